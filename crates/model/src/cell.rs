@@ -1,0 +1,208 @@
+//! Cells: one workload, one method, one set of conditions.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checksum::Consumption;
+use crate::method::{Access, Method, MethodOption};
+use crate::units::Bytes;
+
+/// Defines an enum of plain words: the same text in plans, run files and tables.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $word)] $variant,)+ }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+
+            /// The word in plans, run files and tables.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $word,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                $name::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
+                    let known: Vec<_> = $name::ALL.iter().map(|value| value.name()).collect();
+                    format!("unknown {} '{text}'; one of {}", $what, known.join(", "))
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// Which accesses, in which order.
+    Workload, "workload" {
+        /// Reads at random offsets.
+        RandomRead = "random-read",
+        /// One random start for each operation, then contiguous reads.
+        SequentialRead = "sequential-read",
+    }
+}
+
+words! {
+    /// What the page cache holds of the span when a sample starts.
+    CacheState, "cache state" {
+        /// Nothing, proven.
+        Cold = "cold",
+        /// Everything, proven.
+        Warm = "warm",
+        /// Whatever is there; recorded.
+        AsIs = "as-is",
+    }
+}
+
+words! {
+    /// What is done with the bytes of a read.
+    Consume, "consumption" {
+        /// One word of each page.
+        Touch = "touch",
+        /// All bytes.
+        Sum = "sum",
+    }
+}
+
+words! {
+    /// Who owns the open file and the mapping; readahead state is per descriptor.
+    Descriptor, "descriptor" {
+        /// All threads use one.
+        Shared = "shared",
+        /// Each thread has its own.
+        PerThread = "per-thread",
+    }
+}
+
+words! {
+    /// Why a cell is in a run.
+    Role, "role" {
+        /// A method to be judged.
+        Measured = "measured",
+        /// The same method again: what it differs by is the run's own noise.
+        Control = "control",
+        /// The most that the device or the memory can do.
+        Ceiling = "ceiling",
+    }
+}
+
+/// Everything that must be equal for two methods to be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Which accesses.
+    pub workload: Workload,
+    /// Threads that perform them.
+    pub threads: u32,
+    /// Size of the file.
+    pub file_bytes: Bytes,
+    /// The part of it, from its start, in which reads fall.
+    pub span_bytes: Bytes,
+    /// Page cache at the start.
+    pub cache: CacheState,
+    /// One descriptor and mapping, or one each.
+    pub descriptor: Descriptor,
+    /// Size of one read.
+    pub read_bytes: Bytes,
+    /// Reads in one operation.
+    pub reads_per_op: u32,
+    /// Offsets are multiples of this.
+    pub align_bytes: Bytes,
+    /// What is done with the bytes.
+    pub consume: Consume,
+}
+
+impl Conditions {
+    /// Bytes that one operation asks for.
+    pub fn op_bytes(&self) -> u64 {
+        self.read_bytes.0 * u64::from(self.reads_per_op)
+    }
+
+    /// How the bytes are consumed on a machine with pages of `page_bytes`.
+    pub fn consumption(&self, page_bytes: u64) -> Consumption {
+        Consumption::new(self.consume, page_bytes as usize, self.align_bytes.0)
+    }
+
+    /// The most that a cold sample may bring into the page cache: a quarter of the span, because a file
+    /// that fills up as it is measured is no longer cold.
+    pub fn cold_budget_bytes(&self) -> u64 {
+        self.span_bytes.0 / 4
+    }
+}
+
+/// One workload, one method, one set of conditions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Cell {
+    /// Why it is in the run.
+    pub role: Role,
+    /// The way to read.
+    pub method: Method,
+    /// What surrounds it.
+    pub conditions: Conditions,
+}
+
+impl Cell {
+    /// A name that is unique in a run, made of everything that defines the cell.
+    pub fn id(&self) -> String {
+        let Conditions {
+            workload,
+            threads,
+            file_bytes,
+            span_bytes,
+            cache,
+            descriptor,
+            read_bytes,
+            reads_per_op,
+            align_bytes,
+            consume,
+        } = &self.conditions;
+        format!(
+            "{workload}/{file_bytes},span={span_bytes}/{read_bytes}x{reads_per_op},align={align_bytes},{consume}/{cache}/{threads}t,{descriptor}/{}{}",
+            self.method,
+            match self.role {
+                Role::Measured => "",
+                Role::Control => "/control",
+                Role::Ceiling => "/ceiling",
+            }
+        )
+    }
+
+    /// Whether reads are copied out of page cache, mapping or memory by the CPU.
+    pub fn copies(&self) -> bool {
+        !self.method.is_direct() && !self.method.has(MethodOption::InPlace)
+    }
+
+    /// Whether the sample must find the page cache empty, full, or as it happens to be. A direct read and
+    /// a copy from memory do not look at it.
+    pub fn depends_on_cache(&self) -> bool {
+        !self.method.is_direct() && self.method.access() != Access::Anonymous
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_parse_back_and_name_the_known_ones() {
+        for cache in CacheState::ALL {
+            assert_eq!(cache.name().parse::<CacheState>().as_ref(), Ok(cache));
+        }
+        assert_eq!(
+            "hot".parse::<CacheState>(),
+            Err("unknown cache state 'hot'; one of cold, warm, as-is".to_string())
+        );
+    }
+}

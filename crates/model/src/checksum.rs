@@ -1,0 +1,107 @@
+//! How the bytes of a read are consumed, and the checksum that comes of it.
+//!
+//! Every worker of every language consumes in the same way, so that no method is spared work that another
+//! does. Words are little-endian, 64 bits, added modulo 2^64, so the checksum of many reads does not depend
+//! on their order.
+//!
+//! * `touch`: the first word of each page-sized stretch of the read, and the read's last word when reads are
+//!   not page-aligned (an unaligned read of n pages lies on n + 1);
+//! * `sum`: all words; a tail shorter than a word counts as if padded with zeros.
+
+use crate::cell::Consume;
+
+/// How to consume, resolved to numbers: what a worker is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumption {
+    /// Which bytes count.
+    pub consume: Consume,
+    /// Distance of touched words.
+    pub page_bytes: usize,
+    /// Whether `touch` takes the last word too.
+    pub touch_last: bool,
+}
+
+impl Consumption {
+    /// Consumption of reads that start at multiples of `align_bytes`.
+    pub fn new(consume: Consume, page_bytes: usize, align_bytes: u64) -> Self {
+        Self { consume, page_bytes, touch_last: !align_bytes.is_multiple_of(page_bytes as u64) }
+    }
+
+    /// The checksum of one read.
+    #[inline(always)]
+    pub fn of(&self, bytes: &[u8]) -> u64 {
+        match self.consume {
+            Consume::Touch => touch(bytes, self.page_bytes, self.touch_last),
+            Consume::Sum => sum(bytes),
+        }
+    }
+}
+
+/// The word that starts at `offset`, zero-padded at the end of `bytes`.
+#[inline(always)]
+fn word_at(bytes: &[u8], offset: usize) -> u64 {
+    match bytes.get(offset..offset + 8) {
+        Some(word) => u64::from_le_bytes(word.try_into().expect("eight bytes")),
+        None => {
+            let tail = &bytes[offset..];
+            let mut word = [0; 8];
+            word[..tail.len()].copy_from_slice(tail);
+            u64::from_le_bytes(word)
+        }
+    }
+}
+
+/// `consume = touch`.
+#[inline(always)]
+pub fn touch(bytes: &[u8], page_bytes: usize, touch_last: bool) -> u64 {
+    let mut total = 0u64;
+    let mut offset = 0;
+    while offset < bytes.len() {
+        total = total.wrapping_add(word_at(bytes, offset));
+        offset += page_bytes;
+    }
+    if touch_last {
+        total = total.wrapping_add(word_at(bytes, bytes.len().saturating_sub(8)));
+    }
+    total
+}
+
+/// `consume = sum`.
+#[inline(always)]
+pub fn sum(bytes: &[u8]) -> u64 {
+    let (words, tail) = bytes.as_chunks::<8>();
+    let total = words.iter().fold(0u64, |total, word| total.wrapping_add(u64::from_le_bytes(*word)));
+    if tail.is_empty() { total } else { total.wrapping_add(word_at(tail, 0)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touch_takes_one_word_of_each_page() {
+        let mut bytes = vec![0u8; 16384];
+        for page in 0..4 {
+            bytes[page * 4096] = 1 << page;
+            bytes[page * 4096 + 8] = 255;
+        }
+        assert_eq!(touch(&bytes, 4096, false), 0b1111);
+        bytes[16383] = 1;
+        assert_eq!(touch(&bytes, 4096, true), 0b1111 + (1 << 56));
+    }
+
+    #[test]
+    fn sum_takes_every_byte() {
+        for position in 0..21 {
+            let mut bytes = [0u8; 21];
+            bytes[position] = 3;
+            assert_eq!(sum(&bytes), 3 << (8 * (position % 8)));
+        }
+    }
+
+    #[test]
+    fn reads_shorter_than_a_word_count() {
+        assert_eq!(touch(&[1, 2], 4096, false), 0x0201);
+        assert_eq!(sum(&[1, 2]), 0x0201);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run was taken on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Bytes;
+
+/// The machine, kernel, filesystem and device of a run. `None`: could not be known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// CPU model name.
+    pub cpu_model: Option<String>,
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    /// Size of a page.
+    pub page_bytes: u64,
+    /// Memory of the machine.
+    pub memory_bytes: Option<Bytes>,
+    /// Memory available when the run began.
+    pub memory_available_bytes: Option<Bytes>,
+    /// The last-level CPU cache.
+    pub last_level_cache_bytes: Option<Bytes>,
+    /// NUMA nodes with memory.
+    pub numa_nodes: Option<u32>,
+    /// Hypervisor, as the CPU flags or DMI say.
+    pub hypervisor: Option<String>,
+    /// /sys/kernel/mm/transparent_hugepage/enabled.
+    pub transparent_hugepage: Option<String>,
+    /// /sys/kernel/mm/lru_gen/enabled.
+    pub mglru: Option<String>,
+    /// vm.swappiness.
+    pub swappiness: Option<u32>,
+    /// Frequency governor of CPU 0.
+    pub governor: Option<String>,
+    /// Filesystem type.
+    pub filesystem: String,
+    /// Mount options.
+    pub mount_options: Option<String>,
+    /// Device number of the file's filesystem, `major:minor`.
+    pub device_number: String,
+    /// Block device behind it, where one could be found.
+    pub device: Option<String>,
+    /// Its model.
+    pub device_model: Option<String>,
+    /// Whether it says that it rotates.
+    pub device_rotational: Option<bool>,
+    /// I/O scheduler.
+    pub device_scheduler: Option<String>,
+    /// Readahead in force for the filesystem.
+    pub readahead_bytes: Option<Bytes>,
+    /// Alignment that O_DIRECT demands of offsets and memory.
+    pub direct_alignment_bytes: Option<u64>,
+    /// Version of pagewise.
+    pub pagewise_version: String,
+    /// When the run began, seconds since 1970.
+    pub started_unix_s: u64,
+    /// Oddities that decide results, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Environment {
+    /// Why a run begun in `self` may not be continued in `now`; `None` where it may.
+    pub fn difference(&self, now: &Environment) -> Option<String> {
+        let pairs = [
+            ("kernel", &self.kernel, &now.kernel),
+            ("architecture", &self.architecture, &now.architecture),
+            ("filesystem", &self.filesystem, &now.filesystem),
+            ("device number", &self.device_number, &now.device_number),
+            ("pagewise version", &self.pagewise_version, &now.pagewise_version),
+        ];
+        for (what, then, now) in pairs {
+            if then != now {
+                return Some(format!("the run was begun with {what} {then}, here it is {now}"));
+            }
+        }
+        let optional = [("CPU", &self.cpu_model, &now.cpu_model), ("device", &self.device, &now.device)];
+        for (what, then, now) in optional {
+            if then != now {
+                let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_string());
+                return Some(format!(
+                    "the run was begun with {what} {}, here it is {}",
+                    text(then),
+                    text(now)
+                ));
+            }
+        }
+        if self.cpus != now.cpus {
+            return Some(format!("the run was begun with {} CPUs, here there are {}", self.cpus, now.cpus));
+        }
+        let readahead = |environment: &Environment| match environment.readahead_bytes {
+            Some(bytes) => bytes.to_string(),
+            None => "unknown".to_string(),
+        };
+        if self.readahead_bytes != now.readahead_bytes {
+            return Some(format!(
+                "the run was begun with readahead {}, here it is {}",
+                readahead(self),
+                readahead(now)
+            ));
+        }
+        None
+    }
+}

@@ -1,0 +1,23 @@
+//! The words of pagewise as types: units, access methods, conditions, cells, plans, samples, runs.
+//!
+//! Nothing here reads a file, a clock or the machine. Every other crate speaks in these types;
+//! what a user types, what a worker is told and what a run file stores are the same values.
+
+pub mod cell;
+pub mod checksum;
+pub mod content;
+pub mod environment;
+pub mod method;
+pub mod plan;
+pub mod protocol;
+pub mod random;
+pub mod run;
+pub mod sample;
+pub mod units;
+
+pub use cell::{CacheState, Cell, Conditions, Consume, Descriptor, Role, Workload};
+pub use environment::Environment;
+pub use method::{Access, Method, MethodOption};
+pub use plan::{Plan, Source};
+pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
+pub use units::Bytes;

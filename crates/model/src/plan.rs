@@ -1,0 +1,92 @@
+//! A resolved plan: every cell, and how to sample it.
+//!
+//! Text (a question, a TOML file, options) becomes this value once. The same value is printed by
+//! `--dry-run`, drives the schedule and stands in the run file's header.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cell::{Cell, Conditions, Role};
+use crate::units::Bytes;
+
+/// Where the bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "kebab-case")]
+pub enum Source {
+    /// Files that pagewise makes in `directory` and removes.
+    Dataset {
+        /// Where.
+        directory: String,
+    },
+    /// The user's own file, never written.
+    File {
+        /// Which.
+        path: String,
+        /// Whether pagewise may drop it from the page cache.
+        evict: bool,
+        /// What it was when the run began; a run is not continued on another one.
+        identity: FileIdentity,
+    },
+}
+
+/// What tells the user's file from another, or from itself changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Size.
+    pub file_bytes: Bytes,
+    /// Last change of content, nanoseconds since 1970.
+    pub modified_ns: i64,
+}
+
+/// Every cell, and how to sample it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The question or the plan file's name.
+    pub question: String,
+    /// Where the bytes come from.
+    pub source: Source,
+    /// Seed of everything that is drawn.
+    pub seed: u64,
+    /// Samples of every cell.
+    pub rounds: u32,
+    /// How long the throughput phase lasts.
+    pub sample_ns: u64,
+    /// How long the latency phase may last, where there is one.
+    pub latency_ns: u64,
+    /// How often a sample that failed a check for reasons outside the worker is taken again.
+    pub retakes: u32,
+    /// The matrix.
+    pub cells: Vec<Cell>,
+}
+
+impl Plan {
+    /// The conditions under which methods are compared, in the order of the plan.
+    pub fn comparisons(&self) -> Vec<&Conditions> {
+        let mut distinct: Vec<&Conditions> = Vec::new();
+        for cell in self.cells.iter().filter(|cell| cell.role == Role::Measured) {
+            if !distinct.contains(&&cell.conditions) {
+                distinct.push(&cell.conditions);
+            }
+        }
+        distinct
+    }
+
+    /// Sizes of the files that are read, largest first, each once.
+    pub fn file_sizes(&self) -> Vec<Bytes> {
+        let mut sizes: Vec<Bytes> = self.cells.iter().map(|cell| cell.conditions.file_bytes).collect();
+        sizes.sort_unstable_by(|left, right| right.cmp(left));
+        sizes.dedup();
+        sizes
+    }
+
+    /// Bytes that will be written to make the datasets.
+    pub fn dataset_bytes(&self) -> Bytes {
+        match self.source {
+            Source::Dataset { .. } => Bytes(self.file_sizes().iter().map(|size| size.0).sum()),
+            Source::File { .. } => Bytes(0),
+        }
+    }
+}

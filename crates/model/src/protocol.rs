@@ -1,0 +1,211 @@
+//! The conversation between supervisor and worker: one JSON object a line over stdin and stdout.
+//!
+//! ```text
+//! worker                         supervisor
+//! hello ───────────────────────>
+//!       <─────────────────────── open (the job)
+//! opened (set-up took …) ──────>
+//! ready (warmed, threads wait) ─>
+//!       <─────────────────────── go          (evidence is read just before)
+//! sample ──────────────────────>             (and just after)
+//!       <─────────────────────── verify      (single reads, outside the clock)
+//! verified ────────────────────>
+//!       <─────────────────────── close
+//! closed (tear-down took …) ───>
+//! ```
+//!
+//! `failed` may stand in place of any answer. Values are strings, integers and arrays of integers, so
+//! that a worker in any language gets by with a small parser. A checksum is 16 hexadecimal digits,
+//! since not every JSON library keeps 64 bits of an integer.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the conversation. A worker that speaks another one is refused.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What the supervisor says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Request {
+    /// Open, map, advise, start threads, warm up.
+    Open(Job),
+    /// Do the accesses.
+    Go(Go),
+    /// Do single reads and hand their bytes over.
+    Verify(Verify),
+    /// Unmap, end threads, close, exit.
+    Close,
+}
+
+/// What a worker says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Reply {
+    /// The first line.
+    Hello(Hello),
+    /// The file is open and set up.
+    Opened {
+        /// What set-up took: open, map, advise, populate.
+        setup_ns: u64,
+    },
+    /// What is to be warm is warm, and the threads wait for `go`.
+    Ready {
+        /// What warming page tables took; 0 if the job asked for none.
+        warmup_ns: u64,
+    },
+    /// The accesses are done.
+    Sample(Box<SampleReply>),
+    /// The bytes are in the hand-over file.
+    Verified {
+        /// Reads done.
+        reads: u64,
+    },
+    /// Everything is released.
+    Closed {
+        /// What tear-down took: unmap, close.
+        teardown_ns: u64,
+    },
+    /// A call failed; the worker ends.
+    Failed(CallFailure),
+}
+
+/// Who the worker is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL_VERSION`] of the worker.
+    pub protocol: u32,
+    /// `native`, `jvm`, …
+    pub worker: String,
+    /// Its own version.
+    pub version: String,
+}
+
+/// What to read and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Canonical text of the method.
+    pub method: String,
+    /// The file.
+    pub path: String,
+    /// Its size.
+    pub file_bytes: u64,
+    /// The part that is mapped, warmed and advised: from the start to here.
+    pub span_bytes: u64,
+    /// Threads that read.
+    pub threads: u32,
+    /// `shared` or `per-thread`.
+    pub descriptor: String,
+    /// The offset table: a file of little-endian 64-bit offsets, to be mapped or read before `ready`.
+    pub table_path: String,
+    /// Reads in the table; thread t of n does part t of n equal parts, in order, and starts it again
+    /// when it is through.
+    pub table_reads: u64,
+    /// Size of one read.
+    pub read_bytes: u64,
+    /// Reads in one operation.
+    pub reads_per_op: u32,
+    /// `touch` or `sum`.
+    pub consume: String,
+    /// Distance of touched words.
+    pub page_bytes: u64,
+    /// 1: `touch` takes the last word of a read too.
+    pub touch_last: u32,
+    /// O_DIRECT on this architecture.
+    pub direct_flag: u32,
+    /// Alignment of offset, length and memory that O_DIRECT demands. Reads that are not so aligned are
+    /// widened, and only the bytes asked for are consumed.
+    pub direct_alignment: u64,
+    /// 1: page tables of the span are filled before `ready`.
+    pub warm_page_tables: u32,
+    /// How long the throughput phase lasts.
+    pub sample_ns: u64,
+    /// How long a latency phase may last; 0: none.
+    pub latency_ns: u64,
+    /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the table
+    /// may be gone through again.
+    pub max_thread_operations: u64,
+    /// It also ends when storage has read this much for the worker; 0: unbounded.
+    pub max_device_bytes: u64,
+    /// Where verified bytes are handed over: read i of a `verify` at `i * read_bytes`.
+    pub handover_path: String,
+}
+
+/// Start of a sample.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Go {
+    /// Each thread begins at this operation of its part of the table.
+    pub first_operation: u64,
+}
+
+/// Reads to be handed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    /// Their offsets.
+    pub offsets: Vec<u64>,
+}
+
+/// What a worker measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleReply {
+    /// Operations of the throughput phase, all threads.
+    pub operations: u64,
+    /// From the first thread's start to the last thread's end.
+    pub elapsed_ns: u64,
+    /// Operations of the latency phase; 0 if latency was taken in the throughput phase.
+    pub latency_operations: u64,
+    /// What that phase took.
+    pub latency_elapsed_ns: u64,
+    /// Operations of both phases by thread.
+    pub thread_operations: Vec<u64>,
+    /// Bytes asked for and received in both phases.
+    pub bytes: u64,
+    /// Sum of the checksums of all reads of both phases, 16 hexadecimal digits.
+    pub checksum: String,
+    /// Latencies of operations: upper ends of histogram buckets, ascending.
+    pub latency_ns: Vec<u64>,
+    /// How many operations fell into each.
+    pub latency_counts: Vec<u64>,
+    /// Batches of the throughput phase that took over 1 ms more than a batch should.
+    pub stalls: u64,
+    /// The longest of them.
+    pub stall_longest_ns: u64,
+}
+
+/// A call that failed in a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallFailure {
+    /// The system call, as in the manual.
+    pub call: String,
+    /// Its errno; 0 where there is none, as for a short read.
+    pub errno: i32,
+    /// What it acted on.
+    pub path: String,
+    /// Where in it.
+    pub offset: u64,
+    /// One sentence.
+    pub detail: String,
+    /// 1: this machine, kernel or filesystem does not offer it; 0: it should have worked.
+    pub unavailable: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_flat_object() {
+        let text = serde_json::to_string(&Reply::Opened { setup_ns: 5 }).expect("json");
+        assert_eq!(text, r#"{"type":"opened","setup_ns":5}"#);
+        let text = serde_json::to_string(&Request::Close).expect("json");
+        assert_eq!(text, r#"{"type":"close"}"#);
+        let text = serde_json::to_string(&Reply::Sample(Box::default())).expect("json");
+        assert!(text.starts_with(r#"{"type":"sample","operations":0,"#), "{text}");
+    }
+
+    #[test]
+    fn a_number_that_overflows_is_refused() {
+        let text = r#"{"type":"opened","setup_ns":18446744073709551616}"#;
+        assert!(serde_json::from_str::<Reply>(text).is_err());
+        assert!(serde_json::from_str::<Reply>(r#"{"type":"opened","setup_ns":-1}"#).is_err());
+    }
+}

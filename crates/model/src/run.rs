@@ -1,0 +1,317 @@
+//! Run files: append-only lines, one record each, written as a run goes.
+//!
+//! A line is `{"check":"…","record":{…}}`. The check is FNV-1a over the exact text of the record, so a
+//! digit that changed on disk is noticed and not reported as a result. A last line without its newline is
+//! what a killed run leaves: it is dropped, and the run can be resumed. Anything else that is wrong is an
+//! error with its line number.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::environment::Environment;
+use crate::plan::Plan;
+use crate::sample::Sample;
+
+/// Version of the run file.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One line of a run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Record {
+    /// The first line.
+    Header(Box<Header>),
+    /// A sample, written as soon as it is taken.
+    Sample(Box<Sample>),
+    /// The run was continued here.
+    Resumed {
+        /// Seconds since 1970.
+        unix_s: u64,
+    },
+    /// The last line of a complete run.
+    End {
+        /// Samples in the file.
+        samples: u64,
+        /// How long the run took, without interruptions.
+        elapsed_ns: u64,
+        /// Peak resident memory of the supervisor.
+        supervisor_peak_bytes: Option<u64>,
+    },
+}
+
+/// What is known before the first sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// What is done.
+    pub plan: Plan,
+    /// What it is done on.
+    pub environment: Environment,
+    /// A command that took the place of pagewise's own worker, for its tests. Results of such a run are
+    /// marked wherever they are shown.
+    pub worker_command: Option<String>,
+}
+
+/// A whole run file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its first line.
+    pub header: Header,
+    /// Its samples in the order taken.
+    pub samples: Vec<Sample>,
+    /// How long it took, if it was completed.
+    pub elapsed_ns: Option<u64>,
+    /// Length of the part that holds: what comes behind is a torn line.
+    pub intact_bytes: u64,
+    /// How often it was resumed.
+    pub resumptions: u32,
+}
+
+/// Why a run file cannot be read; always with the line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// Nothing in it.
+    #[error("line 1: the file is empty, it has no header")]
+    Empty,
+    /// The first line is not a header.
+    #[error("line 1: no header of a pagewise run: {0}")]
+    NoHeader(String),
+    /// Another version wrote it.
+    #[error("line 1: the file has schema {found}, this pagewise reads schema {SCHEMA_VERSION}")]
+    Schema {
+        /// What the file says.
+        found: u64,
+    },
+    /// A line does not parse.
+    #[error("line {line}: not a record of a run: {reason}")]
+    Malformed {
+        /// From 1.
+        line: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A line parses but is not what was written.
+    #[error("line {line}: the record does not match its check; the file was changed after it was written")]
+    Check {
+        /// From 1.
+        line: usize,
+    },
+    /// A record where it cannot stand.
+    #[error("line {line}: {reason}")]
+    Misplaced {
+        /// From 1.
+        line: usize,
+        /// Why it cannot stand there.
+        reason: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    check: String,
+    #[serde(borrow)]
+    record: &'a RawValue,
+}
+
+/// FNV-1a, 64 bits: enough to notice accident, no defence against intent.
+fn check_of(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+impl Record {
+    /// The line, with its newline.
+    pub fn to_line(&self) -> String {
+        let record = serde_json::to_string(self).expect("records have string keys only");
+        format!("{{\"check\":\"{}\",\"record\":{record}}}\n", check_of(&record))
+    }
+
+    fn from_line(text: &str, line: usize) -> Result<Self, RunError> {
+        let malformed = |error: serde_json::Error| RunError::Malformed { line, reason: error.to_string() };
+        let parsed: Line<'_> = serde_json::from_str(text).map_err(malformed)?;
+        if check_of(parsed.record.get()) != parsed.check {
+            return Err(RunError::Check { line });
+        }
+        if line == 1 {
+            let found = schema_of(parsed.record.get());
+            if let Some(found) = found.filter(|found| *found != u64::from(SCHEMA_VERSION)) {
+                return Err(RunError::Schema { found });
+            }
+        }
+        serde_json::from_str(parsed.record.get()).map_err(malformed)
+    }
+}
+
+fn schema_of(record: &str) -> Option<u64> {
+    serde_json::from_str::<serde_json::Value>(record).ok()?.get("schema")?.as_u64()
+}
+
+impl Run {
+    /// Reads the text of a run file.
+    pub fn parse(text: &[u8]) -> Result<Self, RunError> {
+        let intact = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if text.is_empty() {
+            return Err(RunError::Empty);
+        }
+        if intact == 0 {
+            return Err(RunError::NoHeader("its only line is torn".to_string()));
+        }
+        let mut run: Option<Run> = None;
+        for (index, line) in text[..intact - 1].split(|byte| *byte == b'\n').enumerate() {
+            let number = index + 1;
+            let line = std::str::from_utf8(line)
+                .map_err(|error| RunError::Malformed { line: number, reason: error.to_string() })?;
+            let record = match Record::from_line(line, number) {
+                Err(RunError::Malformed { line: 1, reason }) => return Err(RunError::NoHeader(reason)),
+                other => other?,
+            };
+            match &mut run {
+                None => run = Some(Self::begin(record, intact as u64)?),
+                Some(run) => run.add(record, number)?,
+            }
+        }
+        run.ok_or(RunError::Empty)
+    }
+
+    fn begin(record: Record, intact_bytes: u64) -> Result<Self, RunError> {
+        match record {
+            Record::Header(header) => Ok(Run {
+                header: *header,
+                samples: Vec::new(),
+                elapsed_ns: None,
+                intact_bytes,
+                resumptions: 0,
+            }),
+            _ => Err(RunError::NoHeader("the file begins with another record".to_string())),
+        }
+    }
+
+    fn add(&mut self, record: Record, line: usize) -> Result<(), RunError> {
+        let misplaced = |reason: &str| RunError::Misplaced { line, reason: reason.to_string() };
+        if self.elapsed_ns.is_some() {
+            return Err(misplaced("a record behind the end of the run"));
+        }
+        match record {
+            Record::Header(_) => return Err(misplaced("a second header")),
+            Record::Sample(sample) => self.samples.push(*sample),
+            Record::Resumed { .. } => self.resumptions += 1,
+            Record::End { samples, elapsed_ns, .. } => {
+                if samples != self.samples.len() as u64 {
+                    return Err(misplaced(&format!(
+                        "the run ended with {samples} samples, the file holds {}; lines are missing",
+                        self.samples.len()
+                    )));
+                }
+                self.elapsed_ns = Some(elapsed_ns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the run got to its end.
+    pub fn is_complete(&self) -> bool {
+        self.elapsed_ns.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Source;
+    use crate::sample::Outcome;
+
+    fn header() -> Record {
+        Record::Header(Box::new(Header {
+            schema: SCHEMA_VERSION,
+            plan: Plan {
+                question: "read".into(),
+                source: Source::Dataset { directory: "/data".into() },
+                seed: 1,
+                rounds: 7,
+                sample_ns: 1,
+                latency_ns: 1,
+                retakes: 0,
+                cells: Vec::new(),
+            },
+            environment: Environment::default(),
+            worker_command: None,
+        }))
+    }
+
+    fn sample(round: u32) -> Record {
+        Record::Sample(Box::new(Sample {
+            cell: "cell".into(),
+            round,
+            attempt: 0,
+            started_ns: 0,
+            outcome: Outcome::Unavailable { reason: "none here".into() },
+        }))
+    }
+
+    fn end(samples: u64) -> Record {
+        Record::End { samples, elapsed_ns: 9, supervisor_peak_bytes: None }
+    }
+
+    fn text(records: &[Record]) -> String {
+        records.iter().map(Record::to_line).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let text = text(&[header(), sample(0), Record::Resumed { unix_s: 3 }, sample(1), end(2)]);
+        let run = Run::parse(text.as_bytes()).expect("intact");
+        assert_eq!((run.samples.len(), run.elapsed_ns, run.resumptions), (2, Some(9), 1));
+        assert_eq!(run.intact_bytes, text.len() as u64);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_dropped_wherever_it_was_cut() {
+        let whole = text(&[header(), sample(0)]);
+        let torn = sample(1).to_line();
+        for cut in 1..torn.len() {
+            let text = format!("{whole}{}", &torn[..cut]);
+            let run = Run::parse(text.as_bytes()).expect("torn");
+            assert_eq!((run.samples.len(), run.intact_bytes), (1, whole.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_changed_digit_is_noticed() {
+        let text = text(&[header(), sample(3), sample(4)]).replace("\"round\":3", "\"round\":5");
+        assert_eq!(Run::parse(text.as_bytes()), Err(RunError::Check { line: 2 }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let line = |records: &[Record]| {
+            Run::parse(text(records).as_bytes()).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(Run::parse(b"").map(|_| ()), Err(RunError::Empty));
+        assert!(Run::parse(b"hello\n").expect_err("no header").to_string().starts_with("line 1: no header"));
+        assert!(line(&[sample(0)]).expect_err("no header").starts_with("line 1"));
+        assert!(line(&[header(), header()]).expect_err("two headers").starts_with("line 2: a second header"));
+        assert!(line(&[header(), end(1)]).expect_err("lines missing").contains("lines are missing"));
+        assert!(line(&[header(), end(0), sample(0)]).expect_err("behind the end").starts_with("line 3"));
+        let garbage = format!("{}garbage\n{}", header().to_line(), sample(0).to_line());
+        assert!(
+            Run::parse(garbage.as_bytes())
+                .expect_err("garbage")
+                .to_string()
+                .starts_with("line 2: not a record")
+        );
+        let mut not_text = header().to_line().into_bytes();
+        not_text.extend([0xff, 0xfe, b'\n']);
+        assert!(Run::parse(&not_text).expect_err("no text").to_string().starts_with("line 2"));
+    }
+
+    #[test]
+    fn another_schema_is_named() {
+        let record = r#"{"kind":"header","schema":7,"something":"new"}"#;
+        let text = format!("{{\"check\":\"{}\",\"record\":{record}}}\n", check_of(record));
+        assert_eq!(Run::parse(text.as_bytes()), Err(RunError::Schema { found: 7 }));
+    }
+}

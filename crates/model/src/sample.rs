@@ -1,0 +1,211 @@
+//! Samples: one timed run of a cell, with the evidence that makes it believable.
+
+use serde::{Deserialize, Serialize};
+
+/// One timed run of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// [`crate::Cell::id`] of the cell.
+    pub cell: String,
+    /// The round it belongs to, from 0.
+    pub round: u32,
+    /// Which try at this round's sample, from 0.
+    pub attempt: u32,
+    /// Nanoseconds since the run began, when the sample was asked for.
+    pub started_ns: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The worker answered.
+    Taken {
+        /// What it measured.
+        measurement: Measurement,
+        /// What the supervisor saw.
+        evidence: Evidence,
+        /// Checks that failed; empty makes the sample valid.
+        failures: Vec<Failure>,
+    },
+    /// The worker ended or fell silent; there is nothing to rank.
+    Broken {
+        /// Why.
+        failures: Vec<Failure>,
+        /// The end of its stderr.
+        stderr_tail: String,
+    },
+    /// This machine, kernel or filesystem does not offer it.
+    Unavailable {
+        /// What refused, with errno or the evidence.
+        reason: String,
+    },
+}
+
+impl Sample {
+    /// The measurement with its evidence if no check failed.
+    pub fn valid(&self) -> Option<(&Measurement, &Evidence)> {
+        match &self.outcome {
+            Outcome::Taken { measurement, evidence, failures } if failures.is_empty() => {
+                Some((measurement, evidence))
+            }
+            _ => None,
+        }
+    }
+
+    /// The checks that failed.
+    pub fn failures(&self) -> &[Failure] {
+        match &self.outcome {
+            Outcome::Taken { failures, .. } | Outcome::Broken { failures, .. } => failures,
+            Outcome::Unavailable { .. } => &[],
+        }
+    }
+}
+
+/// What the worker measured. Its word alone is no proof.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Open, map, advise, populate.
+    pub setup_ns: u64,
+    /// Reading page tables warm before the clock starts; 0 where nothing is warmed.
+    pub warmup_ns: u64,
+    /// The throughput phase: from the first thread's start to the last thread's end.
+    pub measured_ns: u64,
+    /// Operations in the throughput phase.
+    pub operations: u64,
+    /// Unmap, close.
+    pub teardown_ns: u64,
+    /// The latency phase; 0 where latencies were taken in the throughput phase.
+    pub latency_phase_ns: u64,
+    /// Operations in the latency phase.
+    pub latency_phase_operations: u64,
+    /// Operations of both phases, by thread: how far each went in its part of the table.
+    pub thread_operations: Vec<u64>,
+    /// Latency of single operations: upper ends of histogram buckets.
+    pub latency_ns: Vec<u64>,
+    /// How many operations fell into each.
+    pub latency_counts: Vec<u64>,
+    /// Stretches of the throughput phase that took more than 1 ms beyond what their operations should
+    /// have taken: each is at least one stalled operation.
+    pub stalls: u64,
+    /// The longest of them.
+    pub stall_longest_ns: u64,
+}
+
+/// What the supervisor saw around the measured region. `None`: could not be known here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// From sending `go` to receiving `sample`, on the supervisor's clock.
+    pub wall_ns: u64,
+    /// Bytes that the accesses asked for, in both phases.
+    pub requested_bytes: u64,
+    /// Bytes that storage read for the worker: /proc/PID/io read_bytes.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that any process read from or wrote to the block device, less the worker's own.
+    pub device_other_bytes: Option<u64>,
+    /// Read requests that the block device completed, whoever asked.
+    pub device_read_requests: Option<u64>,
+    /// Bytes that came through read calls: /proc/PID/io rchar.
+    pub read_call_bytes: Option<u64>,
+    /// Read calls: /proc/PID/io syscr.
+    pub read_calls: Option<u64>,
+    /// Faults served without the device.
+    pub minor_faults: Option<u64>,
+    /// Faults that waited for the device.
+    pub major_faults: Option<u64>,
+    /// CPU time of the worker's threads: /proc/PID/task/*/schedstat.
+    pub cpu_ns: Option<u64>,
+    /// Time its threads were runnable and not running.
+    pub run_queue_ns: Option<u64>,
+    /// CPU time in user mode, in clock ticks as nanoseconds.
+    pub user_ns: Option<u64>,
+    /// CPU time in the kernel, likewise.
+    pub system_ns: Option<u64>,
+    /// Context switches because a thread waited.
+    pub voluntary_switches: Option<u64>,
+    /// Context switches because a thread was preempted.
+    pub involuntary_switches: Option<u64>,
+    /// Time that the hypervisor gave to others, all CPUs.
+    pub steal_ns: Option<u64>,
+    /// Bytes of the span in the page cache before the clock started.
+    pub resident_before_bytes: Option<u64>,
+    /// The same after it stopped.
+    pub resident_after_bytes: Option<u64>,
+    /// Where residency comes from: `cachestat`, `mincore`, or why it is unknown.
+    pub residency_source: String,
+    /// Bytes of the mapping in huge pages: smaps.
+    pub huge_mapped_bytes: Option<u64>,
+    /// VmFlags of the mapping, such as `rr` for MADV_RANDOM.
+    pub mapping_flags: Option<String>,
+    /// Whether the worker's descriptor has O_DIRECT: fdinfo.
+    pub descriptor_direct: Option<bool>,
+    /// Peak resident memory of the worker: VmHWM.
+    pub worker_peak_bytes: Option<u64>,
+    /// Checksum that the accesses must have.
+    pub expected_checksum: Option<u64>,
+    /// Checksum that the worker returned.
+    pub checksum: u64,
+    /// Reads compared byte for byte after the clock stopped.
+    pub verified_reads: u64,
+    /// Those that differed.
+    pub differing_reads: u64,
+}
+
+/// A check that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Which check.
+    pub kind: FailureKind,
+    /// One sentence with the numbers.
+    pub detail: String,
+}
+
+/// The checks by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The bytes consumed are not those at the offsets of the table.
+    WrongChecksum,
+    /// A read that was compared byte for byte differs.
+    WrongBytes,
+    /// The worker's clock and the supervisor's do not agree.
+    FalseTime,
+    /// Counts contradict each other.
+    InconsistentCounts,
+    /// Fewer bytes went through read calls than were claimed.
+    MissingReads,
+    /// The page cache was not empty before a cold sample, or the bytes did not come from the device.
+    NotCold,
+    /// The page cache was not full before a warm sample, or bytes came from the device.
+    NotWarm,
+    /// A cold sample brought in more of the file than it may.
+    ColdOverrun,
+    /// The advice, flag or huge page that the method is about is not in force.
+    NotInForce,
+    /// O_DIRECT reads did not reach the device.
+    NotDirect,
+    /// Someone else used the device.
+    Contaminated,
+    /// A call failed.
+    CallFailed,
+    /// The worker ended by itself or was killed.
+    WorkerDied,
+    /// The worker did not answer in time.
+    WorkerHung,
+    /// The worker said something that is not of the protocol.
+    WorkerNonsense,
+    /// The user's file changed during the run.
+    FileChanged,
+}
+
+impl FailureKind {
+    /// The name in run files and tables.
+    pub fn name(self) -> String {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(name)) => name,
+            _ => unreachable!("a unit variant serializes as a string"),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Sizes with their unit, and how they are read and printed.
+//!
+//! A size that a user types must carry a unit, because `64` is a different experiment as bytes, KiB
+//! and pages. Sizes are binary (`KiB`, `MiB`, `GiB`, `TiB`) or bytes (`B`); decimal units are refused
+//! rather than guessed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+const UNITS: [(&str, u64); 5] =
+    [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+impl Bytes {
+    /// `count` KiB.
+    pub const fn kib(count: u64) -> Self {
+        Self(count << 10)
+    }
+
+    /// `count` MiB.
+    pub const fn mib(count: u64) -> Self {
+        Self(count << 20)
+    }
+
+    /// `count` GiB.
+    pub const fn gib(count: u64) -> Self {
+        Self(count << 30)
+    }
+
+    /// The bare number, for the places where a unit no longer helps.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// Exact: `16KiB`, `1536MiB`, `17B`. What is printed parses back to the same value.
+impl fmt::Display for Bytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, factor) = UNITS
+            .iter()
+            .rev()
+            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
+            .unwrap_or(&UNITS[0]);
+        formatter.pad(&format!("{}{}", self.0 / factor, name))
+    }
+}
+
+/// Why a text is no size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// A bare number.
+    #[error("'{0}' has no unit; write '{0}B', '{0}KiB', '{0}MiB' or '{0}GiB'")]
+    NoUnit(String),
+    /// A unit that is not binary, or none at all.
+    #[error(
+        "'{0}' is no size; sizes are written like '4KiB', '256MiB' or '1.5GiB' (units B, KiB, MiB, GiB, TiB)"
+    )]
+    Malformed(String),
+    /// More than 2^63 bytes.
+    #[error("'{0}' is larger than any file can be")]
+    TooLarge(String),
+}
+
+impl FromStr for Bytes {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let malformed = || SizeError::Malformed(text.to_string());
+        let split = text
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .unwrap_or(text.len());
+        let (number, unit) = (&text[..split], text[split..].trim_start());
+        if number.is_empty() || !number.starts_with(|first: char| first.is_ascii_digit()) {
+            return Err(malformed());
+        }
+        if unit.is_empty() {
+            return Err(SizeError::NoUnit(text.to_string()));
+        }
+        let (_, factor) =
+            UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(malformed)?;
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if number.ends_with('.') || fraction.contains('.') || fraction.len() > 9 {
+            return Err(malformed());
+        }
+        let too_large = || SizeError::TooLarge(text.to_string());
+        let whole: u128 = whole.parse().map_err(|_| too_large())?;
+        let scale = 10u128.pow(fraction.len() as u32);
+        let fraction: u128 =
+            if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| malformed())? };
+        let scaled = whole
+            .checked_mul(u128::from(*factor))
+            .and_then(|bytes| bytes.checked_mul(scale))
+            .and_then(|bytes| bytes.checked_add(fraction * u128::from(*factor)))
+            .ok_or_else(too_large)?;
+        let bytes = scaled / scale;
+        if scaled % scale != 0 {
+            return Err(malformed());
+        }
+        if bytes > i64::MAX as u128 {
+            return Err(too_large());
+        }
+        Ok(Bytes(bytes as u64))
+    }
+}
+
+/// A span of time as a user types it: `200ms`, `2s`, `1.5s`, `50us`; nanoseconds within.
+pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
+    let malformed = || format!("'{text}' is no time; times are written like '200ms', '2s' or '50us'");
+    let split = text
+        .find(|character: char| !character.is_ascii_digit() && character != '.')
+        .ok_or_else(|| format!("'{text}' has no unit; write '{text}ms' or '{text}s'"))?;
+    let number: f64 = text[..split].parse().map_err(|_| malformed())?;
+    let factor = match &text[split..] {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        _ => return Err(malformed()),
+    };
+    let nanoseconds = number * factor;
+    if !(1.0..=1e15).contains(&nanoseconds) {
+        return Err(format!("'{text}' is no time that can be measured"));
+    }
+    Ok(nanoseconds.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_demand_a_unit() {
+        assert_eq!("4096".parse::<Bytes>(), Err(SizeError::NoUnit("4096".into())));
+        for nonsense in
+            ["", "KiB", "-1KiB", "1KB", "1e3KiB", "1.KiB", "1..5KiB", ".5KiB", "1 000B", "0.3B", "4KiBs"]
+        {
+            assert!(nonsense.parse::<Bytes>().is_err(), "{nonsense:?} was taken");
+        }
+        assert!(matches!("9999999TiB".parse::<Bytes>(), Err(SizeError::TooLarge(_))));
+        assert!(matches!(
+            "99999999999999999999999999999999999999999B".parse::<Bytes>(),
+            Err(SizeError::TooLarge(_))
+        ));
+    }
+
+    #[test]
+    fn sizes_are_binary_and_may_have_a_fraction() {
+        assert_eq!("1.5GiB".parse(), Ok(Bytes::mib(1536)));
+        assert_eq!("16kib".parse(), Ok(Bytes::kib(16)));
+        assert_eq!("17 B".parse(), Ok(Bytes(17)));
+        assert_eq!(Bytes::mib(1536).to_string(), "1536MiB");
+        assert_eq!(Bytes(0).to_string(), "0B");
+    }
+
+    #[test]
+    fn times_demand_a_unit() {
+        assert_eq!(parse_duration_ns("200ms"), Ok(200_000_000));
+        assert_eq!(parse_duration_ns("1.5s"), Ok(1_500_000_000));
+        for nonsense in ["", "5", "ms", "-1s", "0s", "1h30", "nans"] {
+            assert!(parse_duration_ns(nonsense).is_err(), "{nonsense:?} was taken");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_parses_back(count in 0u64..=i64::MAX as u64) {
+            prop_assert_eq!(Bytes(count).to_string().parse(), Ok(Bytes(count)));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Mappings whose Drop is the only release.
+//!
+//! **SIGBUS.** A page of a file mapping that lies behind the end of the file, or that the device cannot
+//! read, ends the process that touches it. pagewise installs no handler: only workers map files, a worker
+//! that dies ends its sample with that reason, and the supervisor goes on.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+
+use rustix::mm::{self, MapFlags, ProtFlags};
+
+/// What madvise(2) is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// MADV_RANDOM.
+    Random,
+    /// MADV_SEQUENTIAL.
+    Sequential,
+    /// MADV_WILLNEED.
+    WillNeed,
+    /// MADV_POPULATE_READ, Linux 5.14.
+    PopulateRead,
+    /// MADV_HUGEPAGE.
+    HugePage,
+}
+
+impl Advice {
+    /// The name in the manual.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Advice::Random => "madvise(MADV_RANDOM)",
+            Advice::Sequential => "madvise(MADV_SEQUENTIAL)",
+            Advice::WillNeed => "madvise(MADV_WILLNEED)",
+            Advice::PopulateRead => "madvise(MADV_POPULATE_READ)",
+            Advice::HugePage => "madvise(MADV_HUGEPAGE)",
+        }
+    }
+
+    const fn flag(self) -> mm::Advice {
+        match self {
+            Advice::Random => mm::Advice::Random,
+            Advice::Sequential => mm::Advice::Sequential,
+            Advice::WillNeed => mm::Advice::WillNeed,
+            Advice::PopulateRead => mm::Advice::LinuxPopulateRead,
+            Advice::HugePage => mm::Advice::LinuxHugepage,
+        }
+    }
+}
+
+/// A mapped range; the common part of the types below.
+struct Region {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a region is plain memory; nothing about it belongs to the thread that made it.
+unsafe impl Send for Region {}
+// SAFETY: shared access only reads; the types that write take `&mut self`.
+unsafe impl Sync for Region {}
+
+impl Region {
+    fn new(address: *mut core::ffi::c_void, len: usize) -> Self {
+        Self { start: NonNull::new(address.cast()).expect("mmap returned null without an error"), len }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the range is mapped readable until Drop. See `FileMapping` for what cannot be proven.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    fn advise(&self, range: Range<usize>, advice: Advice) -> io::Result<()> {
+        assert!(range.start <= range.end && range.end <= self.len, "advice outside of the mapping");
+        // SAFETY: the range lies within the mapping, and none of the advice in `Advice` discards data.
+        unsafe {
+            mm::madvise(self.start.as_ptr().add(range.start).cast(), range.end - range.start, advice.flag())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the range was returned by mmap with this length, and no reference into it outlives self.
+        let unmapped = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own range failed: {unmapped:?}");
+    }
+}
+
+/// A file's first bytes, mapped shared and read-only (mmap(2)).
+///
+/// Another process may write to the file or shorten it while it is mapped; no program can exclude that, and
+/// the language calls it undefined for bytes that are borrowed. pagewise reads such bytes only to copy and
+/// add them, decides nothing by them, and proves afterwards that they were the right ones.
+pub struct FileMapping(Region);
+
+impl FileMapping {
+    /// Maps the first `len` bytes; `populate` adds MAP_POPULATE, whose failures the kernel hides.
+    pub fn new(file: impl AsFd, len: usize, populate: bool) -> io::Result<Self> {
+        let flags = if populate { MapFlags::SHARED | MapFlags::POPULATE } else { MapFlags::SHARED };
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let address = unsafe { mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, flags, file, 0)? };
+        Ok(Self(Region::new(address, len)))
+    }
+
+    /// The mapped bytes; touching them may fault, wait for the device, or end the process (SIGBUS).
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// madvise(2) on `range`, whose start must be a multiple of the page size.
+    pub fn advise(&self, range: Range<usize>, advice: Advice) -> io::Result<()> {
+        self.0.advise(range, advice)
+    }
+}
+
+/// Private anonymous memory: page-aligned, zeroed, as O_DIRECT wants its buffers.
+pub struct AnonymousMemory(Region);
+
+impl AnonymousMemory {
+    /// Maps `len` bytes; pages come with the first touch.
+    pub fn new(len: usize) -> io::Result<Self> {
+        // SAFETY: as in `FileMapping::new`.
+        let address = unsafe {
+            mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                len.max(1),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )?
+        };
+        Ok(Self(Region::new(address, len.max(1))))
+    }
+
+    /// madvise(2) on the whole.
+    pub fn advise(&self, advice: Advice) -> io::Result<()> {
+        self.0.advise(0..self.0.len, advice)
+    }
+
+    /// The bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// The bytes, to be written.
+    #[inline(always)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: mapped readable and writable until Drop, private to this process, borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
+    }
+}
+
+/// Memory that supervisor and worker share through a descriptor (memfd_create(2), mmap(2)).
+///
+/// The two take turns by the protocol: the side that writes has been asked to, and the other waits for its
+/// answer. A worker that breaks the turn changes what the supervisor compares, which then differs.
+pub struct SharedMemory {
+    file: OwnedFd,
+    region: Region,
+}
+
+impl SharedMemory {
+    /// Maps the first `len` bytes of `file`, readable and writable.
+    pub fn new(file: OwnedFd, len: usize) -> io::Result<Self> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: as in `FileMapping::new`.
+        let address = unsafe { mm::mmap(std::ptr::null_mut(), len, prot, MapFlags::SHARED, &file, 0)? };
+        Ok(Self { file, region: Region::new(address, len) })
+    }
+
+    /// Makes a file in memory that children inherit and reach as `/proc/self/fd/N`.
+    pub fn create(name: &str, len: usize) -> io::Result<Self> {
+        let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::empty())?;
+        rustix::fs::ftruncate(&file, len as u64)?;
+        Self::new(file, len)
+    }
+
+    /// The file, to be named to a child.
+    pub fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.region.bytes()
+    }
+
+    /// The bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: mapped readable and writable until Drop, borrowed exclusively within this process.
+        unsafe { std::slice::from_raw_parts_mut(self.region.start.as_ptr(), self.region.len) }
+    }
+
+    /// The bytes as little-endian 64-bit numbers, on the machines that store them so.
+    #[inline(always)]
+    pub fn words(&self) -> &[u64] {
+        const { assert!(cfg!(target_endian = "little"), "offset tables are little-endian") };
+        // SAFETY: mappings are page-aligned, and every bit pattern is a u64; the length is rounded down.
+        unsafe { std::slice::from_raw_parts(self.region.start.as_ptr().cast(), self.region.len / 8) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_seen_through_its_mapping() {
+        let mut file = tempfile::tempfile().expect("file");
+        file.write_all(&[7; 8192]).expect("write");
+        let mapping = FileMapping::new(&file, 8192, true).expect("map");
+        assert!(mapping.bytes().iter().all(|byte| *byte == 7));
+        mapping.advise(4096..8192, Advice::WillNeed).expect("advise");
+    }
+
+    #[test]
+    fn errors_carry_their_errno() {
+        let file = tempfile::tempfile().expect("file");
+        let errno = |result: io::Result<()>| result.expect_err("refused").raw_os_error();
+        assert_eq!(errno(FileMapping::new(&file, 0, false).map(|_| ())), Some(libc::EINVAL));
+        let write_only = std::fs::OpenOptions::new().write(true).open("/dev/null").expect("open");
+        assert_eq!(errno(FileMapping::new(&write_only, 4096, false).map(|_| ())), Some(libc::EACCES));
+        file.set_len(8192).expect("grow");
+        let mapping = FileMapping::new(&file, 8192, false).expect("map");
+        // An unaligned start: the mistake that voided the published prefetch results.
+        assert_eq!(errno(mapping.advise(1..4096, Advice::WillNeed)), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn shared_memory_is_seen_by_both_sides() {
+        let mut one = SharedMemory::create("test", 4096).expect("memfd");
+        let file = rustix::io::dup(one.file()).expect("dup");
+        let other = SharedMemory::new(file, 4096).expect("map");
+        one.bytes_mut()[8..16].copy_from_slice(&5u64.to_le_bytes());
+        assert_eq!(other.words()[1], 5);
+    }
+}

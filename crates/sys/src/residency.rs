@@ -1,0 +1,105 @@
+//! What the page cache holds of a file: cachestat(2) and mincore(2).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::mm::{self, MapFlags, ProtFlags};
+
+/// Pages of a range by state, as the kernel counts them (cachestat(2), Linux 6.5).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStat {
+    /// Pages in the cache.
+    pub cached: u64,
+    /// Of these, dirty.
+    pub dirty: u64,
+    /// Of these, under writeback.
+    pub writeback: u64,
+    /// Pages that were evicted.
+    pub evicted: u64,
+    /// Pages evicted recently.
+    pub recently_evicted: u64,
+}
+
+#[repr(C)]
+struct CacheStatRange {
+    offset: u64,
+    len: u64,
+}
+
+/// One number on every architecture that uses the common table, which are all that Linux 6.5 runs on.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// Counts the cached pages of `len` bytes from `offset` on. ENOSYS before Linux 6.5; EPERM for a caller who
+/// neither owns the file nor may write it.
+pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<CacheStat> {
+    let range = CacheStatRange { offset, len };
+    let mut stat = CacheStat::default();
+    // SAFETY: both structures are laid out as linux/mman.h defines them and outlive the call; the kernel
+    // writes only to `stat`.
+    let result = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            &range as *const CacheStatRange,
+            &mut stat as *mut CacheStat,
+            0u32,
+        )
+    };
+    if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Pages of the first `len` bytes that mincore(2) calls resident. To a caller who neither owns the file nor
+/// may write it, it calls all of them so: ask [`mincore_is_honest`] first.
+pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
+    let page = rustix::param::page_size();
+    // The mapping is never touched, so that it holds no page in the cache.
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+    let address =
+        unsafe { mm::mmap(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::SHARED, file, 0)? };
+    let mut states = vec![0u8; len.div_ceil(page)];
+    // SAFETY: the range is mapped, and `states` has one byte for each of its pages.
+    let result = unsafe { libc::mincore(address, len, states.as_mut_ptr()) };
+    let error = io::Error::last_os_error();
+    // SAFETY: the range was mapped above, and nothing refers to it.
+    unsafe { mm::munmap(address, len)? };
+    if result == 0 { Ok(states.iter().filter(|state| **state & 1 == 1).count() as u64) } else { Err(error) }
+}
+
+/// Whether mincore(2) tells this process the truth about `file`: the owner, a process with CAP_FOWNER, and
+/// one that may write the file (`can_do_mincore` in mm/mincore.c).
+pub fn mincore_is_honest(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let owner = rustix::fs::fstat(file)?.st_uid;
+    let me = rustix::process::geteuid();
+    if me.is_root() || me.as_raw() == owner {
+        return Ok(true);
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn both_count_the_pages_of_a_fresh_file() {
+        let mut file = tempfile::tempfile().expect("file");
+        file.write_all(&[1; 10 * 4096]).expect("write");
+        let pages = (10 * 4096) / rustix::param::page_size() as u64;
+        assert!(mincore_is_honest(file.as_fd()).expect("fstat"));
+        assert_eq!(mincore_pages(&file, 10 * 4096).expect("mincore"), pages);
+        match cachestat(file.as_fd(), 0, 10 * 4096) {
+            Ok(stat) => assert_eq!(stat.cached, pages),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS), "{error}"),
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_is_no_file_is_refused() {
+        let (read, _write) = rustix::pipe::pipe().expect("pipe");
+        assert!(cachestat(read.as_fd(), 0, 4096).is_err());
+        assert!(mincore_pages(&read, 4096).is_err());
+    }
+}

@@ -1,0 +1,218 @@
+//! Reads in flight through io_uring, with buffers that the ring owns.
+//!
+//! A slot is a buffer and its place in the queue. It is either free or in flight; the kernel may write to
+//! the buffer of a slot in flight, and nobody may look at it until its completion has been taken.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use io_uring::{IoUring, Probe, opcode, types};
+
+use crate::mapping::AnonymousMemory;
+
+/// How a ring is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct RingOptions {
+    /// Slots: the most reads in flight.
+    pub depth: u32,
+    /// Size of a slot's buffer; rounded up to whole pages.
+    pub slot_bytes: usize,
+    /// Registered file and buffers.
+    pub fixed: bool,
+}
+
+/// Which step of making a ring the kernel refused.
+#[derive(Debug)]
+pub struct RingError {
+    /// The system call, as in the manual.
+    pub call: &'static str,
+    /// Its errno.
+    pub error: io::Error,
+}
+
+impl RingError {
+    fn at(call: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self { call, error }
+    }
+}
+
+/// A read that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Its slot, free again.
+    pub slot: usize,
+    /// Bytes read, or a negative errno.
+    pub result: i32,
+}
+
+/// A ring over one file.
+pub struct Ring {
+    // Dropped in this order: the ring first, then the memory that it could write to.
+    ring: IoUring,
+    buffers: AnonymousMemory,
+    file: OwnedFd,
+    slot_bytes: usize,
+    fixed: bool,
+    in_flight: Vec<bool>,
+    in_flight_count: usize,
+}
+
+impl Ring {
+    /// Sets up a ring for reads of `file`, with the buffers touched so that no fault falls into a read.
+    pub fn new(file: OwnedFd, options: RingOptions) -> Result<Self, RingError> {
+        let page = rustix::param::page_size();
+        let slot_bytes = options.slot_bytes.div_ceil(page) * page;
+        let ring = IoUring::builder()
+            .setup_clamp()
+            .build(options.depth.next_power_of_two())
+            .map_err(RingError::at("io_uring_setup"))?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe).map_err(RingError::at("io_uring_register(PROBE)"))?;
+        let needed = if options.fixed { opcode::ReadFixed::CODE } else { opcode::Read::CODE };
+        if !probe.is_supported(needed) {
+            return Err(RingError {
+                call: "io_uring_register(PROBE)",
+                error: io::ErrorKind::Unsupported.into(),
+            });
+        }
+        let mut buffers =
+            AnonymousMemory::new(slot_bytes * options.depth as usize).map_err(RingError::at("mmap"))?;
+        buffers.bytes_mut().fill(0);
+        if options.fixed {
+            let vectors: Vec<libc::iovec> = buffers
+                .bytes_mut()
+                .chunks_exact_mut(slot_bytes)
+                .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot_bytes })
+                .collect();
+            // SAFETY: the buffers live as long as the ring, which is dropped before them.
+            unsafe { ring.submitter().register_buffers(&vectors) }
+                .map_err(RingError::at("io_uring_register(BUFFERS)"))?;
+            ring.submitter()
+                .register_files(&[file.as_raw_fd()])
+                .map_err(RingError::at("io_uring_register(FILES)"))?;
+        }
+        let in_flight = vec![false; options.depth as usize];
+        Ok(Self { ring, buffers, file, slot_bytes, fixed: options.fixed, in_flight, in_flight_count: 0 })
+    }
+
+    /// Reads in flight.
+    #[inline(always)]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight_count
+    }
+
+    /// Queues a read of `len` bytes at `offset` into `slot`; it starts with the next [`Ring::submit`].
+    ///
+    /// # Panics
+    /// If the slot is in flight or too small.
+    #[inline(always)]
+    pub fn queue_read(&mut self, slot: usize, offset: u64, len: usize) {
+        assert!(!self.in_flight[slot] && len <= self.slot_bytes, "a slot in flight, or too small");
+        let start = slot * self.slot_bytes;
+        let buffer = self.buffers.bytes_mut()[start..start + len].as_mut_ptr();
+        let entry = if self.fixed {
+            opcode::ReadFixed::new(types::Fixed(0), buffer, len as u32, slot as u16).offset(offset).build()
+        } else {
+            opcode::Read::new(types::Fd(self.file.as_raw_fd()), buffer, len as u32).offset(offset).build()
+        };
+        let entry = entry.user_data(slot as u64);
+        // SAFETY: the buffer and the file live until Drop, which waits for all reads; `in_flight` keeps
+        // anyone from using the buffer meanwhile.
+        let queued = unsafe { self.ring.submission().push(&entry) };
+        queued.expect("the queue has an entry for every slot");
+        self.in_flight[slot] = true;
+        self.in_flight_count += 1;
+    }
+
+    /// Starts what is queued and waits until at least `wait` reads are done.
+    #[inline(always)]
+    pub fn submit(&mut self, wait: usize) -> io::Result<()> {
+        loop {
+            match self.ring.submit_and_wait(wait) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes a completion that is there.
+    #[inline(always)]
+    pub fn complete(&mut self) -> Option<Completion> {
+        let entry = self.ring.completion().next()?;
+        let slot = entry.user_data() as usize;
+        self.in_flight[slot] = false;
+        self.in_flight_count -= 1;
+        Some(Completion { slot, result: entry.result() })
+    }
+
+    /// The buffer of a slot that is not in flight.
+    ///
+    /// # Panics
+    /// If the slot is in flight.
+    #[inline(always)]
+    pub fn buffer(&self, slot: usize) -> &[u8] {
+        assert!(!self.in_flight[slot], "the kernel may be writing to the buffer");
+        &self.buffers.bytes()[slot * self.slot_bytes..(slot + 1) * self.slot_bytes]
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while self.in_flight_count > 0 {
+            if self.submit(1).is_err() {
+                // The kernel may still write to the buffers: they must never be handed out again.
+                std::process::abort();
+            }
+            while self.complete().is_some() {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file_of(len: usize) -> OwnedFd {
+        let mut file = tempfile::tempfile().expect("file");
+        file.write_all(&(0..len).map(|index| (index / 512) as u8).collect::<Vec<_>>()).expect("write");
+        file.into()
+    }
+
+    #[test]
+    fn reads_land_in_their_slots() {
+        for fixed in [false, true] {
+            let options = RingOptions { depth: 3, slot_bytes: 512, fixed };
+            let mut ring = match Ring::new(file_of(4096), options) {
+                Ok(ring) => ring,
+                Err(refused) => panic!("this machine has no io_uring: {refused:?}"),
+            };
+            for slot in 0..3 {
+                ring.queue_read(slot, slot as u64 * 1024, 512);
+            }
+            ring.submit(3).expect("submit");
+            let mut slots = Vec::new();
+            while let Some(completion) = ring.complete() {
+                assert_eq!(completion.result, 512);
+                assert!(
+                    ring.buffer(completion.slot)[..512].iter().all(|byte| *byte == completion.slot as u8 * 2)
+                );
+                slots.push(completion.slot);
+            }
+            slots.sort_unstable();
+            assert_eq!((slots, ring.in_flight()), (vec![0, 1, 2], 0));
+        }
+    }
+
+    #[test]
+    fn a_ring_dropped_with_reads_in_flight_waits_for_them() {
+        let options = RingOptions { depth: 8, slot_bytes: 4096, fixed: false };
+        let mut ring = Ring::new(file_of(65536), options).expect("ring");
+        for slot in 0..8 {
+            ring.queue_read(slot, slot as u64 * 4096, 4096);
+        }
+        ring.submit(0).expect("submit");
+        drop(ring);
+    }
+}
