@@ -28,7 +28,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Request {
     /// Open, map, advise, start threads, warm up.
-    Open(Job),
+    Open(Box<Job>),
     /// Do the accesses.
     Go(Go),
     /// Do single reads and hand their bytes over.

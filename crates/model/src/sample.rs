@@ -26,7 +26,7 @@ pub enum Outcome {
         /// What it measured.
         measurement: Measurement,
         /// What the supervisor saw.
-        evidence: Evidence,
+        evidence: Box<Evidence>,
         /// Checks that failed; empty makes the sample valid.
         failures: Vec<Failure>,
     },
