@@ -1,0 +1,43 @@
+//! Failures of calls, as the protocol carries them.
+
+use std::io;
+
+use pagewise_model::protocol::CallFailure;
+use rustix::io::Errno;
+
+/// What a call is allowed to answer when the machine does not offer the feature behind it.
+const NOT_OFFERED: [Errno; 6] =
+    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::ACCESS, Errno::NODEV];
+
+/// A call that failed although it should work everywhere.
+pub fn failed(call: &str, error: io::Error, path: &str, offset: u64) -> CallFailure {
+    let detail = format!("{call} failed at offset {offset} of {path}: {error}");
+    CallFailure {
+        call: call.to_string(),
+        errno: error.raw_os_error().unwrap_or(0),
+        path: path.to_string(),
+        offset,
+        detail,
+        unavailable: 0,
+    }
+}
+
+/// A call that some kernels, filesystems or policies refuse; other errors remain failures.
+pub fn refused(call: &str, error: io::Error, path: &str) -> CallFailure {
+    let not_offered = error.kind() == io::ErrorKind::Unsupported
+        || NOT_OFFERED.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    let detail = format!("{call} was refused for {path}: {error}");
+    CallFailure { detail, unavailable: u32::from(not_offered), ..failed(call, error, path, 0) }
+}
+
+/// A read that returned fewer bytes than the file has there.
+pub fn short(call: &str, path: &str, offset: u64, expected: usize, received: usize) -> CallFailure {
+    CallFailure {
+        call: call.to_string(),
+        errno: 0,
+        path: path.to_string(),
+        offset,
+        detail: format!("{call} at offset {offset} of {path} returned {received} of {expected} bytes"),
+        unavailable: 0,
+    }
+}

@@ -1,0 +1,165 @@
+//! The ways to move bytes, one file each.
+//!
+//! A reader does a batch of reads in one call, so that the choice of method costs one indirect call a batch
+//! of about 50 us and nothing a read. The loops themselves are functions of slices and integers, compiled
+//! for each way of consuming.
+
+mod anonymous;
+mod mmap;
+mod pread;
+mod uring;
+mod widening;
+
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+use pagewise_model::checksum::Consumption;
+use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_model::{Access, Consume, Method};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+
+use crate::clock::now_ns;
+use crate::failure::refused;
+
+/// Latencies in nanoseconds, to three significant digits.
+pub type Latencies = Histogram<u64>;
+
+/// The most operations that [`Reader::read_timed`] is asked for in one call.
+pub const TIMED_BATCH_OPERATIONS: usize = 256;
+
+/// A way to read, bound to a file and one thread's buffer.
+pub trait Reader: Send {
+    /// Does the reads at `offsets`, which are whole operations, and consumes their bytes. Returns the sum of
+    /// the checksums of the reads that were done in this call: reads may stay in flight.
+    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure>;
+
+    /// Waits for reads in flight and returns the sum of their checksums.
+    fn finish(&mut self) -> Result<u64, CallFailure> {
+        Ok(0)
+    }
+
+    /// As [`Reader::read`] and [`Reader::finish`], with the time of each operation of `reads_per_op` reads
+    /// recorded: from asking for its first byte to having consumed its last.
+    fn read_timed(
+        &mut self,
+        offsets: &[u64],
+        reads_per_op: usize,
+        latencies: &mut Latencies,
+    ) -> Result<u64, CallFailure> {
+        let mut total = 0u64;
+        let mut before = now_ns();
+        for operation in offsets.chunks_exact(reads_per_op) {
+            total = total.wrapping_add(self.read(operation)?);
+            let after = now_ns();
+            latencies.saturating_record(after - before);
+            before = after;
+        }
+        Ok(total)
+    }
+
+    /// Whether the time of a [`Reader::read`] of one operation is that operation's latency. Not so where reads
+    /// of several operations are in flight.
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
+    /// Fills the page tables of the span, and returns only when they are full.
+    fn warm_page_tables(&mut self) {}
+
+    /// Does one read by the same way and copies its bytes to `into`.
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure>;
+}
+
+/// What all readers of a job need to know.
+#[derive(Clone)]
+pub struct Target {
+    path: String,
+    file_bytes: u64,
+    span_bytes: usize,
+    read_bytes: usize,
+    reads_per_op: usize,
+    direct_alignment: usize,
+    direct_flag: u32,
+    consumption: Consumption,
+}
+
+/// Makes the readers of a job's threads: this is set-up, and what it does is timed as such.
+///
+/// With `per_thread` each has its own descriptor and mapping, else they share one.
+pub fn open(
+    method: &Method,
+    job: &Job,
+    consume: Consume,
+    per_thread: bool,
+) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
+    let target = Target {
+        path: job.path.clone(),
+        file_bytes: job.file_bytes,
+        span_bytes: job.span_bytes as usize,
+        read_bytes: job.read_bytes as usize,
+        reads_per_op: job.reads_per_op as usize,
+        direct_alignment: job.direct_alignment.max(1) as usize,
+        direct_flag: job.direct_flag,
+        consumption: Consumption {
+            consume,
+            page_bytes: job.page_bytes as usize,
+            touch_last: job.touch_last == 1,
+        },
+    };
+    let threads = job.threads as usize;
+    match method.access() {
+        Access::Mmap => mmap::open(method, &target, threads, per_thread),
+        Access::Pread => pread::open(method, &target, threads, per_thread),
+        Access::Uring => uring::open(method, &target, threads, per_thread),
+        Access::Anonymous => anonymous::open(&target, threads),
+    }
+}
+
+/// Makes `threads` things, sharing one or making each anew.
+fn share<T>(
+    threads: usize,
+    per_thread: bool,
+    mut make: impl FnMut() -> Result<T, CallFailure>,
+) -> Result<Vec<Arc<T>>, CallFailure> {
+    if per_thread {
+        return (0..threads).map(|_| make().map(Arc::new)).collect();
+    }
+    let one = Arc::new(make()?);
+    Ok(vec![one; threads])
+}
+
+impl Target {
+    /// Opens the file for reading; with `direct` by O_DIRECT.
+    fn open(&self, direct: bool) -> Result<OwnedFd, CallFailure> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        if !direct {
+            return rustix::fs::open(&self.path, flags, Mode::empty())
+                .map_err(|error| crate::failure::failed("open", error.into(), &self.path, 0));
+        }
+        rustix::fs::open(&self.path, flags | OFlags::from_bits_retain(self.direct_flag), Mode::empty())
+            .map_err(|error| refused("open(O_DIRECT)", error.into(), &self.path))
+    }
+}
+
+/// Calls `$loop` with the consumer that the job asks for, so that it is compiled for each.
+macro_rules! by_consumer {
+    ($consumption:expr, |$consumer:ident| $call:expr) => {{
+        let consumption = $consumption;
+        match consumption.consume {
+            Consume::Touch => {
+                let (page_bytes, touch_last) = (consumption.page_bytes, consumption.touch_last);
+                let $consumer = move |bytes: &[u8]| checksum::touch(bytes, page_bytes, touch_last);
+                $call
+            }
+            Consume::Sum => {
+                let $consumer = checksum::sum;
+                $call
+            }
+        }
+    }};
+}
+use by_consumer;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Every method returns the checksum of the bytes at the offsets of the table, whatever the alignment.
+
+use std::io::Write;
+
+use pagewise_model::content;
+use pagewise_model::random::Random;
+
+use super::*;
+
+const SEED: u64 = 11;
+
+struct Fixture {
+    file: tempfile::NamedTempFile,
+    file_bytes: u64,
+}
+
+impl Fixture {
+    fn new(file_bytes: u64) -> Self {
+        let mut file = tempfile::NamedTempFile::new().expect("file");
+        let mut bytes = vec![0; file_bytes as usize];
+        content::fill(SEED, 0, &mut bytes);
+        file.write_all(&bytes).expect("write");
+        file.as_file().sync_all().expect("sync");
+        Self { file, file_bytes }
+    }
+
+    fn job(&self, read_bytes: u64, align_bytes: u64, threads: u32) -> Job {
+        Job {
+            method: String::new(),
+            path: self.file.path().to_str().expect("text").to_string(),
+            file_bytes: self.file_bytes,
+            span_bytes: self.file_bytes,
+            threads,
+            descriptor: "shared".into(),
+            table_path: String::new(),
+            table_reads: 0,
+            read_bytes,
+            reads_per_op: 4,
+            consume: String::new(),
+            page_bytes: 4096,
+            touch_last: u32::from(align_bytes % 4096 != 0),
+            direct_flag: OFlags::DIRECT.bits(),
+            direct_alignment: 4096,
+            warm_page_tables: 0,
+            sample_ns: 0,
+            latency_ns: 0,
+            max_thread_operations: 0,
+            max_device_bytes: 0,
+            handover_path: String::new(),
+        }
+    }
+}
+
+fn expected(offsets: &[u64], job: &Job, consume: Consume) -> u64 {
+    let consumption = Consumption { consume, page_bytes: 4096, touch_last: job.touch_last == 1 };
+    let mut bytes = vec![0; job.read_bytes as usize];
+    offsets.iter().fold(0u64, |total, offset| {
+        content::fill(SEED, *offset, &mut bytes);
+        total.wrapping_add(consumption.of(&bytes))
+    })
+}
+
+const METHODS: &[&str] = &[
+    "mmap",
+    "mmap:random",
+    "mmap:sequential",
+    "mmap:willneed",
+    "mmap:populate",
+    "mmap:populate-read",
+    "mmap:hugepage",
+    "mmap:random+prefetch",
+    "mmap:in-place",
+    "mmap:random+prefetch+in-place",
+    "pread",
+    "pread:random",
+    "pread:sequential",
+    "pread:willneed",
+    "pread:dontcache",
+    "pread:direct",
+    "uring:depth=1",
+    "uring:depth=8",
+    "uring:direct+depth=8",
+    "uring:fixed+depth=4",
+    "uring:direct+fixed+depth=4",
+];
+
+/// Opens a method, or says that this machine does not offer it.
+fn open_or_skip(text: &str, job: &Job, consume: Consume, per_thread: bool) -> Option<Vec<Box<dyn Reader>>> {
+    match open(&text.parse().expect(text), job, consume, per_thread) {
+        Ok(readers) => Some(readers),
+        Err(failure) if failure.unavailable == 1 => {
+            println!("skipped: {text}: {}", failure.detail);
+            None
+        }
+        Err(failure) => panic!("{text}: {}", failure.detail),
+    }
+}
+
+#[test]
+fn every_method_reads_the_bytes_of_the_table() {
+    // A size that is no multiple of a page: the last read ends where the file does.
+    let fixture = Fixture::new((1 << 20) + 777);
+    for (read_bytes, align_bytes) in [(4096, 4096), (16384, 4096), (4096, 1), (100, 1), (12345, 1)] {
+        for consume in [Consume::Touch, Consume::Sum] {
+            let job = fixture.job(read_bytes, align_bytes, 1);
+            let mut random = Random::new(5);
+            let last = fixture.file_bytes - read_bytes;
+            let mut offsets: Vec<u64> =
+                (0..64).map(|_| random.below(last / align_bytes + 1) * align_bytes).collect();
+            offsets[7] = last / align_bytes * align_bytes;
+            let expected = expected(&offsets, &job, consume);
+            for text in METHODS {
+                let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
+                let reader = &mut readers[0];
+                let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
+                let mut total = reader.read(&offsets).expect(&what);
+                total = total.wrapping_add(reader.finish().expect(&what));
+                assert_eq!(total, expected, "{what}");
+
+                let mut latencies = Latencies::new(3).expect("histogram");
+                let total = reader.read_timed(&offsets, 4, &mut latencies).expect(&what);
+                assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
+
+                let mut fetched = vec![0; read_bytes as usize];
+                let mut formula = fetched.clone();
+                reader.fetch(offsets[7], &mut fetched).expect(&what);
+                content::fill(SEED, offsets[7], &mut formula);
+                assert_eq!(fetched, formula, "{what}, fetched");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_file_or_have_their_own() {
+    let fixture = Fixture::new(1 << 20);
+    let job = fixture.job(4096, 4096, 3);
+    let offsets = [0, 4096, 8192, 40960];
+    let expected = expected(&offsets, &job, Consume::Sum);
+    for per_thread in [false, true] {
+        for text in ["mmap", "pread", "uring:depth=2"] {
+            let Some(readers) = open_or_skip(text, &job, Consume::Sum, per_thread) else { continue };
+            assert_eq!(readers.len(), 3);
+            for mut reader in readers {
+                let total = reader.read(&offsets).and_then(|some| Ok(some.wrapping_add(reader.finish()?)));
+                assert_eq!(total, Ok(expected), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_ceiling_of_memory_holds_the_bytes_of_the_file() {
+    let fixture = Fixture::new(1 << 20);
+    let job = fixture.job(4096, 4096, 2);
+    let offsets = [0, 65536, 4096, 4096];
+    let readers = open(&Method::anonymous(), &job, Consume::Sum, false).map_err(|failure| failure.detail);
+    for mut reader in readers.expect("anonymous memory") {
+        assert_eq!(reader.read(&offsets), Ok(expected(&offsets, &job, Consume::Sum)));
+    }
+}
+
+#[test]
+fn a_file_that_shrank_is_a_short_read() {
+    let fixture = Fixture::new(1 << 20);
+    let job = fixture.job(4096, 4096, 1);
+    fixture.file.as_file().set_len(4096 + 100).expect("shrink");
+    for text in ["pread", "uring:depth=2", "pread:direct"] {
+        let Some(mut readers) = open_or_skip(text, &job, Consume::Touch, false) else { continue };
+        let outcome = readers[0].read(&[0, 4096]).and_then(|_| readers[0].finish());
+        let failure = outcome.expect_err(text);
+        assert!(failure.detail.ends_with("returned 100 of 4096 bytes"), "{}", failure.detail);
+        assert_eq!((failure.errno, failure.offset, failure.unavailable), (0, 4096, 0));
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_named() {
+    let mut job = Fixture::new(4096).job(4096, 4096, 1);
+    job.path = "/nowhere/at/all".to_string();
+    for text in ["mmap", "pread", "uring"] {
+        let failure =
+            open(&text.parse().expect(text), &job, Consume::Touch, false).map(drop).expect_err(text);
+        assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), ("open", 2, 0));
+    }
+}

@@ -1,0 +1,236 @@
+//! `uring`: reads in flight through io_uring, a ring for each thread.
+//!
+//! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the
+//! table, across operations and batches. So a batch returns when its reads are queued, not when they are done.
+
+use pagewise_model::checksum;
+use pagewise_model::protocol::CallFailure;
+use pagewise_model::{Consume, Method, MethodOption};
+use pagewise_sys::{Completion, Ring, RingOptions};
+
+use super::widening::{Widened, widen, widest};
+use super::{Latencies, Reader, TIMED_BATCH_OPERATIONS, Target, by_consumer};
+use crate::clock::now_ns;
+use crate::failure::{failed, refused, short};
+
+struct UringReader {
+    ring: Ring,
+    target: Target,
+    /// 1 without O_DIRECT: then nothing is widened.
+    alignment: usize,
+    free: Vec<usize>,
+    reads: Vec<Widened>,
+    /// In the latency phase: which operation of the batch a slot's read belongs to.
+    operation_of: Vec<usize>,
+    /// In the latency phase: the operations of the batch.
+    pending: Vec<Pending>,
+}
+
+/// An operation of the latency phase whose reads are not all done.
+#[derive(Clone, Copy)]
+struct Pending {
+    started_ns: u64,
+    missing: usize,
+}
+
+pub(super) fn open(
+    method: &Method,
+    target: &Target,
+    threads: usize,
+    per_thread: bool,
+) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
+    let direct = method.is_direct();
+    let alignment = if direct { target.direct_alignment } else { 1 };
+    let shared = target.open(direct)?;
+    (0..threads)
+        .map(|_| {
+            let file = if per_thread {
+                target.open(direct)?
+            } else {
+                rustix::io::fcntl_dupfd_cloexec(&shared, 0)
+                    .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.path, 0))?
+            };
+            let depth = method.depth();
+            let options = RingOptions {
+                depth,
+                slot_bytes: widest(target.read_bytes, alignment),
+                fixed: method.has(MethodOption::Fixed),
+            };
+            let ring = Ring::new(file, options)
+                .map_err(|refusal| refused(refusal.call, refusal.error, &target.path))?;
+            let mut reader = UringReader {
+                ring,
+                target: target.clone(),
+                alignment,
+                free: (0..depth as usize).rev().collect(),
+                reads: vec![Widened::default(); depth as usize],
+                operation_of: vec![0; depth as usize],
+                pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
+            };
+            if direct {
+                reader.try_out()?;
+            }
+            Ok(Box::new(reader) as Box<dyn Reader>)
+        })
+        .collect()
+}
+
+impl UringReader {
+    /// One aligned read before the clock starts: O_DIRECT may be refused at the first transfer.
+    fn try_out(&mut self) -> Result<(), CallFailure> {
+        let failure = |error| refused("io_uring read (O_DIRECT)", error, &self.target.path);
+        self.ring.queue_read(0, 0, self.alignment);
+        self.ring.submit(1).map_err(failure)?;
+        match self.ring.complete() {
+            Some(Completion { result, .. }) if result < 0 => {
+                Err(failure(std::io::Error::from_raw_os_error(-result)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn queue(&mut self, slot: usize, offset: u64) {
+        let read = widen(offset, self.target.read_bytes, self.alignment, self.target.file_bytes);
+        self.reads[slot] = read;
+        self.ring.queue_read(slot, read.offset, read.len);
+    }
+
+    /// Checks a completion and consumes its bytes.
+    #[inline(always)]
+    fn consume(&self, completion: Completion, consume: impl Fn(&[u8]) -> u64) -> Result<u64, CallFailure> {
+        let read = self.reads[completion.slot];
+        if completion.result != read.expected as i32 {
+            return Err(self.failure(completion));
+        }
+        let bytes = &self.ring.buffer(completion.slot)[read.inner..read.inner + self.target.read_bytes];
+        Ok(consume(bytes))
+    }
+
+    #[cold]
+    fn failure(&self, completion: Completion) -> CallFailure {
+        let read = self.reads[completion.slot];
+        let path = &self.target.path;
+        match completion.result {
+            errno if errno < 0 => {
+                failed("io_uring read", std::io::Error::from_raw_os_error(-errno), path, read.offset)
+            }
+            received => short("io_uring read", path, read.offset, read.expected, received as usize),
+        }
+    }
+
+    #[cold]
+    fn submit_failure(&self, error: std::io::Error) -> CallFailure {
+        failed("io_uring_enter", error, &self.target.path, 0)
+    }
+
+    /// Starts what is queued, waits for at least one read and consumes all that are done.
+    #[inline(always)]
+    fn reap(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<u64, CallFailure> {
+        self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
+        let mut total = 0u64;
+        while let Some(completion) = self.ring.complete() {
+            total = total.wrapping_add(self.consume(completion, consume)?);
+            self.free.push(completion.slot);
+        }
+        Ok(total)
+    }
+
+    /// Timed region: `for each offset: (while no slot is free: enter, consume what is done); queue(offset)`.
+    #[inline(never)]
+    fn queue_reads(
+        &mut self,
+        offsets: &[u64],
+        consume: impl Fn(&[u8]) -> u64 + Copy,
+    ) -> Result<u64, CallFailure> {
+        let mut total = 0u64;
+        for offset in offsets {
+            let slot = loop {
+                match self.free.pop() {
+                    Some(slot) => break slot,
+                    None => total = total.wrapping_add(self.reap(consume)?),
+                }
+            };
+            self.queue(slot, *offset);
+        }
+        Ok(total)
+    }
+
+    /// Timed region: as [`UringReader::queue_reads`], with a clock at the first read of an operation and after
+    /// each harvest of completions.
+    fn queue_timed(
+        &mut self,
+        offsets: &[u64],
+        reads_per_op: usize,
+        latencies: &mut Latencies,
+        consume: impl Fn(&[u8]) -> u64 + Copy,
+    ) -> Result<u64, CallFailure> {
+        let mut total = 0u64;
+        let mut next = 0;
+        self.pending.clear();
+        while next < offsets.len() || self.ring.in_flight() > 0 {
+            while let Some(slot) = if next < offsets.len() { self.free.pop() } else { None } {
+                if next.is_multiple_of(reads_per_op) {
+                    self.pending.push(Pending { started_ns: now_ns(), missing: reads_per_op });
+                }
+                self.operation_of[slot] = next / reads_per_op;
+                self.queue(slot, offsets[next]);
+                next += 1;
+            }
+            self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
+            while let Some(completion) = self.ring.complete() {
+                total = total.wrapping_add(self.consume(completion, consume)?);
+                self.free.push(completion.slot);
+                let operation = &mut self.pending[self.operation_of[completion.slot]];
+                operation.missing -= 1;
+                if operation.missing == 0 {
+                    latencies.saturating_record(now_ns() - operation.started_ns);
+                }
+            }
+        }
+        Ok(total)
+    }
+}
+
+impl Reader for UringReader {
+    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
+        by_consumer!(self.target.consumption, |consume| self.queue_reads(offsets, consume))
+    }
+
+    fn finish(&mut self) -> Result<u64, CallFailure> {
+        let mut total = 0u64;
+        while self.ring.in_flight() > 0 {
+            let done = by_consumer!(self.target.consumption, |consume| self.reap(consume))?;
+            total = total.wrapping_add(done);
+        }
+        Ok(total)
+    }
+
+    fn read_timed(
+        &mut self,
+        offsets: &[u64],
+        reads_per_op: usize,
+        latencies: &mut Latencies,
+    ) -> Result<u64, CallFailure> {
+        by_consumer!(self.target.consumption, |consume| self.queue_timed(
+            offsets,
+            reads_per_op,
+            latencies,
+            consume
+        ))
+    }
+
+    fn is_sequential(&self) -> bool {
+        false
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.finish()?;
+        let slot = self.free.last().copied().expect("no read is in flight");
+        self.read(&[offset])?;
+        let inner = self.reads[slot].inner;
+        self.finish()?;
+        into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);
+        Ok(())
+    }
+}

@@ -1,0 +1,377 @@
+//! What one thread does between `go` and `sample`: where the clocks are read.
+//!
+//! **Throughput phase.** `elapsed = clock after the last batch and the reads still in flight - clock before the
+//! first batch`. A batch is as many operations as take 50 to 200 us; there is one clock reading a batch and
+//! none inside, because a clock around each operation breaks the overlap between operations and costs
+//! the cheap methods most (mmap of 4 KiB: 40 % of its rate).
+//!
+//! **Latency.** Where one operation takes 50 us by itself, batches are operations and their times are the
+//! latencies. Elsewhere, and where operations overlap in a ring, a phase of its own follows in which every
+//! operation is timed; its operations count for no rate.
+//!
+//! **Stalls.** A batch that took over 1 ms more than its operations take on average holds a stalled operation;
+//! none is missed, because batches leave no gap between them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pagewise_model::protocol::CallFailure;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+
+use crate::clock::now_ns;
+use crate::reader::{Latencies, Reader, TIMED_BATCH_OPERATIONS};
+
+/// A batch shorter than this is doubled.
+const BATCH_MIN_NS: u64 = 50_000;
+/// A batch of several operations longer than this is halved.
+const BATCH_MAX_NS: u64 = 200_000;
+/// What a batch must take beyond its operations' average to be called stalled.
+const STALL_NS: u64 = 1_000_000;
+/// How often the device budget is looked at: it costs a system call.
+const BUDGET_CHECK_NS: u64 = 1_000_000;
+
+/// A thread's part of the offset table.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    /// Its offsets, whole operations.
+    pub offsets: &'a [u64],
+    /// Reads in one operation.
+    pub reads_per_op: usize,
+}
+
+impl Part<'_> {
+    fn operations(&self) -> u64 {
+        (self.offsets.len() / self.reads_per_op) as u64
+    }
+
+    /// Up to `wanted` operations from `position` on, which counts laps too; never across the end.
+    fn batch(&self, position: u64, wanted: u64) -> &[u64] {
+        let first = (position % self.operations()) as usize;
+        let count = wanted.min(self.operations() - first as u64) as usize;
+        &self.offsets[first * self.reads_per_op..(first + count) * self.reads_per_op]
+    }
+}
+
+/// When the phases end.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Length of the throughput phase.
+    pub sample_ns: u64,
+    /// Length of the latency phase, if there is one; 0: none.
+    pub latency_ns: u64,
+    /// Operations of this thread in both phases; 0: unbounded.
+    pub max_operations: u64,
+    /// Bytes that storage may read for the process in both phases; 0: unbounded.
+    pub max_device_bytes: u64,
+}
+
+/// What one thread did.
+pub struct ThreadSample {
+    /// Clock before the first batch.
+    pub started_ns: u64,
+    /// Clock after the last read of the throughput phase.
+    pub ended_ns: u64,
+    /// Operations of the throughput phase.
+    pub operations: u64,
+    /// Clocks around the latency phase; equal if there was none.
+    pub latency_span_ns: (u64, u64),
+    /// Operations of the latency phase.
+    pub latency_operations: u64,
+    /// Sum of the checksums of both phases.
+    pub checksum: u64,
+    /// Latencies of operations.
+    pub latencies: Latencies,
+    /// Stalled batches of the throughput phase.
+    pub stalls: u64,
+    /// The longest, less the average of the other operations in its batch.
+    pub stall_longest_ns: u64,
+}
+
+/// Stops a phase when storage has read enough for this process: a file that fills up is no longer cold.
+struct DeviceBudget {
+    /// /proc/self/io; `None` where there is no budget or the kernel does not count.
+    file: Option<OwnedFd>,
+    end_bytes: u64,
+    next_check_ns: u64,
+}
+
+impl DeviceBudget {
+    fn new(bytes: u64) -> Self {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file =
+            (bytes > 0).then(|| rustix::fs::open("/proc/self/io", flags, Mode::empty()).ok()).flatten();
+        let mut budget = Self { file, end_bytes: u64::MAX, next_check_ns: 0 };
+        budget.end_bytes = budget.read_bytes().map_or(u64::MAX, |begin| begin.saturating_add(bytes));
+        budget
+    }
+
+    fn read_bytes(&self) -> Option<u64> {
+        let mut text = [0u8; 512];
+        let len = rustix::io::pread(self.file.as_ref()?, &mut text[..], 0).ok()?;
+        let text = std::str::from_utf8(&text[..len]).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?;
+        line.trim().parse().ok()
+    }
+
+    #[inline]
+    fn is_spent(&mut self, now_ns: u64) -> bool {
+        if self.file.is_none() || now_ns < self.next_check_ns {
+            return false;
+        }
+        self.next_check_ns = now_ns + BUDGET_CHECK_NS;
+        self.read_bytes().is_some_and(|bytes| bytes >= self.end_bytes)
+    }
+}
+
+/// The share of a bounded cold sample that the throughput phase may use, in quarters; the rest is kept for a
+/// latency phase.
+const THROUGHPUT_QUARTERS: u64 = 3;
+
+/// One thread's sample. `rendezvous` is called between the phases and at both their starts, so that all
+/// threads are in the same phase; `timed_phase` is set by any thread that needs the latency phase.
+pub fn sample(
+    reader: &mut dyn Reader,
+    part: Part<'_>,
+    first_operation: u64,
+    limits: Limits,
+    rendezvous: &dyn Fn(),
+    timed_phase: &AtomicBool,
+) -> Result<ThreadSample, CallFailure> {
+    let mut latencies = empty_latencies();
+    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS);
+    rendezvous();
+    let throughput = throughput_phase(reader, part, first_operation, limits, &mut budget, &mut latencies);
+    let overlapped = !reader.is_sequential();
+    if overlapped || matches!(&throughput, Ok(phase) if phase.batched) {
+        timed_phase.store(true, Ordering::Relaxed);
+    }
+    rendezvous();
+    // Every thread has reached the line above, so all of them read the same answer.
+    let timed = timed_phase.load(Ordering::Relaxed) && limits.latency_ns > 0;
+    let throughput = throughput?;
+    let mut sample = ThreadSample {
+        started_ns: throughput.started_ns,
+        ended_ns: throughput.ended_ns,
+        operations: throughput.operations,
+        latency_span_ns: (0, 0),
+        latency_operations: 0,
+        checksum: throughput.checksum,
+        latencies,
+        stalls: throughput.stalls,
+        stall_longest_ns: throughput.stall_longest_ns,
+    };
+    if timed {
+        sample.latencies.reset();
+        latency_phase(reader, part, first_operation, limits, &mut sample)?;
+    }
+    Ok(sample)
+}
+
+fn empty_latencies() -> Latencies {
+    Latencies::new_with_bounds(1, 100_000_000_000, 3).expect("constant bounds are valid")
+}
+
+struct Throughput {
+    started_ns: u64,
+    ended_ns: u64,
+    operations: u64,
+    checksum: u64,
+    stalls: u64,
+    stall_longest_ns: u64,
+    /// Whether any batch had more than one operation: then batch times are no latencies.
+    batched: bool,
+}
+
+fn throughput_phase(
+    reader: &mut dyn Reader,
+    part: Part<'_>,
+    first_operation: u64,
+    limits: Limits,
+    budget: &mut DeviceBudget,
+    latencies: &mut Latencies,
+) -> Result<Throughput, CallFailure> {
+    let max_operations = match limits.max_operations {
+        0 => u64::MAX,
+        bounded => (bounded * THROUGHPUT_QUARTERS / 4).max(1),
+    };
+    let mut phase = Throughput {
+        started_ns: now_ns(),
+        ended_ns: 0,
+        operations: 0,
+        checksum: 0,
+        stalls: 0,
+        stall_longest_ns: 0,
+        batched: false,
+    };
+    let mut batch_operations = 1u64;
+    let mut before = phase.started_ns;
+    let deadline = before + limits.sample_ns;
+    loop {
+        let wanted = batch_operations.min(max_operations - phase.operations);
+        let offsets = part.batch(first_operation + phase.operations, wanted);
+        let done = (offsets.len() / part.reads_per_op) as u64;
+        phase.checksum = phase.checksum.wrapping_add(reader.read(offsets)?);
+        let after = now_ns();
+        let took = after - before;
+        phase.note_stall(done, took, before);
+        phase.operations += done;
+        if batch_operations == 1 {
+            latencies.saturating_record(took);
+        }
+        if after >= deadline || phase.operations == max_operations || budget.is_spent(after) {
+            break;
+        }
+        if done == batch_operations && took < BATCH_MIN_NS {
+            batch_operations *= 2;
+            phase.batched = true;
+        } else if batch_operations > 1 && took > BATCH_MAX_NS {
+            batch_operations /= 2;
+        }
+        before = after;
+    }
+    phase.checksum = phase.checksum.wrapping_add(reader.finish()?);
+    phase.ended_ns = now_ns();
+    Ok(phase)
+}
+
+impl Throughput {
+    fn note_stall(&mut self, done: u64, took_ns: u64, before_ns: u64) {
+        if took_ns < STALL_NS || self.operations == 0 {
+            return;
+        }
+        let average = (before_ns - self.started_ns) / self.operations;
+        if took_ns > STALL_NS + done * average {
+            self.stalls += 1;
+            self.stall_longest_ns = self.stall_longest_ns.max(took_ns - (done - 1) * average);
+        }
+    }
+}
+
+fn latency_phase(
+    reader: &mut dyn Reader,
+    part: Part<'_>,
+    first_operation: u64,
+    limits: Limits,
+    sample: &mut ThreadSample,
+) -> Result<(), CallFailure> {
+    let max_operations = match limits.max_operations {
+        0 => u64::MAX,
+        bounded => bounded.saturating_sub(sample.operations),
+    };
+    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4);
+    let first = first_operation + sample.operations;
+    // Short batches keep to the deadline, long ones keep a ring full.
+    let mut batch_operations = 8;
+    let started = now_ns();
+    let deadline = started + limits.latency_ns;
+    let mut after = started;
+    while after < deadline && sample.latency_operations < max_operations && !budget.is_spent(after) {
+        let wanted = batch_operations.min(max_operations - sample.latency_operations);
+        let offsets = part.batch(first + sample.latency_operations, wanted);
+        let checksum = reader.read_timed(offsets, part.reads_per_op, &mut sample.latencies)?;
+        sample.checksum = sample.checksum.wrapping_add(checksum);
+        sample.latency_operations += (offsets.len() / part.reads_per_op) as u64;
+        let now = now_ns();
+        if now - after < limits.latency_ns / 16 {
+            batch_operations = (batch_operations * 2).min(TIMED_BATCH_OPERATIONS as u64);
+        }
+        after = now;
+    }
+    sample.latency_span_ns = (started, after);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts what it is asked for; every read's checksum is its offset.
+    struct Counting {
+        batches: Vec<usize>,
+        sleep: std::time::Duration,
+    }
+
+    impl Reader for Counting {
+        fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
+            self.batches.push(offsets.len());
+            std::thread::sleep(self.sleep);
+            Ok(offsets.iter().sum())
+        }
+
+        fn fetch(&mut self, _: u64, _: &mut [u8]) -> Result<(), CallFailure> {
+            Ok(())
+        }
+    }
+
+    fn run(reader: &mut Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
+        let part = Part { offsets, reads_per_op: 2 };
+        sample(reader, part, first, limits, &|| (), &AtomicBool::new(false)).expect("no call fails")
+    }
+
+    fn limits(max_operations: u64) -> Limits {
+        // Bounded by operations alone: a test does not depend on a time.
+        Limits { sample_ns: u64::MAX / 2, latency_ns: u64::MAX / 2, max_operations, max_device_bytes: 0 }
+    }
+
+    #[test]
+    fn both_phases_walk_the_table_once_and_in_order() {
+        let offsets: Vec<u64> = (0..2000).collect();
+        let mut reader = Counting { batches: Vec::new(), sleep: std::time::Duration::ZERO };
+        let sample = run(&mut reader, &offsets, 0, limits(1000));
+        let done = sample.operations + sample.latency_operations;
+        assert_eq!(sample.operations, 750, "three quarters are the throughput phase's");
+        assert_eq!(done, 1000);
+        assert_eq!(sample.checksum, (0..2000).sum::<u64>());
+        assert_eq!(sample.latencies.len(), sample.latency_operations, "each operation of the phase is timed");
+    }
+
+    #[test]
+    fn slow_operations_are_their_own_latencies() {
+        let offsets: Vec<u64> = (0..200).collect();
+        let mut reader = Counting { batches: Vec::new(), sleep: std::time::Duration::from_micros(300) };
+        let sample = run(&mut reader, &offsets, 0, limits(40));
+        assert!(reader.batches.iter().all(|reads| *reads == 2), "{:?}", reader.batches);
+        assert_eq!((sample.latency_operations, sample.latencies.len()), (0, sample.operations));
+    }
+
+    #[test]
+    fn the_table_is_gone_through_again_from_where_it_began() {
+        let offsets: Vec<u64> = (0..16).collect();
+        let mut reader = Counting { batches: Vec::new(), sleep: std::time::Duration::ZERO };
+        let sample = run(&mut reader, &offsets, 3, limits(16));
+        assert_eq!(sample.operations + sample.latency_operations, 16);
+        assert_eq!(sample.checksum, 2 * (0..16).sum::<u64>());
+    }
+
+    #[test]
+    fn a_stall_is_seen_in_a_batch_and_reduced_to_its_operation() {
+        let mut phase = Throughput {
+            started_ns: 0,
+            ended_ns: 0,
+            operations: 100,
+            checksum: 0,
+            stalls: 0,
+            stall_longest_ns: 0,
+            batched: true,
+        };
+        phase.note_stall(10, 900_000, 1_000_000);
+        assert_eq!(phase.stalls, 0, "under 1 ms");
+        phase.note_stall(10, 3_100_000, 1_000_000);
+        assert_eq!((phase.stalls, phase.stall_longest_ns), (1, 3_010_000));
+    }
+
+    #[test]
+    fn operations_that_all_take_long_are_no_stalls() {
+        let mut phase = Throughput {
+            started_ns: 0,
+            ended_ns: 0,
+            operations: 10,
+            checksum: 0,
+            stalls: 0,
+            stall_longest_ns: 0,
+            batched: false,
+        };
+        phase.note_stall(1, 2_500_000, 20_000_000);
+        assert_eq!(phase.stalls, 0);
+    }
+}
