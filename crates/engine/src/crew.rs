@@ -185,7 +185,9 @@ fn serve(
     orders: &Receiver<Order>,
     answers: &Sender<Result<Answer, CallFailure>>,
 ) {
-    let rendezvous = || drop(common.barrier.wait());
+    let rendezvous = || {
+        common.barrier.wait();
+    };
     while let Ok(order) = orders.recv() {
         let answer = match order {
             Order::WarmPageTables => {

@@ -38,7 +38,7 @@ impl Fixture {
             reads_per_op: 4,
             consume: String::new(),
             page_bytes: 4096,
-            touch_last: u32::from(align_bytes % 4096 != 0),
+            touch_last: u32::from(!align_bytes.is_multiple_of(4096)),
             direct_flag: OFlags::DIRECT.bits(),
             direct_alignment: 4096,
             warm_page_tables: 0,
