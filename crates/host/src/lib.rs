@@ -1,1 +1,27 @@
-//! Placeholder.
+//! What looks at the machine and prepares it: environment, device, page cache, counters, dataset, offsets.
+//!
+//! Nothing here measures or judges. What cannot be known is `None` or a reason, never 0; everything works
+//! without privileges, with a smaller set of evidence. Parsers are pure functions of the kernel's texts.
+
+pub mod cache;
+pub mod dataset;
+pub mod device;
+pub mod environment;
+pub mod files;
+mod kernel_files;
+pub mod memory;
+pub mod mounts;
+pub mod probe;
+pub mod process;
+pub mod reference;
+pub mod scratch;
+pub mod table;
+
+pub use cache::{EvictError, Evicted, Residency, WarmError, Warmed};
+pub use dataset::{Dataset, DatasetError};
+pub use device::{BlockDevice, DeviceCounters};
+pub use files::{DirectoryError, FileError, FileKey};
+pub use probe::{Capability, State};
+pub use process::{MappingState, ProcessCounters};
+pub use reference::{Reference, ReferenceError, ReferenceSource};
+pub use table::{OffsetTable, TableError};

@@ -1,1 +1,77 @@
-fn main() {}
+//! pagewise: which way to read and write files on this machine, measured and proven.
+//!
+//! This file is the table of contents, and the one place where errors become an exit status: 0 done, 1 done
+//! but something is invalid or fell short, 2 wrong use.
+
+mod arguments;
+mod commands;
+mod plan;
+mod progress;
+mod schedule;
+mod state;
+mod store;
+mod supervise;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use arguments::{Arguments, Command};
+use commands::{Ending, Trouble};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return explain(&error),
+    };
+    let ending = match &arguments.command {
+        None => commands::run::overview(arguments.json),
+        Some(Command::Run(run)) => commands::run::run(run),
+        Some(Command::Report(report)) => commands::report::report(report),
+        Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
+        Some(Command::Clean) => commands::clean::clean(),
+        Some(Command::Worker) => worker(),
+    };
+    match ending {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::FellShort) => ExitCode::from(1),
+        // Whoever reads our output has gone away, as `head` does: nothing is left to be said.
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("pagewise: {error:#}");
+            ExitCode::from(if error.is::<Trouble>() { 1 } else { 2 })
+        }
+    }
+}
+
+/// Help goes to stdout; of an error one sentence is shown, with clap's tip where it has one.
+fn explain(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let sentence: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .collect();
+    let sentence = sentence.join(" ");
+    eprintln!("pagewise: {}", sentence.strip_prefix("error: ").unwrap_or(&sentence));
+    ExitCode::from(2)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn worker() -> anyhow::Result<Ending> {
+    let (stdin, stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
+    pagewise_engine::worker::converse(stdin, stdout).map_err(|error| Trouble(error.into()))?;
+    Ok(Ending::Done)
+}

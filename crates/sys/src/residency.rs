@@ -57,13 +57,24 @@ pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
     let address =
         unsafe { mm::mmap(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::SHARED, file, 0)? };
-    let mut states = vec![0u8; len.div_ceil(page)];
-    // SAFETY: the range is mapped, and `states` has one byte for each of its pages.
-    let result = unsafe { libc::mincore(address, len, states.as_mut_ptr()) };
-    let error = io::Error::last_os_error();
+    // A piece at a time: the states of a large file would take more memory than the supervisor may.
+    let piece_bytes = 65536 * page;
+    let mut states = vec![0u8; len.min(piece_bytes).div_ceil(page)];
+    let mut resident = Ok(0u64);
+    for start in (0..len).step_by(piece_bytes) {
+        let piece = (len - start).min(piece_bytes);
+        // SAFETY: the piece lies within the range that is mapped, and `states` has one byte for each of its pages.
+        let result = unsafe { libc::mincore(address.byte_add(start), piece, states.as_mut_ptr()) };
+        if result != 0 {
+            resident = Err(io::Error::last_os_error());
+            break;
+        }
+        let pages = states[..piece.div_ceil(page)].iter().filter(|state| **state & 1 == 1).count();
+        resident = resident.map(|before| before + pages as u64);
+    }
     // SAFETY: the range was mapped above, and nothing refers to it.
     unsafe { mm::munmap(address, len)? };
-    if result == 0 { Ok(states.iter().filter(|state| **state & 1 == 1).count() as u64) } else { Err(error) }
+    resident
 }
 
 /// Whether mincore(2) tells this process the truth about `file`: the owner, a process with CAP_FOWNER, and

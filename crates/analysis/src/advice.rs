@@ -1,0 +1,138 @@
+//! What to choose, in one sentence for each comparison.
+
+use pagewise_model::{Access, Method, MethodOption, Workload};
+use serde::Serialize;
+
+use crate::bound::BoundName;
+use crate::judged::{CellJudgement, ComparedConditions, Comparison};
+use crate::verdict::Verdict;
+
+/// From this many bytes read per byte asked for on, readahead explains a result.
+pub const AMPLIFIED: f64 = 1.5;
+
+/// What to choose under some conditions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// Where it holds.
+    pub conditions: ComparedConditions,
+    /// What to use; `None` where the data carry no advice.
+    pub recommended: Option<String>,
+    /// Methods that cannot be told from it.
+    pub alternatives: Vec<String>,
+    /// All of it as a sentence.
+    pub sentence: String,
+    /// What explains the result, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The advice that follows from a comparison; `cells` are all of the run.
+pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
+    let compared: Vec<&CellJudgement> =
+        cells.iter().filter(|cell| comparison.cells.contains(&cell.id)).collect();
+    let (recommended, alternatives) = choice(comparison);
+    let subject = subject(&comparison.conditions);
+    let bound = recommended.as_deref().and_then(|method| bound_of(method, &compared));
+    let sentence = match (comparison.verdict, &recommended) {
+        (Verdict::Winner, Some(method)) => {
+            format!("{subject}: choose {method}; {}{}.", lead(comparison), bound.unwrap_or_default())
+        }
+        (Verdict::Tie, Some(method)) => format!(
+            "{subject}: {} cannot be told apart; take the simplest of them, {method}{}.",
+            listed(&with(method, &alternatives)),
+            bound.unwrap_or_default()
+        ),
+        _ => {
+            let reason = comparison.reason.as_deref().unwrap_or("the data carry no verdict");
+            format!("{subject}: no advice, because {reason}.")
+        }
+    };
+    Advice {
+        conditions: comparison.conditions.clone(),
+        recommended,
+        alternatives,
+        sentence,
+        notes: notes(&compared),
+    }
+}
+
+fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
+    match comparison.verdict {
+        Verdict::Winner => (comparison.winner.clone(), Vec::new()),
+        Verdict::Tie => {
+            let simplest = comparison.tied.iter().min_by_key(|method| effort(method)).cloned();
+            let others = comparison.tied.iter().filter(|method| Some(*method) != simplest.as_ref());
+            (simplest.clone(), others.cloned().collect())
+        }
+        Verdict::NotComparable => (None, Vec::new()),
+    }
+}
+
+/// What a method asks of a program: a call is simpler than a mapping with its SIGBUS, that is simpler than
+/// a ring, and each option is one more thing to get right.
+fn effort(method: &str) -> (u32, usize) {
+    let Ok(method) = method.parse::<Method>() else { return (u32::MAX, 0) };
+    let by_access = match method.access() {
+        Access::Pread => 0,
+        Access::Mmap => 1,
+        Access::Uring => 2,
+        Access::Anonymous => 3,
+    };
+    let options = method.options().iter().filter(|option| !matches!(option, MethodOption::Depth(_))).count();
+    // O_DIRECT makes alignment and caching the program's own business: more than another access does.
+    (by_access + if method.is_direct() { 4 } else { 0 }, options)
+}
+
+fn subject(conditions: &ComparedConditions) -> String {
+    let reads = match conditions.conditions.workload {
+        Workload::RandomRead => "random reads",
+        Workload::SequentialRead => "sequential reads",
+    };
+    format!(
+        "{reads}, {}",
+        conditions.label.split_once(" · ").map_or("", |(_, rest)| rest).replace(" · ", ", ")
+    )
+}
+
+fn lead(comparison: &Comparison) -> String {
+    let Some(next) = comparison.ratios.first() else { return String::new() };
+    let interval = match (next.low, next.high) {
+        (Some(low), Some(high)) => format!(" [{low:.2}, {high:.2}]"),
+        _ => String::new(),
+    };
+    format!("it is {:.2}x{interval} as fast as {}, the next best", next.ratio, next.method)
+}
+
+fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
+    let cell = cells.iter().find(|cell| cell.method == method)?;
+    let bound = cell.bound.filter(|bound| *bound != BoundName::Unknown)?;
+    Some(match cell.of_ceiling {
+        Some(share) => format!(", limited by {} ({:.0} % of it)", bound.name(), share * 100.0),
+        None => format!(", limited by {}", bound.name()),
+    })
+}
+
+fn notes(cells: &[&CellJudgement]) -> Vec<String> {
+    let amplified = |cell: &&&CellJudgement| cell.amplification().is_some_and(|times| times >= AMPLIFIED);
+    cells
+        .iter()
+        .filter(amplified)
+        .map(|cell| {
+            let times = cell.amplification().unwrap_or(0.0);
+            let digits = if times < 10.0 { 1 } else { 0 };
+            format!("{}: {times:.digits$} B read from the device per byte asked.", cell.method)
+        })
+        .collect()
+}
+
+fn with(first: &str, others: &[String]) -> Vec<String> {
+    std::iter::once(first.to_string()).chain(others.iter().cloned()).collect()
+}
+
+/// `a, b and c`.
+pub(crate) fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

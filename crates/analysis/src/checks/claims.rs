@@ -1,0 +1,268 @@
+//! Whether what the worker says is true: the bytes, the time, the counts, the calls.
+
+use pagewise_model::Access;
+
+use super::Subject;
+
+/// What the wall clock may show beyond the worker's own time: two messages through pipes, and the
+/// supervisor's wake-up on a busy machine.
+const WALL_SLACK_NS: u64 = 10_000_000;
+/// The same as a share of the wall time.
+const WALL_SLACK_SHARE: f64 = 0.05;
+/// CPU time is read just before and after the wall time, and schedstat counts in ticks on some kernels.
+const CPU_SLACK_NS: u64 = 10_000_000;
+/// Buckets of a latency histogram tell their upper end, which may lie this much above the value.
+const BUCKET_SLACK: f64 = 1.25;
+
+/// The bytes consumed are not those at the offsets of the table. An expected checksum that could not be
+/// known, as of a user's file that was not read a second time, fails nothing.
+pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
+    let (expected, found) = (subject.evidence.expected_checksum?, subject.evidence.checksum);
+    (expected != found)
+        .then(|| format!("the bytes read have checksum {found:016x}, they must have {expected:016x}"))
+}
+
+/// Reads handed over after the clock differ from the file, or none was.
+pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
+    let (verified, differing) = (subject.evidence.verified_reads, subject.evidence.differing_reads);
+    if differing > 0 {
+        return Some(format!("{differing} of {verified} reads compared byte for byte differ from the file"));
+    }
+    (verified == 0).then(|| "no read was compared byte for byte".to_string())
+}
+
+/// The phases on the worker's clock must fit into the supervisor's, and nearly fill it.
+pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
+    let (claimed, wall) = (subject.worker_ns(), subject.evidence.wall_ns);
+    if claimed > wall {
+        return Some(format!("the worker claims {claimed} ns, only {wall} ns passed"));
+    }
+    let slack = WALL_SLACK_NS + (wall as f64 * WALL_SLACK_SHARE) as u64;
+    let missing = wall - claimed;
+    (missing > slack).then(|| {
+        format!("{wall} ns passed, the worker accounts for {claimed} ns: {missing} ns are missing, {slack} ns may be")
+    })
+}
+
+/// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
+/// count as the worker's, so there all CPUs are the limit.
+pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
+    let cpu = subject.evidence.cpu_ns?;
+    let threads = match subject.cell.method.access() {
+        Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
+        _ => subject.cell.conditions.threads,
+    };
+    let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
+    (cpu > most.saturating_add(CPU_SLACK_NS)).then(|| {
+        let claimed = subject.worker_ns();
+        format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")
+    })
+}
+
+/// Operations of a thread come one after another (as many at once as a ring holds), so their latencies
+/// cannot add up to more than the time in which they ran.
+pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
+    let measurement = subject.measurement;
+    let phase_ns = match measurement.latency_phase_operations {
+        0 => measurement.measured_ns,
+        _ => measurement.latency_phase_ns,
+    };
+    let total: f64 = measurement
+        .latency_ns
+        .iter()
+        .zip(&measurement.latency_counts)
+        .map(|(upper_ns, count)| *upper_ns as f64 * *count as f64)
+        .sum();
+    let at_once = f64::from(subject.cell.conditions.threads) * f64::from(subject.cell.method.depth());
+    let most = phase_ns as f64 * at_once * BUCKET_SLACK + WALL_SLACK_NS as f64;
+    if total > most {
+        return Some(format!(
+            "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
+        ));
+    }
+    let (longest, phase) = (measurement.stall_longest_ns, measurement.measured_ns);
+    (longest > phase)
+        .then(|| format!("the longest stall took {longest} ns, the phase in which it fell {phase} ns"))
+}
+
+/// Operations, threads and bytes must add up.
+pub(super) fn inconsistent_operations(subject: &Subject<'_>) -> Option<String> {
+    let (measurement, conditions) = (subject.measurement, &subject.cell.conditions);
+    if measurement.operations == 0 {
+        return Some("no operation was done".to_string());
+    }
+    if measurement.measured_ns == 0 {
+        return Some(format!("{} operations took no time", measurement.operations));
+    }
+    if (measurement.latency_phase_ns == 0) != (measurement.latency_phase_operations == 0) {
+        return Some(format!(
+            "the latency phase did {} operations in {} ns",
+            measurement.latency_phase_operations, measurement.latency_phase_ns
+        ));
+    }
+    if measurement.thread_operations.len() as u64 != u64::from(conditions.threads) {
+        let threads = measurement.thread_operations.len();
+        return Some(format!("{threads} threads reported, {} were asked for", conditions.threads));
+    }
+    let by_thread: u128 = measurement.thread_operations.iter().copied().map(u128::from).sum();
+    if by_thread != u128::from(subject.operations()) {
+        let operations = subject.operations();
+        return Some(format!("the threads did {by_thread} operations, the phases {operations}"));
+    }
+    let requested = u128::from(subject.operations()) * u128::from(conditions.op_bytes());
+    (requested != u128::from(subject.evidence.requested_bytes)).then(|| {
+        let told = subject.evidence.requested_bytes;
+        format!("{} operations ask for {requested} bytes, {told} were told", subject.operations())
+    })
+}
+
+/// A latency phase times each of its operations; without one, no more operations can be timed than were
+/// done. Stalls have a length if and only if there are any.
+pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
+    let measurement = subject.measurement;
+    let (ends, counts) = (measurement.latency_ns.len(), measurement.latency_counts.len());
+    if ends != counts {
+        return Some(format!("the latency histogram has {ends} buckets and {counts} counts"));
+    }
+    if !measurement.latency_ns.is_sorted_by(|left, right| left < right) {
+        return Some("the buckets of the latency histogram are not in ascending order".to_string());
+    }
+    let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
+    let done = match measurement.latency_phase_operations {
+        0 => measurement.operations,
+        of_phase => of_phase,
+    };
+    if timed > u128::from(done) || (measurement.latency_phase_operations > 0 && timed != u128::from(done)) {
+        return Some(format!("{timed} latencies were recorded of {done} operations"));
+    }
+    let (stalls, longest) = (measurement.stalls, measurement.stall_longest_ns);
+    ((stalls == 0) != (longest == 0))
+        .then(|| format!("{stalls} stalls are said to have taken at most {longest} ns"))
+}
+
+/// What pread(2) and preadv2(2) return is counted by the kernel: `vfs_read` and `do_preadv` add to rchar and
+/// syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads pass by these counters
+/// (io_uring/rw.c calls `read_iter` itself), so only `pread` can be checked so.
+pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.method.access() != Access::Pread {
+        return None;
+    }
+    let requested = subject.evidence.requested_bytes;
+    if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes < requested) {
+        return Some(format!("{bytes} bytes came through read calls, {requested} were asked for"));
+    }
+    let reads = subject.reads();
+    let calls = subject.evidence.read_calls.filter(|calls| *calls < reads)?;
+    Some(format!("{calls} read calls were made for {reads} reads"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checks::honest::{cell, kinds};
+    use pagewise_model::CacheState::Warm;
+    use pagewise_model::FailureKind::{
+        FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
+    };
+
+    #[test]
+    fn other_bytes_are_noticed() {
+        let cell = cell("pread", Warm);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.checksum += 1), [WrongChecksum]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.expected_checksum = None), []);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.differing_reads = 1), [WrongBytes]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.verified_reads = 0), [WrongBytes]);
+    }
+
+    #[test]
+    fn a_clock_that_runs_slow_or_fast_is_noticed() {
+        let cell = cell("pread", Warm);
+        // Half of the time kept quiet doubles the rate.
+        assert_eq!(kinds(&cell, |measurement, _| measurement.measured_ns /= 2), [FalseTime]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 149_000_000), [FalseTime]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 167_000_000), []);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 170_000_000), [FalseTime]);
+    }
+
+    #[test]
+    fn more_cpu_time_than_passed_is_noticed() {
+        let busy =
+            |method: &str, cpu_ns| kinds(&cell(method, Warm), |_, evidence| evidence.cpu_ns = Some(cpu_ns));
+        assert_eq!(busy("pread", 320_000_000), []);
+        assert_eq!(busy("pread", 330_000_000), [FalseTime]);
+        assert_eq!(busy("uring", 600_000_000), [], "helper threads of the kernel count too");
+        assert_eq!(busy("uring", 900_000_000), [FalseTime]);
+    }
+
+    #[test]
+    fn latencies_longer_than_their_phase_are_noticed() {
+        let slow = |method: &str, upper_ns| {
+            kinds(&cell(method, Warm), |measurement, _| measurement.latency_ns = vec![1000, upper_ns])
+        };
+        assert_eq!(slow("pread", 13_000_000), []);
+        assert_eq!(slow("pread", 14_000_000), [FalseTime]);
+        assert_eq!(slow("uring:depth=8", 14_000_000), [], "eight are in flight");
+        let stalled = |stall_longest_ns| {
+            kinds(&cell("pread", Warm), |measurement, _| {
+                measurement.stalls = 1;
+                measurement.stall_longest_ns = stall_longest_ns;
+            })
+        };
+        assert_eq!((stalled(99_000_000), stalled(101_000_000)), (vec![], vec![FalseTime]));
+    }
+
+    #[test]
+    fn counts_that_do_not_add_up_are_noticed() {
+        let cell = cell("mmap", Warm);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.operations += 1), [InconsistentCounts]);
+        assert_eq!(
+            kinds(&cell, |measurement, _| measurement.thread_operations[0] -= 1),
+            [InconsistentCounts]
+        );
+        assert_eq!(
+            kinds(&cell, |measurement, _| measurement.thread_operations = vec![160]),
+            [InconsistentCounts]
+        );
+        assert_eq!(kinds(&cell, |_, evidence| evidence.requested_bytes -= 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.latency_counts[0] -= 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.latency_ns.reverse()), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.stalls = 1), [InconsistentCounts]);
+        assert!(
+            kinds(&cell, |measurement, _| measurement.measured_ns = 0).contains(&InconsistentCounts),
+            "no time"
+        );
+        assert!(
+            kinds(&cell, |measurement, _| measurement.operations = 0).contains(&InconsistentCounts),
+            "no operation"
+        );
+    }
+
+    #[test]
+    fn latency_may_be_taken_at_gaps_or_not_at_all() {
+        let at_gaps = |counts: Vec<u64>| {
+            kinds(&cell("mmap", Warm), |measurement, evidence| {
+                measurement.operations = 160;
+                measurement.measured_ns = 150_000_000;
+                measurement.latency_phase_ns = 0;
+                measurement.latency_phase_operations = 0;
+                measurement.latency_ns.truncate(counts.len());
+                measurement.latency_counts = counts;
+                evidence.wall_ns = 151_000_000;
+            })
+        };
+        assert_eq!(at_gaps(vec![]), []);
+        assert_eq!(at_gaps(vec![4]), []);
+        assert_eq!(at_gaps(vec![161]), [InconsistentCounts]);
+    }
+
+    #[test]
+    fn reads_that_were_not_made_are_noticed() {
+        let pread = cell("pread:random", Warm);
+        assert_eq!(
+            kinds(&pread, |_, evidence| evidence.read_call_bytes = Some(evidence.requested_bytes - 1)),
+            [MissingReads]
+        );
+        assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = Some(2559)), [MissingReads]);
+        assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = None), []);
+        assert_eq!(kinds(&cell("uring", Warm), |_, evidence| evidence.read_calls = Some(0)), []);
+    }
+}

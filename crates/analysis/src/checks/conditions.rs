@@ -1,0 +1,357 @@
+//! Whether the condition held and the method did what its name says.
+
+use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption};
+
+use super::{Subject, percent};
+
+/// Of the bytes asked for, this much must come from the device where all must: the rest is left for a
+/// block that two reads share.
+const ALL_FROM_DEVICE: f64 = 0.98;
+/// Of the bytes asked for, this much may come from the device where none may.
+const NONE_FROM_DEVICE: f64 = 0.001;
+/// Pages of the worker's own code may come from the device too: a few, however little is asked for.
+const OWN_CODE_BYTES: u64 = 64 << 10;
+/// Readahead that is still in flight when a cold sample stops at its budget.
+const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
+/// Others may use the device by this share of what the worker did, and by [`OTHERS_BYTES`].
+const OTHERS_SHARE: f64 = 0.10;
+/// A journal's commit, or a log line of someone else.
+const OTHERS_BYTES: u64 = 4 << 20;
+
+/// Whether nearly all of what was asked for came from the device; `None` if that is not known.
+fn all_from_device(evidence: &Evidence) -> Option<bool> {
+    let read = evidence.device_read_bytes?;
+    Some(read as f64 >= evidence.requested_bytes as f64 * ALL_FROM_DEVICE)
+}
+
+fn not_all_from_device(evidence: &Evidence) -> Option<String> {
+    let (read, requested) = (evidence.device_read_bytes?, evidence.requested_bytes);
+    (all_from_device(evidence) == Some(false)).then(|| {
+        format!(
+            "{read} bytes came from the device, {} of the {requested} asked for",
+            percent(read, requested)
+        )
+    })
+}
+
+/// A cold sample begins with none of the span in the page cache, reads no block twice, and has all bytes
+/// from the device. The bytes prove it where residency cannot be seen; where holes or compression may hide
+/// bytes, residency decides alone. Methods that read everything during set-up begin with a full cache.
+pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    if cell.conditions.cache != CacheState::Cold
+        || !cell.depends_on_cache()
+        || cell.method.reads_all_in_setup()
+    {
+        return None;
+    }
+    let span = cell.conditions.span_bytes.0;
+    if let Some(resident) = evidence.resident_before_bytes.filter(|resident| *resident > 0) {
+        let share = percent(resident, span);
+        return Some(format!(
+            "{resident} bytes of the span ({share}) were in the page cache before it began"
+        ));
+    }
+    if evidence.requested_bytes > span {
+        let requested = evidence.requested_bytes;
+        return Some(format!("{requested} bytes were asked for of {span}: some blocks were read twice"));
+    }
+    match (evidence.resident_before_bytes, evidence.device_read_bytes) {
+        (Some(_), _) if subject.context.user_file => None,
+        (None, None) => Some("neither residency nor device bytes are known: nothing proves it cold".into()),
+        _ => not_all_from_device(evidence),
+    }
+}
+
+/// A warm sample begins with all of the span in the page cache and needs nothing from the device.
+pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    if cell.conditions.cache != CacheState::Warm || !cell.depends_on_cache() {
+        return None;
+    }
+    let (page, span) = (subject.context.page_bytes, cell.conditions.span_bytes.0);
+    if let Some(resident) = evidence.resident_before_bytes
+        && resident.div_ceil(page) < span.div_ceil(page)
+    {
+        let share = percent(resident, span);
+        return Some(format!("{resident} of {span} bytes ({share}) were in the page cache before it began"));
+    }
+    let most = (evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
+    if let Some(read) = evidence.device_read_bytes.filter(|read| *read > most.max(OWN_CODE_BYTES)) {
+        let share = percent(read, evidence.requested_bytes);
+        return Some(format!("{read} bytes ({share} of those asked for) came from the device"));
+    }
+    let mapped = cell.method.access() == Access::Mmap;
+    if let Some(faults) = evidence.major_faults.filter(|faults| mapped && *faults > 0) {
+        return Some(format!("{faults} page faults waited for the device"));
+    }
+    let unknown = evidence.resident_before_bytes.is_none()
+        && evidence.device_read_bytes.is_none()
+        && (!mapped || evidence.major_faults.is_none());
+    unknown.then(|| "neither residency nor device bytes are known: nothing proves it warm".to_string())
+}
+
+/// A cold sample must not fill the cache that it reads past: a quarter of the span, and what readahead
+/// still had in flight.
+pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    if cell.conditions.cache != CacheState::Cold
+        || !cell.depends_on_cache()
+        || cell.method.reads_all_in_setup()
+    {
+        return None;
+    }
+    let span = cell.conditions.span_bytes.0;
+    let most = cell.conditions.cold_budget_bytes() + READAHEAD_SLACK_BYTES + span / 16;
+    let resident = evidence.resident_after_bytes.filter(|resident| *resident > most)?;
+    Some(format!(
+        "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be",
+        percent(resident, span)
+    ))
+}
+
+/// Advice on a mapping shows in its VmFlags (proc(5)). Options act in the order written, so of `random` and
+/// `sequential` the last one counts. What pread's advice does to a descriptor shows nowhere.
+pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.method.access() != Access::Mmap {
+        return None;
+    }
+    let flags: Vec<&str> = subject.evidence.mapping_flags.as_deref()?.split_whitespace().collect();
+    let options = subject.cell.method.options();
+    let pattern = options.iter().rev().find_map(|option| match option {
+        MethodOption::Random => Some(("MADV_RANDOM", "rr")),
+        MethodOption::Sequential => Some(("MADV_SEQUENTIAL", "sr")),
+        _ => None,
+    });
+    let huge = options.contains(&MethodOption::HugePage).then_some(("MADV_HUGEPAGE", "hg"));
+    let (advice, flag) = [pattern, huge].into_iter().flatten().find(|(_, flag)| !flags.contains(flag))?;
+    Some(format!(
+        "{advice} is not in force: the mapping's flags are '{}', '{flag}' is missing",
+        flags.join(" ")
+    ))
+}
+
+/// `MAP_POPULATE` hides its errors, but a mapping that is populated takes no faults. One that is not takes
+/// at least one for each 16 pages that it touches (fault-around); a fiftieth of the span's pages is allowed,
+/// as are the offset table's own pages and the threads' buffers.
+pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
+    let method = &subject.cell.method;
+    if !method.has(MethodOption::Populate) && !method.has(MethodOption::PopulateRead) {
+        return None;
+    }
+    let (page, conditions) = (subject.context.page_bytes, &subject.cell.conditions);
+    let table_pages = subject.reads().saturating_mul(8) / page;
+    let buffer_pages = u64::from(conditions.threads) * conditions.op_bytes() / page;
+    let most = (conditions.span_bytes.0 / page / 50).saturating_add(table_pages) + buffer_pages + 1024;
+    let faults = subject.evidence.minor_faults?.saturating_add(subject.evidence.major_faults.unwrap_or(0));
+    (faults > most).then(|| {
+        format!("{faults} page faults in a mapping that should have been populated, at most {most} may be")
+    })
+}
+
+/// A direct read goes to the device whatever the page cache holds. On some filesystems (tmpfs, or ext4
+/// with inline data) O_DIRECT is accepted and served from memory: the device's bytes tell.
+pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
+    let evidence = subject.evidence;
+    if !subject.cell.method.is_direct() {
+        return None;
+    }
+    match (evidence.descriptor_direct, evidence.device_read_bytes) {
+        (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
+        (None, None) => {
+            Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
+        }
+        (Some(true), _) if subject.context.user_file => None,
+        _ => not_all_from_device(evidence),
+    }
+}
+
+/// A cell that reads the device cannot be measured while others use it.
+pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    let (own, other) = (evidence.device_read_bytes?, evidence.device_other_bytes?);
+    let reads_device = own > 0 && (cell.method.is_direct() || cell.conditions.cache != CacheState::Warm);
+    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES;
+    (reads_device && cell.method.access() != Access::Anonymous && other > most)
+        .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
+}
+
+/// Why an option that the kernel accepted has no effect on this file; the cell is then unavailable, since
+/// what it would measure is the method without that option.
+pub fn no_effect(cell: &Cell, evidence: &Evidence) -> Option<String> {
+    let huge = cell.method.has(MethodOption::HugePage) && evidence.huge_mapped_bytes == Some(0);
+    huge.then(|| {
+        "MADV_HUGEPAGE was accepted, but no byte of the mapping is in huge pages on this filesystem and kernel"
+            .to_string()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Context;
+    use crate::checks::honest::{CONTEXT, cell, evidence, kinds, kinds_in};
+    use pagewise_model::CacheState::{AsIs, Cold, Warm};
+    use pagewise_model::FailureKind::{ColdOverrun, Contaminated, NotCold, NotDirect, NotInForce, NotWarm};
+
+    const USER_FILE: Context = Context { user_file: true, ..CONTEXT };
+
+    #[test]
+    fn a_cache_that_was_not_empty_is_noticed() {
+        for method in ["pread", "mmap:random", "uring"] {
+            let cell = cell(method, Cold);
+            assert_eq!(kinds(&cell, |_, evidence| evidence.resident_before_bytes = Some(4096)), [NotCold]);
+        }
+        let warmed = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(1 << 28);
+        assert_eq!(kinds(&cell("mmap:populate", Cold), warmed), []);
+        assert_eq!(kinds(&cell("pread:direct", Cold), warmed), []);
+    }
+
+    #[test]
+    fn cold_bytes_must_come_from_the_device() {
+        let few = |_: &mut _, evidence: &mut Evidence| {
+            evidence.device_read_bytes = Some(evidence.requested_bytes / 100 * 97);
+        };
+        let cell = cell("pread", Cold);
+        assert_eq!(kinds(&cell, few), [NotCold]);
+        assert_eq!(kinds_in(&cell, &USER_FILE, few), [], "a file with holes");
+        assert_eq!(kinds(&cell, |_, evidence| evidence.device_read_bytes = None), []);
+    }
+
+    #[test]
+    fn cold_without_residency_is_proven_by_device_bytes() {
+        let cell = cell("pread", Cold);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.resident_before_bytes = None), []);
+        let unknown = |read| {
+            move |_: &mut _, evidence: &mut Evidence| {
+                evidence.resident_before_bytes = None;
+                evidence.device_read_bytes = read;
+            }
+        };
+        assert_eq!(kinds_in(&cell, &USER_FILE, unknown(Some(1000))), [NotCold]);
+        assert_eq!(kinds_in(&cell, &USER_FILE, unknown(None)), [NotCold]);
+    }
+
+    #[test]
+    fn a_cold_block_cannot_be_read_twice() {
+        let mut small = cell("pread", Cold);
+        small.conditions.span_bytes.0 = 39 << 20;
+        assert_eq!(kinds(&small, |_, _| {}), [NotCold, ColdOverrun]);
+    }
+
+    #[test]
+    fn a_cache_that_was_not_full_is_noticed() {
+        let short =
+            |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some((1 << 28) - 4096);
+        for method in ["pread", "mmap", "uring", "mmap:populate"] {
+            assert_eq!(kinds(&cell(method, Warm), short), [NotWarm], "{method}");
+        }
+        assert_eq!(kinds(&cell("pread:direct", Warm), short), []);
+        assert_eq!(kinds(&cell("anonymous", Warm), short), []);
+        assert_eq!(kinds(&cell("pread", AsIs), short), []);
+    }
+
+    #[test]
+    fn warm_needs_nothing_from_the_device() {
+        let read = |bytes| move |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(bytes);
+        assert_eq!(kinds(&cell("pread", Warm), read(60 << 10)), []);
+        assert_eq!(kinds(&cell("pread", Warm), read(70 << 10)), [NotWarm]);
+        let fault = |_: &mut _, evidence: &mut Evidence| evidence.major_faults = Some(1);
+        assert_eq!(kinds(&cell("mmap", Warm), fault), [NotWarm]);
+        assert_eq!(kinds(&cell("pread", Warm), fault), []);
+    }
+
+    #[test]
+    fn warm_without_residency_needs_another_proof() {
+        let unknown = |read, faults| {
+            move |_: &mut _, evidence: &mut Evidence| {
+                evidence.resident_before_bytes = None;
+                evidence.device_read_bytes = read;
+                evidence.major_faults = faults;
+            }
+        };
+        assert_eq!(kinds(&cell("mmap", Warm), unknown(None, Some(0))), []);
+        assert_eq!(kinds(&cell("pread", Warm), unknown(Some(0), None)), []);
+        assert_eq!(kinds(&cell("pread", Warm), unknown(None, Some(0))), [NotWarm]);
+    }
+
+    #[test]
+    fn a_span_that_ends_within_a_page_may_be_counted_either_way() {
+        let mut odd = cell("pread", Warm);
+        odd.conditions.span_bytes.0 = (1 << 28) - 100;
+        assert_eq!(kinds(&odd, |_, evidence| evidence.resident_before_bytes = Some(1 << 28)), []);
+        assert_eq!(kinds(&odd, |_, evidence| evidence.resident_before_bytes = Some((1 << 28) - 100)), []);
+    }
+
+    #[test]
+    fn a_cold_sample_that_fills_the_cache_is_noticed() {
+        let after = |mib: u64| {
+            move |_: &mut _, evidence: &mut Evidence| evidence.resident_after_bytes = Some(mib << 20)
+        };
+        assert_eq!(kinds(&cell("pread", Cold), after(96)), []);
+        assert_eq!(kinds(&cell("pread", Cold), after(97)), [ColdOverrun]);
+        assert_eq!(kinds(&cell("mmap:willneed", Cold), after(256)), []);
+    }
+
+    #[test]
+    fn advice_that_is_not_in_force_is_noticed() {
+        let flags = |flags: &'static str| {
+            move |_: &mut _, evidence: &mut Evidence| evidence.mapping_flags = Some(flags.to_string())
+        };
+        assert_eq!(kinds(&cell("mmap:random", Warm), flags("rd sh")), [NotInForce]);
+        assert_eq!(kinds(&cell("mmap:random", Warm), flags("rd rr")), []);
+        assert_eq!(kinds(&cell("mmap:sequential+willneed", Warm), flags("rd rr")), [NotInForce]);
+        assert_eq!(kinds(&cell("mmap:random+hugepage", Warm), flags("rd rr")), [NotInForce]);
+        assert_eq!(kinds(&cell("mmap", Warm), flags("rd")), []);
+        assert_eq!(kinds(&cell("pread:random", Warm), flags("rd")), []);
+        assert_eq!(kinds(&cell("mmap:random", Warm), |_, evidence| evidence.mapping_flags = None), []);
+    }
+
+    #[test]
+    fn a_mapping_that_was_not_populated_is_noticed() {
+        let faults = |count| move |_: &mut _, evidence: &mut Evidence| evidence.minor_faults = Some(count);
+        assert_eq!(kinds(&cell("mmap:populate", Warm), faults(2000)), []);
+        assert_eq!(kinds(&cell("mmap:populate", Warm), faults(4096)), [NotInForce]);
+        assert_eq!(kinds(&cell("mmap:populate-read", Warm), faults(4096)), [NotInForce]);
+        assert_eq!(kinds(&cell("mmap", Warm), faults(65536)), []);
+    }
+
+    #[test]
+    fn huge_pages_that_are_none_have_no_effect() {
+        let cell_huge = cell("mmap:hugepage", Warm);
+        let mut seen = evidence(&cell_huge);
+        assert_eq!(no_effect(&cell_huge, &seen), None);
+        seen.huge_mapped_bytes = Some(0);
+        assert!(no_effect(&cell_huge, &seen).is_some());
+        assert_eq!(no_effect(&cell("mmap", Warm), &seen), None);
+    }
+
+    #[test]
+    fn direct_reads_served_from_memory_are_noticed() {
+        for method in ["pread:direct", "uring:direct+depth=8"] {
+            let cell = cell(method, Warm);
+            assert_eq!(kinds(&cell, |_, evidence| evidence.descriptor_direct = Some(false)), [NotDirect]);
+            assert_eq!(kinds(&cell, |_, evidence| evidence.device_read_bytes = Some(0)), [NotDirect]);
+            let hidden = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(0);
+            assert_eq!(kinds_in(&cell, &USER_FILE, hidden), []);
+            let unknown = |_: &mut _, evidence: &mut Evidence| {
+                evidence.device_read_bytes = None;
+                evidence.descriptor_direct = None;
+            };
+            assert_eq!(kinds_in(&cell, &USER_FILE, unknown), [NotDirect]);
+        }
+    }
+
+    #[test]
+    fn others_on_the_device_are_noticed_where_it_matters() {
+        let busy = |_: &mut _, evidence: &mut Evidence| evidence.device_other_bytes = Some(9 << 20);
+        assert_eq!(kinds(&cell("pread", Cold), busy), [Contaminated]);
+        assert_eq!(kinds(&cell("pread:direct", Warm), busy), [Contaminated]);
+        assert_eq!(kinds(&cell("pread", Warm), busy), []);
+        assert_eq!(
+            kinds(&cell("pread", Cold), |_, evidence| evidence.device_other_bytes = Some(8 << 20)),
+            [],
+            "a tenth of 40 MiB and 4 MiB"
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Samples of a run by cell and round: what every later step looks at.
+
+use std::collections::HashMap;
+
+use pagewise_model::run::Run;
+use pagewise_model::sample::Measurement;
+use pagewise_model::{Cell, Evidence, Outcome, Sample};
+
+/// One cell with all that was tried of it.
+#[derive(Clone, Debug)]
+pub struct CellSamples<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// [`Cell::id`].
+    pub id: String,
+    /// Every attempt in the order taken, valid or not.
+    pub attempts: Vec<&'a Sample>,
+    /// By round the last attempt that is valid.
+    pub rounds: Vec<Option<&'a Sample>>,
+}
+
+impl<'a> CellSamples<'a> {
+    /// The valid sample of each round that has one.
+    pub fn valid(&self) -> impl Iterator<Item = (&'a Measurement, &'a Evidence)> + '_ {
+        self.rounds.iter().flatten().filter_map(|sample| sample.valid())
+    }
+
+    /// A figure of each valid sample.
+    pub fn figures(&self, figure: impl Fn(&Measurement, &Evidence) -> f64) -> Vec<f64> {
+        self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
+    }
+
+    /// Operations per second by round: what is ranked.
+    pub fn rates(&self) -> Vec<Option<f64>> {
+        let rate = |sample: &Sample| sample.valid().map(|(measurement, _)| ops_per_second(measurement));
+        self.rounds.iter().map(|sample| sample.and_then(rate)).collect()
+    }
+
+    /// Why the machine does not offer it; `None` if any attempt came further than that.
+    pub fn unavailable(&self) -> Option<&'a str> {
+        let mut reason = None;
+        for sample in &self.attempts {
+            match &sample.outcome {
+                Outcome::Unavailable { reason: refused } => reason = Some(refused.as_str()),
+                _ => return None,
+            }
+        }
+        reason
+    }
+
+    /// Attempts that were taken and failed a check, or broke.
+    pub fn invalid_attempts(&self) -> usize {
+        let failed = |sample: &&&Sample| {
+            !matches!(sample.outcome, Outcome::Unavailable { .. }) && sample.valid().is_none()
+        };
+        self.attempts.iter().filter(failed).count()
+    }
+}
+
+/// Operations per second of the throughput phase.
+pub fn ops_per_second(measurement: &Measurement) -> f64 {
+    measurement.operations as f64 * 1e9 / measurement.measured_ns as f64
+}
+
+/// The samples of `run` by cell, in the order of the plan. A sample of a cell that the plan does not have is
+/// left out: it belongs to no comparison.
+pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
+    let rounds = run.header.plan.rounds as usize;
+    let mut cells: Vec<CellSamples<'_>> = run
+        .header
+        .plan
+        .cells
+        .iter()
+        .map(|cell| CellSamples { cell, id: cell.id(), attempts: Vec::new(), rounds: vec![None; rounds] })
+        .collect();
+    let index_of: HashMap<String, usize> =
+        cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect();
+    for sample in &run.samples {
+        let Some(cell) = index_of.get(&sample.cell).map(|index| &mut cells[*index]) else { continue };
+        cell.attempts.push(sample);
+        if sample.valid().is_some() {
+            let round = sample.round as usize;
+            if round >= cell.rounds.len() {
+                cell.rounds.resize(round + 1, None);
+            }
+            cell.rounds[round] = Some(sample);
+        }
+    }
+    cells
+}

@@ -1,0 +1,233 @@
+//! The judged run: everything that is shown of a run, as one value that serializes to the judged JSON.
+//!
+//! Other programs build on this JSON; its fields only ever grow. Units stand in the keys, missing is `null`.
+
+mod cell;
+mod comparison;
+
+use pagewise_model::run::{Run, SCHEMA_VERSION};
+use pagewise_model::sample::FailureKind;
+use pagewise_model::{Environment, Source};
+use serde::Serialize;
+
+use crate::advice::{Advice, advise};
+use crate::bound::{Ceilings, CopyCeiling, DeviceCeiling};
+use crate::collected::{CellSamples, collect};
+
+pub use cell::{CellJudgement, EvidenceMedians, MedianInterval, Parameters, Status};
+pub use comparison::{ComparedConditions, Comparison, RatioToLeader, Unranked};
+
+/// A run with all that follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// Version of this JSON.
+    pub schema: u32,
+    /// What was run.
+    pub run: RunSummary,
+    /// What it was run on.
+    pub environment: Environment,
+    /// What to know before the numbers are read, one sentence each.
+    pub warnings: Vec<String>,
+    /// The most that device and memory did in this run.
+    pub ceilings: CeilingsSummary,
+    /// Every cell in the order of the plan.
+    pub cells: Vec<CellJudgement>,
+    /// Every set of conditions under which methods are compared.
+    pub comparisons: Vec<Comparison>,
+    /// How many samples can be believed.
+    pub validity: Validity,
+    /// What to choose, one for each comparison.
+    pub advice: Vec<Advice>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// The question or the plan file's name.
+    pub question: String,
+    /// Where the bytes came from.
+    pub source: Source,
+    /// Seed of everything that was drawn.
+    pub seed: u64,
+    /// Samples of every cell that the plan asks for.
+    pub rounds: u32,
+    /// How long a throughput phase lasts.
+    pub sample_ns: u64,
+    /// How long a latency phase may last.
+    pub latency_ns: u64,
+    /// Whether the run got to its end.
+    pub complete: bool,
+    /// Samples that the plan asks for.
+    pub samples_planned: u64,
+    /// Those of them that were tried, however often.
+    pub samples_tried: u64,
+    /// How long it took, if it got to its end.
+    pub elapsed_ns: Option<u64>,
+    /// How often it was resumed.
+    pub resumptions: u32,
+    /// A command that took the place of pagewise's own worker.
+    pub worker_command: Option<String>,
+}
+
+/// The most that device and memory did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CeilingsSummary {
+    /// Requests per second of the device.
+    pub device_iops: Option<f64>,
+    /// Bytes per second of the device.
+    pub device_bytes_per_second: Option<f64>,
+    /// Bytes per second of copying from memory.
+    pub copy_bytes_per_second: Option<f64>,
+    /// What the device did by threads, depth and size.
+    pub device: Vec<DeviceCeiling>,
+    /// What the memory did by threads and size.
+    pub copy: Vec<CopyCeiling>,
+}
+
+/// How many samples can be believed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Validity {
+    /// Attempts that were taken.
+    pub samples: usize,
+    /// Attempts that passed every check.
+    pub valid: usize,
+    /// Attempts that did not.
+    pub invalid: usize,
+    /// Cells that the machine does not offer.
+    pub unavailable_cells: usize,
+    /// Valid over taken; `None` of none.
+    pub share: Option<f64>,
+    /// Why samples were invalid, the most frequent first.
+    pub reasons: Vec<InvalidReason>,
+}
+
+/// A check that failed, over the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InvalidReason {
+    /// Which check.
+    pub kind: FailureKind,
+    /// In how many attempts.
+    pub count: usize,
+    /// What the first of them said.
+    pub example: String,
+}
+
+impl Judged {
+    /// Whether something is invalid or missing that the plan asked for and the machine offers: the
+    /// command's exit code.
+    pub fn fell_short(&self) -> bool {
+        let short = |cell: &CellJudgement| {
+            cell.status != Status::Unavailable && cell.samples < self.run.rounds as usize
+        };
+        !self.run.complete || self.cells.iter().any(short)
+    }
+
+    /// A cell by its id.
+    pub fn cell(&self, id: &str) -> Option<&CellJudgement> {
+        self.cells.iter().find(|cell| cell.id == id)
+    }
+}
+
+/// Judges a run, complete or not.
+pub fn judge(run: &Run) -> Judged {
+    let samples = collect(run);
+    let ceilings = Ceilings::of(&samples);
+    let cells: Vec<CellJudgement> =
+        samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
+    let comparisons: Vec<Comparison> = run
+        .header
+        .plan
+        .comparisons()
+        .into_iter()
+        .map(|conditions| comparison::compare(conditions, &samples))
+        .collect();
+    let advice = comparisons.iter().map(|comparison| advise(comparison, &cells)).collect();
+    let summary = summary(run, &samples);
+    let validity = validity(&samples);
+    Judged {
+        schema: SCHEMA_VERSION,
+        warnings: warnings(run, &summary),
+        run: summary,
+        environment: run.header.environment.clone(),
+        ceilings: CeilingsSummary {
+            device_iops: ceilings.device_iops(),
+            device_bytes_per_second: ceilings.device_bytes_per_second(),
+            copy_bytes_per_second: ceilings.copy_bytes_per_second(),
+            device: ceilings.device,
+            copy: ceilings.copy,
+        },
+        cells,
+        comparisons,
+        validity,
+        advice,
+    }
+}
+
+fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
+    let plan = &run.header.plan;
+    let tried = |cell: &CellSamples<'_>| {
+        let mut rounds: Vec<u32> = cell.attempts.iter().map(|sample| sample.round).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        rounds.len() as u64
+    };
+    RunSummary {
+        question: plan.question.clone(),
+        source: plan.source.clone(),
+        seed: plan.seed,
+        rounds: plan.rounds,
+        sample_ns: plan.sample_ns,
+        latency_ns: plan.latency_ns,
+        complete: run.is_complete(),
+        samples_planned: plan.cells.len() as u64 * u64::from(plan.rounds),
+        samples_tried: samples.iter().map(tried).sum(),
+        elapsed_ns: run.elapsed_ns,
+        resumptions: run.resumptions,
+        worker_command: run.header.worker_command.clone(),
+    }
+}
+
+fn warnings(run: &Run, summary: &RunSummary) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(command) = &summary.worker_command {
+        warnings.push(format!("the samples come from another worker, '{command}', not from pagewise's own"));
+    }
+    if !summary.complete {
+        warnings.push(format!(
+            "the run is not complete: {} of {} planned samples so far",
+            summary.samples_tried, summary.samples_planned
+        ));
+    }
+    if summary.resumptions > 0 {
+        let times = if summary.resumptions == 1 { "once" } else { "several times" };
+        warnings.push(format!("the run was interrupted and resumed {times}"));
+    }
+    warnings.extend(run.header.environment.warnings.iter().cloned());
+    warnings
+}
+
+fn validity(samples: &[CellSamples<'_>]) -> Validity {
+    let mut reasons: Vec<InvalidReason> = Vec::new();
+    for failure in samples.iter().flat_map(|cell| &cell.attempts).flat_map(|sample| sample.failures()) {
+        match reasons.iter_mut().find(|reason| reason.kind == failure.kind) {
+            Some(reason) => reason.count += 1,
+            None => {
+                let (kind, example) = (failure.kind, failure.detail.clone());
+                reasons.push(InvalidReason { kind, count: 1, example });
+            }
+        }
+    }
+    reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.count), reason.kind));
+    let valid =
+        samples.iter().flat_map(|cell| &cell.attempts).filter(|sample| sample.valid().is_some()).count();
+    let invalid = samples.iter().map(CellSamples::invalid_attempts).sum::<usize>();
+    let taken = valid + invalid;
+    Validity {
+        samples: taken,
+        valid,
+        invalid,
+        unavailable_cells: samples.iter().filter(|cell| cell.unavailable().is_some()).count(),
+        share: (taken > 0).then(|| valid as f64 / taken as f64),
+        reasons,
+    }
+}

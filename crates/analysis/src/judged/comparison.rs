@@ -1,0 +1,244 @@
+//! One comparison of the judged JSON: which methods are ranked, and the verdict among them.
+
+use pagewise_model::{CacheState, Conditions, Consume, Descriptor, MethodOption, Role};
+use serde::Serialize;
+
+use crate::collected::CellSamples;
+use crate::verdict::{self, Judgement, Verdict};
+
+/// Conditions with the words that a reader sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComparedConditions {
+    /// `random-read · 16 reads of 16 KiB · warm · 1 thread · 1 GiB`.
+    pub label: String,
+    /// The conditions themselves.
+    #[serde(flatten)]
+    pub conditions: Conditions,
+}
+
+/// The leader against one other method.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RatioToLeader {
+    /// The other method.
+    pub method: String,
+    /// Its cell.
+    pub cell: String,
+    /// Median over rounds of leader / other.
+    pub ratio: f64,
+    /// Interval of that median.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Coverage of that interval.
+    pub coverage: Option<f64>,
+    /// Rounds in which both are valid.
+    pub rounds: usize,
+    /// Whether the leader is faster beyond doubt and noise.
+    pub told_apart: bool,
+}
+
+/// A method that is shown and not ranked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unranked {
+    /// The method.
+    pub method: String,
+    /// Its cell.
+    pub cell: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One set of conditions with all methods measured under it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What is equal for all.
+    pub conditions: ComparedConditions,
+    /// Ids of the measured cells, in the order of the plan.
+    pub cells: Vec<String>,
+    /// Ids of the cells that repeat one of them.
+    pub controls: Vec<String>,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// The method that beats every other.
+    pub winner: Option<String>,
+    /// The method that is ahead, whether or not it wins.
+    pub leader: Option<String>,
+    /// Methods that cannot be told from the best, the leader first.
+    pub tied: Vec<String>,
+    /// How far a method was from itself in this run, as a share.
+    pub noise: Option<f64>,
+    /// The leader against each other ranked method, the closest first.
+    pub ratios: Vec<RatioToLeader>,
+    /// Methods that are shown and not ranked.
+    pub unranked: Vec<Unranked>,
+    /// Why there is no verdict.
+    pub reason: Option<String>,
+}
+
+/// Judges the comparison of all measured cells with these conditions.
+pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Comparison {
+    let with_role = |role: Role| {
+        cells.iter().filter(move |cell| cell.cell.role == role && cell.cell.conditions == *conditions)
+    };
+    let measured: Vec<&CellSamples<'_>> = with_role(Role::Measured).collect();
+    let controls: Vec<&CellSamples<'_>> = with_role(Role::Control).collect();
+    let mut unranked = Vec::new();
+    let mut ranked = Vec::new();
+    for cell in &measured {
+        match not_ranked(cell) {
+            Some(reason) => unranked.push(Unranked { reason, ..named(cell) }),
+            None => ranked.push(*cell),
+        }
+    }
+    let noise = noise(&measured, &controls);
+    let judgement = judge(conditions, &ranked, noise);
+    unranked.extend(
+        judgement
+            .unranked
+            .iter()
+            .map(|(index, reason)| Unranked { reason: reason.clone(), ..named(ranked[*index]) }),
+    );
+    let method = |index: usize| ranked[index].cell.method.to_string();
+    let leader = judgement.leader.map(method);
+    Comparison {
+        conditions: ComparedConditions { label: label(conditions), conditions: conditions.clone() },
+        cells: measured.iter().map(|cell| cell.id.clone()).collect(),
+        controls: controls.iter().map(|cell| cell.id.clone()).collect(),
+        verdict: judgement.verdict,
+        winner: leader.clone().filter(|_| judgement.verdict == Verdict::Winner),
+        leader,
+        tied: judgement.tied.iter().map(|index| method(*index)).collect(),
+        noise,
+        ratios: judgement
+            .ratios
+            .iter()
+            .map(|ratio| RatioToLeader {
+                method: method(ratio.other),
+                cell: ranked[ratio.other].id.clone(),
+                ratio: ratio.ratio,
+                low: ratio.interval.map(|interval| interval.low),
+                high: ratio.interval.map(|interval| interval.high),
+                coverage: ratio.interval.map(|interval| interval.coverage),
+                rounds: ratio.rounds,
+                told_apart: ratio.beaten,
+            })
+            .collect(),
+        unranked,
+        reason: judgement.reason,
+    }
+}
+
+fn named(cell: &CellSamples<'_>) -> Unranked {
+    Unranked { method: cell.cell.method.to_string(), cell: cell.id.clone(), reason: String::new() }
+}
+
+/// Why a method is shown and not ranked, whatever its rate.
+fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
+    let (method, conditions) = (&cell.cell.method, &cell.cell.conditions);
+    if let Some(reason) = cell.unavailable() {
+        return Some(format!("unavailable: {reason}"));
+    }
+    if method.has(MethodOption::InPlace) && conditions.consume == Consume::Touch {
+        return Some("touching one word of a mapped page is not reading it".to_string());
+    }
+    if conditions.cache == CacheState::Cold && method.reads_all_in_setup() {
+        return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
+    }
+    cell.valid().next().is_none().then(|| "no sample of it is valid".to_string())
+}
+
+/// The largest noise that any control shows; `None` where none can show it.
+fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>]) -> Option<f64> {
+    controls
+        .iter()
+        .filter_map(|control| {
+            let baseline = measured.iter().find(|cell| cell.cell.method == control.cell.method)?;
+            verdict::noise(&baseline.rates(), &control.rates())
+        })
+        .max_by(f64::total_cmp)
+}
+
+fn judge(conditions: &Conditions, ranked: &[&CellSamples<'_>], noise: Option<f64>) -> Judgement {
+    let rates: Vec<Vec<Option<f64>>> = ranked.iter().map(|cell| cell.rates()).collect();
+    let rates: Vec<&verdict::Rates> = rates.iter().map(Vec::as_slice).collect();
+    let judgement = verdict::judge(&rates, noise.unwrap_or(0.0));
+    if judgement.verdict == Verdict::NotComparable {
+        return judgement;
+    }
+    let spoilt = cache_that_changed(conditions, ranked).or_else(|| {
+        noise.is_none().then(|| {
+            "the noise of the run is unknown: too few valid rounds of a method and its repetition".to_string()
+        })
+    });
+    match spoilt {
+        Some(reason) => Judgement::not_comparable(reason, judgement.unranked),
+        None => judgement,
+    }
+}
+
+/// Under `as-is` samples are only comparable if they found the same cache.
+fn cache_that_changed(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<String> {
+    if conditions.cache != CacheState::AsIs {
+        return None;
+    }
+    let evidence: Vec<_> = ranked
+        .iter()
+        .filter(|cell| cell.cell.depends_on_cache())
+        .flat_map(|cell| cell.valid().map(|(_, evidence)| evidence))
+        .collect();
+    let advice = "use --cache warm or --cache cold";
+    let resident: Option<Vec<u64>> = evidence.iter().map(|seen| seen.resident_before_bytes).collect();
+    let Some(resident) = resident else {
+        // Without residency, a cache that needed nothing from the device was full for every sample.
+        let full = evidence.iter().all(|seen| {
+            seen.device_read_bytes.is_some_and(|read| read as f64 <= seen.requested_bytes as f64 * 0.001)
+        });
+        let reason = format!("what the page cache held before each sample is unknown; {advice}");
+        return (!full).then_some(reason);
+    };
+    let (least, most) = (*resident.iter().min()?, *resident.iter().max()?);
+    let span = conditions.span_bytes.0;
+    let percent = |bytes: u64| 100.0 * bytes as f64 / span.max(1) as f64;
+    ((most - least) as f64 > span as f64 * 0.01).then(|| {
+        format!(
+            "the page cache held from {:.0} % to {:.0} % of the span before samples; {advice}",
+            percent(least),
+            percent(most)
+        )
+    })
+}
+
+/// Conditions in words; what is usual is left out.
+pub(crate) fn label(conditions: &Conditions) -> String {
+    let read = spaced(conditions.read_bytes.to_string());
+    let threads = conditions.threads;
+    let mut parts = vec![
+        conditions.workload.name().to_string(),
+        match conditions.reads_per_op {
+            1 => format!("1 read of {read}"),
+            reads => format!("{reads} reads of {read}"),
+        },
+        conditions.cache.name().to_string(),
+        if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") },
+        spaced(conditions.file_bytes.to_string()),
+    ];
+    if conditions.span_bytes != conditions.file_bytes {
+        parts.push(format!("in its first {}", spaced(conditions.span_bytes.to_string())));
+    }
+    if conditions.align_bytes != conditions.read_bytes {
+        parts.push(format!("aligned to {}", spaced(conditions.align_bytes.to_string())));
+    }
+    if conditions.consume == Consume::Sum {
+        parts.push("all bytes summed".to_string());
+    }
+    if conditions.descriptor == Descriptor::PerThread {
+        parts.push("a descriptor per thread".to_string());
+    }
+    parts.join(" · ")
+}
+
+/// `16KiB` as `16 KiB`.
+fn spaced(size: String) -> String {
+    let unit = size.find(|character: char| !character.is_ascii_digit()).unwrap_or(size.len());
+    format!("{} {}", &size[..unit], &size[unit..])
+}

@@ -1,0 +1,418 @@
+//! What the page cache holds of a file, and how to empty or fill it, with proof.
+//!
+//! Nothing here drops anyone else's pages, and nothing is assumed: after every attempt the kernel is asked
+//! again. Where it does not answer truthfully, the answer is a reason and not a number.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::Advice;
+use rustix::io::Errno;
+
+use crate::files::FileKey;
+use crate::memory::Memory;
+use crate::mounts::{Kind, Mount};
+use crate::process::maps_file;
+use crate::{kernel_files, scratch};
+
+/// Size of a read that warms.
+const WARM_READ_BYTES: u64 = 1 << 20;
+/// Stretch of the file that is left alone if it is in the cache already.
+const WARM_STRETCH_BYTES: u64 = 16 << 20;
+/// How often the whole file is gone through: reclaim may take a few pages while others are read.
+const WARM_PASSES: u32 = 3;
+/// Pauses between attempts to evict, a second in all. Pages that were dirty or sat in a CPU's batch of the
+/// LRU list (mm/swap.c) at the first attempt go at a later one.
+const EVICT_PAUSES_MS: [u64; 8] = [0, 1, 10, 50, 100, 200, 300, 350];
+
+/// What the page cache holds of the first bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Residency {
+    /// Bytes of the span; whole pages, but for the end of the span.
+    pub resident_bytes: Option<u64>,
+    /// `cachestat`, `mincore`, or why it is unknown.
+    pub source: String,
+}
+
+/// What the page cache holds of the first `span_bytes`: cachestat(2), or else mincore(2) where it tells this
+/// process the truth.
+pub fn residency(file: &File, span_bytes: u64) -> Residency {
+    stretch_residency(file, 0, span_bytes)
+}
+
+fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
+    let page = rustix::param::page_size() as u64;
+    if len == 0 {
+        return Residency { resident_bytes: None, source: "the span is empty".to_string() };
+    }
+    let refused = match pagewise_sys::residency::cachestat(file.as_fd(), offset, len) {
+        Ok(stat) => {
+            let bytes = (stat.cached * page).min(len);
+            return Residency { resident_bytes: Some(bytes), source: "cachestat".to_string() };
+        }
+        Err(error) => error,
+    };
+    stretch_by_mincore(file, offset, len, &refused)
+}
+
+/// Where cachestat(2) was refused. mincore(2) is asked about spans only: it counts from the file's start.
+fn stretch_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -> Residency {
+    let page = rustix::param::page_size() as u64;
+    match pagewise_sys::residency::mincore_is_honest(file.as_fd()) {
+        Ok(true) if offset == 0 => match pagewise_sys::residency::mincore_pages(file, len as usize) {
+            Ok(pages) => {
+                Residency { resident_bytes: Some((pages * page).min(len)), source: "mincore".to_string() }
+            }
+            Err(error) => unknown(format!("cachestat: {refused}; mincore: {error}")),
+        },
+        Ok(true) => unknown(format!("cachestat: {refused}")),
+        Ok(false) => unknown(format!(
+            "cachestat: {refused}; mincore calls everything resident for a user who neither owns the file nor may write it"
+        )),
+        Err(error) => unknown(format!("cachestat: {refused}; fstat: {error}")),
+    }
+}
+
+fn unknown(reason: String) -> Residency {
+    Residency { resident_bytes: None, source: reason }
+}
+
+/// A file that was dropped from the page cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// What was there before.
+    pub before: Residency,
+    /// What is there now: 0, or unknown with the reason. Where it is unknown, only the bytes that the device
+    /// then delivers can show that the file was cold.
+    pub after: Residency,
+    /// How often it was tried.
+    pub attempts: u32,
+}
+
+/// Why a file cannot be dropped from the page cache.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Each message says what its variant is.
+pub enum EvictError {
+    #[error("{path} lies on {filesystem}, which keeps its files in memory; nothing to evict")]
+    InMemory { path: PathBuf, filesystem: String },
+    #[error(
+        "{resident_bytes} bytes of {path} stay in the page cache because the file is mapped by another process: {}",
+        list(mappers)
+    )]
+    Mapped { path: PathBuf, resident_bytes: u64, mappers: Vec<(u32, String)> },
+    #[error(
+        "{resident_bytes} bytes of {path} stay in the page cache after {attempts} attempts; no process that this user can see maps the file"
+    )]
+    Stays { path: PathBuf, resident_bytes: u64, attempts: u32 },
+    #[error("{call} of {path} failed: {source}")]
+    Call { path: PathBuf, call: &'static str, source: io::Error },
+}
+
+fn list(mappers: &[(u32, String)]) -> String {
+    let names: Vec<String> = mappers.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
+    names.join(", ")
+}
+
+fn path_of(file: &File) -> PathBuf {
+    fs::read_link(scratch::reopen_path(file)).unwrap_or_else(|_| PathBuf::from("(file without a path)"))
+}
+
+/// The filesystem of `file` if it keeps its files in memory.
+fn in_memory(file: &File) -> Option<String> {
+    let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
+    if let Some(mount) = mount.filter(|mount| mount.kind() == Kind::Memory) {
+        return Some(mount.filesystem);
+    }
+    // A nameless file cannot be found by its path; statfs(2) knows the two types by number.
+    let kind = rustix::fs::fstatfs(file).ok()?.f_type as u64;
+    [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")]
+        .iter()
+        .find(|(magic, _)| *magic == kind)
+        .map(|(_, name)| name.to_string())
+}
+
+/// Drops `file` from the page cache and proves it for the first `len` bytes. The whole file is dropped, since
+/// a large folio may lie across the end of the span. Dirty pages are written back first; a descriptor that is
+/// open for reading may do that, and it changes nothing in the file.
+pub fn evict(file: &File, len: u64) -> Result<Evicted, EvictError> {
+    if let Some(filesystem) = in_memory(file) {
+        return Err(EvictError::InMemory { path: path_of(file), filesystem });
+    }
+    let before = residency(file, len);
+    let mut left = 0;
+    for (attempt, pause_ms) in EVICT_PAUSES_MS.into_iter().enumerate() {
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        match rustix::fs::fdatasync(file) {
+            // fsync(2): EROFS and EINVAL come from files that cannot be dirty.
+            Ok(()) | Err(Errno::ROFS | Errno::INVAL) => {}
+            Err(errno) => {
+                return Err(EvictError::Call {
+                    path: path_of(file),
+                    call: "fdatasync",
+                    source: errno.into(),
+                });
+            }
+        }
+        rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|errno| EvictError::Call {
+            path: path_of(file),
+            call: "posix_fadvise(POSIX_FADV_DONTNEED)",
+            source: errno.into(),
+        })?;
+        let after = residency(file, len);
+        match after.resident_bytes {
+            None | Some(0) => return Ok(Evicted { before, after, attempts: attempt as u32 + 1 }),
+            Some(bytes) => left = bytes,
+        }
+    }
+    let path = path_of(file);
+    match mappers(file) {
+        mappers if mappers.is_empty() => {
+            Err(EvictError::Stays { path, resident_bytes: left, attempts: EVICT_PAUSES_MS.len() as u32 })
+        }
+        mappers => Err(EvictError::Mapped { path, resident_bytes: left, mappers }),
+    }
+}
+
+/// Processes that have the file mapped, with their names, as far as this user may see them.
+pub fn mappers(file: &File) -> Vec<(u32, String)> {
+    let Ok(key) = FileKey::of(file) else { return Vec::new() };
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut found: Vec<(u32, String)> = processes
+        .flatten()
+        .filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let maps = fs::read(entry.path().join("maps")).ok()?;
+            let mapped = String::from_utf8_lossy(&maps).lines().any(|line| maps_file(line, &key));
+            mapped.then(|| (pid, name_of(&entry.path())))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn name_of(process: &Path) -> String {
+    kernel_files::text(process.join("comm")).unwrap_or_else(|| "unnamed".to_string())
+}
+
+/// A file that was brought into the page cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warmed {
+    /// Bytes that had to be read for it.
+    pub read_bytes: u64,
+    /// What is there now: the whole span, or unknown with the reason.
+    pub after: Residency,
+}
+
+/// Why a file cannot be kept in the page cache.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Each message says what its variant is.
+pub enum WarmError {
+    #[error(
+        "{path} needs {missing_bytes} more bytes of memory to be warm, and {available_bytes} are available"
+    )]
+    TooLarge { path: PathBuf, missing_bytes: u64, available_bytes: u64 },
+    #[error("only {resident_bytes} of {len} bytes of {path} stay in the page cache after it was read {passes} times; {} are available on this machine", known(*available_bytes))]
+    DoesNotStay { path: PathBuf, resident_bytes: u64, len: u64, passes: u32, available_bytes: Option<u64> },
+    #[error("{path} ends at byte {offset}, and {len} were to be read; it became shorter")]
+    Short { path: PathBuf, offset: u64, len: u64 },
+    #[error("pread of {path} failed at offset {offset}: {source}")]
+    Read { path: PathBuf, offset: u64, source: io::Error },
+    #[error("stopped while {path} was being read")]
+    Stopped { path: PathBuf },
+}
+
+fn known(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "an unknown number of bytes".to_string(), |bytes| format!("{bytes} bytes"))
+}
+
+/// Brings the first `len` bytes of `file` into the page cache by reading what is not there, and proves that
+/// they are all there at the same time. Where residency is unknown the file is read once, and that is said.
+pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<Warmed, WarmError> {
+    let mut read_bytes = 0;
+    let mut after = residency(file, len);
+    let available_bytes = Memory::read().available_bytes;
+    if let (Some(resident), Some(available_bytes)) = (after.resident_bytes, available_bytes)
+        && len - resident > available_bytes
+    {
+        let missing_bytes = len - resident;
+        return Err(WarmError::TooLarge { path: path_of(file), missing_bytes, available_bytes });
+    }
+    for _ in 0..WARM_PASSES {
+        if after.resident_bytes == Some(len) {
+            return Ok(Warmed { read_bytes, after });
+        }
+        read_bytes += read_missing(file, len, stop)?;
+        after = residency(file, len);
+        if after.resident_bytes.is_none() {
+            return Ok(Warmed { read_bytes, after });
+        }
+    }
+    match after.resident_bytes {
+        Some(resident_bytes) if resident_bytes < len => Err(WarmError::DoesNotStay {
+            path: path_of(file),
+            resident_bytes,
+            len,
+            passes: WARM_PASSES,
+            available_bytes: Memory::read().available_bytes,
+        }),
+        _ => Ok(Warmed { read_bytes, after }),
+    }
+}
+
+/// One pass over the file; stretches that are in the cache are left alone.
+fn read_missing(file: &File, len: u64, stop: &AtomicBool) -> Result<u64, WarmError> {
+    let mut buffer = vec![0; WARM_READ_BYTES as usize];
+    let mut read_bytes = 0;
+    let mut start = 0;
+    while start < len {
+        let end = (start + WARM_STRETCH_BYTES).min(len);
+        if stretch_residency(file, start, end - start).resident_bytes != Some(end - start) {
+            let mut offset = start;
+            while offset < end {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(WarmError::Stopped { path: path_of(file) });
+                }
+                let wanted = (end - offset).min(WARM_READ_BYTES) as usize;
+                match file.read_at(&mut buffer[..wanted], offset) {
+                    Ok(0) => return Err(WarmError::Short { path: path_of(file), offset, len }),
+                    Ok(read) => offset += read as u64,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(source) => return Err(WarmError::Read { path: path_of(file), offset, source }),
+                }
+            }
+            read_bytes += end - start;
+        }
+        start = end;
+    }
+    Ok(read_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: u64 = (4 << 20) + 123;
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    fn file_of(directory: &Path, len: u64) -> File {
+        let file = scratch::nameless_file(directory).expect("file");
+        file.write_all_at(&vec![7; len as usize], 0).expect("write");
+        file
+    }
+
+    /// A directory on storage; the one for temporary files may lie in memory.
+    fn on_storage() -> Option<tempfile::TempDir> {
+        let directory = tempfile::tempdir().expect("directory");
+        let mount = Mount::holding(directory.path()).expect("read").expect("mount");
+        if mount.kind() == Kind::Block {
+            return Some(directory);
+        }
+        println!("skipped: {} lies on {}", directory.path().display(), mount.filesystem);
+        None
+    }
+
+    #[test]
+    fn a_dirty_file_is_evicted_and_warmed() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), LEN);
+        assert_eq!(residency(&file, LEN).resident_bytes, Some(LEN));
+        let evicted = evict(&file, LEN).expect("evict");
+        assert_eq!((evicted.before.resident_bytes, evicted.after.resident_bytes), (Some(LEN), Some(0)));
+        let warmed = warm(&file, LEN, &GO).expect("warm");
+        assert_eq!((warmed.read_bytes, warmed.after.resident_bytes), (LEN, Some(LEN)));
+        assert_eq!(warm(&file, LEN, &GO).expect("warm").read_bytes, 0);
+    }
+
+    #[test]
+    fn before_linux_6_5_mincore_answers_for_the_owner() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), LEN);
+        let refused = io::Error::from(Errno::NOSYS);
+        let expected = Residency { resident_bytes: Some(LEN), source: "mincore".to_string() };
+        assert_eq!(stretch_by_mincore(&file, 0, LEN, &refused), expected);
+        evict(&file, LEN).expect("evict");
+        assert_eq!(stretch_by_mincore(&file, 0, LEN, &refused).resident_bytes, Some(0));
+        assert_eq!(stretch_by_mincore(&file, 4096, 4096, &refused).resident_bytes, None);
+        assert!(residency(&file, 0).source.contains("empty"));
+    }
+
+    #[test]
+    fn part_of_a_file_is_warmed() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), LEN);
+        evict(&file, LEN).expect("evict");
+        assert_eq!(warm(&file, 1 << 20, &GO).expect("warm").after.resident_bytes, Some(1 << 20));
+        evict(&file, 1 << 20).expect("evict");
+        assert_eq!(residency(&file, LEN).resident_bytes, Some(0));
+    }
+
+    #[test]
+    fn a_mapped_file_stays_and_the_mapper_is_named() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), LEN);
+        let mapping = pagewise_sys::FileMapping::new(&file, LEN as usize, true).expect("map");
+        assert!(mapping.bytes().iter().step_by(4096).all(|byte| *byte == 7));
+        match evict(&file, LEN) {
+            Err(EvictError::Mapped { resident_bytes, mappers, .. }) => {
+                assert!(resident_bytes > 0);
+                assert!(mappers.iter().any(|(pid, _)| *pid == std::process::id()), "{mappers:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        drop(mapping);
+        assert_eq!(mappers(&file), vec![]);
+        evict(&file, LEN).expect("evict");
+    }
+
+    #[test]
+    fn a_file_in_memory_cannot_be_cold() {
+        let shm = Path::new("/dev/shm");
+        if !Mount::holding(shm).is_ok_and(|mount| mount.is_some_and(|mount| mount.filesystem == "tmpfs")) {
+            println!("skipped: /dev/shm is no tmpfs");
+            return;
+        }
+        let error = evict(&file_of(shm, 4096), 4096).expect_err("in memory").to_string();
+        assert!(
+            error.ends_with("lies on tmpfs, which keeps its files in memory; nothing to evict"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_shorter_than_asked_is_an_error() {
+        let directory = tempfile::tempdir().expect("directory");
+        let file = file_of(directory.path(), 5000);
+        match warm(&file, 1 << 20, &GO) {
+            Err(WarmError::Short { offset, .. }) => assert_eq!(offset, 5000),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_larger_than_memory_is_refused_unread() {
+        let directory = tempfile::tempdir().expect("directory");
+        let file = scratch::nameless_file(directory.path()).expect("file");
+        let len = 1 << 42;
+        if file.set_len(len).is_err() {
+            println!("skipped: no sparse file of 4 TiB here");
+            return;
+        }
+        match warm(&file, len, &GO) {
+            Err(WarmError::TooLarge { missing_bytes, .. }) => assert_eq!(missing_bytes, len),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn warming_can_be_stopped() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), LEN);
+        evict(&file, LEN).expect("evict");
+        assert!(matches!(warm(&file, LEN, &AtomicBool::new(true)), Err(WarmError::Stopped { .. })));
+    }
+}

@@ -1,0 +1,275 @@
+//! The file that pagewise makes to read from: written, not allocated, and refused before it would fill a disk.
+//!
+//! Every byte is [`pagewise_model::content`] of its offset and the seed. The file is written in calls of
+//! 1 MiB, because the size of the writes sets the size of the page cache's folios and with it the cost of the
+//! first mapped reads; dirty memory stays bounded. The file is removed when the value is dropped.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pagewise_model::{Bytes, content};
+
+use crate::cache;
+use crate::memory::Memory;
+use crate::mounts::{Kind, Mount};
+
+/// Size of every write but the last.
+pub const WRITE_BYTES: u64 = 1 << 20;
+/// Dirty memory at most: after this much the file is synced.
+const SYNC_BYTES: u64 = 64 << 20;
+
+/// A file of known content; dropping it removes it.
+#[derive(Debug)]
+pub struct Dataset {
+    path: PathBuf,
+    file: File,
+    file_bytes: u64,
+    seed: u64,
+}
+
+/// Why a dataset cannot be made. Whatever was written of it is removed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Each message says what its variant is.
+pub enum DatasetError {
+    #[error("a dataset of {need} does not fit {path}: {free} are free, and {reserve} of them stay free")]
+    NoSpace { path: PathBuf, need: Bytes, free: Bytes, reserve: Bytes },
+    #[error(
+        "a dataset of {need} in {path}, whose files lie in memory, does not fit: {available} are available, and {reserve} of them stay so"
+    )]
+    NoMemory { path: PathBuf, need: Bytes, available: Bytes, reserve: Bytes },
+    #[error("{path} exists already; pagewise writes only to files that it makes")]
+    Exists { path: PathBuf },
+    #[error("{path} filled up at byte {offset} of the dataset ({source}); the file was removed")]
+    Full { path: PathBuf, offset: u64, source: io::Error },
+    #[error("{call} of {path} failed at offset {offset}: {source}")]
+    Call { path: PathBuf, call: &'static str, offset: u64, source: io::Error },
+    #[error("stopped while {path} was being written; the file was removed")]
+    Stopped { path: PathBuf },
+}
+
+/// What stays free on a filesystem: 5 % of it, at least 16 MiB, at most 4 GiB.
+fn space_reserve(total: u64) -> u64 {
+    (total / 20).clamp(16 << 20, 4 << 30)
+}
+
+/// What stays available of the memory: 10 % of it, at least 256 MiB, at most 4 GiB.
+fn memory_reserve(total: u64) -> u64 {
+    (total / 10).clamp(256 << 20, 4 << 30)
+}
+
+impl Dataset {
+    /// Writes the file and drops it from the page cache; `progress` is told the bytes written so far.
+    ///
+    /// The reserve is that of a filesystem whose size is known; quotas show only as the error of a write.
+    pub fn create(
+        path: &Path,
+        file_bytes: u64,
+        seed: u64,
+        progress: &mut dyn FnMut(u64),
+        stop: &AtomicBool,
+    ) -> Result<Self, DatasetError> {
+        check_space(path, file_bytes)?;
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::AlreadyExists => DatasetError::Exists { path: path.to_path_buf() },
+                _ => failed(path, "open", 0, error),
+            },
+        )?;
+        // From here on, every return removes the file.
+        let dataset = Self { path: path.to_path_buf(), file, file_bytes, seed };
+        dataset.write(progress, stop)?;
+        // A cold sample evicts again and proves it; where this cannot be done, it will say why.
+        let _ = cache::evict(&dataset.file, file_bytes);
+        Ok(dataset)
+    }
+
+    fn write(&self, progress: &mut dyn FnMut(u64), stop: &AtomicBool) -> Result<(), DatasetError> {
+        let mut buffer = vec![0; WRITE_BYTES as usize];
+        let mut offset = 0;
+        let mut synced = 0;
+        while offset < self.file_bytes {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DatasetError::Stopped { path: self.path.clone() });
+            }
+            let piece = &mut buffer[..(self.file_bytes - offset).min(WRITE_BYTES) as usize];
+            content::fill(self.seed, offset, piece);
+            self.file
+                .write_all_at(piece, offset)
+                .map_err(|error| failed(&self.path, "pwrite", offset, error))?;
+            offset += piece.len() as u64;
+            if offset - synced >= SYNC_BYTES {
+                self.file.sync_data().map_err(|error| failed(&self.path, "fdatasync", offset, error))?;
+                synced = offset;
+            }
+            progress(offset);
+        }
+        self.file.sync_all().map_err(|error| failed(&self.path, "fsync", offset, error))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open file, readable and writable.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its size.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// What its content is a function of.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+impl Drop for Dataset {
+    fn drop(&mut self) {
+        // Only what was made here: by now the name may be another file's. What cannot be removed is found by
+        // the next start, which sweeps what a dead run left.
+        let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let ours = self.file.metadata().map(key).ok();
+        if ours.is_some() && fs::symlink_metadata(&self.path).map(key).ok() == ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn failed(path: &Path, call: &'static str, offset: u64, source: io::Error) -> DatasetError {
+    let path = path.to_path_buf();
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            DatasetError::Full { path, offset, source }
+        }
+        _ => DatasetError::Call { path, call, offset, source },
+    }
+}
+
+/// Refuses before the first byte what would not leave the reserve.
+pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let owned = || directory.to_path_buf();
+    let space = rustix::fs::statvfs(directory)
+        .map_err(|errno| failed(directory, "statvfs", 0, io::Error::from(errno)))?;
+    let total = space.f_blocks.saturating_mul(space.f_frsize);
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let reserve = space_reserve(total);
+    // Some filesystems (FUSE, tmpfs without a limit) give no size: then nothing can be said beforehand.
+    if total > 0 && need.saturating_add(reserve) > free {
+        return Err(DatasetError::NoSpace {
+            path: owned(),
+            need: Bytes(need),
+            free: Bytes(free),
+            reserve: Bytes(reserve),
+        });
+    }
+    let in_memory =
+        Mount::holding(directory).is_ok_and(|mount| mount.is_some_and(|mount| mount.kind() == Kind::Memory));
+    let memory = Memory::read();
+    if in_memory && let (Some(total), Some(available)) = (memory.total_bytes, memory.available_bytes) {
+        let reserve = memory_reserve(total);
+        if need.saturating_add(reserve) > available {
+            return Err(DatasetError::NoMemory {
+                path: owned(),
+                need: Bytes(need),
+                available: Bytes(available),
+                reserve: Bytes(reserve),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn every_byte_is_as_the_seed_says_and_the_file_goes() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let len = (3 << 20) + 77;
+        let mut seen = Vec::new();
+        let dataset = Dataset::create(&path, len, 9, &mut |bytes| seen.push(bytes), &GO).expect("create");
+        assert_eq!(seen, [1 << 20, 2 << 20, 3 << 20, len]);
+        let mut expected = vec![0; len as usize];
+        content::fill(9, 0, &mut expected);
+        assert!(fs::read(&path).expect("read") == expected);
+        drop(dataset);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_exists_is_not_touched() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        fs::write(&path, "mine").expect("write");
+        let error = Dataset::create(&path, 4096, 1, &mut |_| (), &GO).expect_err("exists");
+        assert!(matches!(error, DatasetError::Exists { .. }));
+        assert_eq!(fs::read(&path).expect("read"), b"mine");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_the_first_byte() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let error =
+            Dataset::create(&path, 1 << 60, 1, &mut |_| panic!("written"), &GO).expect_err("too large");
+        assert!(matches!(error, DatasetError::NoSpace { .. }), "{error}");
+        assert!(error.to_string().starts_with("a dataset of 1048576TiB does not fit"), "{error}");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_stop_removes_what_was_written() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let stop = AtomicBool::new(false);
+        let mut progress = |_| stop.store(true, Ordering::Relaxed);
+        let error = Dataset::create(&path, 8 << 20, 1, &mut progress, &stop).expect_err("stopped");
+        assert!(matches!(error, DatasetError::Stopped { .. }));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_took_the_name_is_left_alone() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let dataset = Dataset::create(&path, 4096, 1, &mut |_| (), &GO).expect("create");
+        fs::rename(&path, directory.path().join("moved")).expect("rename");
+        fs::write(&path, "mine").expect("write");
+        drop(dataset);
+        assert_eq!(fs::read(&path).expect("read"), b"mine");
+    }
+
+    #[test]
+    fn a_filesystem_that_fills_up_is_named() {
+        let source = io::Error::from(rustix::io::Errno::NOSPC);
+        let error = failed(Path::new("/data"), "pwrite", 4096, source).to_string();
+        assert!(error.starts_with("/data filled up at byte 4096 of the dataset"), "{error}");
+        let source = io::Error::from(rustix::io::Errno::DQUOT);
+        assert!(matches!(failed(Path::new("/data"), "pwrite", 0, source), DatasetError::Full { .. }));
+        let source = io::Error::from(rustix::io::Errno::IO);
+        assert!(matches!(failed(Path::new("/data"), "pwrite", 0, source), DatasetError::Call { .. }));
+    }
+
+    #[test]
+    fn the_reserve_follows_the_size() {
+        assert_eq!(space_reserve(0), 16 << 20);
+        assert_eq!(space_reserve(20 << 30), 1 << 30);
+        assert_eq!(space_reserve(1 << 50), 4 << 30);
+        assert_eq!(memory_reserve(1 << 30), 256 << 20);
+    }
+}

@@ -1,0 +1,394 @@
+//! What a run is taken on: machine, kernel, filesystem, device, and the settings that decide results.
+//!
+//! Nothing is changed. What the machine does not say stays unknown.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pagewise_model::{Bytes, Environment};
+use rustix::fs::{AtFlags, StatxFlags};
+
+use crate::device::BlockDevice;
+use crate::kernel_files::{self, chosen, field};
+use crate::memory::Memory;
+use crate::mounts::{Kind, Mount};
+use crate::process::HostTicks;
+use crate::scratch;
+
+/// Looks at the machine and at the filesystem that holds `path`, a file or a directory.
+pub fn detect(path: &Path) -> Environment {
+    let memory = Memory::read();
+    let cpuinfo = kernel_files::text("/proc/cpuinfo").unwrap_or_default();
+    let mount = Mount::holding(path).ok().flatten();
+    let number = fs::metadata(path)
+        .ok()
+        .map(|metadata| (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev())));
+    let device = BlockDevice::behind(path);
+    let known = device.as_ref().ok();
+    let uname = rustix::system::uname();
+    let mut environment = Environment {
+        kernel: uname.release().to_string_lossy().into_owned(),
+        architecture: uname.machine().to_string_lossy().into_owned(),
+        cpu_model: cpu_model(&cpuinfo).or_else(|| kernel_files::text("/proc/device-tree/model")),
+        cpus: cpus(),
+        page_bytes: rustix::param::page_size() as u64,
+        memory_bytes: memory.total_bytes.map(Bytes),
+        memory_available_bytes: memory.available_bytes.map(Bytes),
+        last_level_cache_bytes: last_level_cache(Path::new("/sys/devices/system/cpu/cpu0/cache")).map(Bytes),
+        numa_nodes: kernel_files::text("/sys/devices/system/node/has_memory")
+            .and_then(|list| list_count(&list)),
+        hypervisor: hypervisor(&cpuinfo),
+        transparent_hugepage: kernel_files::text("/sys/kernel/mm/transparent_hugepage/enabled")
+            .and_then(|text| chosen(&text).map(str::to_string)),
+        mglru: kernel_files::text("/sys/kernel/mm/lru_gen/enabled"),
+        swappiness: kernel_files::number("/proc/sys/vm/swappiness"),
+        governor: kernel_files::text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        filesystem: mount.as_ref().map_or_else(|| "unknown".to_string(), |mount| mount.filesystem.clone()),
+        mount_options: mount.as_ref().map(|mount| mount.options.clone()),
+        device_number: number
+            .map_or_else(|| "unknown".to_string(), |(major, minor)| format!("{major}:{minor}")),
+        device: known.map(|device| device.partition.clone().unwrap_or_else(|| device.name.clone())),
+        device_model: known.and_then(|device| device.model.clone()),
+        device_rotational: known.and_then(|device| device.rotational),
+        device_scheduler: known.and_then(|device| device.scheduler.clone()),
+        readahead_bytes: readahead_bytes(number, mount.as_ref(), known).map(Bytes),
+        direct_alignment_bytes: direct_alignment_at(path)
+            .or(known.and_then(|device| device.logical_block_bytes)),
+        pagewise_version: env!("CARGO_PKG_VERSION").to_string(),
+        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        warnings: Vec::new(),
+    };
+    let settings = Settings {
+        steal_share: HostTicks::read()
+            .filter(|ticks| ticks.total > 0)
+            .map(|ticks| ticks.steal as f64 / ticks.total as f64),
+        swap_used_bytes: memory.swap_used_bytes,
+        mount,
+        device_note: match device {
+            Ok(device) => device.note,
+            Err(reason) => {
+                Some(format!("no block device can be named, so its use by others cannot be seen: {reason}"))
+            }
+        },
+    };
+    environment.warnings = warnings(&environment, &settings);
+    environment
+}
+
+/// CPUs that this process may run on (sched_getaffinity(2)).
+fn cpus() -> u32 {
+    match rustix::thread::sched_getaffinity(None) {
+        Ok(set) => set.count(),
+        // EINVAL: more CPUs than the set of the system call wrapper holds.
+        Err(_) => std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+    }
+}
+
+/// x86 and s390 name the model; ARM kernels give numbers of implementer and part at best.
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let named = ["model name", "Model Name", "cpu model", "cpu", "machine"];
+    if let Some(name) = named.iter().find_map(|name| field(cpuinfo, name)).filter(|name| !name.is_empty()) {
+        return Some(name.to_string());
+    }
+    let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
+    Some(format!("ARM implementer {implementer} part {part}"))
+}
+
+/// The CPUs' word that they are virtual, with the name that the firmware gives; on machines whose CPUs cannot
+/// say so, only a firmware that is known to belong to a hypervisor counts.
+fn hypervisor(cpuinfo: &str) -> Option<String> {
+    let flags = field(cpuinfo, "flags").unwrap_or_default();
+    let flagged = flags.split_whitespace().any(|flag| flag == "hypervisor");
+    let vendor = kernel_files::text("/sys/class/dmi/id/sys_vendor");
+    let named = kernel_files::text("/sys/hypervisor/type")
+        .or_else(|| kernel_files::text("/proc/device-tree/hypervisor/compatible"))
+        .or_else(|| vendor.filter(|vendor| flagged || belongs_to_hypervisor(vendor)));
+    named.or_else(|| flagged.then(|| "unknown name".to_string()))
+}
+
+fn belongs_to_hypervisor(vendor: &str) -> bool {
+    ["QEMU", "VMware, Inc.", "Xen", "innotek GmbH", "Parallels", "Bochs"]
+        .iter()
+        .any(|known| vendor.starts_with(known))
+}
+
+/// The largest cache of the highest level that CPU 0 has.
+fn last_level_cache(directory: &Path) -> Option<u64> {
+    let mut largest: Option<(u32, u64)> = None;
+    for entry in fs::read_dir(directory).ok()?.flatten() {
+        let path = entry.path();
+        let level: Option<u32> = kernel_files::number(path.join("level"));
+        let bytes = kernel_files::text(path.join("size")).and_then(|size| cache_bytes(&size));
+        if let Some(cache) = level.zip(bytes) {
+            largest = largest.max(Some(cache));
+        }
+    }
+    largest.map(|(_, bytes)| bytes)
+}
+
+/// `36608K` or `32M`.
+fn cache_bytes(text: &str) -> Option<u64> {
+    let split = text.len().checked_sub(1)?;
+    let factor = match text.get(split..)? {
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return text.parse().ok(),
+    };
+    text[..split].parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// How many numbers a list such as `0-3,8` names.
+fn list_count(list: &str) -> Option<u32> {
+    list.split(',').try_fold(0u32, |count, part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        count.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
+/// Readahead in force: that of the filesystem's backing device info, or else of the disk's queue.
+fn readahead_bytes(
+    number: Option<(u32, u32)>,
+    mount: Option<&Mount>,
+    device: Option<&BlockDevice>,
+) -> Option<u64> {
+    let of = |path: String| kernel_files::number::<u64>(path).map(|kib| kib * 1024);
+    let by_number =
+        number.and_then(|(major, minor)| of(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")));
+    if by_number.is_some() {
+        return by_number;
+    }
+    // btrfs has its own over all its devices.
+    if mount.is_some_and(|mount| mount.filesystem == "btrfs") {
+        let device = device?;
+        let name = device.partition.as_ref().unwrap_or(&device.name);
+        return fs::read_dir("/sys/fs/btrfs").ok()?.flatten().find_map(|entry| {
+            let filesystem = entry.path();
+            let ours = filesystem.join("devices").join(name).exists();
+            ours.then(|| of(filesystem.join("bdi/read_ahead_kb").display().to_string())).flatten()
+        });
+    }
+    device?.readahead_bytes
+}
+
+/// What O_DIRECT demands of offsets, lengths and memory of an open file: the larger of STATX_DIOALIGN's two
+/// (statx(2), Linux 6.1). `None`: the filesystem does not say, or has no O_DIRECT for this file.
+pub fn direct_alignment(file: &File) -> Option<u64> {
+    let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+        return None;
+    }
+    let alignment = u64::from(stat.stx_dio_mem_align.max(stat.stx_dio_offset_align));
+    (alignment > 0).then_some(alignment)
+}
+
+/// The same for a path; a directory is asked through a file in it that has no name.
+fn direct_alignment_at(path: &Path) -> Option<u64> {
+    let file = if path.is_dir() { scratch::nameless_file(path) } else { File::open(path) };
+    direct_alignment(&file.ok()?)
+}
+
+/// What decides results and is no field of the environment.
+#[derive(Debug, Default)]
+struct Settings {
+    steal_share: Option<f64>,
+    swap_used_bytes: Option<u64>,
+    mount: Option<Mount>,
+    device_note: Option<String>,
+}
+
+/// One sentence for each oddity.
+fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(sentence) = settings.mount.as_ref().and_then(filesystem_warning) {
+        warnings.push(sentence);
+    }
+    if let Some(note) = &settings.device_note {
+        warnings.push(match &environment.device {
+            Some(device) => format!("the device {device} is not the medium itself: {note}"),
+            None => note.clone(),
+        });
+    }
+    match environment.readahead_bytes {
+        Some(Bytes(0)) => warnings
+            .push("readahead is 0: sequential reads and plain mappings wait for every page".to_string()),
+        Some(bytes) if bytes >= Bytes::mib(1) => warnings.push(format!(
+            "readahead is {bytes}, most machines have 128KiB: plain mmap may read that much around each fault"
+        )),
+        _ => {}
+    }
+    if environment.transparent_hugepage.as_deref() == Some("always") {
+        warnings.push(
+            "transparent huge pages are 'always': memory may be mapped in huge pages without being asked to"
+                .to_string(),
+        );
+    }
+    if let Some(state) = environment.mglru.as_deref().filter(|state| lru_gen_is_on(state)) {
+        warnings.push(format!(
+            "the multi-generational LRU is on ({state}): reclaim differs from kernels without it once memory is short"
+        ));
+    }
+    if let Some(share) = settings.steal_share.filter(|share| *share > 0.01) {
+        warnings.push(format!(
+            "the hypervisor has kept {:.1} % of CPU time since boot for others",
+            share * 100.0
+        ));
+    }
+    if let Some(governor) = environment.governor.as_deref().filter(|governor| *governor != "performance") {
+        warnings.push(format!(
+            "the frequency governor is '{governor}': the CPU may be slow while it waits for storage"
+        ));
+    }
+    if let Some(bytes) = settings.swap_used_bytes.filter(|bytes| *bytes > 0) {
+        warnings.push(format!("{} MiB of swap are in use: memory is or was short", bytes.div_ceil(1 << 20)));
+    }
+    if let Some(name) = &environment.hypervisor {
+        warnings.push(format!(
+            "this is a virtual machine (hypervisor: {name}): its host may cache what the device delivers, and others share it"
+        ));
+    }
+    warnings
+}
+
+/// The file holds a bit mask; bit 0 is the main switch (Documentation/admin-guide/mm/multigen_lru.rst).
+fn lru_gen_is_on(state: &str) -> bool {
+    u32::from_str_radix(state.trim_start_matches("0x"), 16).is_ok_and(|mask| mask & 1 == 1)
+}
+
+fn filesystem_warning(mount: &Mount) -> Option<String> {
+    let name = &mount.filesystem;
+    match mount.kind() {
+        Kind::Memory => Some(format!("{name} keeps its files in memory: nothing can be cold, and O_DIRECT is served from memory")),
+        Kind::Network => Some(format!("{name} gets its bytes from another machine, whose cache and network are measured too")),
+        Kind::Fuse => Some(format!("{name} is served by a program, whose speed and cache are measured too")),
+        Kind::Overlay => Some(format!("{name} passes reads to another filesystem, and copies a file of a lower layer when it is first written")),
+        Kind::Kernel => Some(format!("{name} is made up by the kernel and has no bytes on storage")),
+        Kind::Block => match name.as_str() {
+            "btrfs" if mount.has_option("compress") || mount.has_option("compress-force") => {
+                Some("btrfs compresses here: bytes of the device are not bytes of the file".to_string())
+            }
+            "zfs" => Some("zfs has a cache of its own beside the page cache, and may compress: cold and device bytes cannot be trusted".to_string()),
+            "bcachefs" if mount.has_option("compression") => {
+                Some("bcachefs compresses here: bytes of the device are not bytes of the file".to_string())
+            }
+            "f2fs" if mount.has_option("compress_algorithm") => {
+                Some("f2fs may compress here: bytes of the device may not be bytes of the file".to_string())
+            }
+            "squashfs" | "erofs" => Some(format!("{name} compresses: bytes of the device are not bytes of the file")),
+            _ => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mounts;
+
+    const INTEL: &str = include_str!("../tests/fixtures/cpuinfo-x86.txt");
+    const ARM: &str = include_str!("../tests/fixtures/cpuinfo-arm64.txt");
+
+    #[test]
+    fn the_cpu_is_named_on_x86_and_numbered_on_arm() {
+        assert_eq!(cpu_model(INTEL).as_deref(), Some("Intel(R) Xeon(R) Processor @ 2.50GHz"));
+        assert_eq!(cpu_model(ARM).as_deref(), Some("ARM implementer 0x41 part 0xd0b"));
+        assert_eq!(cpu_model(""), None);
+    }
+
+    #[test]
+    fn a_virtual_cpu_says_so() {
+        assert!(hypervisor(INTEL).is_some());
+        assert!(belongs_to_hypervisor("QEMU") && !belongs_to_hypervisor("Dell Inc."));
+    }
+
+    #[test]
+    fn sizes_and_lists_of_sysfs() {
+        assert_eq!(cache_bytes("36608K"), Some(36608 << 10));
+        assert_eq!(cache_bytes("32M"), Some(32 << 20));
+        assert_eq!((cache_bytes(""), cache_bytes("K")), (None, None));
+        assert_eq!(list_count("0"), Some(1));
+        assert_eq!(list_count("0-3,8"), Some(5));
+        assert_eq!((list_count(""), list_count("3-1")), (None, None));
+    }
+
+    #[test]
+    fn the_last_level_is_the_highest() {
+        let directory = tempfile::tempdir().expect("directory");
+        for (index, level, size) in [("index0", "1", "32K"), ("index2", "2", "1024K"), ("index3", "3", "32M")]
+        {
+            let path = directory.path().join(index);
+            fs::create_dir(&path).expect("directory");
+            fs::write(path.join("level"), level).expect("write");
+            fs::write(path.join("size"), size).expect("write");
+        }
+        assert_eq!(last_level_cache(directory.path()), Some(32 << 20));
+        assert_eq!(last_level_cache(&directory.path().join("none")), None);
+    }
+
+    #[test]
+    fn an_ordinary_machine_has_no_warnings() {
+        let environment = Environment {
+            readahead_bytes: Some(Bytes::kib(128)),
+            transparent_hugepage: Some("madvise".to_string()),
+            mglru: Some("0x0000".to_string()),
+            governor: Some("performance".to_string()),
+            ..Environment::default()
+        };
+        let settings = Settings { steal_share: Some(0.001), swap_used_bytes: Some(0), ..Settings::default() };
+        assert_eq!(warnings(&environment, &settings), Vec::<String>::new());
+        assert_eq!(warnings(&Environment::default(), &Settings::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_oddity_has_a_sentence() {
+        let environment = Environment {
+            readahead_bytes: Some(Bytes::mib(8)),
+            transparent_hugepage: Some("always".to_string()),
+            mglru: Some("0x0007".to_string()),
+            governor: Some("powersave".to_string()),
+            hypervisor: Some("KVM".to_string()),
+            ..Environment::default()
+        };
+        let mount = mounts::parse(include_str!("../tests/fixtures/mountinfo-laptop.txt"))
+            .into_iter()
+            .find(|mount| mount.filesystem == "btrfs");
+        let settings = Settings {
+            steal_share: Some(0.034),
+            swap_used_bytes: Some(1),
+            mount,
+            device_note: Some("no block device".to_string()),
+        };
+        let found = warnings(&environment, &settings);
+        let expected = [
+            "btrfs compresses",
+            "no block device",
+            "readahead is 8MiB",
+            "'always'",
+            "(0x0007)",
+            "3.4 %",
+            "'powersave'",
+            "1 MiB of swap",
+            "hypervisor: KVM",
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for (sentence, part) in found.iter().zip(expected) {
+            assert!(sentence.contains(part), "{sentence:?} lacks {part:?}");
+        }
+        let none = Environment { readahead_bytes: Some(Bytes(0)), ..Environment::default() };
+        assert!(warnings(&none, &Settings::default())[0].starts_with("readahead is 0"));
+    }
+
+    #[test]
+    fn this_machine_is_described() {
+        let directory = tempfile::tempdir().expect("directory");
+        let environment = detect(directory.path());
+        assert!(environment.cpus > 0 && environment.page_bytes >= 4096, "{environment:?}");
+        assert!(!environment.kernel.is_empty() && environment.filesystem != "unknown", "{environment:?}");
+        assert!(environment.memory_bytes.is_some() && environment.started_unix_s > 0, "{environment:?}");
+        // The same place gives the same answer, so that a run can be resumed.
+        assert_eq!(environment.difference(&detect(directory.path())), None);
+        assert_eq!(fs::read_dir(directory.path()).expect("list").count(), 0);
+    }
+}

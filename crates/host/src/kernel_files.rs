@@ -1,0 +1,72 @@
+//! The small text files of /proc and /sys: reading one, and the few shapes that they have.
+
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+/// A file's text without the white space around it; `None` where it is missing, unreadable or empty.
+pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    // Device tree strings end in a NUL.
+    let text = String::from_utf8_lossy(&bytes)
+        .trim_matches(|end: char| end == '\0' || end.is_whitespace())
+        .to_string();
+    (!text.is_empty()).then_some(text)
+}
+
+/// A file that holds one number.
+pub(crate) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
+    text(path)?.parse().ok()
+}
+
+/// The word in brackets: `always [madvise] never` says `madvise`.
+pub(crate) fn chosen(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
+/// The value of a `Name:   value` line.
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == name).then_some(value.trim())
+    })
+}
+
+/// The bytes of a `Name:   123 kB` line, where the kernel means 1024 by k.
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
+    field(text, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// `major:minor` as /sys and mountinfo write it.
+pub(crate) fn device_number(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_word_stands_in_brackets() {
+        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
+        assert_eq!(chosen("[none] mq-deadline kyber bfq"), Some("none"));
+        assert_eq!(chosen("none"), None);
+    }
+
+    #[test]
+    fn a_field_that_is_missing_is_none() {
+        let status = "Name:\tcat\nVmHWM:\t    1780 kB\nThreads:\t1\n";
+        assert_eq!(kib_field(status, "VmHWM"), Some(1780 * 1024));
+        assert_eq!(kib_field(status, "VmSwap"), None);
+        assert_eq!(kib_field(status, "Threads"), None);
+        assert_eq!(field(status, "Threads"), Some("1"));
+    }
+
+    #[test]
+    fn a_device_number_has_two_parts() {
+        assert_eq!(device_number("259:3\n"), Some((259, 3)));
+        assert_eq!(device_number("259"), None);
+        assert_eq!(device_number("a:b"), None);
+    }
+}

@@ -1,0 +1,488 @@
+//! What can be measured here, found by doing it once.
+//!
+//! A call that is accepted is not enough: a direct read must have come from the device, advice must be in
+//! force. Probes use files without a name in the directory in question, so that nothing is left, and change no
+//! setting.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::device::BlockDevice;
+use crate::environment::direct_alignment;
+use crate::files::FileKey;
+use crate::kernel_files;
+use crate::mounts;
+use crate::process::{ProcessCounters, mapping};
+use crate::{cache, scratch};
+
+/// Size of the files that are probed with.
+const FILE_BYTES: usize = 64 << 10;
+/// Huge pages up to this size are tried; some ARM kernels have 512 MiB.
+const HUGE_BYTES_MAX: usize = 32 << 20;
+/// RWF_DONTCACHE of linux/fs.h (Linux 6.14), which rustix does not name.
+pub const RWF_DONTCACHE: u32 = 0x80;
+
+/// Whether something works here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was done.
+    Available,
+    /// It was refused, or did not do what its name says.
+    Unavailable {
+        /// What refused, with errno or the evidence.
+        reason: String,
+    },
+    /// It could not be tried, or not be proven.
+    Unknown {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One thing that pagewise can use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// What it is called in methods or in the manual.
+    pub name: &'static str,
+    /// Whether it works.
+    pub state: State,
+    /// What was found beside that; may be empty.
+    pub detail: String,
+}
+
+impl Capability {
+    fn available(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, state: State::Available, detail: detail.into() }
+    }
+
+    fn unavailable(name: &'static str, reason: impl Into<String>) -> Self {
+        Self { name, state: State::Unavailable { reason: reason.into() }, detail: String::new() }
+    }
+
+    fn unknown(name: &'static str, reason: impl Into<String>) -> Self {
+        Self { name, state: State::Unknown { reason: reason.into() }, detail: String::new() }
+    }
+
+    /// Whether it works.
+    pub fn is_available(&self) -> bool {
+        self.state == State::Available
+    }
+
+    /// Why it does not, or is not known to.
+    pub fn reason(&self) -> Option<&str> {
+        match &self.state {
+            State::Available => None,
+            State::Unavailable { reason } | State::Unknown { reason } => Some(reason),
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, text) = match &self.state {
+            State::Available => ("available", &self.detail),
+            State::Unavailable { reason } => ("unavailable", reason),
+            State::Unknown { reason } => ("unknown", reason),
+        };
+        write!(formatter, "{}: {word}", self.name)?;
+        if text.is_empty() { Ok(()) } else { write!(formatter, " ({text})") }
+    }
+}
+
+/// Everything, for `doctor`: what depends on the filesystem is tried in `directory`.
+pub fn probe_all(directory: &Path) -> Vec<Capability> {
+    vec![
+        probe_mmap(directory),
+        probe_populate_read(directory),
+        probe_direct(directory),
+        probe_dontcache(directory),
+        probe_uring(directory),
+        probe_cachestat(directory),
+        probe_mincore(directory),
+        probe_eviction(directory),
+        probe_process_io(),
+        probe_smaps(directory),
+        probe_device_counters(directory),
+        probe_huge_pages(directory),
+        probe_drop_caches(),
+        probe_cgroup(),
+    ]
+}
+
+/// A file of known bytes that are on the device, where there is one.
+fn probe_file(directory: &Path) -> io::Result<File> {
+    let file = scratch::nameless_file(directory)?;
+    file.write_all_at(&pattern(), 0)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn pattern() -> Vec<u8> {
+    (0..FILE_BYTES).map(|index| (index / 512) as u8 ^ index as u8).collect()
+}
+
+/// Does `probe` with a file, or says why there is none.
+fn with_file(
+    name: &'static str,
+    directory: &Path,
+    probe: impl FnOnce(&File) -> Result<Capability, String>,
+) -> Capability {
+    match probe_file(directory) {
+        Ok(file) => probe(&file).unwrap_or_else(|reason| Capability::unavailable(name, reason)),
+        Err(error) => {
+            Capability::unknown(name, format!("no file can be made in {}: {error}", directory.display()))
+        }
+    }
+}
+
+/// A mapped file shows its bytes.
+pub fn probe_mmap(directory: &Path) -> Capability {
+    with_file("mmap", directory, |file| {
+        let mapping = FileMapping::new(file, FILE_BYTES, false).map_err(|error| format!("mmap: {error}"))?;
+        if mapping.bytes() != pattern() {
+            return Err("the mapping does not show what was written".to_string());
+        }
+        Ok(Capability::available("mmap", ""))
+    })
+}
+
+/// MADV_POPULATE_READ.
+pub fn probe_populate_read(directory: &Path) -> Capability {
+    let name = "MADV_POPULATE_READ";
+    with_file(name, directory, |file| {
+        let mapping = FileMapping::new(file, FILE_BYTES, false).map_err(|error| format!("mmap: {error}"))?;
+        mapping
+            .advise(0..FILE_BYTES, Advice::PopulateRead)
+            .map_err(|error| format!("madvise: {error}; it came with Linux 5.14"))?;
+        Ok(Capability::available(name, ""))
+    })
+}
+
+/// One aligned direct read of which the device delivered every byte.
+pub fn probe_direct(directory: &Path) -> Capability {
+    let name = "O_DIRECT";
+    with_file(name, directory, |file| {
+        let direct = File::options()
+            .read(true)
+            .custom_flags(OFlags::DIRECT.bits() as i32)
+            .open(scratch::reopen_path(file))
+            .map_err(|error| format!("open: {error}"))?;
+        let mut buffer = AnonymousMemory::new(FILE_BYTES).map_err(|error| format!("mmap: {error}"))?;
+        let pid = std::process::id();
+        let before = ProcessCounters::read(pid);
+        let read = direct
+            .read_at(buffer.bytes_mut(), 0)
+            .map_err(|error| format!("accepted at open, but pread: {error}"))?;
+        let done = ProcessCounters::difference(&before, &ProcessCounters::read(pid));
+        if read != FILE_BYTES || buffer.bytes()[..FILE_BYTES] != pattern() {
+            return Err(format!(
+                "pread returned {read} of {FILE_BYTES} bytes, or other bytes than were written"
+            ));
+        }
+        match done.device_read_bytes {
+            Some(bytes) if bytes >= FILE_BYTES as u64 => {
+                let alignment = direct_alignment(&direct)
+                    .map_or_else(|| "alignment not told".to_string(), |bytes| format!("alignment {bytes}"));
+                Ok(Capability::available(name, alignment))
+            }
+            Some(bytes) => Err(format!(
+                "accepted, but served from memory: the device delivered {bytes} of {FILE_BYTES} bytes"
+            )),
+            None => Ok(Capability::unknown(
+                name,
+                "accepted, but /proc/self/io does not tell whether the device delivered the bytes",
+            )),
+        }
+    })
+}
+
+/// preadv2(2) with RWF_DONTCACHE.
+pub fn probe_dontcache(directory: &Path) -> Capability {
+    let name = "RWF_DONTCACHE";
+    with_file(name, directory, |file| {
+        let mut bytes = vec![0; FILE_BYTES];
+        let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+        match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut bytes)], 0, flags) {
+            Ok(read) if bytes[..read] == pattern()[..read] && read > 0 => Ok(Capability::available(name, "")),
+            Ok(read) => Err(format!("preadv2 returned {read} bytes that are not those written")),
+            Err(Errno::OPNOTSUPP) => Err(format!(
+                "preadv2: {}; it came with Linux 6.14, and filesystems take it one by one",
+                Errno::OPNOTSUPP
+            )),
+            Err(errno) => Err(format!("preadv2: {errno}")),
+        }
+    })
+}
+
+/// A ring that reads.
+pub fn probe_uring(directory: &Path) -> Capability {
+    let name = "io_uring";
+    with_file(name, directory, |file| {
+        let duplicate = file.try_clone().map_err(|error| format!("dup: {error}"))?;
+        let options = RingOptions { depth: 1, slot_bytes: FILE_BYTES, fixed: false };
+        let mut ring = Ring::new(duplicate.into(), options)
+            .map_err(|refused| uring_reason(refused.call, &refused.error, disabled_setting()))?;
+        ring.queue_read(0, 0, FILE_BYTES);
+        ring.submit(1).map_err(|error| uring_reason("io_uring_enter", &error, disabled_setting()))?;
+        match ring.complete() {
+            Some(completion)
+                if completion.result == FILE_BYTES as i32 && ring.buffer(0)[..FILE_BYTES] == pattern() =>
+            {
+                Ok(Capability::available(name, ""))
+            }
+            Some(completion) => Err(format!("a read ended with {}", completion.result)),
+            None => Err("a read did not complete".to_string()),
+        }
+    })
+}
+
+fn disabled_setting() -> Option<u32> {
+    kernel_files::number("/proc/sys/kernel/io_uring_disabled")
+}
+
+/// kernel.io_uring_disabled (Documentation/admin-guide/sysctl/kernel.rst).
+fn uring_reason(call: &str, error: &io::Error, disabled: Option<u32>) -> String {
+    let why = match (error.raw_os_error().map(Errno::from_raw_os_error), disabled) {
+        (_, Some(2)) => "; kernel.io_uring_disabled is 2: nobody may use it",
+        (Some(Errno::PERM), Some(1)) => {
+            "; kernel.io_uring_disabled is 1: only its group and CAP_SYS_ADMIN may use it"
+        }
+        (Some(Errno::PERM), _) => "; a seccomp filter, as containers have, may forbid it",
+        (Some(Errno::NOSYS), _) => "; the kernel was built without it, or a seccomp filter hides it",
+        _ => "",
+    };
+    format!("{call}: {error}{why}")
+}
+
+/// cachestat(2) of a file of ours.
+pub fn probe_cachestat(directory: &Path) -> Capability {
+    let name = "cachestat";
+    with_file(name, directory, |file| {
+        use std::os::fd::AsFd;
+        match pagewise_sys::residency::cachestat(file.as_fd(), 0, FILE_BYTES as u64) {
+            Ok(_) => Ok(Capability::available(name, "for files that this user owns or may write")),
+            Err(error) => Err(format!("{error}; it came with Linux 6.5")),
+        }
+    })
+}
+
+/// mincore(2) of a file of ours, before and after it is evicted.
+pub fn probe_mincore(directory: &Path) -> Capability {
+    let name = "mincore";
+    with_file(name, directory, |file| {
+        use std::os::fd::AsFd;
+        let honest = pagewise_sys::residency::mincore_is_honest(file.as_fd());
+        let pages =
+            pagewise_sys::residency::mincore_pages(file, FILE_BYTES).map_err(|error| error.to_string())?;
+        match honest {
+            Ok(true) if pages > 0 => {
+                Ok(Capability::available(name, "truthful for files that this user owns or may write"))
+            }
+            Ok(true) => Err("it finds no page of a file that was just written".to_string()),
+            Ok(false) => Err("it calls everything resident for this user".to_string()),
+            Err(error) => Err(format!("fstat: {error}")),
+        }
+    })
+}
+
+/// posix_fadvise(2) that empties the page cache of a file of ours.
+pub fn probe_eviction(directory: &Path) -> Capability {
+    let name = "eviction";
+    with_file(name, directory, |file| match cache::evict(file, FILE_BYTES as u64) {
+        Ok(evicted) if evicted.after.resident_bytes == Some(0) => {
+            Ok(Capability::available(name, format!("proven by {}", evicted.after.source)))
+        }
+        Ok(evicted) => Ok(Capability::unknown(name, evicted.after.source)),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// /proc/PID/io with read_bytes.
+pub fn probe_process_io() -> Capability {
+    let name = "/proc/PID/io";
+    let counters = ProcessCounters::read(std::process::id());
+    match (counters.device_read_bytes, counters.read_call_bytes) {
+        (Some(_), Some(_)) => Capability::available(name, ""),
+        (None, Some(_)) => {
+            Capability::unavailable(name, "no read_bytes; the kernel lacks CONFIG_TASK_IO_ACCOUNTING")
+        }
+        _ => Capability::unavailable(name, "missing or unreadable"),
+    }
+}
+
+/// /proc/PID/smaps that shows advice on a mapping.
+pub fn probe_smaps(directory: &Path) -> Capability {
+    let name = "/proc/PID/smaps";
+    with_file(name, directory, |file| {
+        let key = FileKey::of(file).map_err(|error| error.to_string())?;
+        let mapped = FileMapping::new(file, FILE_BYTES, false).map_err(|error| format!("mmap: {error}"))?;
+        mapped.advise(0..FILE_BYTES, Advice::Random).map_err(|error| format!("madvise: {error}"))?;
+        let state = mapping(std::process::id(), &key).map_err(|error| error.to_string())?;
+        let flags = state.ok_or("it does not show a mapping that exists")?.vm_flags;
+        match flags.ok_or("it has no VmFlags")? {
+            flags if flags.split(' ').any(|flag| flag == "rr") => Ok(Capability::available(name, "")),
+            flags => Err(format!("MADV_RANDOM does not show in its VmFlags '{flags}'")),
+        }
+    })
+}
+
+/// Counters of the block device behind the directory.
+pub fn probe_device_counters(directory: &Path) -> Capability {
+    let name = "device counters";
+    match BlockDevice::behind(directory) {
+        Ok(device) if device.counters().is_some() => {
+            let note = device.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
+            Capability::available(name, format!("{}{note}", device.name))
+        }
+        Ok(device) => Capability::unavailable(name, format!("{} has no readable stat file", device.name)),
+        Err(reason) => Capability::unavailable(name, reason.to_string()),
+    }
+}
+
+/// A mapping with MADV_HUGEPAGE that got huge pages, as smaps shows it; madvise(2) says yes on filesystems
+/// that never have any.
+pub fn probe_huge_pages(directory: &Path) -> Capability {
+    let name = "huge pages of files";
+    let settings = Path::new("/sys/kernel/mm/transparent_hugepage");
+    let Some(huge_bytes) = kernel_files::number::<usize>(settings.join("hpage_pmd_size")) else {
+        return Capability::unavailable(name, "the kernel lacks CONFIG_TRANSPARENT_HUGEPAGE");
+    };
+    if huge_bytes > HUGE_BYTES_MAX {
+        return Capability::unknown(
+            name,
+            format!("a huge page has {huge_bytes} bytes, too many for a probe"),
+        );
+    }
+    with_file(name, directory, |file| {
+        let len = 2 * huge_bytes;
+        file.write_all_at(&vec![1; len], 0).map_err(|error| format!("pwrite: {error}"))?;
+        // Folios get their size when they are read; where they stay in memory, as they were written.
+        let _ = cache::evict(file, len as u64);
+        let mapped = FileMapping::new(file, len, false).map_err(|error| format!("mmap: {error}"))?;
+        mapped
+            .advise(0..len, Advice::HugePage)
+            .map_err(|error| format!("madvise(MADV_HUGEPAGE): {error}"))?;
+        let ones = mapped.bytes().iter().step_by(4096).filter(|byte| **byte == 1).count();
+        let key = FileKey::of(file).map_err(|error| error.to_string())?;
+        let state =
+            mapping(std::process::id(), &key).map_err(|error| format!("/proc/self/smaps: {error}"))?;
+        match state.and_then(|state| state.huge_mapped_bytes) {
+            Some(0) => Err(format!("madvise is accepted, but none of {len} bytes was mapped by a huge page")),
+            Some(bytes) if ones > 0 => {
+                Ok(Capability::available(name, format!("{bytes} of {len} bytes with MADV_HUGEPAGE")))
+            }
+            _ => Ok(Capability::unknown(name, "/proc/self/smaps does not tell")),
+        }
+    })
+}
+
+/// The right to drop the global page cache; it is not dropped.
+pub fn probe_drop_caches() -> Capability {
+    let name = "drop_caches";
+    match rustix::fs::access("/proc/sys/vm/drop_caches", rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Capability::available(name, "only used when told to"),
+        Err(errno) => Capability::unavailable(name, format!("/proc/sys/vm/drop_caches: {errno}")),
+    }
+}
+
+/// Which cgroup version has the memory controller.
+pub fn probe_cgroup() -> Capability {
+    let name = "cgroup memory";
+    let mountinfo = kernel_files::text("/proc/self/mountinfo").unwrap_or_default();
+    let controllers = mounts::parse(&mountinfo)
+        .iter()
+        .filter(|mount| mount.filesystem == "cgroup2")
+        .find_map(|mount| kernel_files::text(mount.mount_point.join("cgroup.controllers")));
+    match cgroup_version(&kernel_files::text("/proc/self/cgroup").unwrap_or_default(), controllers.as_deref())
+    {
+        Some(version) => Capability::available(name, version),
+        None => Capability::unavailable(name, "neither cgroup v1 nor v2 has a memory controller here"),
+    }
+}
+
+/// /proc/self/cgroup (cgroups(7)): a line for each hierarchy of v1, and `0::` for v2; on a hybrid system the
+/// memory controller is in one of them.
+fn cgroup_version(own: &str, controllers: Option<&str>) -> Option<&'static str> {
+    let memory_in_v1 = own.lines().any(|line| {
+        line.split(':').nth(1).is_some_and(|controllers| controllers.split(',').any(|name| name == "memory"))
+    });
+    if memory_in_v1 {
+        Some("v1")
+    } else if controllers.is_some_and(|text| text.split_whitespace().any(|name| name == "memory")) {
+        Some("v2")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mounts::Mount;
+
+    #[test]
+    fn nothing_is_left_of_the_probes() {
+        let directory = tempfile::tempdir().expect("directory");
+        let capabilities = probe_all(directory.path());
+        assert_eq!(std::fs::read_dir(directory.path()).expect("list").count(), 0);
+        for capability in &capabilities {
+            println!("{capability}");
+            assert!(capability.reason() != Some(""), "{capability:?}");
+        }
+        let names: std::collections::HashSet<_> =
+            capabilities.iter().map(|capability| capability.name).collect();
+        assert_eq!(names.len(), capabilities.len());
+        assert!(capabilities[0].is_available(), "{}", capabilities[0]);
+    }
+
+    #[test]
+    fn direct_reads_of_memory_are_no_direct_reads() {
+        let shm = Path::new("/dev/shm");
+        if !Mount::holding(shm).is_ok_and(|mount| mount.is_some_and(|mount| mount.filesystem == "tmpfs")) {
+            println!("skipped: /dev/shm is no tmpfs");
+            return;
+        }
+        let capability = probe_direct(shm);
+        match &capability.state {
+            // Linux 6.6 takes O_DIRECT on tmpfs; before, open(2) refuses it.
+            State::Unavailable { reason } => {
+                assert!(reason.contains("served from memory") || reason.starts_with("open: "), "{reason}");
+            }
+            State::Unknown { reason } => println!("skipped: {reason}"),
+            State::Available => panic!("{capability}"),
+        }
+    }
+
+    #[test]
+    fn without_a_directory_nothing_is_known() {
+        for capability in [probe_mmap, probe_direct, probe_uring].map(|probe| probe(Path::new("/nowhere"))) {
+            assert!(matches!(capability.state, State::Unknown { .. }), "{capability}");
+        }
+    }
+
+    #[test]
+    fn a_ring_refused_says_who_refused() {
+        let refused = |errno: Errno, disabled| uring_reason("io_uring_setup", &errno.into(), disabled);
+        assert!(refused(Errno::PERM, Some(2)).ends_with("nobody may use it"));
+        assert!(refused(Errno::PERM, Some(1)).ends_with("CAP_SYS_ADMIN may use it"));
+        assert!(refused(Errno::PERM, Some(0)).contains("seccomp"));
+        assert!(refused(Errno::NOSYS, None).contains("built without"));
+        assert!(refused(Errno::NOMEM, Some(0)).starts_with("io_uring_setup: "));
+    }
+
+    #[test]
+    fn the_memory_controller_is_in_one_version() {
+        let hybrid = "9:name=systemd:/\n7:blkio:/\n4:memory:/group\n0::/\n";
+        assert_eq!(cgroup_version(hybrid, Some("cpu io")), Some("v1"));
+        assert_eq!(cgroup_version("0::/user.slice\n", Some("cpuset cpu io memory pids")), Some("v2"));
+        assert_eq!(cgroup_version("0::/\n", Some("cpu")), None);
+        assert_eq!(cgroup_version("", None), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! What may be typed. What it means is decided elsewhere.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use pagewise_model::method::parse_methods;
+use pagewise_model::units::parse_duration_ns;
+use pagewise_model::{Bytes, CacheState, Consume, Descriptor, Method, Workload};
+
+use crate::plan::{Axes, Layer, Sampling, Threads};
+
+/// Which way to read and write files on this machine, measured and proven.
+///
+/// Without a command, pagewise makes a dataset in the current directory, measures the common ways to read
+/// it, prints what to choose, and removes the dataset. That takes about two minutes.
+#[derive(Debug, Parser)]
+#[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to do; nothing gives the overview
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Print the judged JSON instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pagewise                                       overview of the current directory
+  pagewise run read --dir /data --full           the same in /data, with more methods and rounds
+  pagewise run read --file index.bin             your own file, its cache as it is
+  pagewise run read --methods mmap:random,pread --threads 1,2 --read-size 4KiB,64KiB
+  pagewise run plan.toml --dry-run               what a plan would do, write and take
+  pagewise report pagewise-read-001.jsonl --json
+  pagewise doctor --dir /data                    what can be measured there, and what not and why";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure: a question (read) or a plan file
+    Run(Box<RunArguments>),
+    /// Print the results of run files again
+    Report(ReportArguments),
+    /// List what can be measured here, what not and why, and settings that decide results
+    Doctor(DoctorArguments),
+    /// Remove what a killed run left behind, never what a live one holds
+    Clean,
+    /// One worker's side of the protocol, over stdin and stdout
+    #[command(hide = true)]
+    Worker,
+}
+
+/// `pagewise run`.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_HELP, group = ArgGroup::new("variant").args(["quick", "full"]))]
+pub struct RunArguments {
+    /// A question (read) or the path of a plan file (PLAN.toml)
+    #[arg(value_name = "QUESTION|PLAN.toml")]
+    pub what: Option<String>,
+
+    /// Make the dataset in this directory [default: the current one]
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    pub dir: Option<PathBuf>,
+    /// Read your own file instead of a dataset; it is never written
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// With --file and a cold run: allow dropping your file from the page cache
+    #[arg(long, requires = "file")]
+    pub evict: bool,
+
+    /// Measure the telling methods in few rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Measure in as many rounds as it takes to tell 5 % apart
+    #[arg(long)]
+    pub full: bool,
+
+    /// Workloads: random-read, sequential-read
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub workload: Option<Vec<Workload>>,
+    /// Methods, as in mmap:random+prefetch,pread,uring:direct+depth=32
+    #[arg(long, value_name = "LIST", value_parser = methods)]
+    pub methods: Option<Methods>,
+    /// Threads: numbers, or cpus
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub threads: Option<Vec<Threads>>,
+    /// Size of the dataset
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub file_size: Option<Vec<Bytes>>,
+    /// Read only the first part of the file, this large
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub span: Option<Vec<Bytes>>,
+    /// Size of a read
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub read_size: Option<Vec<Bytes>>,
+    /// Reads in one operation
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    pub reads_per_op: Option<Vec<u32>>,
+    /// Offsets are multiples of this; 1B for unaligned reads
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub align: Option<Vec<Bytes>>,
+    /// What is done with the bytes: touch one word of each page, or sum all
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub consume: Option<Vec<Consume>>,
+    /// Page cache at the start of a sample: cold, warm, as-is
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub cache: Option<Vec<CacheState>>,
+    /// Threads share a descriptor and mapping, or have their own: shared, per-thread
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub descriptor: Option<Vec<Descriptor>>,
+
+    /// Samples of every cell, at least 7
+    #[arg(long, value_name = "COUNT")]
+    pub rounds: Option<u32>,
+    /// Length of a sample, as in 200ms
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    pub sample: Option<u64>,
+    /// Length of the phase in which operations are timed one by one
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    pub latency: Option<u64>,
+    /// Seed of offsets, order and content [default: drawn, and recorded]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+
+    /// The run file [default: pagewise-QUESTION-NNN.jsonl in the current directory]
+    #[arg(long, value_name = "RUN")]
+    pub out: Option<PathBuf>,
+    /// Continue the run of --out after it was stopped or killed
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the judged JSON instead of the table
+    #[arg(long)]
+    pub json: bool,
+
+    /// Another program in place of pagewise's own worker; results are marked
+    #[arg(long, hide = true, value_name = "COMMAND")]
+    pub worker_command: Option<String>,
+    /// Seconds that a worker may take for an answer beyond the work asked for
+    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 30)]
+    pub patience: u64,
+}
+
+const RUN_HELP: &str = "\
+Any list is an axis: every combination is a cell, and methods are compared under equal conditions.
+Sizes need a unit (B, KiB, MiB, GiB).
+
+Examples:
+  pagewise run read --quick
+  pagewise run read --dir /data --cache cold --threads 1,cpus
+  pagewise run read --file index.bin --cache warm --read-size 4KiB --reads-per-op 1
+  pagewise run read --out big.jsonl --full    then, after a Ctrl-C:
+  pagewise run --out big.jsonl --resume";
+
+/// `pagewise report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Run files
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Print the judged JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print one row per sample; with =FILE, into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub csv: Option<PathBuf>,
+}
+
+/// `pagewise doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Look at the filesystem of this directory [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A list of methods, wrapped because clap would take a plain list for repeated values.
+#[derive(Clone, Debug)]
+pub struct Methods(pub Vec<Method>);
+
+fn methods(text: &str) -> Result<Methods, pagewise_model::method::MethodError> {
+    parse_methods(text).map(Methods)
+}
+
+impl RunArguments {
+    /// The choices typed, as the topmost layer of the plan.
+    pub fn layer(&self) -> Layer {
+        Layer {
+            workload: self.workload.clone(),
+            axes: Axes {
+                methods: self.methods.clone().map(|methods| methods.0),
+                threads: self.threads.clone(),
+                file_size: self.file_size.clone(),
+                span: self.span.clone(),
+                read_size: self.read_size.clone(),
+                reads_per_op: self.reads_per_op.clone(),
+                align: self.align.clone(),
+                consume: self.consume.clone(),
+                cache: self.cache.clone(),
+                descriptor: self.descriptor.clone(),
+            },
+            by_workload: Default::default(),
+            sampling: Sampling {
+                rounds: self.rounds,
+                sample_ns: self.sample,
+                latency_ns: self.latency,
+                seed: self.seed,
+            },
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The commands, one file each.
+
+pub mod clean;
+pub mod doctor;
+pub mod report;
+pub mod run;
+
+/// How a command ended that was used rightly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Exit 0.
+    Done,
+    /// Exit 1: something is invalid, or it stopped before its end.
+    FellShort,
+}
+
+/// An error that is not the user's: exit 1 instead of 2.
+#[derive(Debug)]
+pub struct Trouble(pub anyhow::Error);
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Trouble {}

@@ -1,0 +1,117 @@
+//! `pagewise report`: run files judged again and printed. A pure function of the files: no clock, no machine.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use pagewise_analysis::judged::Status;
+use pagewise_analysis::{Judged, judge};
+use pagewise_model::run::Run;
+use pagewise_model::{Cell, Plan, Role, Source};
+
+use super::Ending;
+use super::run::result_file;
+use crate::arguments::ReportArguments;
+use crate::plan::estimate;
+use crate::store;
+
+/// Where the width of the terminal is unknown.
+const DEFAULT_WIDTH: usize = 120;
+
+/// `pagewise report`.
+pub fn report(arguments: &ReportArguments) -> Result<Ending> {
+    let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
+    let judged: Vec<Judged> = runs.iter().map(judge).collect();
+    let mut out = io::stdout().lock();
+    match &arguments.csv {
+        Some(path) if path == Path::new("-") => (),
+        Some(path) => drop(result_file(path)?),
+        None if arguments.json => serde_json::to_writer_pretty(&mut out, &judged)?,
+        None => {
+            for (judged, path) in judged.iter().zip(&arguments.runs) {
+                print(judged, path, &mut out)?;
+            }
+        }
+    }
+    Ok(ending(&judged))
+}
+
+/// Prints a run that has just been taken.
+pub fn show(path: &Path, json: bool) -> Result<Ending> {
+    let judged = [judge(&store::load(path)?)];
+    let mut out = io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, &judged)?;
+    } else {
+        print(&judged[0], path, &mut out)?;
+    }
+    Ok(ending(&judged))
+}
+
+fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
+    let _ = width();
+    serde_json::to_writer_pretty(&mut *out, &judged)?;
+    writeln!(out, "\nRun file: {}", path.display())
+}
+
+fn width() -> usize {
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { DEFAULT_WIDTH } else { columns.clamp(80, 200) }
+}
+
+/// 1 where a result is missing that was to be had.
+fn ending(judged: &[Judged]) -> Ending {
+    let measured_nothing = |judged: &Judged| !judged.cells.iter().any(|cell| cell.status == Status::Ok);
+    let short = judged.iter().any(|judged| judged.fell_short() || measured_nothing(judged));
+    if short { Ending::FellShort } else { Ending::Done }
+}
+
+/// Prints a resolved plan, the bytes it will write and the time it will take.
+pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "question   {}", plan.question)?;
+    match &plan.source {
+        Source::Dataset { directory } => writeln!(out, "dataset    made in {directory}, removed afterwards")?,
+        Source::File { path, evict, .. } => {
+            let cache =
+                if *evict { "it may be dropped from the page cache" } else { "its cache is left alone" };
+            writeln!(out, "file       {path}, only read; {cache}")?;
+        }
+    }
+    writeln!(out, "seed       {}", plan.seed)?;
+    writeln!(
+        out,
+        "sampling   {} rounds of {} cells; a sample lasts {}, single latencies up to {} more",
+        plan.rounds,
+        plan.cells.len(),
+        milliseconds(plan.sample_ns),
+        milliseconds(plan.latency_ns)
+    )?;
+    writeln!(out, "writes     {}", plan.dataset_bytes())?;
+    writeln!(out, "takes      about {}\n", estimate::humane(estimate::duration_ns(plan)))?;
+    for cell in &plan.cells {
+        writeln!(out, "{:9}  {}", cell.role.name(), describe(cell))?;
+    }
+    Ok(())
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    format!("{} ms", nanoseconds as f64 / 1e6)
+}
+
+fn describe(cell: &Cell) -> String {
+    let conditions = &cell.conditions;
+    let cache = if cell.role == Role::Ceiling { String::new() } else { format!(" {}", conditions.cache) };
+    format!(
+        "{} {}{cache}, {} x {} aligned to {}, {}, {} thread(s), {} of {}, {} descriptor",
+        cell.method,
+        conditions.workload,
+        conditions.reads_per_op,
+        conditions.read_bytes,
+        conditions.align_bytes,
+        conditions.consume,
+        conditions.threads,
+        conditions.span_bytes,
+        conditions.file_bytes,
+        conditions.descriptor
+    )
+}

@@ -1,0 +1,434 @@
+//! `pagewise run` and the overview: plan, dataset, rounds, table.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use pagewise_host::{BlockDevice, Dataset, DatasetError, dataset, environment, files, memory};
+use pagewise_model::random::mix;
+use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
+use pagewise_model::{Bytes, Environment, Plan, Sample, Source};
+
+use super::{Ending, Trouble, report};
+use crate::arguments::RunArguments;
+use crate::plan::resolve::{Machine, Variant, resolve};
+use crate::plan::{Layer, PlanText, QUESTIONS, estimate, text};
+use crate::progress::Progress;
+use crate::schedule::{Ledger, order};
+use crate::state::{Claim, State};
+use crate::store::{self, Store};
+use crate::supervise::files::Input;
+use crate::supervise::sample::{Sampler, Setting, Stopped};
+use crate::supervise::worker::Program;
+
+/// A plan file larger than this is none.
+const MAX_PLAN_BYTES: u64 = 1 << 20;
+/// Default run files are numbered from 1 up to here.
+const MAX_NUMBERED_RUNS: u32 = 999;
+
+/// The overview: the question `read`, quickly, in the current directory.
+pub fn overview(json: bool) -> Result<Ending> {
+    let plan = question("read").expect("the question ships with the program")?;
+    begin(
+        &plan,
+        Variant::Quick,
+        &Layer::default(),
+        Place::Directory(PathBuf::from(".")),
+        &Options { json, ..Options::default() },
+    )
+}
+
+/// `pagewise run`.
+pub fn run(arguments: &RunArguments) -> Result<Ending> {
+    let options = Options {
+        out: arguments.out.clone(),
+        dry_run: arguments.dry_run,
+        json: arguments.json,
+        worker_command: arguments.worker_command.clone(),
+        patience: Duration::from_secs(arguments.patience),
+    };
+    if arguments.resume {
+        return resume(arguments, &options);
+    }
+    let Some(what) = &arguments.what else {
+        bail!("what is to be run is missing; write a question ({}) or a plan file", question_names());
+    };
+    let plan = match question(what) {
+        Some(plan) => plan?,
+        None => plan_file(Path::new(what))?,
+    };
+    let variant = match (arguments.quick, arguments.full) {
+        (true, _) => Variant::Quick,
+        (_, true) => Variant::Full,
+        _ => Variant::Standard,
+    };
+    let place = match &arguments.file {
+        Some(path) => Place::File { path: path.clone(), evict: arguments.evict },
+        None => Place::Directory(arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."))),
+    };
+    begin(&plan, variant, &arguments.layer(), place, &options)
+}
+
+/// What was typed that is no choice of cells.
+struct Options {
+    out: Option<PathBuf>,
+    dry_run: bool,
+    json: bool,
+    worker_command: Option<String>,
+    patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            out: None,
+            dry_run: false,
+            json: false,
+            worker_command: None,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+enum Place {
+    Directory(PathBuf),
+    File { path: PathBuf, evict: bool },
+}
+
+fn question_names() -> String {
+    QUESTIONS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn question(name: &str) -> Option<Result<PlanText>> {
+    let (_, text) = QUESTIONS.iter().find(|(known, _)| *known == name)?;
+    Some(text::parse(name, text).with_context(|| format!("the question {name}")))
+}
+
+fn plan_file(path: &Path) -> Result<PlanText> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            anyhow::anyhow!("'{shown}' is neither a question ({}) nor a file", question_names())
+        } else {
+            anyhow::anyhow!("the plan file {shown} cannot be read: {error}")
+        }
+    })?;
+    ensure!(metadata.is_file(), "{shown} is no plan file: it is no regular file");
+    ensure!(metadata.len() <= MAX_PLAN_BYTES, "{shown} is no plan file: it has {} bytes", metadata.len());
+    let bytes = std::fs::read(path).with_context(|| format!("the plan file {shown} cannot be read"))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{shown} is no plan file: it is no text"))?;
+    let name = path.file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
+    text::parse(&name, &text).with_context(|| format!("the plan file {shown}"))
+}
+
+/// Resolves, shows or runs.
+fn begin(
+    text: &PlanText,
+    variant: Variant,
+    chosen: &Layer,
+    place: Place,
+    options: &Options,
+) -> Result<Ending> {
+    let (source, environment, free_bytes) = examine(place)?;
+    let machine = Machine { environment: &environment, free_bytes, fresh_seed: fresh_seed() };
+    let plan = resolve(text, variant, chosen, source, &machine)?;
+    if options.dry_run {
+        report::dry_run(&plan, &mut io::stdout().lock())?;
+        return Ok(Ending::Done);
+    }
+    if let Source::Dataset { directory } = &plan.source {
+        dataset::check_space(&Path::new(directory).join("dataset"), plan.dataset_bytes().0)?;
+    }
+    let state = claim()?;
+    let path = match &options.out {
+        Some(path) => path.clone(),
+        None => numbered_run_path(&plan.question)?,
+    };
+    let header =
+        Header { schema: SCHEMA_VERSION, plan, environment, worker_command: options.worker_command.clone() };
+    let store = Store::create(&path, header.clone())?;
+    Run { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state }.complete(options)
+}
+
+/// Continues a run where it stopped.
+fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
+    let path = arguments.out.as_ref().expect("clap requires --out");
+    ensure!(
+        arguments.layer() == Layer::default()
+            && arguments.dir.is_none()
+            && arguments.file.is_none()
+            && !arguments.quick
+            && !arguments.full
+            && !arguments.evict,
+        "--resume takes every choice from {}; leave the others out",
+        path.display()
+    );
+    let run = store::load(path)?;
+    if let Some(what) = &arguments.what {
+        ensure!(
+            *what == run.header.plan.question,
+            "{} holds the question '{}', not '{what}'",
+            path.display(),
+            run.header.plan.question
+        );
+    }
+    if run.is_complete() {
+        eprintln!("{} is complete; there is nothing to resume.", path.display());
+        return report::show(path, options.json);
+    }
+    let place = match &run.header.plan.source {
+        Source::Dataset { directory } => Place::Directory(PathBuf::from(directory)),
+        Source::File { path, evict, .. } => Place::File { path: PathBuf::from(path), evict: *evict },
+    };
+    let (source, environment, _) = examine(place)?;
+    if let Some(difference) = run.header.environment.difference(&environment) {
+        bail!("{} cannot be resumed: {difference}", path.display());
+    }
+    ensure!(
+        source == run.header.plan.source,
+        "{} cannot be resumed: the file is not the one that the run began with",
+        path.display()
+    );
+    ensure!(
+        run.header.worker_command == options.worker_command,
+        "{} cannot be resumed: it was begun with another worker",
+        path.display()
+    );
+    if options.dry_run {
+        report::dry_run(&run.header.plan, &mut io::stdout().lock())?;
+        return Ok(Ending::Done);
+    }
+    if let Source::Dataset { directory } = &run.header.plan.source {
+        dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.dataset_bytes().0)?;
+    }
+    let state = claim()?;
+    // Read again under the right to run: another process may have continued it meanwhile.
+    let (mut store, run) = Store::resume(path)?;
+    ensure!(!run.is_complete(), "{} was completed by another process meanwhile", path.display());
+    store.append(&Record::Resumed { unix_s: unix_s() })?;
+    let elapsed_before_ns =
+        run.samples.last().map_or(0, |sample| sample.started_ns + run.header.plan.sample_ns);
+    Run { header: run.header, store, earlier: run.samples, elapsed_before_ns, state }.complete(options)
+}
+
+/// What is to be read, on which machine, with how much room beside it.
+fn examine(place: Place) -> Result<(Source, Environment, u64)> {
+    match place {
+        Place::Directory(directory) => {
+            files::check_directory(&directory)?;
+            let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
+            let environment = environment::detect(&directory);
+            let space = rustix::fs::statvfs(&directory).context("the free space cannot be known")?;
+            let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+            Ok((Source::Dataset { directory: text_of(&directory)? }, environment, free_bytes))
+        }
+        Place::File { path, evict } => {
+            let (file, identity) = files::identify(&path)?;
+            let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
+            let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
+            for (pid, name) in mappers {
+                eprintln!(
+                    "warning: {} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, and \
+                     cold samples will be refused",
+                    path.display()
+                );
+            }
+            let environment = environment::detect(&path);
+            Ok((Source::File { path: text_of(&path)?, evict, identity }, environment, 0))
+        }
+    }
+}
+
+/// Workers are told paths as JSON text.
+fn text_of(path: &Path) -> Result<String> {
+    match path.to_str() {
+        Some(text) => Ok(text.to_string()),
+        None => bail!("the path {} is no UTF-8 text, which run files and workers need", path.display()),
+    }
+}
+
+fn claim() -> Result<State> {
+    let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
+    match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
+        Claim::Refused { holder } => {
+            bail!(
+                "another run is measuring ({holder}); two at once would disturb each other, so wait or stop it"
+            )
+        }
+        Claim::Granted { state, swept } => {
+            for path in swept {
+                eprintln!("removed {}, which an earlier run had left", path.display());
+            }
+            Ok(state)
+        }
+    }
+}
+
+/// The first free name; the file is made later, and never over another one.
+fn numbered_run_path(question: &str) -> Result<PathBuf> {
+    (1..=MAX_NUMBERED_RUNS)
+        .map(|number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl")))
+        .find(|path| !path.exists())
+        .with_context(|| {
+            format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here; name one with --out")
+        })
+}
+
+fn fresh_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // 53 bits, so that every JSON reader keeps the seed exactly.
+    mix(since.as_nanos() as u64 ^ u64::from(std::process::id())) >> 11
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// A run file that is to be completed.
+struct Run {
+    header: Header,
+    store: Store,
+    earlier: Vec<Sample>,
+    elapsed_before_ns: u64,
+    state: State,
+}
+
+/// How sampling went.
+enum Course {
+    Completed,
+    Interrupted,
+}
+
+impl Run {
+    fn complete(mut self, options: &Options) -> Result<Ending> {
+        let stop = stop_flag()?;
+        let progress = Progress::new();
+        let plan = self.header.plan.clone();
+        let outcome = self.measure(&plan, options, &stop, &progress);
+        progress.clear();
+        let swept = self.state.sweep();
+        let path = self.store.path().to_path_buf();
+        match outcome.and_then(|course| swept.map(|_| course)) {
+            Ok(Course::Completed) => report::show(&path, options.json),
+            Ok(Course::Interrupted) => {
+                eprintln!(
+                    "stopped; the samples so far are in {0}. Finish the run with: pagewise run --resume --out {0}",
+                    path.display()
+                );
+                Ok(Ending::FellShort)
+            }
+            Err(error) => Err(Trouble(error).into()),
+        }
+    }
+
+    fn measure(
+        &mut self,
+        plan: &Plan,
+        options: &Options,
+        stop: &AtomicBool,
+        progress: &Progress,
+    ) -> Result<Course> {
+        let Some(inputs) = self.inputs(plan, stop, progress)? else { return Ok(Course::Interrupted) };
+        let device_path = match &plan.source {
+            Source::Dataset { directory } => directory,
+            Source::File { path, .. } => path,
+        };
+        let environment = &self.header.environment;
+        let setting = Setting {
+            program: match &options.worker_command {
+                None => Program::Own,
+                Some(command) => Program::Other(command.clone()),
+            },
+            patience: options.patience,
+            page_bytes: environment.page_bytes,
+            cpus: environment.cpus,
+            direct_alignment: environment.direct_alignment_bytes.unwrap_or(environment.page_bytes),
+            device: BlockDevice::behind(Path::new(device_path)).ok(),
+        };
+        let mut sampler = Sampler::new(plan, &inputs, setting, stop);
+        let mut ledger = Ledger::new(plan, &self.earlier);
+        let mut samples = self.earlier.len() as u64;
+        let started = Instant::now();
+        let elapsed_before_ns = self.elapsed_before_ns;
+        let elapsed_ns = || elapsed_before_ns + started.elapsed().as_nanos() as u64;
+        progress.samples(ledger.settled(plan), estimate::samples(plan));
+        for round in 0..plan.rounds {
+            for index in order(plan, round) {
+                let cell = &plan.cells[index];
+                progress.sample(&format!(
+                    "{} {} ({})",
+                    cell.conditions.workload, cell.method, cell.conditions.cache
+                ));
+                while let Some(attempt) = ledger.next_attempt(cell, round) {
+                    let started_ns = elapsed_ns();
+                    let Ok(outcome) = sampler.take(cell, round).map_err(|Stopped| ()) else {
+                        return Ok(Course::Interrupted);
+                    };
+                    if stop.load(Ordering::Relaxed) {
+                        // The wish to stop may have reached the worker too, as Ctrl-C does.
+                        return Ok(Course::Interrupted);
+                    }
+                    let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
+                    ledger.note(&sample);
+                    self.store.append(&Record::Sample(Box::new(sample)))?;
+                    samples += 1;
+                }
+                progress.advance(1);
+            }
+        }
+        self.store.append(&Record::End {
+            samples,
+            elapsed_ns: elapsed_ns(),
+            supervisor_peak_bytes: memory::own_peak_bytes(),
+        })?;
+        Ok(Course::Completed)
+    }
+
+    /// Makes the datasets, or opens the user's file; `None`: stopped.
+    fn inputs(&mut self, plan: &Plan, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
+        let directory = match &plan.source {
+            Source::File { path, .. } => {
+                let (file, identity) = files::identify(Path::new(path))?;
+                return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity)?]));
+            }
+            Source::Dataset { directory } => PathBuf::from(directory),
+        };
+        let mut inputs = Vec::new();
+        for (index, Bytes(file_bytes)) in plan.file_sizes().into_iter().enumerate() {
+            let path = self.state.reserve(&directory, fresh_seed())?;
+            progress.bytes("writing the dataset", file_bytes);
+            let content_seed = mix(plan.seed ^ index as u64);
+            let mut told = |done| progress.bytes_done(done);
+            match Dataset::create(&path, file_bytes, content_seed, &mut told, stop) {
+                Ok(dataset) => inputs.push(Input::dataset(dataset)?),
+                Err(DatasetError::Stopped { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(inputs))
+    }
+}
+
+/// Set by SIGINT, SIGTERM and SIGHUP.
+fn stop_flag() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;
+    }
+    Ok(stop)
+}
+
+/// Opens a file for a result, which is never written over another one by accident.
+pub fn result_file(path: &Path) -> Result<impl Write> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .with_context(|| format!("{} cannot be written", path.display()))
+}

@@ -1,0 +1,88 @@
+//! From text to a resolved plan: a question or plan file, its quick or full variant, the command line.
+//!
+//! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). What comes
+//! out is a [`pagewise_model::Plan`], the one value that is printed, run and stored.
+
+pub mod estimate;
+pub mod resolve;
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, CacheState, Consume, Descriptor, Method, Workload};
+
+/// The shipped questions by name.
+pub const QUESTIONS: &[(&str, &str)] = &[("read", include_str!("../../../../questions/read.toml"))];
+
+/// Threads as a plan says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// So many.
+    Count(u32),
+    /// As many as there are CPUs.
+    Cpus,
+}
+
+/// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axes {
+    /// Access methods.
+    pub methods: Option<Vec<Method>>,
+    /// Threads.
+    pub threads: Option<Vec<Threads>>,
+    /// Dataset sizes.
+    pub file_size: Option<Vec<Bytes>>,
+    /// Parts of the file in which reads fall.
+    pub span: Option<Vec<Bytes>>,
+    /// Sizes of a read.
+    pub read_size: Option<Vec<Bytes>>,
+    /// Reads in an operation.
+    pub reads_per_op: Option<Vec<u32>>,
+    /// Alignments of offsets.
+    pub align: Option<Vec<Bytes>>,
+    /// What is done with the bytes.
+    pub consume: Option<Vec<Consume>>,
+    /// Page cache at the start of a sample.
+    pub cache: Option<Vec<CacheState>>,
+    /// One descriptor and mapping, or one each.
+    pub descriptor: Option<Vec<Descriptor>>,
+}
+
+/// How to sample; never an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Samples of every cell.
+    pub rounds: Option<u32>,
+    /// Length of the throughput phase.
+    pub sample_ns: Option<u64>,
+    /// Length of the latency phase.
+    pub latency_ns: Option<u64>,
+    /// Seed of everything drawn.
+    pub seed: Option<u64>,
+}
+
+/// One source of choices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layer {
+    /// Workloads.
+    pub workload: Option<Vec<Workload>>,
+    /// Choices for all workloads.
+    pub axes: Axes,
+    /// Choices for one.
+    pub by_workload: BTreeMap<Workload, Axes>,
+    /// How to sample.
+    pub sampling: Sampling,
+}
+
+/// A question or plan file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanText {
+    /// Its name.
+    pub name: String,
+    /// What holds unless `--quick` or `--full` change it.
+    pub base: Layer,
+    /// What `--quick` changes.
+    pub quick: Layer,
+    /// What `--full` changes.
+    pub full: Layer,
+}

@@ -1,0 +1,186 @@
+//! What plans resolve to, and what is refused.
+
+use pagewise_model::plan::FileIdentity;
+
+use super::*;
+use crate::plan::{QUESTIONS, text};
+
+fn environment() -> Environment {
+    Environment {
+        cpus: 4,
+        page_bytes: 4096,
+        memory_available_bytes: Some(Bytes::gib(16)),
+        last_level_cache_bytes: Some(Bytes::mib(32)),
+        ..Environment::default()
+    }
+}
+
+fn dataset() -> Source {
+    Source::Dataset { directory: "/data".into() }
+}
+
+fn file(evict: bool) -> Source {
+    let identity = FileIdentity { device: 1, inode: 2, file_bytes: Bytes::mib(64), modified_ns: 3 };
+    Source::File { path: "/data/file".into(), evict, identity }
+}
+
+fn resolve_text(text: &str, source: Source) -> Result<Plan> {
+    let environment = environment();
+    let machine = Machine { environment: &environment, free_bytes: 100 << 30, fresh_seed: 9 };
+    resolve(&text::parse("test", text)?, Variant::Standard, &Layer::default(), source, &machine)
+}
+
+fn refused(text: &str) -> String {
+    resolve_text(text, dataset()).expect_err(text).to_string()
+}
+
+/// The overview's plan on a machine of four CPUs.
+pub(crate) fn quick_plan() -> Plan {
+    let (name, text) = QUESTIONS[0];
+    let environment = environment();
+    let machine = Machine { environment: &environment, free_bytes: 100 << 30, fresh_seed: 9 };
+    let text = text::parse(name, text).expect("a shipped question");
+    resolve(&text, Variant::Quick, &Layer::default(), dataset(), &machine).expect("a shipped question")
+}
+
+fn measured(plan: &Plan) -> Vec<String> {
+    plan.cells.iter().filter(|cell| cell.role == Role::Measured).map(|cell| cell.method.to_string()).collect()
+}
+
+#[test]
+fn any_list_is_an_axis() {
+    let plan = resolve_text(
+        "workload = \"random-read\"\nmethods = [\"mmap\", \"pread\"]\nthreads = [1, \"cpus\"]\nread_size = [\"4KiB\", \"16KiB\"]",
+        dataset(),
+    )
+    .expect("plan");
+    assert_eq!(measured(&plan).len(), 8);
+    assert_eq!(plan.comparisons().len(), 4);
+    let threads: Vec<u32> = plan.comparisons().iter().map(|conditions| conditions.threads).collect();
+    assert_eq!(threads, [1, 1, 4, 4]);
+}
+
+#[test]
+fn every_comparison_has_one_control() {
+    let plan = quick_plan();
+    for conditions in plan.comparisons() {
+        let controls = plan
+            .cells
+            .iter()
+            .filter(|cell| cell.role == Role::Control && cell.conditions == *conditions)
+            .map(|cell| cell.method.to_string());
+        assert_eq!(controls.collect::<Vec<_>>(), ["pread"]);
+    }
+}
+
+#[test]
+fn cells_have_names_of_their_own() {
+    let plan = quick_plan();
+    let mut ids: Vec<String> = plan.cells.iter().map(Cell::id).collect();
+    ids.sort();
+    let all = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn ceilings_are_those_of_the_sizes_that_are_issued() {
+    let ceilings = |cache: &str, method: &str| {
+        let text = format!("workload = \"random-read\"\nmethods = \"{method}\"\ncache = \"{cache}\"");
+        let plan = resolve_text(&text, dataset()).expect("plan");
+        let ceilings = plan.cells.iter().filter(|cell| cell.role == Role::Ceiling);
+        ceilings.map(|cell| format!("{} {}", cell.method, cell.conditions.read_bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(ceilings("warm", "pread"), ["anonymous 16KiB"]);
+    assert_eq!(ceilings("warm", "pread:direct").len(), 3);
+    assert_eq!(
+        ceilings("cold", "mmap:random"),
+        [
+            "uring:direct+depth=32 16KiB",
+            "uring:direct+depth=1 16KiB",
+            "uring:direct+depth=32 4KiB",
+            "uring:direct+depth=1 4KiB",
+            "uring:direct+depth=8 1MiB"
+        ]
+    );
+}
+
+#[test]
+fn the_dataset_is_large_against_the_cache_and_small_against_the_machine() {
+    let size = |last_level: Bytes, available: Bytes, free: Bytes| {
+        let environment = Environment {
+            last_level_cache_bytes: Some(last_level),
+            memory_available_bytes: Some(available),
+            ..environment()
+        };
+        default_file_size(&Machine { environment: &environment, free_bytes: free.0, fresh_seed: 0 })
+    };
+    assert_eq!(size(Bytes::mib(32), Bytes::gib(64), Bytes::gib(64)), Bytes::gib(1));
+    assert_eq!(size(Bytes::mib(300), Bytes::gib(64), Bytes::gib(64)), Bytes::mib(1200));
+    assert_eq!(size(Bytes::mib(300), Bytes::gib(1), Bytes::gib(64)), Bytes::mib(256));
+    assert_eq!(size(Bytes::mib(300), Bytes::gib(64), Bytes::gib(2)), Bytes::mib(512));
+}
+
+#[test]
+fn the_command_line_is_above_the_variant_and_the_variant_above_the_plan() {
+    let text = "methods = \"mmap\"\nthreads = 1\nrounds = 9\n[random-read]\nmethods = \"pread\"\n[quick]\nrounds = 8\n[quick.random-read]\nmethods = \"uring\"";
+    let text = text::parse("test", text).expect("plan");
+    let environment = environment();
+    let machine = Machine { environment: &environment, free_bytes: 100 << 30, fresh_seed: 9 };
+    let resolved =
+        |variant, chosen: &Layer| resolve(&text, variant, chosen, dataset(), &machine).expect("plan");
+    let standard = resolved(Variant::Standard, &Layer::default());
+    assert_eq!((standard.rounds, measured(&standard)), (9, vec!["pread".to_string(), "mmap".to_string()]));
+    let quick = resolved(Variant::Quick, &Layer::default());
+    assert_eq!((quick.rounds, measured(&quick)), (8, vec!["uring:depth=32".to_string(), "mmap".to_string()]));
+    let methods = Some(vec!["pread:direct".parse().expect("method")]);
+    let chosen = Layer { axes: Axes { methods, ..Axes::default() }, ..Layer::default() };
+    let typed = resolved(Variant::Quick, &chosen);
+    assert_eq!(measured(&typed), ["pread:direct", "pread:direct"]);
+}
+
+#[test]
+fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
+    let plan = resolve_text("methods = \"pread\"", file(false)).expect("plan");
+    assert!(plan.cells.iter().all(|cell| cell.conditions.cache == CacheState::AsIs));
+    assert_eq!(plan.dataset_bytes(), Bytes(0));
+    let error = resolve_text("cache = \"cold\"", file(false)).expect_err("not allowed");
+    assert_eq!(error.to_string(), "a cold run drops your file from the page cache; allow it with --evict");
+    assert!(resolve_text("cache = \"cold\"", file(true)).is_ok());
+    let error = resolve_text("file_size = \"1GiB\"", file(false)).expect_err("not together");
+    assert!(error.to_string().contains("do not go together"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_one_sentence() {
+    assert_eq!(refused("threads = 0"), "0 threads read nothing; write 1 or more");
+    assert!(refused("threads = 5000").contains("1024 at most"));
+    assert_eq!(
+        refused("file_size = \"1MiB\"\nread_size = \"2MiB\""),
+        "a read of 2MiB is larger than the span of 1MiB"
+    );
+    assert!(refused("file_size = \"1MiB\"\nspan = \"2MiB\"").contains("larger than the file"));
+    assert!(refused("read_size = \"0B\"").contains("reads nothing"));
+    assert!(refused("align = \"0B\"").contains("write 1B"));
+    assert!(refused("reads_per_op = 0").contains("1 to 65536"));
+    assert!(refused("file_size = \"0B\"").contains("holds nothing"));
+    assert!(refused("rounds = 5").contains("7 to 10000"));
+    assert!(refused("sample = \"10us\"").contains("1ms to 3600s"));
+    assert!(refused("file_size = \"1MiB\"\ncache = \"cold\"\nthreads = 2").contains("a quarter of the span"));
+    assert!(
+        refused("file_size = \"1TiB\"\nread_size = \"1GiB\"\nreads_per_op = 1\nthreads = 1024")
+            .contains("memory")
+    );
+    let threads: Vec<String> = (1..=1000).map(|count| count.to_string()).collect();
+    let text = format!("threads = [{0}]\nreads_per_op = [{0}]", threads.join(", "));
+    assert!(refused(&text).contains("the matrix has"), "{}", refused(&text));
+}
+
+#[test]
+fn the_same_value_twice_is_one_cell() {
+    let plan = resolve_text(
+        "methods = [\"pread\", \"pread\"]\nworkload = [\"random-read\", \"random-read\"]",
+        dataset(),
+    );
+    assert_eq!(measured(&plan.expect("plan")), ["pread"]);
+}

@@ -1,0 +1,61 @@
+//! Progress on stderr: the cell being measured and the time left; nothing where stderr is no terminal.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line that is overwritten in place.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Shows itself only on a terminal.
+    pub fn new() -> Self {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr_with_hz(8)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Self(ProgressBar::with_draw_target(None, target))
+    }
+
+    /// Bytes being written or read, of a known total.
+    pub fn bytes(&self, what: &str, total: u64) {
+        self.restart(total, "{msg} {bar:30} {bytes} of {total_bytes}", what);
+    }
+
+    /// How many of them are done.
+    pub fn bytes_done(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
+    /// Samples, of which `done` are in the file already.
+    pub fn samples(&self, done: u64, total: u64) {
+        self.restart(total, "{bar:20} {pos}/{len}, about {eta} left  {wide_msg}", "");
+        self.0.set_position(done);
+        self.0.reset_eta();
+        self.0.enable_steady_tick(Duration::from_millis(500));
+    }
+
+    /// The cell that is being measured.
+    pub fn sample(&self, cell: &str) {
+        self.0.set_message(cell.to_string());
+    }
+
+    /// One sample more is done.
+    pub fn advance(&self, samples: u64) {
+        self.0.inc(samples);
+    }
+
+    /// Leaves no trace on the screen.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+
+    fn restart(&self, total: u64, template: &str, message: &str) {
+        self.0.reset();
+        self.0.set_style(ProgressStyle::with_template(template).expect("a constant template"));
+        self.0.set_length(total);
+        self.0.set_message(message.to_string());
+    }
+}

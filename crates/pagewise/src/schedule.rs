@@ -1,0 +1,184 @@
+//! In which order samples are taken, and which are still to be taken.
+//!
+//! A round holds one sample of every cell. Within it the cells of a comparison follow each other in random
+//! order, so that a drift of the machine falls on all of them; comparisons come in random order too, but those
+//! of one cache state together, because going from cold to warm reads the whole file. All of it follows from
+//! the recorded seed: a resumed run has the order that it would have had.
+
+use std::collections::{HashMap, HashSet};
+
+use pagewise_model::random::Random;
+use pagewise_model::{CacheState, Cell, Conditions, Plan, Role, Sample};
+
+use crate::supervise::sample::{ends_cell, worth_retaking};
+
+/// The cells of a plan in the order in which round `round` samples them.
+pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
+    let mut random = Random::for_purpose(plan.seed, &format!("order of round {round}"));
+    let mut states: Vec<(CacheState, Vec<Vec<usize>>)> = Vec::new();
+    for comparison in comparisons(plan, &mut random) {
+        let state = plan.cells[comparison[0]].conditions.cache;
+        match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, comparisons)) => comparisons.push(comparison),
+            None => states.push((state, vec![comparison])),
+        }
+    }
+    // Ceilings do not look at the cache, but the one of memory is filled through it: that is quickest where
+    // the file is warm.
+    let ceilings: Vec<Vec<usize>> = ceilings(plan).into_iter().map(|ceiling| vec![ceiling]).collect();
+    let warm = states.iter().position(|(state, _)| *state == CacheState::Warm).unwrap_or(0);
+    if let Some((_, comparisons)) = states.get_mut(warm) {
+        comparisons.extend(ceilings);
+    }
+    random.shuffle(&mut states);
+    for (_, comparisons) in &mut states {
+        random.shuffle(comparisons);
+    }
+    states.into_iter().flat_map(|(_, comparisons)| comparisons).flatten().collect()
+}
+
+/// The cells of each comparison, controls among them, each comparison shuffled.
+fn comparisons(plan: &Plan, random: &mut Random) -> Vec<Vec<usize>> {
+    let mut by_conditions: Vec<(&Conditions, Vec<usize>)> = Vec::new();
+    for (index, cell) in plan.cells.iter().enumerate().filter(|(_, cell)| cell.role != Role::Ceiling) {
+        match by_conditions.iter_mut().find(|(conditions, _)| **conditions == cell.conditions) {
+            Some((_, cells)) => cells.push(index),
+            None => by_conditions.push((&cell.conditions, vec![index])),
+        }
+    }
+    let mut comparisons: Vec<Vec<usize>> = by_conditions.into_iter().map(|(_, cells)| cells).collect();
+    for comparison in &mut comparisons {
+        random.shuffle(comparison);
+    }
+    comparisons
+}
+
+fn ceilings(plan: &Plan) -> Vec<usize> {
+    (0..plan.cells.len()).filter(|index| plan.cells[*index].role == Role::Ceiling).collect()
+}
+
+/// What a run has done so far.
+pub struct Ledger {
+    retakes: u32,
+    ended: HashSet<String>,
+    done: HashSet<(String, u32)>,
+    attempts: HashMap<(String, u32), u32>,
+}
+
+impl Ledger {
+    /// What `samples` of a run of `plan` amount to.
+    pub fn new(plan: &Plan, samples: &[Sample]) -> Self {
+        let mut ledger = Self {
+            retakes: plan.retakes,
+            ended: HashSet::new(),
+            done: HashSet::new(),
+            attempts: HashMap::new(),
+        };
+        for sample in samples {
+            ledger.note(sample);
+        }
+        ledger
+    }
+
+    /// One sample more.
+    pub fn note(&mut self, sample: &Sample) {
+        let key = (sample.cell.clone(), sample.round);
+        self.attempts.insert(key.clone(), sample.attempt + 1);
+        if worth_retaking(&sample.outcome) && sample.attempt < self.retakes {
+            return;
+        }
+        if ends_cell(&sample.outcome) {
+            self.ended.insert(sample.cell.clone());
+        }
+        self.done.insert(key);
+    }
+
+    /// Which attempt at a cell in a round comes next; `None`: there is nothing more to be done.
+    pub fn next_attempt(&self, cell: &Cell, round: u32) -> Option<u32> {
+        let key = (cell.id(), round);
+        if self.ended.contains(&key.0) || self.done.contains(&key) {
+            return None;
+        }
+        Some(self.attempts.get(&key).copied().unwrap_or(0))
+    }
+
+    /// How many cells of a round are done with.
+    pub fn settled(&self, plan: &Plan) -> u64 {
+        (0..plan.rounds)
+            .flat_map(|round| plan.cells.iter().map(move |cell| (cell, round)))
+            .filter(|(cell, round)| self.next_attempt(cell, *round).is_none())
+            .count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Failure, FailureKind, Outcome};
+
+    use crate::plan::resolve::tests::quick_plan;
+
+    fn sample(plan: &Plan, cell: usize, round: u32, attempt: u32, outcome: Outcome) -> Sample {
+        Sample { cell: plan.cells[cell].id(), round, attempt, started_ns: 0, outcome }
+    }
+
+    fn broken(kind: FailureKind) -> Outcome {
+        let failures = vec![Failure { kind, detail: "because".into() }];
+        Outcome::Broken { failures, stderr_tail: String::new() }
+    }
+
+    #[test]
+    fn a_round_holds_every_cell_once() {
+        let plan = quick_plan();
+        for round in 0..5 {
+            let mut cells = order(&plan, round);
+            cells.sort_unstable();
+            assert_eq!(cells, (0..plan.cells.len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn rounds_differ_and_repeat_with_the_seed() {
+        let plan = quick_plan();
+        assert_ne!(order(&plan, 0), order(&plan, 1));
+        assert_eq!(order(&plan, 3), order(&plan, 3));
+    }
+
+    #[test]
+    fn a_round_changes_its_cache_state_as_rarely_as_it_can() {
+        let plan = quick_plan();
+        let states: Vec<CacheState> = order(&plan, 0)
+            .into_iter()
+            .map(|cell| &plan.cells[cell])
+            .filter(|cell| cell.role != Role::Ceiling)
+            .map(|cell| cell.conditions.cache)
+            .collect();
+        let changes = states.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!(changes, 1, "{states:?}");
+    }
+
+    #[test]
+    fn a_sample_disturbed_from_outside_is_taken_again_within_bounds() {
+        let plan = quick_plan();
+        let mut ledger = Ledger::new(&plan, &[]);
+        for attempt in 0..=plan.retakes {
+            assert_eq!(ledger.next_attempt(&plan.cells[0], 2), Some(attempt));
+            ledger.note(&sample(&plan, 0, 2, attempt, broken(FailureKind::NotCold)));
+        }
+        assert_eq!(ledger.next_attempt(&plan.cells[0], 2), None);
+        assert_eq!(
+            ledger.next_attempt(&plan.cells[0], 3),
+            None,
+            "it could not be had, so the cell has ended"
+        );
+        assert_eq!(ledger.next_attempt(&plan.cells[1], 2), Some(0));
+    }
+
+    #[test]
+    fn a_dead_worker_ends_its_cell_at_once() {
+        let plan = quick_plan();
+        let ledger = Ledger::new(&plan, &[sample(&plan, 0, 0, 0, broken(FailureKind::WorkerDied))]);
+        assert_eq!(ledger.next_attempt(&plan.cells[0], 1), None);
+        assert_eq!(ledger.settled(&plan), u64::from(plan.rounds));
+    }
+}

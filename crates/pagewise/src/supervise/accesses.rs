@@ -1,0 +1,91 @@
+//! The offset table of a cell and what its bytes must add up to.
+//!
+//! Table and reference depend on the conditions and the round, never on the method: all methods of a comparison
+//! follow the same table in a round.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use pagewise_host::{OffsetTable, Reference};
+use pagewise_model::random::mix;
+use pagewise_model::{CacheState, Conditions, Plan};
+
+use super::files::Input;
+
+/// A table with its reference.
+pub struct Accesses {
+    conditions: Conditions,
+    seed: u64,
+    /// What workers follow.
+    pub table: OffsetTable,
+    /// What must come of it.
+    pub reference: Reference,
+}
+
+/// Keeps the tables used last.
+#[derive(Default)]
+pub struct AccessesCache(VecDeque<Accesses>);
+
+/// Reads of all tables that are kept: 8 MiB of offsets, since the supervisor is to stay small beside what it
+/// measures.
+const KEPT_READS: u64 = 1 << 20;
+
+impl AccessesCache {
+    /// Makes the accesses of `conditions` in `round` unless they are kept; they are [`AccessesCache::current`] then.
+    ///
+    /// A dataset gets a fresh table each round, so that what lies behind the page cache (a disk's own cache, a
+    /// host's) does not learn the reads. The user's file keeps one, because what its bytes add up to must
+    /// be learned by reading it.
+    pub fn load(
+        &mut self,
+        conditions: &Conditions,
+        round: u32,
+        plan: &Plan,
+        page_bytes: u64,
+        input: &Input,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let seed = match input.seed() {
+            Some(_) => mix(plan.seed ^ u64::from(round)),
+            None => plan.seed,
+        };
+        let kept = self.0.iter().position(|kept| kept.seed == seed && kept.conditions == *conditions);
+        if let Some(index) = kept {
+            let accesses = self.0.remove(index).expect("its index was just found");
+            self.0.push_back(accesses);
+            return Ok(());
+        }
+        let table = OffsetTable::new(conditions, seed)?;
+        while self.0.iter().map(|kept| kept.table.reads()).sum::<u64>() + table.reads() > KEPT_READS {
+            if self.0.pop_front().is_none() {
+                break;
+            }
+        }
+        let reference = match input.seed() {
+            Some(content) => Reference::for_dataset(&table, conditions, content, page_bytes)?,
+            None => Reference::for_file(&table, conditions, input.file(), page_bytes, stop)?,
+        };
+        self.0.push_back(Accesses { conditions: conditions.clone(), seed, table, reference });
+        Ok(())
+    }
+
+    /// The accesses that were loaded last.
+    pub fn current(&self) -> &Accesses {
+        self.0.back().expect("loaded before")
+    }
+}
+
+impl Accesses {
+    /// The most operations that a thread may do: a cold table is gone through once, and brings in a quarter of
+    /// the span at most.
+    pub fn max_thread_operations(&self) -> u64 {
+        if self.conditions.cache != CacheState::Cold {
+            return 0;
+        }
+        let budget = self.conditions.cold_budget_bytes()
+            / self.conditions.op_bytes()
+            / u64::from(self.conditions.threads);
+        budget.clamp(1, self.table.operations_per_thread())
+    }
+}

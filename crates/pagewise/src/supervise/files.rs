@@ -1,0 +1,146 @@
+//! What is read: pagewise's datasets or the user's own file, and the state of their page cache.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use pagewise_host::{Dataset, EvictError, FileKey, Residency, WarmError, cache, files};
+use pagewise_model::plan::FileIdentity;
+use pagewise_model::{Failure, FailureKind, content};
+
+use super::worker::Trouble;
+
+/// Where the bytes of an input are known from.
+enum Bytes {
+    /// pagewise wrote them: they follow from the seed.
+    Formula { dataset: Dataset },
+    /// Somebody else did.
+    Foreign { file: File, identity: FileIdentity },
+}
+
+/// A file that is read in a run.
+pub struct Input {
+    bytes: Bytes,
+    /// Where it is, for workers.
+    pub path: PathBuf,
+    /// What tells its mappings and descriptors from others.
+    pub key: FileKey,
+    /// Its size.
+    pub file_bytes: u64,
+}
+
+/// Why a cell cannot have its cache state.
+pub enum NoState {
+    /// Never on this filesystem.
+    Unavailable(String),
+    /// Not now.
+    Failed(Failure),
+    /// The user wants to stop.
+    Stopped,
+}
+
+impl Input {
+    /// A dataset.
+    pub fn dataset(dataset: Dataset) -> std::io::Result<Self> {
+        Ok(Self {
+            path: dataset.path().to_path_buf(),
+            key: FileKey::of(dataset.file())?,
+            file_bytes: dataset.file_bytes(),
+            bytes: Bytes::Formula { dataset },
+        })
+    }
+
+    /// The user's file, opened for reading.
+    pub fn foreign(path: PathBuf, file: File, identity: FileIdentity) -> std::io::Result<Self> {
+        let file_bytes = identity.file_bytes.0;
+        Ok(Self { path, key: FileKey::of(&file)?, file_bytes, bytes: Bytes::Foreign { file, identity } })
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        match &self.bytes {
+            Bytes::Formula { dataset } => dataset.file(),
+            Bytes::Foreign { file, .. } => file,
+        }
+    }
+
+    /// The seed from which the bytes follow, if pagewise wrote them.
+    pub fn seed(&self) -> Option<u64> {
+        match &self.bytes {
+            Bytes::Formula { dataset } => Some(dataset.seed()),
+            Bytes::Foreign { .. } => None,
+        }
+    }
+
+    /// What the page cache holds of the span.
+    pub fn residency(&self, span_bytes: u64) -> Residency {
+        cache::residency(self.file(), span_bytes)
+    }
+
+    /// Whether it is still the file that the run began with.
+    pub fn check_unchanged(&self) -> Result<(), Failure> {
+        let changed = |detail: String| Err(Failure { kind: FailureKind::FileChanged, detail });
+        let now = match files::identity_of(self.file()) {
+            Ok(now) => now,
+            Err(error) => {
+                return changed(format!("{} cannot be examined any more: {error}", self.path.display()));
+            }
+        };
+        let then_bytes = self.file_bytes;
+        if now.file_bytes.0 != then_bytes {
+            return changed(format!(
+                "{} changed its size from {then_bytes} to {} bytes during the run",
+                self.path.display(),
+                now.file_bytes.0
+            ));
+        }
+        match &self.bytes {
+            Bytes::Foreign { identity, .. } if now.modified_ns != identity.modified_ns => {
+                changed(format!("{} was written to during the run", self.path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops the file from the page cache, with proof.
+    pub fn make_cold(&self, span_bytes: u64) -> Result<(), NoState> {
+        match cache::evict(self.file(), span_bytes) {
+            Ok(_) => Ok(()),
+            Err(error @ EvictError::InMemory { .. }) => Err(NoState::Unavailable(error.to_string())),
+            Err(error) => {
+                Err(NoState::Failed(Failure { kind: FailureKind::NotCold, detail: error.to_string() }))
+            }
+        }
+    }
+
+    /// Brings the span into the page cache, with proof.
+    pub fn make_warm(&self, span_bytes: u64, stop: &AtomicBool) -> Result<(), NoState> {
+        match cache::warm(self.file(), span_bytes, stop) {
+            Ok(_) => Ok(()),
+            Err(WarmError::Stopped { .. }) => Err(NoState::Stopped),
+            Err(error @ (WarmError::TooLarge { .. } | WarmError::DoesNotStay { .. })) => {
+                Err(NoState::Unavailable(error.to_string()))
+            }
+            Err(error) => {
+                Err(NoState::Failed(Failure { kind: FailureKind::NotWarm, detail: error.to_string() }))
+            }
+        }
+    }
+
+    /// The bytes that a read at `offset` must return.
+    pub fn true_bytes(&self, offset: u64, into: &mut [u8]) -> Result<(), Trouble> {
+        match &self.bytes {
+            Bytes::Formula { dataset } => {
+                content::fill(dataset.seed(), offset, into);
+                Ok(())
+            }
+            Bytes::Foreign { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
+                Trouble::Broken(Failure {
+                    kind: FailureKind::FileChanged,
+                    detail: format!("{} cannot be read at offset {offset}: {error}", self.path.display()),
+                })
+            }),
+        }
+    }
+}

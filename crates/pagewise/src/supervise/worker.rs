@@ -1,0 +1,306 @@
+//! A worker process and its lines, with a time-out for every answer.
+//!
+//! A worker may die, hang, talk nonsense or fill its stderr; each becomes a [`Trouble`] with a sentence, and
+//! the end of stderr is kept to be shown. The process does not outlive this value, nor the supervisor.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pagewise_model::protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
+use pagewise_model::{Failure, FailureKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// No line of the protocol comes near this.
+const MAX_LINE_BYTES: usize = 4 << 20;
+/// How much of stderr is kept.
+const STDERR_TAIL_BYTES: usize = 4096;
+/// How often the wish to stop is looked at.
+const STOP_CHECK: Duration = Duration::from_millis(50);
+/// How long a worker may take to end after its last answer.
+const EXIT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a conversation ended early.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The user wants to stop.
+    Stopped,
+    /// A call failed or was refused in the worker.
+    Call(CallFailure),
+    /// The worker misbehaved or ended.
+    Broken(Failure),
+}
+
+fn broken(kind: FailureKind, detail: String) -> Trouble {
+    Trouble::Broken(Failure { kind, detail })
+}
+
+/// Which program is a worker.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// This program itself.
+    Own,
+    /// A command in its place, split at spaces.
+    Other(String),
+}
+
+impl Program {
+    fn command(&self) -> io::Result<Command> {
+        match self {
+            Program::Own => {
+                let mut command = Command::new("/proc/self/exe");
+                command.arg("worker");
+                Ok(command)
+            }
+            Program::Other(text) => {
+                let mut words = text.split_whitespace();
+                let program = words.next().ok_or(io::ErrorKind::InvalidInput)?;
+                let mut command = Command::new(program);
+                command.args(words);
+                Ok(command)
+            }
+        }
+    }
+}
+
+/// A worker that has said hello.
+pub struct Worker {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: Option<ChildStderr>,
+    received: Vec<u8>,
+    stderr_tail: Vec<u8>,
+}
+
+impl Worker {
+    /// Starts a worker.
+    pub fn start(program: &Program) -> Result<Self, Trouble> {
+        let died = |error: io::Error| {
+            broken(FailureKind::WorkerDied, format!("the worker could not be started: {error}"))
+        };
+        let mut command = program.command().map_err(died)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pagewise_sys::child::die_with_parent(&mut command).spawn().map_err(died)?;
+        let stdin = child.stdin.take().expect("piped above");
+        let stdout = child.stdout.take().expect("piped above");
+        let stderr = child.stderr.take();
+        Ok(Self { child, stdin, stdout, stderr, received: Vec::new(), stderr_tail: Vec::new() })
+    }
+
+    /// Waits for `hello` and checks the version.
+    pub fn greet(&mut self, patience: Duration, stop: &AtomicBool) -> Result<Hello, Trouble> {
+        match self.receive("hello", patience, stop)? {
+            Reply::Hello(hello) if hello.protocol == PROTOCOL_VERSION => Ok(hello),
+            Reply::Hello(hello) => Err(broken(
+                FailureKind::WorkerNonsense,
+                format!(
+                    "the worker '{}' {} speaks protocol {}, pagewise speaks {PROTOCOL_VERSION}",
+                    hello.worker, hello.version, hello.protocol
+                ),
+            )),
+            other => Err(unexpected("hello", &other)),
+        }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Says something.
+    pub fn send(&mut self, request: &Request) -> Result<(), Trouble> {
+        let mut line = serde_json::to_string(request).expect("requests have string keys only");
+        line.push('\n');
+        match self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()) {
+            Ok(()) => Ok(()),
+            // A closed pipe: the worker is dead or dying, and how it died says more.
+            Err(_) => Err(self.death("what was asked")),
+        }
+    }
+
+    /// Waits for an answer; `failed` comes back as trouble.
+    pub fn receive(
+        &mut self,
+        awaited: &str,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Reply, Trouble> {
+        let deadline = Instant::now() + patience;
+        let line = loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let rest = self.received.split_off(end + 1);
+                break std::mem::replace(&mut self.received, rest);
+            }
+            if self.received.len() > MAX_LINE_BYTES {
+                return Err(broken(
+                    FailureKind::WorkerNonsense,
+                    format!("instead of {awaited} the worker sent a line of over {MAX_LINE_BYTES} bytes"),
+                ));
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Stopped);
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                let waited = patience.as_secs_f64();
+                return Err(broken(
+                    FailureKind::WorkerHung,
+                    format!("the worker did not send {awaited} within {waited:.0} s"),
+                ));
+            }
+            if !self.read_some(STOP_CHECK.min(deadline - now)) {
+                return Err(self.death(awaited));
+            }
+        };
+        match serde_json::from_slice(&line) {
+            Ok(Reply::Failed(failure)) => Err(Trouble::Call(failure)),
+            Ok(reply) => Ok(reply),
+            Err(error) => {
+                let shown: String = String::from_utf8_lossy(&line).trim_end().chars().take(120).collect();
+                Err(broken(
+                    FailureKind::WorkerNonsense,
+                    format!("instead of {awaited} the worker sent '{shown}' ({error})"),
+                ))
+            }
+        }
+    }
+
+    /// Reads what stdout and stderr have; false once stdout is closed.
+    fn read_some(&mut self, patience: Duration) -> bool {
+        let timeout =
+            Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+        let mut fds = vec![PollFd::new(&self.stdout, PollFlags::IN)];
+        if let Some(stderr) = &self.stderr {
+            fds.push(PollFd::new(stderr, PollFlags::IN));
+        }
+        if poll(&mut fds, Some(&timeout)).is_err() {
+            // EINTR: the caller looks whether it was the wish to stop.
+            return true;
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if ready.get(1) == Some(&true) {
+            self.read_stderr();
+        }
+        if !ready[0] {
+            return true;
+        }
+        let mut chunk = [0; 65_536];
+        match self.stdout.read(&mut chunk) {
+            Ok(0) => false,
+            Ok(len) => {
+                self.received.extend_from_slice(&chunk[..len]);
+                true
+            }
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        }
+    }
+
+    fn read_stderr(&mut self) {
+        let mut chunk = [0; 4096];
+        match self.stderr.as_mut().map(|stderr| stderr.read(&mut chunk)) {
+            Some(Ok(len)) if len > 0 => {
+                self.stderr_tail.extend_from_slice(&chunk[..len]);
+                let excess = self.stderr_tail.len().saturating_sub(STDERR_TAIL_BYTES);
+                self.stderr_tail.drain(..excess);
+            }
+            Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => self.stderr = None,
+        }
+    }
+
+    /// How a worker died that should have sent something.
+    fn death(&mut self, awaited: &str) -> Trouble {
+        let detail = match self.wait() {
+            Some(status) => format!("the worker {} before it sent {awaited}", ending(status)),
+            None => format!("the worker closed its stdout before it sent {awaited}"),
+        };
+        broken(FailureKind::WorkerDied, detail)
+    }
+
+    /// Waits for the process to end, within bounds.
+    fn wait(&mut self) -> Option<ExitStatus> {
+        let deadline = Instant::now() + EXIT_PATIENCE;
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    /// Waits until the process has ended, so that what it mapped and cached is released.
+    pub fn end(mut self) -> Result<(), Trouble> {
+        match self.wait() {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(broken(
+                FailureKind::WorkerDied,
+                format!("the worker {} after its last answer", ending(status)),
+            )),
+            None => Err(broken(
+                FailureKind::WorkerHung,
+                format!("the worker did not end within {} s of its last answer", EXIT_PATIENCE.as_secs()),
+            )),
+        }
+    }
+
+    /// The end of its stderr; kills the worker, so that stderr has an end.
+    pub fn into_stderr_tail(mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // A grandchild may hold the pipe open: take what is there and wait for nobody.
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while let Some(stderr) = &self.stderr {
+            let ready = poll(&mut [PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN)], Some(&zero));
+            if !matches!(ready, Ok(count) if count > 0) {
+                break;
+            }
+            self.read_stderr();
+        }
+        String::from_utf8_lossy(&self.stderr_tail).trim().to_string()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Trouble for an answer that is of the protocol but not in place.
+pub fn unexpected(awaited: &str, reply: &Reply) -> Trouble {
+    let text = serde_json::to_string(reply).unwrap_or_default();
+    let shown: String = text.chars().take(120).collect();
+    broken(FailureKind::WorkerNonsense, format!("instead of {awaited} the worker sent '{shown}'"))
+}
+
+fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "ended".to_string(),
+        (Some(code), _) => format!("ended with status {code}"),
+        (_, Some(signal)) => format!("was killed by {}", signal_name(signal)),
+        _ => "ended".to_string(),
+    }
+}
+
+/// Whether the sentence of [`ending`] tells of a SIGBUS.
+pub fn died_of_sigbus(failure: &Failure) -> bool {
+    failure.kind == FailureKind::WorkerDied && failure.detail.contains("SIGBUS")
+}
+
+fn signal_name(signal: i32) -> String {
+    match rustix::process::Signal::from_named_raw(signal) {
+        Some(rustix::process::Signal::BUS) => "SIGBUS".to_string(),
+        Some(rustix::process::Signal::KILL) => "SIGKILL".to_string(),
+        Some(rustix::process::Signal::SEGV) => "SIGSEGV".to_string(),
+        Some(rustix::process::Signal::ABORT) => "SIGABRT".to_string(),
+        Some(rustix::process::Signal::TERM) => "SIGTERM".to_string(),
+        Some(rustix::process::Signal::INT) => "SIGINT".to_string(),
+        _ => format!("signal {signal}"),
+    }
+}

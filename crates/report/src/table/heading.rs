@@ -1,0 +1,88 @@
+//! What stands above the numbers.
+
+use std::io::{self, Write};
+
+use pagewise_analysis::Judged;
+use pagewise_model::{Environment, Source};
+
+use super::paragraph;
+use crate::numbers::{counted, grouped, percent, time};
+
+/// Writes run, environment, validity and warnings.
+pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
+    for line in [run(judged), machine(&judged.environment), storage(judged), validity(judged)] {
+        paragraph(out, "", &line, width)?;
+    }
+    for reason in &judged.validity.reasons {
+        let line = format!("{} x {}, first: {}", reason.count, reason.kind.name(), reason.example);
+        paragraph(out, "  ", &line, width)?;
+    }
+    for warning in &judged.warnings {
+        paragraph(out, "", &format!("Warning: {warning}"), width)?;
+    }
+    Ok(())
+}
+
+fn run(judged: &Judged) -> String {
+    let run = &judged.run;
+    let took = run.elapsed_ns.map_or_else(String::new, |elapsed| format!(", took {}", time(elapsed)));
+    format!(
+        "pagewise {} · {} · seed {} · {} of {} each{took}",
+        judged.environment.pagewise_version,
+        run.question,
+        run.seed,
+        counted(u64::from(run.rounds), "round"),
+        time(run.sample_ns),
+    )
+}
+
+fn machine(environment: &Environment) -> String {
+    let mut parts = vec![
+        format!("Linux {}", environment.kernel),
+        environment.architecture.clone(),
+        counted(u64::from(environment.cpus), "CPU"),
+    ];
+    parts.extend(environment.cpu_model.clone());
+    parts.extend(
+        environment.memory_bytes.map(|bytes| format!("memory {}", crate::numbers::bytes(bytes.0 as f64))),
+    );
+    parts.extend(environment.hypervisor.as_ref().map(|name| format!("virtual ({name})")));
+    parts.join(" · ")
+}
+
+fn storage(judged: &Judged) -> String {
+    let environment = &judged.environment;
+    let mut parts = vec![match &judged.run.source {
+        Source::Dataset { directory } => format!("files made in {directory}"),
+        Source::File { path, .. } => format!("your file {path}"),
+    }];
+    parts.push(environment.filesystem.clone());
+    let device = environment.device.as_deref().unwrap_or("device unknown");
+    parts.push(match &environment.device_model {
+        Some(model) => format!("{device} ({model})"),
+        None => device.to_string(),
+    });
+    parts.push(match environment.readahead_bytes {
+        Some(bytes) => format!("readahead {}", crate::numbers::bytes(bytes.0 as f64)),
+        None => "readahead unknown".to_string(),
+    });
+    parts.join(" · ")
+}
+
+fn validity(judged: &Judged) -> String {
+    let validity = &judged.validity;
+    let mut text = match validity.share {
+        Some(share) => format!(
+            "{} of {} valid ({})",
+            grouped(validity.valid as u64),
+            counted(validity.samples as u64, "sample"),
+            percent(share)
+        ),
+        None => "no sample was taken".to_string(),
+    };
+    if validity.unavailable_cells > 0 {
+        let cells = counted(validity.unavailable_cells as u64, "cell");
+        text.push_str(&format!(" · {cells} unavailable on this machine"));
+    }
+    text
+}

@@ -1,0 +1,192 @@
+//! One comparison as a table, best method first.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use pagewise_analysis::Judged;
+use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
+
+use super::paragraph;
+use crate::numbers::{MISSING, mebibytes, percent, rate_interval, time};
+
+/// A column: its name, how soon it is left out (0: never), and its text for a cell.
+struct Column {
+    name: &'static str,
+    spare: u32,
+    text: fn(&Comparison, &CellJudgement) -> String,
+}
+
+const COLUMNS: &[Column] = &[
+    Column { name: "method", spare: 0, text: |_, cell| cell.method.clone() },
+    Column { name: "place", spare: 0, text: place },
+    Column {
+        name: "ops/s [95 % interval]",
+        spare: 0,
+        text: |_, cell| or_missing(cell.ops_per_second.as_ref(), rate_interval),
+    },
+    Column { name: "behind", spare: 0, text: behind },
+    Column {
+        name: "MiB/s",
+        spare: 3,
+        text: |_, cell| or_missing(cell.bytes_per_second.as_ref(), |value| mebibytes(value.median)),
+    },
+    Column {
+        name: "p50",
+        spare: 2,
+        text: |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p50)),
+    },
+    Column {
+        name: "p99",
+        spare: 0,
+        text: |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p99)),
+    },
+    Column {
+        name: "max",
+        spare: 5,
+        text: |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max)),
+    },
+    Column {
+        name: "set-up",
+        spare: 4,
+        text: |_, cell| or_missing(cell.setup_ns.as_ref(), |setup| time(*setup)),
+    },
+    Column { name: "limited by", spare: 1, text: bound },
+];
+
+/// Writes title, table, and the reasons of what is missing in it.
+pub(super) fn write(
+    out: &mut dyn Write,
+    judged: &Judged,
+    comparison: &Comparison,
+    width: usize,
+) -> io::Result<()> {
+    paragraph(out, "", &comparison.conditions.label, width)?;
+    let cells = sorted(judged, comparison);
+    let (columns, left_out) = fitting(comparison, &cells, width);
+    for line in table(comparison, &cells, &columns).lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        paragraph(out, "  ", &format!("left out for want of width: {names}"), width)?;
+    }
+    for cell in &cells {
+        if let Some(note) = note(comparison, cell) {
+            paragraph(out, "  ", &format!("{}: {note}", cell.method), width)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ranked methods by rate, then those that are not ranked, then those without figures.
+fn sorted<'a>(judged: &'a Judged, comparison: &Comparison) -> Vec<&'a CellJudgement> {
+    let mut cells: Vec<&CellJudgement> = comparison.cells.iter().filter_map(|id| judged.cell(id)).collect();
+    let rate = |cell: &CellJudgement| cell.ops_per_second.map_or(0.0, |rate| rate.median);
+    cells.sort_by(|left, right| {
+        let leads = |cell: &CellJudgement| comparison.leader.as_deref() == Some(cell.method.as_str());
+        let last = |cell: &CellJudgement| (rate(cell) == 0.0, is_unranked(comparison, cell), !leads(cell));
+        last(left).cmp(&last(right)).then(rate(right).total_cmp(&rate(left)))
+    });
+    cells
+}
+
+fn is_unranked(comparison: &Comparison, cell: &CellJudgement) -> bool {
+    comparison.unranked.iter().any(|unranked| unranked.cell == cell.id)
+}
+
+/// The columns that fit, and the names of those that do not.
+fn fitting(
+    comparison: &Comparison,
+    cells: &[&CellJudgement],
+    width: usize,
+) -> (Vec<&'static Column>, Vec<&'static str>) {
+    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    let mut left_out = Vec::new();
+    let widest = |columns: &[&Column]| {
+        table(comparison, cells, columns)
+            .lines()
+            .map(|line| line.trim_end().chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    while widest(&columns) > width {
+        let Some(spare) = columns.iter().filter(|column| column.spare > 0).max_by_key(|column| column.spare)
+        else {
+            break;
+        };
+        left_out.push(spare.name);
+        let name = spare.name;
+        columns.retain(|column| column.name != name);
+    }
+    (columns, left_out)
+}
+
+fn table(comparison: &Comparison, cells: &[&CellJudgement], columns: &[&Column]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(columns.iter().map(|column| column.name));
+    for cell in cells {
+        table.add_row(columns.iter().map(|column| (column.text)(comparison, cell)));
+    }
+    for (index, column) in columns.iter().enumerate() {
+        if let Some(shown) = table.column_mut(index)
+            && !["method", "place", "limited by", "ops/s [95 % interval]"].contains(&column.name)
+        {
+            shown.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}
+
+fn or_missing<T>(value: Option<&T>, text: impl Fn(&T) -> String) -> String {
+    value.map_or_else(|| MISSING.to_string(), text)
+}
+
+fn place(comparison: &Comparison, cell: &CellJudgement) -> String {
+    let word = match cell.status {
+        Status::Unavailable => "unavailable",
+        Status::Invalid => "invalid",
+        Status::Ok if is_unranked(comparison, cell) => "not ranked",
+        Status::Ok if comparison.winner.as_deref() == Some(cell.method.as_str()) => "best",
+        Status::Ok if comparison.tied.contains(&cell.method) => "tie",
+        Status::Ok => "",
+    };
+    word.to_string()
+}
+
+/// How many times slower than the leader it is, within rounds.
+fn behind(comparison: &Comparison, cell: &CellJudgement) -> String {
+    match comparison.ratios.iter().find(|ratio| ratio.cell == cell.id) {
+        Some(ratio) if ratio.ratio >= 99.95 => format!("{:.0}x", ratio.ratio),
+        Some(ratio) => format!("{:.2}x", ratio.ratio),
+        None if comparison.leader.as_deref() == Some(cell.method.as_str()) => "1.00x".to_string(),
+        None => MISSING.to_string(),
+    }
+}
+
+fn bound(_: &Comparison, cell: &CellJudgement) -> String {
+    match (cell.bound, cell.of_ceiling) {
+        (Some(bound), Some(share)) => format!("{} {}", bound.name(), percent(share)),
+        (Some(bound), None) => bound.name().to_string(),
+        (None, _) => MISSING.to_string(),
+    }
+}
+
+/// Why a cell has no place, no figures, or fewer samples.
+fn note(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
+    let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
+    match cell.status {
+        Status::Unavailable => Some(format!("unavailable: {reason}")),
+        Status::Invalid => Some(format!("invalid: all {} attempts failed; {reason}", cell.invalid_samples)),
+        Status::Ok => {
+            let unranked = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
+            let unranked = unranked.map(|unranked| format!("not ranked: {}", unranked.reason));
+            let failed = (cell.invalid_samples > 0).then(|| {
+                let attempts = cell.samples + cell.invalid_samples;
+                format!("{} of {attempts} attempts invalid; {reason}", cell.invalid_samples)
+            });
+            let parts: Vec<String> = unranked.into_iter().chain(failed).collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
+        }
+    }
+}
