@@ -96,10 +96,16 @@ fn subject(conditions: &ComparedConditions) -> String {
 fn lead(comparison: &Comparison) -> String {
     let Some(next) = comparison.ratios.first() else { return String::new() };
     let interval = match (next.low, next.high) {
-        (Some(low), Some(high)) => format!(" [{low:.2}, {high:.2}]"),
+        (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
         _ => String::new(),
     };
-    format!("it is {:.2}x{interval} as fast as {}, the next best", next.ratio, next.method)
+    format!("it is {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
+}
+
+/// A ratio with three digits.
+fn times(ratio: f64) -> String {
+    let digits = if ratio < 9.995 { 2 } else { usize::from(ratio < 99.95) };
+    format!("{ratio:.digits$}")
 }
 
 fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
@@ -117,9 +123,8 @@ fn notes(cells: &[&CellJudgement]) -> Vec<String> {
         .iter()
         .filter(amplified)
         .map(|cell| {
-            let times = cell.amplification().unwrap_or(0.0);
-            let digits = if times < 10.0 { 1 } else { 0 };
-            format!("{}: {times:.digits$} B read from the device per byte asked.", cell.method)
+            let read = times(cell.amplification().unwrap_or(0.0));
+            format!("{}: {read} B read from the device per byte asked.", cell.method)
         })
         .collect()
 }
@@ -134,5 +139,28 @@ pub(crate) fn listed(words: &[String]) -> String {
         [] => String::new(),
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_simpler_than_a_mapping_and_that_than_a_ring() {
+        let mut methods = ["uring:depth=32", "mmap:random", "pread:direct", "mmap", "pread:random", "pread"];
+        methods.sort_by_key(|method| effort(method));
+        assert_eq!(
+            methods,
+            ["pread", "pread:random", "mmap", "mmap:random", "uring:depth=32", "pread:direct"]
+        );
+    }
+
+    #[test]
+    fn lists_read_as_speech() {
+        let words = ["a", "b", "c"].map(String::from);
+        assert_eq!(listed(&words), "a, b and c");
+        assert_eq!(listed(&words[..1]), "a");
+        assert_eq!([1.234, 12.34, 272.4].map(times), ["1.23", "12.3", "272"]);
     }
 }

@@ -223,7 +223,9 @@ impl Ceilings {
                     bytes_per_second: activity.requested_bytes_per_second,
                 }),
                 Access::Uring if method.is_direct() && random => {
-                    ceilings.device.extend(device_ceiling(samples.cell, &activity));
+                    if let Some(ceiling) = device_ceiling(samples.cell, &activity) {
+                        ceilings.add(ceiling);
+                    }
                 }
                 _ => {}
             }
@@ -231,16 +233,28 @@ impl Ceilings {
         ceilings
     }
 
-    /// Requests per second of the device at the smallest size measured: the most it did.
+    /// A method of a comparison may be the same thing as a ceiling; the faster of the two counts.
+    fn add(&mut self, found: DeviceCeiling) {
+        let same = |known: &&mut DeviceCeiling| {
+            (known.threads, known.file_bytes, known.depth, known.read_bytes)
+                == (found.threads, found.file_bytes, found.depth, found.read_bytes)
+        };
+        match self.device.iter_mut().find(same) {
+            Some(known) if known.requests_per_second >= found.requests_per_second => {}
+            Some(known) => *known = found,
+            None => self.device.push(found),
+        }
+    }
+
+    /// The most requests per second that the device did, of any size.
     pub fn device_iops(&self) -> Option<f64> {
         let deep = self.device.iter().filter(|ceiling| ceiling.depth >= DEEP);
         deep.map(|ceiling| ceiling.requests_per_second).max_by(f64::total_cmp)
     }
 
-    /// Bytes per second of the device with large reads.
+    /// The most bytes per second that the device did, of any size.
     pub fn device_bytes_per_second(&self) -> Option<f64> {
-        let large = self.device.iter().filter(|ceiling| is_deep_and_large(ceiling));
-        large.map(|ceiling| ceiling.bytes_per_second).max_by(f64::total_cmp)
+        bandwidth(self.device.iter())
     }
 
     /// Bytes per second of copying, the most of any conditions.
@@ -259,11 +273,7 @@ impl Ceilings {
     fn bound_by_device(&self, cell: &Cell, activity: &Activity) -> Option<Bound> {
         let same = self.same_device(&cell.conditions);
         let bytes = activity.device_bytes_per_second?;
-        let bandwidth = same
-            .iter()
-            .filter(|ceiling| is_deep_and_large(ceiling))
-            .map(|ceiling| ceiling.bytes_per_second)
-            .max_by(f64::total_cmp);
+        let bandwidth = bandwidth(same.iter().copied());
         if let Some(bandwidth) = bandwidth.filter(|bandwidth| bytes >= bandwidth * REACHED) {
             return Some(Bound::reached(BoundName::DeviceBandwidth, bytes, bandwidth));
         }
@@ -311,8 +321,12 @@ fn device_ceiling(cell: &Cell, activity: &Activity) -> Option<DeviceCeiling> {
     })
 }
 
-fn is_deep_and_large(ceiling: &DeviceCeiling) -> bool {
-    ceiling.depth >= DEEP && ceiling.read_bytes.0 >= BANDWIDTH_READ_BYTES
+/// The most bytes per second of deep queues, known only if large reads are among them. On some devices
+/// smaller reads move more, so the largest rate counts and not that of the largest reads.
+fn bandwidth<'a>(ceilings: impl Iterator<Item = &'a DeviceCeiling> + Clone) -> Option<f64> {
+    let deep = ceilings.filter(|ceiling| ceiling.depth >= DEEP);
+    let large = deep.clone().any(|ceiling| ceiling.read_bytes.0 >= BANDWIDTH_READ_BYTES);
+    deep.map(|ceiling| ceiling.bytes_per_second).max_by(f64::total_cmp).filter(|_| large)
 }
 
 /// Requests per second that the device can do at `size`: between two measured sizes by a power law through
@@ -437,6 +451,24 @@ mod tests {
         // Readahead: the device is busy with what nobody asked for.
         let readahead = Activity { requested_bytes_per_second: 3e6, ..active(950.0, 1024.0) };
         assert_eq!(bound("mmap", readahead).0, BoundName::DeviceBandwidth);
+    }
+
+    #[test]
+    fn no_device_does_more_than_its_bandwidth() {
+        let mut ceilings = ceilings();
+        assert_eq!(ceilings.device_bytes_per_second(), Some(1_000.0 * 1024.0 * KIB));
+        ceilings.add(device(32, 64, 20_000.0));
+        assert_eq!(ceilings.device_bytes_per_second(), Some(20_000.0 * 64.0 * KIB));
+        ceilings.device.retain(|ceiling| ceiling.read_bytes.0 < 1 << 20);
+        assert_eq!(ceilings.device_bytes_per_second(), None, "no large read was measured");
+    }
+
+    #[test]
+    fn the_faster_of_two_equal_ceilings_counts() {
+        let mut ceilings = ceilings();
+        ceilings.add(device(32, 4, 99_000.0));
+        ceilings.add(device(32, 4, 101_000.0));
+        assert_eq!((ceilings.device.len(), ceilings.device_iops()), (3, Some(101_000.0)));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 mod cell;
 mod comparison;
+#[cfg(test)]
+mod tests;
 
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 use pagewise_model::sample::FailureKind;

@@ -72,7 +72,8 @@ fn stretch_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -
         },
         Ok(true) => unknown(format!("cachestat: {refused}")),
         Ok(false) => unknown(format!(
-            "cachestat: {refused}; mincore calls everything resident for a user who neither owns the file nor may write it"
+            "cachestat: {refused}; mincore calls everything resident for a user who neither owns the file \
+                nor may write it"
         )),
         Err(error) => unknown(format!("cachestat: {refused}; fstat: {error}")),
     }
@@ -101,12 +102,14 @@ pub enum EvictError {
     #[error("{path} lies on {filesystem}, which keeps its files in memory; nothing to evict")]
     InMemory { path: PathBuf, filesystem: String },
     #[error(
-        "{resident_bytes} bytes of {path} stay in the page cache because the file is mapped by another process: {}",
+        "{resident_bytes} bytes of {path} stay in the page cache because the file is mapped by another \
+            process: {}",
         list(mappers)
     )]
     Mapped { path: PathBuf, resident_bytes: u64, mappers: Vec<(u32, String)> },
     #[error(
-        "{resident_bytes} bytes of {path} stay in the page cache after {attempts} attempts; no process that this user can see maps the file"
+        "{resident_bytes} bytes of {path} stay in the page cache after {attempts} attempts; no process \
+            that this user can see maps the file"
     )]
     Stays { path: PathBuf, resident_bytes: u64, attempts: u32 },
     #[error("{call} of {path} failed: {source}")]
@@ -216,7 +219,8 @@ pub enum WarmError {
         "{path} needs {missing_bytes} more bytes of memory to be warm, and {available_bytes} are available"
     )]
     TooLarge { path: PathBuf, missing_bytes: u64, available_bytes: u64 },
-    #[error("only {resident_bytes} of {len} bytes of {path} stay in the page cache after it was read {passes} times; {} are available on this machine", known(*available_bytes))]
+    #[error("only {resident_bytes} of {len} bytes of {path} stay in the page cache after it was read \
+        {passes} times; {} are available on this machine", known(*available_bytes))]
     DoesNotStay { path: PathBuf, resident_bytes: u64, len: u64, passes: u32, available_bytes: Option<u64> },
     #[error("{path} ends at byte {offset}, and {len} were to be read; it became shorter")]
     Short { path: PathBuf, offset: u64, len: u64 },

@@ -1,4 +1,4 @@
-//! The file that pagewise makes to read from: written, not allocated, and refused before it would fill a disk.
+//! The file that pagewise makes to read from: written, not allocated; refused before it would fill a disk.
 //!
 //! Every byte is [`pagewise_model::content`] of its offset and the seed. The file is written in calls of
 //! 1 MiB, because the size of the writes sets the size of the page cache's folios and with it the cost of the
@@ -37,7 +37,8 @@ pub enum DatasetError {
     #[error("a dataset of {need} does not fit {path}: {free} are free, and {reserve} of them stay free")]
     NoSpace { path: PathBuf, need: Bytes, free: Bytes, reserve: Bytes },
     #[error(
-        "a dataset of {need} in {path}, whose files lie in memory, does not fit: {available} are available, and {reserve} of them stay so"
+        "a dataset of {need} in {path}, whose files lie in memory, does not fit: {available} are \
+            available, and {reserve} of them stay so"
     )]
     NoMemory { path: PathBuf, need: Bytes, available: Bytes, reserve: Bytes },
     #[error("{path} exists already; pagewise writes only to files that it makes")]

@@ -227,7 +227,8 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     }
     if let Some(state) = environment.mglru.as_deref().filter(|state| lru_gen_is_on(state)) {
         warnings.push(format!(
-            "the multi-generational LRU is on ({state}): reclaim differs from kernels without it once memory is short"
+            "the multi-generational LRU is on ({state}): reclaim differs from kernels without it once \
+                memory is short"
         ));
     }
     if let Some(share) = settings.steal_share.filter(|share| *share > 0.01) {
@@ -246,7 +247,8 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     }
     if let Some(name) = &environment.hypervisor {
         warnings.push(format!(
-            "this is a virtual machine (hypervisor: {name}): its host may cache what the device delivers, and others share it"
+            "this is a virtual machine (hypervisor: {name}): its host may cache what the device delivers, \
+                and others share it"
         ));
     }
     warnings
@@ -260,23 +262,39 @@ fn lru_gen_is_on(state: &str) -> bool {
 fn filesystem_warning(mount: &Mount) -> Option<String> {
     let name = &mount.filesystem;
     match mount.kind() {
-        Kind::Memory => Some(format!("{name} keeps its files in memory: nothing can be cold, and O_DIRECT is served from memory")),
-        Kind::Network => Some(format!("{name} gets its bytes from another machine, whose cache and network are measured too")),
+        Kind::Memory => Some(format!(
+            "{name} keeps its files in memory: nothing can be cold, and O_DIRECT \
+            is served from memory"
+        )),
+        Kind::Network => Some(format!(
+            "{name} gets its bytes from another machine, whose cache and \
+            network are measured too"
+        )),
         Kind::Fuse => Some(format!("{name} is served by a program, whose speed and cache are measured too")),
-        Kind::Overlay => Some(format!("{name} passes reads to another filesystem, and copies a file of a lower layer when it is first written")),
+        Kind::Overlay => Some(format!(
+            "{name} passes reads to another filesystem, and copies a file of a \
+            lower layer when it is first written"
+        )),
         Kind::Kernel => Some(format!("{name} is made up by the kernel and has no bytes on storage")),
         Kind::Block => match name.as_str() {
             "btrfs" if mount.has_option("compress") || mount.has_option("compress-force") => {
                 Some("btrfs compresses here: bytes of the device are not bytes of the file".to_string())
             }
-            "zfs" => Some("zfs has a cache of its own beside the page cache, and may compress: cold and device bytes cannot be trusted".to_string()),
+            "zfs" => Some(
+                "zfs has a cache of its own beside the page cache, and may compress: cold and \
+                device bytes cannot be trusted"
+                    .to_string(),
+            ),
             "bcachefs" if mount.has_option("compression") => {
                 Some("bcachefs compresses here: bytes of the device are not bytes of the file".to_string())
             }
             "f2fs" if mount.has_option("compress_algorithm") => {
                 Some("f2fs may compress here: bytes of the device may not be bytes of the file".to_string())
             }
-            "squashfs" | "erofs" => Some(format!("{name} compresses: bytes of the device are not bytes of the file")),
+            "squashfs" | "erofs" => Some(format!(
+                "{name} compresses: bytes of the device are not bytes of \
+                the file"
+            )),
             _ => None,
         },
     }

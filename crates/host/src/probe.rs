@@ -1,8 +1,8 @@
 //! What can be measured here, found by doing it once.
 //!
 //! A call that is accepted is not enough: a direct read must have come from the device, advice must be in
-//! force. Probes use files without a name in the directory in question, so that nothing is left, and change no
-//! setting.
+//! force. Probes use files without a name in the directory in question, so that nothing is left, and change
+//! no setting.
 
 use std::fmt;
 use std::fs::File;

@@ -256,8 +256,8 @@ fn range_bytes(line: &str) -> Option<u64> {
     u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)
 }
 
-/// Whether all descriptors that process `pid` has of the file carry O_DIRECT: /proc/PID/fdinfo. `None`: it has
-/// none, or they cannot be seen.
+/// Whether all descriptors that process `pid` has of the file carry O_DIRECT: /proc/PID/fdinfo.
+/// `None`: it has none, or they cannot be seen.
 pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let mut direct = None;

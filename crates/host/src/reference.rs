@@ -27,6 +27,8 @@ use crate::{cache, scratch};
 
 /// Bytes that are held at a time, if a read is not larger.
 const WINDOW_BYTES: u64 = 1 << 20;
+/// Bytes that are held at a time for the sake of reads that overlap.
+const WINDOW_MAX_BYTES: u64 = 8 << 20;
 /// A gap between reads that costs less to read than to leave out.
 const GAP_BYTES: u64 = 128 << 10;
 /// Granules summed at a time: 2 MiB of sums.
@@ -124,8 +126,8 @@ impl Reference {
         Self { sums, part, repeats: table.repeats(), source }
     }
 
-    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on, which
-    /// is begun again at its end. `None` behind the end of a part that is not repeated.
+    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on;
+    /// the part is begun again at its end. `None` behind the end of a part that is not repeated.
     pub fn expected(&self, thread: u32, first_operation: u64, operations: u64) -> Option<u64> {
         let end = first_operation.checked_add(operations)?;
         if !self.repeats && end > self.part {
@@ -346,7 +348,9 @@ fn add_by_windows(
     let offsets = table.offsets();
     let read_bytes = conditions.read_bytes.0;
     let alignment = source.alignment();
-    let window_bytes = WINDOW_BYTES.max(read_bytes + 2 * alignment).next_multiple_of(alignment);
+    // Large reads that overlap share a window, so that their common bytes are not read once for each.
+    let several = (4 * read_bytes).clamp(WINDOW_BYTES, WINDOW_MAX_BYTES);
+    let window_bytes = several.max(read_bytes + 2 * alignment).next_multiple_of(alignment);
     let mut window = buffer(window_bytes)?;
     let mut order: Vec<u32> = (0..offsets.len() as u32).collect();
     order.sort_unstable_by_key(|read| offsets[*read as usize]);
@@ -554,7 +558,11 @@ mod tests {
             cold: bool,
             add_all: bool,
             span in 200_000u64..700_000,
-            read in prop_oneof![1u64..20_000, (1u64..8).prop_map(|pages| pages * PAGE), (1u64..40).prop_map(|sectors| sectors * 512)],
+            read in prop_oneof![
+                1u64..20_000,
+                (1u64..8).prop_map(|pages| pages * PAGE),
+                (1u64..40).prop_map(|sectors| sectors * 512),
+            ],
             align in prop_oneof![Just(1u64), Just(8), Just(512), Just(1000), Just(PAGE), Just(2 * PAGE)],
             seed: u64,
         ) {

@@ -27,11 +27,13 @@ pub enum TableError {
     #[error("a span of {span_bytes} bytes is too small for one operation of {op_bytes} bytes")]
     SpanTooSmall { span_bytes: u64, op_bytes: u64 },
     #[error(
-        "a span of {span_bytes} bytes has room for {operations} cold operations that do not overlap, and {threads} threads need one each"
+        "a span of {span_bytes} bytes has room for {operations} cold operations that do not overlap, and \
+            {threads} threads need one each"
     )]
     TooFewBlocks { span_bytes: u64, operations: u64, threads: u32 },
     #[error(
-        "an operation of {reads_per_op} reads on each of {threads} threads exceeds the {READS_MAX} reads of a table"
+        "an operation of {reads_per_op} reads on each of {threads} threads exceeds the {READS_MAX} reads \
+            of a table"
     )]
     TooManyReads { reads_per_op: u32, threads: u32 },
     #[error("memory for a table of {reads} offsets: {source}")]
@@ -163,7 +165,8 @@ fn purpose(conditions: &Conditions) -> String {
         conditions;
     let kind = if *cache == CacheState::Cold { "cold" } else { "repeating" };
     format!(
-        "offsets {workload} {kind} span={span_bytes} {read_bytes}x{reads_per_op} align={align_bytes} threads={threads}"
+        "offsets {workload} {kind} span={span_bytes} {read_bytes}x{reads_per_op} align={align_bytes} \
+            threads={threads}"
     )
 }
 
@@ -373,7 +376,8 @@ mod tests {
         let cold = Conditions { cache: CacheState::Cold, span_bytes: Bytes(16384), ..base.clone() };
         assert_eq!(
             refused(&cold),
-            "a span of 16384 bytes has room for 1 cold operations that do not overlap, and 2 threads need one each"
+            "a span of 16384 bytes has room for 1 cold operations that do not overlap, and 2 threads need \
+                one each"
         );
         assert!(
             refused(&Conditions { align_bytes: Bytes(0), ..base.clone() }).starts_with("the alignment is 0")

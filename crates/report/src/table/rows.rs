@@ -7,7 +7,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 
 use super::paragraph;
-use crate::numbers::{MISSING, mebibytes, percent, rate_interval, time};
+use crate::numbers::{MISSING, counted, mebibytes, percent, rate, rate_interval, time};
 
 /// A column: its name, how soon it is left out (0: never), and its text for a cell.
 struct Column {
@@ -81,11 +81,11 @@ pub(super) fn write(
 /// Ranked methods by rate, then those that are not ranked, then those without figures.
 fn sorted<'a>(judged: &'a Judged, comparison: &Comparison) -> Vec<&'a CellJudgement> {
     let mut cells: Vec<&CellJudgement> = comparison.cells.iter().filter_map(|id| judged.cell(id)).collect();
-    let rate = |cell: &CellJudgement| cell.ops_per_second.map_or(0.0, |rate| rate.median);
+    let speed = |cell: &CellJudgement| cell.ops_per_second.map_or(0.0, |rate| rate.median);
     cells.sort_by(|left, right| {
         let leads = |cell: &CellJudgement| comparison.leader.as_deref() == Some(cell.method.as_str());
-        let last = |cell: &CellJudgement| (rate(cell) == 0.0, is_unranked(comparison, cell), !leads(cell));
-        last(left).cmp(&last(right)).then(rate(right).total_cmp(&rate(left)))
+        let last = |cell: &CellJudgement| (speed(cell) == 0.0, is_unranked(comparison, cell), !leads(cell));
+        last(left).cmp(&last(right)).then(speed(right).total_cmp(&speed(left)))
     });
     cells
 }
@@ -157,8 +157,7 @@ fn place(comparison: &Comparison, cell: &CellJudgement) -> String {
 /// How many times slower than the leader it is, within rounds.
 fn behind(comparison: &Comparison, cell: &CellJudgement) -> String {
     match comparison.ratios.iter().find(|ratio| ratio.cell == cell.id) {
-        Some(ratio) if ratio.ratio >= 99.95 => format!("{:.0}x", ratio.ratio),
-        Some(ratio) => format!("{:.2}x", ratio.ratio),
+        Some(ratio) => format!("{}x", rate(ratio.ratio)),
         None if comparison.leader.as_deref() == Some(cell.method.as_str()) => "1.00x".to_string(),
         None => MISSING.to_string(),
     }
@@ -177,7 +176,10 @@ fn note(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
     let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
     match cell.status {
         Status::Unavailable => Some(format!("unavailable: {reason}")),
-        Status::Invalid => Some(format!("invalid: all {} attempts failed; {reason}", cell.invalid_samples)),
+        Status::Invalid => {
+            let attempts = counted(cell.invalid_samples as u64, "attempt");
+            Some(format!("invalid: no valid sample in {attempts}; {reason}"))
+        }
         Status::Ok => {
             let unranked = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
             let unranked = unranked.map(|unranked| format!("not ranked: {}", unranked.reason));

@@ -86,14 +86,14 @@ fn figures() -> Vec<Figures> {
         warm(Measured, "pread", 7_400),
         warm(Control, "pread", 7_420),
         warm(Ceiling, "anonymous", 7_700),
-        cold(Measured, "mmap", 3, 272.0, 1 << 20),
+        cold(Measured, "mmap", 7, 272.0, 1 << 20),
         cold(Measured, "pread:random", 116, 1.0, 16 << 10),
         cold(Measured, "pread", 118, 1.007, 16 << 10),
         cold(Control, "pread", 117, 1.007, 16 << 10),
         cold(Measured, "uring:direct+depth=32", 1_500, 1.0, 16 << 10),
         device("uring:direct+depth=1", Bytes::kib(16), 120),
         device("uring:direct+depth=32", Bytes::kib(16), 1_500),
-        device("uring:direct+depth=32", Bytes::kib(1024), 260),
+        device("uring:direct+depth=32", Bytes::kib(1024), 490),
     ]
 }
 

@@ -1,0 +1,256 @@
+//! Whole runs with a known answer.
+
+use super::*;
+use crate::checks::honest;
+use crate::verdict::Verdict;
+use pagewise_model::run::Header;
+use pagewise_model::sample::Measurement;
+use pagewise_model::{Bytes, CacheState, Cell, Consume, Failure, Outcome, Plan, Role, Sample};
+
+const ROUNDS: u32 = 8;
+
+/// A cell with the role and how fast it is against the others.
+fn entry(role: Role, method: &str, cache: CacheState, speed: u64) -> (Cell, u64) {
+    (Cell { role, ..honest::cell(method, cache) }, speed)
+}
+
+fn taken(cell: &Cell, speed: u64, round: u32) -> Outcome {
+    let operations = speed * 1000 + u64::from(round);
+    let measurement = Measurement { operations, ..honest::measurement() };
+    Outcome::Taken { measurement, evidence: Box::new(honest::evidence(cell)), failures: Vec::new() }
+}
+
+fn sample(cell: &Cell, round: u32, attempt: u32, outcome: Outcome) -> Sample {
+    Sample { cell: cell.id(), round, attempt, started_ns: 0, outcome }
+}
+
+fn run(entries: &[(Cell, u64)]) -> Run {
+    let samples = (0..ROUNDS)
+        .flat_map(|round| {
+            entries.iter().map(move |(cell, speed)| sample(cell, round, 0, taken(cell, *speed, round)))
+        })
+        .collect();
+    Run {
+        header: Header {
+            schema: SCHEMA_VERSION,
+            plan: Plan {
+                question: "read".into(),
+                source: Source::Dataset { directory: "data".into() },
+                seed: 1,
+                rounds: ROUNDS,
+                sample_ns: 100_000_000,
+                latency_ns: 0,
+                retakes: 1,
+                cells: entries.iter().map(|(cell, _)| cell.clone()).collect(),
+            },
+            environment: Environment::default(),
+            worker_command: None,
+        },
+        samples,
+        elapsed_ns: Some(1),
+        intact_bytes: 0,
+        resumptions: 0,
+    }
+}
+
+fn three(cache: CacheState) -> Vec<(Cell, u64)> {
+    vec![
+        entry(Role::Measured, "mmap", cache, 10),
+        entry(Role::Measured, "pread", cache, 13),
+        entry(Role::Control, "pread", cache, 13),
+    ]
+}
+
+/// Makes every sample of the cell at `index` invalid.
+fn spoil(run: &mut Run, index: usize) {
+    let id = run.header.plan.cells[index].id();
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == id) {
+        if let Outcome::Taken { failures, .. } = &mut sample.outcome {
+            failures.push(Failure { kind: FailureKind::WrongBytes, detail: "1 of 64 differ".into() });
+        }
+    }
+}
+
+#[test]
+fn the_better_method_wins_and_is_advised() {
+    let judged = judge(&run(&three(CacheState::Warm)));
+    let comparison = &judged.comparisons[0];
+    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("pread")));
+    assert_eq!((comparison.cells.len(), comparison.controls.len()), (2, 1));
+    assert_eq!(judged.advice[0].recommended.as_deref(), Some("pread"));
+    assert!(
+        judged.advice[0].sentence.contains("choose pread; it is 1.30x [1.30, 1.30] as fast as mmap"),
+        "{}",
+        judged.advice[0].sentence
+    );
+    assert!(!judged.fell_short());
+}
+
+#[test]
+fn of_a_tie_the_simplest_is_advised() {
+    let mut entries = three(CacheState::Warm);
+    entries[0].1 = 13;
+    let advice = &judge(&run(&entries)).advice[0];
+    assert_eq!(
+        (advice.recommended.as_deref(), advice.alternatives.as_slice()),
+        (Some("pread"), &["mmap".to_string()][..])
+    );
+    assert!(advice.sentence.contains("pread and mmap cannot be told apart"), "{}", advice.sentence);
+}
+
+#[test]
+fn without_a_control_nothing_is_ranked() {
+    let comparison = &judge(&run(&three(CacheState::Warm)[..2])).comparisons[0];
+    assert_eq!((comparison.verdict, comparison.noise), (Verdict::NotComparable, None));
+    assert!(comparison.reason.as_deref().is_some_and(|reason| reason.contains("noise")));
+}
+
+#[test]
+fn touching_a_mapping_in_place_is_not_ranked() {
+    let mut entries = three(CacheState::Warm);
+    entries.push(entry(Role::Measured, "mmap:in-place", CacheState::Warm, 900));
+    let touched = judge(&run(&entries));
+    assert_eq!(touched.comparisons[0].winner.as_deref(), Some("pread"));
+    assert_eq!(touched.comparisons[0].unranked[0].method, "mmap:in-place");
+    for (cell, _) in &mut entries {
+        cell.conditions.consume = Consume::Sum;
+    }
+    assert_eq!(judge(&run(&entries)).comparisons[0].winner.as_deref(), Some("mmap:in-place"));
+}
+
+#[test]
+fn what_set_up_read_is_not_ranked_as_cold() {
+    let mut entries = three(CacheState::Cold);
+    entries.push(entry(Role::Measured, "mmap:populate", CacheState::Cold, 900));
+    let comparison = &judge(&run(&entries)).comparisons[0];
+    assert_eq!(comparison.winner.as_deref(), Some("pread"));
+    assert!(comparison.unranked[0].reason.contains("set-up"));
+}
+
+#[test]
+fn a_cache_that_changes_between_samples_is_not_comparable() {
+    let mut changing = run(&three(CacheState::AsIs));
+    assert_eq!(judge(&changing).comparisons[0].verdict, Verdict::Winner);
+    if let Outcome::Taken { evidence, .. } = &mut changing.samples[0].outcome {
+        evidence.resident_before_bytes = Some(64 << 20);
+    }
+    let judged = judge(&changing);
+    let reason = judged.comparisons[0].reason.as_deref().expect("a reason");
+    assert!(reason.contains("from 25 % to 100 % of the span"), "{reason}");
+    assert!(judged.advice[0].sentence.contains("--cache warm"));
+}
+
+#[test]
+fn an_unavailable_or_invalid_method_does_not_spoil_the_others() {
+    let mut entries = three(CacheState::Warm);
+    entries.push(entry(Role::Measured, "uring", CacheState::Warm, 50));
+    entries.push(entry(Role::Measured, "mmap:random", CacheState::Warm, 50));
+    let mut run = run(&entries);
+    let uring = entries[3].0.id();
+    run.samples.retain(|sample| sample.cell != uring);
+    let refused = Outcome::Unavailable { reason: "io_uring_setup: EPERM".into() };
+    run.samples.push(sample(&entries[3].0, 0, 0, refused));
+    spoil(&mut run, 4);
+    let judged = judge(&run);
+    assert_eq!(judged.comparisons[0].winner.as_deref(), Some("pread"));
+    assert_eq!((judged.cells[3].status, judged.cells[4].status), (Status::Unavailable, Status::Invalid));
+    assert_eq!(judged.cells[3].reason.as_deref(), Some("io_uring_setup: EPERM"));
+    assert_eq!(judged.cells[4].reason.as_deref(), Some("wrong-bytes: 1 of 64 differ"));
+    assert_eq!(judged.cells[4].ops_per_second, None);
+    assert_eq!((judged.validity.invalid, judged.validity.unavailable_cells), (8, 1));
+    assert!(judged.fell_short());
+}
+
+#[test]
+fn a_sample_taken_again_counts_once() {
+    let entries = three(CacheState::Warm);
+    let mut run = run(&entries);
+    if let Outcome::Taken { failures, .. } = &mut run.samples[0].outcome {
+        failures.push(Failure { kind: FailureKind::Contaminated, detail: "others".into() });
+    }
+    run.samples.push(sample(&entries[0].0, 0, 1, taken(&entries[0].0, 10, 0)));
+    let judged = judge(&run);
+    assert_eq!((judged.cells[0].samples, judged.cells[0].invalid_samples), (8, 1));
+    assert_eq!((judged.validity.samples, judged.validity.valid), (25, 24));
+    assert_eq!(judged.validity.reasons[0].kind, FailureKind::Contaminated);
+    assert!(!judged.fell_short());
+}
+
+#[test]
+fn a_run_that_ended_early_or_had_another_worker_says_so() {
+    let mut run = run(&three(CacheState::Warm));
+    run.elapsed_ns = None;
+    run.samples.truncate(5);
+    run.header.worker_command = Some("cheat".into());
+    let judged = judge(&run);
+    assert!(judged.warnings[0].contains("'cheat'"));
+    assert_eq!(judged.warnings[1], "the run is not complete: 5 of 24 planned samples so far");
+    assert!(judged.fell_short());
+}
+
+#[test]
+fn a_plan_without_samples_is_judged_too() {
+    let mut empty = run(&three(CacheState::Cold));
+    empty.samples.clear();
+    let judged = judge(&empty);
+    assert_eq!((judged.validity.share, judged.comparisons[0].verdict), (None, Verdict::NotComparable));
+    assert!(judged.cells.iter().all(|cell| cell.status == Status::Unavailable));
+}
+
+#[test]
+fn the_fields_that_others_build_on_are_there() {
+    let json = serde_json::to_value(judge(&run(&three(CacheState::Cold)))).expect("json");
+    for key in ["schema", "run", "environment", "ceilings", "cells", "comparisons", "validity", "advice"] {
+        assert!(!json[key].is_null(), "{key}");
+    }
+    let cell = json["cells"][0].as_object().expect("a cell");
+    let keys = [
+        "id",
+        "role",
+        "workload",
+        "method",
+        "worker",
+        "access",
+        "options",
+        "threads",
+        "file_bytes",
+        "memory_limit_bytes",
+        "cache",
+        "parameters",
+        "status",
+        "reason",
+        "samples",
+        "invalid_samples",
+        "ops_per_second",
+        "reads_per_second",
+        "bytes_per_second",
+        "latency_ns",
+        "setup_ns",
+        "measured_ns",
+        "teardown_ns",
+        "total_ns",
+        "bound",
+        "of_ceiling",
+        "evidence",
+    ];
+    assert!(keys.iter().all(|key| cell.contains_key(*key)));
+    assert_eq!(json["cells"][0]["file_bytes"], 256 << 20);
+    assert_eq!(json["cells"][0]["latency_ns"]["taken"], "every operation of a phase of its own");
+    assert_eq!(json["cells"][0]["evidence"]["amplification"], 1.0);
+    assert_eq!(json["comparisons"][0]["verdict"], "winner");
+    assert_eq!(json["comparisons"][0]["conditions"]["cache"], "cold");
+}
+
+#[test]
+fn labels_tell_conditions_apart() {
+    let mut conditions = honest::cell("pread", CacheState::Warm).conditions;
+    let label = comparison::label(&conditions);
+    assert_eq!(label, "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB");
+    conditions.span_bytes = Bytes::mib(64);
+    conditions.consume = Consume::Sum;
+    conditions.align_bytes = Bytes(512);
+    assert!(
+        comparison::label(&conditions)
+            .ends_with("· in its first 64 MiB · aligned to 512 B · all bytes summed")
+    );
+}
