@@ -1,8 +1,20 @@
 //! Made-up comparisons with a known answer, judged by the real code: how often is the verdict wrong?
 //!
 //! The noise of a sample is lognormal; some samples are slowed further, and a drift is common to a round.
-//! The verdict's levels and the rounds of a full run were chosen by what comes out of here:
-//! `cargo run --release -p pagewise-analysis --example simulate_verdicts`.
+//! The verdict's levels and the rounds of a run were chosen by what comes out of here
+//! (`cargo run --release -p pagewise-analysis --example simulate_verdicts`). Of 100 comparisons with
+//! [`Scatter::TYPICAL`] noise the winner that there is was found in
+//!
+//! | rounds | 7 | 9 | 15 | 21 | 31 | 33 |
+//! |---|---|---|---|---|---|---|
+//! | best of 2 by 5 % | 21 | 49 | 82 | 91 | 99.0 | 99.3 |
+//! | best of 10 by 5 % | 2 | 12 | 46 | 68 | 94.3 | 96.6 |
+//! | best of 2 by 10 % | 54 | 87 | 98.6 | 99.9 | 100 | 100 |
+//! | best of 10 by 10 % | 42 | 77 | 97 | 99.6 | 100 | 100 |
+//! | best of 5 by 50 % | 88 | 99 | 100 | 100 | 100 | 100 |
+//!
+//! and a winner that there is not in at most 1.5 in every setting and number of rounds, [`Scatter::HEAVY`]
+//! noise included. An equal of the leader was called slower in at most 2.4 (ten equals, heavy noise).
 
 use pagewise_model::random::Random;
 
@@ -136,14 +148,14 @@ mod tests {
     use super::*;
     use crate::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
 
-    const COMPARISONS: u32 = 2000;
+    const COMPARISONS: u32 = 1000;
 
     fn setting(truth: &[f64], rounds: u32, scatter: Scatter) -> Setting {
         Setting { truth: truth.to_vec(), rounds: rounds as usize, scatter }
     }
 
-    /// The bound of 2 %, and three standard errors of a share of 2 % among 2,000.
-    const FALSE_AT_MOST: f64 = 0.02 + 3.0 * 0.0032;
+    /// The bound of 2 %, and three standard errors of a share of 2 % among 1,000.
+    const FALSE_AT_MOST: f64 = 0.02 + 3.0 * 0.0044;
 
     #[test]
     fn equals_have_no_winner() {
@@ -156,6 +168,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn equals_are_seldom_called_slower() {
+        let tally = simulate(&setting(&[1.0; 10], FULL_ROUNDS, Scatter::HEAVY), COMPARISONS, 4);
+        assert!(tally.share(tally.false_exclusion) <= FALSE_AT_MOST, "{tally:?}");
     }
 
     #[test]

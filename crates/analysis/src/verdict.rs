@@ -18,7 +18,7 @@
 //! be made by a rival's bad luck.
 //!
 //! In a tie other claims are made: that the methods outside of the tied set are slower than the leader. Each
-//! is one of many, and the leader was chosen by the same data. There the share of error is divided by the
+//! is one of many, and the leader was chosen by the same data. There [`FALSE_EXCLUSIONS`] is divided by the
 //! number of claims (Bonferroni); where the rounds are too few for such a level, all of them must show a
 //! difference beyond the noise.
 //!
@@ -37,14 +37,17 @@ use crate::statistics::{Interval, median, median_interval, paired_log_ratios};
 /// Coverage of the interval on which a difference is claimed. The ranks that it takes: of 7 rounds all, of
 /// 9 all but one, of 33 the eleventh.
 pub const CLAIM_LEVEL: f64 = 0.96;
+/// In a tie, the share of comparisons in which any equal of the leader may be called slower.
+pub const FALSE_EXCLUSIONS: f64 = 0.02;
 /// No difference below this is claimed, however sure: as a share of the slower rate.
 pub const SMALLEST_DIFFERENCE: f64 = 0.02;
 /// Coverage of the interval that gives the noise; three rounds carry it.
 pub const NOISE_LEVEL: f64 = 0.65;
 /// The fewest paired rounds on which a claim can stand: seven cover 98.4 %.
 pub const FEWEST_ROUNDS: usize = 7;
-/// Rounds of a quick run: enough to tell large differences while no sample of the winner is disturbed.
-pub const QUICK_ROUNDS: u32 = 7;
+/// Rounds of a quick run. Nine still carry a claim when one of them is disturbed, or one sample is lost;
+/// seven do not, and find a method that is 10 % better half as often (54 against 87 of 100 comparisons).
+pub const QUICK_ROUNDS: u32 = 9;
 /// Rounds of a full run: they find a method that is 5 % better than nine others (see
 /// [`crate::simulation`]). 31 fall just short of that in 95 of 100 comparisons.
 pub const FULL_ROUNDS: u32 = 33;
@@ -206,7 +209,7 @@ fn compare(leader: &Rates, rates: &Rates, other: usize, threshold: f64) -> Ratio
 
 /// Whether the leader is faster also when this is one of `claims` claims.
 fn slower_among(log_ratios: &[f64], claims: usize, ratio: &Ratio) -> bool {
-    let level = 1.0 - (1.0 - CLAIM_LEVEL) / claims as f64;
+    let level = 1.0 - FALSE_EXCLUSIONS / claims as f64;
     match median_interval(log_ratios, level) {
         Some(interval) => interval.low > 0.0,
         None => ratio.always_behind,
@@ -319,6 +322,6 @@ mod tests {
         let mut disturbed = scaled(1.0);
         disturbed[0] = Some(10.0);
         assert!(noise(&scaled(1.0), &disturbed).expect("seven rounds") < 1e-3, "one sample hides all");
-        assert_eq!(noise(&rates(&STEADY[..3]), &rates(&STEADY[..3])), None);
+        assert_eq!(noise(&rates(&STEADY[..2]), &rates(&STEADY[..2])), None);
     }
 }

@@ -60,7 +60,22 @@ fn no_line_is_wider_than_the_terminal() {
 fn the_judged_json() {
     let mut out = Vec::new();
     json::write(&mut out, &[judge(&constructed::complete())]).expect("memory");
-    assert_golden("complete.json", &out);
+    let text = String::from_utf8(out).expect("text");
+    let rounded: String = text.lines().map(|line| rounded(line) + "\n").collect();
+    assert_golden("complete.json", rounded.as_bytes());
+}
+
+/// A line of indented JSON with its fraction cut to nine digits: logarithms differ in the last one
+/// between C libraries.
+fn rounded(line: &str) -> String {
+    let number = line.trim_end_matches(',').rsplit(' ').next().unwrap_or_default();
+    match number.parse::<f64>() {
+        Ok(value) if number.contains('.') => {
+            let short: f64 = format!("{value:.8e}").parse().expect("a number");
+            line.replace(number, &short.to_string())
+        }
+        _ => line.to_string(),
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use pagewise_host::probe::{self, Capability, State};
 use pagewise_host::{environment, files};
-use pagewise_model::Environment;
+use pagewise_model::{Bytes, Environment};
+use pagewise_report::numbers;
 use serde::Serialize;
 
 use super::Ending;
@@ -60,11 +61,11 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
 
 fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io::Result<()> {
     writeln!(out, "What pagewise can measure in {directory}\n")?;
-    for line in [format!("{:?}", findings.environment)] {
-        writeln!(out, "  {line}")?;
+    let width = findings.capabilities.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
+    for (name, value) in settings(&findings.environment) {
+        writeln!(out, "  {name:width$}  {}", value.unwrap_or_else(|| "unknown".to_string()))?;
     }
     writeln!(out)?;
-    let width = findings.capabilities.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
     for Finding { name, state, reason, detail } in &findings.capabilities {
         let text = match reason {
             None => detail.clone(),
@@ -81,4 +82,34 @@ fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io:
         }
     }
     Ok(())
+}
+
+/// What decides results, by name.
+fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
+    let text = |value: &str| Some(value.to_string());
+    vec![
+        ("kernel", text(&environment.kernel)),
+        ("processor", environment.cpu_model.clone()),
+        ("processors to use", Some(environment.cpus.to_string())),
+        ("last-level cache", environment.last_level_cache_bytes.map(humane)),
+        ("memory", environment.memory_bytes.map(humane)),
+        ("memory available", environment.memory_available_bytes.map(humane)),
+        ("NUMA nodes", environment.numa_nodes.map(|nodes| nodes.to_string())),
+        ("hypervisor", environment.hypervisor.clone().or(text("none seen"))),
+        ("filesystem", text(&environment.filesystem)),
+        ("mount options", environment.mount_options.clone()),
+        ("device", environment.device.clone()),
+        ("device model", environment.device_model.clone()),
+        ("scheduler", environment.device_scheduler.clone()),
+        ("readahead", environment.readahead_bytes.map(humane)),
+        ("O_DIRECT alignment", environment.direct_alignment_bytes.map(|bytes| format!("{bytes} B"))),
+        ("huge pages (THP)", environment.transparent_hugepage.clone()),
+        ("MGLRU", environment.mglru.clone()),
+        ("swappiness", environment.swappiness.map(|value| value.to_string())),
+        ("frequency governor", environment.governor.clone()),
+    ]
+}
+
+fn humane(bytes: Bytes) -> String {
+    numbers::bytes(bytes.0 as f64)
 }

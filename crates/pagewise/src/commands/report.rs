@@ -8,6 +8,7 @@ use pagewise_analysis::judged::Status;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Plan, Role, Source};
+use pagewise_report::{csv, json, table};
 
 use super::Ending;
 use super::run::result_file;
@@ -24,9 +25,9 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let mut out = io::stdout().lock();
     match &arguments.csv {
-        Some(path) if path == Path::new("-") => (),
-        Some(path) => drop(result_file(path)?),
-        None if arguments.json => serde_json::to_writer_pretty(&mut out, &judged)?,
+        Some(path) if path == Path::new("-") => csv::write(&mut out, &runs)?,
+        Some(path) => csv::write(&mut result_file(path)?, &runs)?,
+        None if arguments.json => json::write(&mut out, &judged)?,
         None => {
             for (judged, path) in judged.iter().zip(&arguments.runs) {
                 print(judged, path, &mut out)?;
@@ -41,7 +42,7 @@ pub fn show(path: &Path, json: bool) -> Result<Ending> {
     let judged = [judge(&store::load(path)?)];
     let mut out = io::stdout().lock();
     if json {
-        serde_json::to_writer_pretty(&mut out, &judged)?;
+        json::write(&mut out, &judged)?;
     } else {
         print(&judged[0], path, &mut out)?;
     }
@@ -49,8 +50,7 @@ pub fn show(path: &Path, json: bool) -> Result<Ending> {
 }
 
 fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
-    let _ = width();
-    serde_json::to_writer_pretty(&mut *out, &judged)?;
+    table::write(out, judged, width())?;
     writeln!(out, "\nRun file: {}", path.display())
 }
 

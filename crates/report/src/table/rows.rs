@@ -16,6 +16,8 @@ struct Column {
     text: fn(&Comparison, &CellJudgement) -> String,
 }
 
+const LIMITED_BY: &str = "limited by";
+
 const COLUMNS: &[Column] = &[
     Column { name: "method", spare: 0, text: |_, cell| cell.method.clone() },
     Column { name: "place", spare: 0, text: place },
@@ -50,7 +52,7 @@ const COLUMNS: &[Column] = &[
         spare: 4,
         text: |_, cell| or_missing(cell.setup_ns.as_ref(), |setup| time(*setup)),
     },
-    Column { name: "limited by", spare: 1, text: bound },
+    Column { name: LIMITED_BY, spare: 1, text: bound },
 ];
 
 /// Writes title, table, and the reasons of what is missing in it.
@@ -66,8 +68,18 @@ pub(super) fn write(
     for line in table(comparison, &cells, &columns).lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
-    if !left_out.is_empty() {
-        let names = left_out.join(", ");
+    // What limited a method is never left out: without its column it stands below.
+    if left_out.contains(&LIMITED_BY) {
+        let limits: Vec<String> = cells
+            .iter()
+            .filter(|cell| cell.bound.is_some())
+            .map(|cell| format!("{} {}", cell.method, bound(comparison, cell)))
+            .collect();
+        paragraph(out, "  ", &format!("{LIMITED_BY}: {}", limits.join("; ")), width)?;
+    }
+    let names: Vec<&str> = left_out.into_iter().filter(|name| *name != LIMITED_BY).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
         paragraph(out, "  ", &format!("left out for want of width: {names}"), width)?;
     }
     for cell in &cells {
@@ -130,7 +142,7 @@ fn table(comparison: &Comparison, cells: &[&CellJudgement], columns: &[&Column])
     }
     for (index, column) in columns.iter().enumerate() {
         if let Some(shown) = table.column_mut(index)
-            && !["method", "place", "limited by", "ops/s [95 % interval]"].contains(&column.name)
+            && !["method", "place", LIMITED_BY, "ops/s [95 % interval]"].contains(&column.name)
         {
             shown.set_cell_alignment(CellAlignment::Right);
         }
