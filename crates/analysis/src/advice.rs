@@ -5,10 +5,14 @@ use serde::Serialize;
 
 use crate::bound::BoundName;
 use crate::judged::{CellJudgement, ComparedConditions, Comparison};
-use crate::verdict::Verdict;
+use crate::verdict::{SMALLEST_DIFFERENCE, Verdict};
 
 /// From this many bytes read per byte asked for on, readahead explains a result.
 pub const AMPLIFIED: f64 = 1.5;
+
+/// A tie does not say that methods are equal, only that these rounds cannot tell. Simplicity decides among
+/// those that the median puts so near to the leader; a method that may be far behind is not advised for it.
+pub const NEAR: f64 = 1.0 + SMALLEST_DIFFERENCE;
 
 /// What to choose under some conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,9 +41,10 @@ pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
             format!("{subject}: choose {method}; {}{}.", lead(comparison), bound.unwrap_or_default())
         }
         (Verdict::Tie, Some(method)) => format!(
-            "{subject}: {} cannot be told apart; take the simplest of them, {method}{}.",
-            listed(&with(method, &alternatives)),
-            bound.unwrap_or_default()
+            "{subject}: choose {method}{}; {} cannot be told from the best in these rounds{}.",
+            bound.unwrap_or_default(),
+            listed(&alternatives),
+            if is_wide(comparison) { ", more of them (--full) may tell" } else { "" }
         ),
         _ => {
             let reason = comparison.reason.as_deref().unwrap_or("the data carry no verdict");
@@ -59,12 +64,23 @@ fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
     match comparison.verdict {
         Verdict::Winner => (comparison.winner.clone(), Vec::new()),
         Verdict::Tie => {
-            let simplest = comparison.tied.iter().min_by_key(|method| effort(method)).cloned();
+            let near = comparison.tied.iter().filter(|method| behind(comparison, method) <= NEAR);
+            let simplest = near.min_by_key(|method| effort(method)).cloned();
             let others = comparison.tied.iter().filter(|method| Some(*method) != simplest.as_ref());
             (simplest.clone(), others.cloned().collect())
         }
         Verdict::NotComparable => (None, Vec::new()),
     }
+}
+
+/// How far the leader is ahead of a method by the median ratio; 1 for the leader itself.
+fn behind(comparison: &Comparison, method: &str) -> f64 {
+    comparison.ratios.iter().find(|ratio| ratio.method == method).map_or(1.0, |ratio| ratio.ratio)
+}
+
+/// Whether methods are in the tie that the median puts well behind: then it is for want of rounds.
+fn is_wide(comparison: &Comparison) -> bool {
+    comparison.tied.iter().any(|method| behind(comparison, method) > NEAR)
 }
 
 /// What a method asks of a program: a call is simpler than a mapping with its SIGBUS, that is simpler than
@@ -127,10 +143,6 @@ fn notes(cells: &[&CellJudgement]) -> Vec<String> {
             format!("{}: {read} B read from the device per byte asked.", cell.method)
         })
         .collect()
-}
-
-fn with(first: &str, others: &[String]) -> Vec<String> {
-    std::iter::once(first.to_string()).chain(others.iter().cloned()).collect()
 }
 
 /// `a, b and c`.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
 use pagewise_model::protocol::{CallFailure, Job, SampleReply};
-use pagewise_sys::SharedMemory;
+use pagewise_sys::{FileMapping, SharedMemory};
 
 use crate::reader::{Latencies, Reader};
 use crate::sampling::{Limits, Part, ThreadSample, sample};
@@ -26,7 +26,7 @@ enum Answer {
 
 /// What all threads of a job share.
 struct Common {
-    table: SharedMemory,
+    table: FileMapping,
     threads: usize,
     reads_per_op: usize,
     read_bytes: usize,
@@ -58,7 +58,7 @@ pub struct Crew {
 
 impl Crew {
     /// Starts a thread for each reader.
-    pub fn start(readers: Vec<Box<dyn Reader>>, table: SharedMemory, job: &Job) -> Self {
+    pub fn start(readers: Vec<Box<dyn Reader>>, table: FileMapping, job: &Job) -> Self {
         let limits = Limits {
             sample_ns: job.sample_ns,
             latency_ns: job.latency_ns,

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 
 use pagewise_model::protocol::{CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, Verify};
 use pagewise_model::{Consume, Descriptor, Method};
-use pagewise_sys::SharedMemory;
+use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
@@ -63,7 +63,7 @@ fn serve<R: BufRead>(
     let method = method_of(&job.method)?;
     let consume: Consume = job.consume.parse().map_err(|error: String| nonsense(&error))?;
     let descriptor: Descriptor = job.descriptor.parse().map_err(|error: String| nonsense(&error))?;
-    let table = match shared(&job.table_path, job.table_reads as usize * 8) {
+    let table = match table(job) {
         Ok(table) => table,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -112,7 +112,16 @@ fn hand_over(crew: &Crew, job: &Job, verify: Verify) -> Result<Reply, CallFailur
     Ok(Reply::Verified { reads: reads as u64 })
 }
 
-/// Maps memory that the supervisor made.
+/// Maps the offset table, which is the supervisor's to write.
+fn table(job: &Job) -> Result<FileMapping, CallFailure> {
+    let path = &job.table_path;
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| failed("open", error.into(), path, 0))?;
+    let table = FileMapping::new(file, job.table_reads as usize * 8, true);
+    table.map_err(|error| failed("mmap", error, path, 0))
+}
+
+/// Maps memory that the supervisor made for answers.
 fn shared(path: &str, len: usize) -> Result<SharedMemory, CallFailure> {
     let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed("open", error.into(), path, 0))?;

@@ -105,7 +105,7 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     let named = kernel_files::text("/sys/hypervisor/type")
         .or_else(|| kernel_files::text("/proc/device-tree/hypervisor/compatible"))
         .or_else(|| vendor.filter(|vendor| flagged || belongs_to_hypervisor(vendor)));
-    named.or_else(|| flagged.then(|| "unknown name".to_string()))
+    named.or_else(|| flagged.then(|| "unnamed hypervisor".to_string()))
 }
 
 fn belongs_to_hypervisor(vendor: &str) -> bool {
@@ -247,7 +247,7 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     }
     if let Some(name) = &environment.hypervisor {
         warnings.push(format!(
-            "this is a virtual machine (hypervisor: {name}): its host may cache what the device delivers, \
+            "this is a virtual machine ({name}): its host may cache what the device delivers, \
                 and others share it"
         ));
     }
@@ -388,7 +388,7 @@ mod tests {
             "3.4 %",
             "'powersave'",
             "1 MiB of swap",
-            "hypervisor: KVM",
+            "virtual machine (KVM)",
         ];
         assert_eq!(found.len(), expected.len(), "{found:#?}");
         for (sentence, part) in found.iter().zip(expected) {

@@ -11,6 +11,7 @@ pub mod files;
 mod kernel_files;
 pub mod memory;
 pub mod mounts;
+pub mod pace;
 pub mod probe;
 pub mod process;
 pub mod reference;

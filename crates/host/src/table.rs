@@ -88,6 +88,8 @@ impl OffsetTable {
                 (0..reads_per_op).for_each(|read| put(start + read * conditions.read_bytes.0));
             }),
         }
+        // A worker follows the table; it has no business in writing to it.
+        memory.seal().map_err(|source| TableError::Memory { reads, source })?;
         Ok(Self { memory, reads, reads_per_op, threads, repeats: !cold })
     }
 

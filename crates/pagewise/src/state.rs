@@ -194,7 +194,7 @@ mod tests {
         std::fs::write(&left, "data").expect("write");
         drop(state);
         let (mut state, swept) = granted(directory.path());
-        assert_eq!(swept, [left.clone()]);
+        assert_eq!(swept, std::slice::from_ref(&left));
         assert!(!left.exists() && !never_made.exists());
         assert_eq!(state.sweep().expect("sweep"), Vec::<PathBuf>::new());
     }

@@ -73,7 +73,8 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     }
     for copy in &ceilings.copy {
         let line = format!(
-            "copy from memory, {}, {} a read: {}/s",
+            "copy from memory, {}, {}, {} a read: {}/s",
+            copy.conditions.workload,
             counted(u64::from(copy.threads), "thread"),
             bytes(copy.read_bytes.0 as f64),
             bytes(copy.bytes_per_second),

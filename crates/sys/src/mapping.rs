@@ -70,6 +70,13 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
+    /// The bytes as little-endian 64-bit numbers, on the machines that store them so.
+    fn words(&self) -> &[u64] {
+        const { assert!(cfg!(target_endian = "little"), "offset tables are little-endian") };
+        // SAFETY: mappings are page-aligned, and every bit pattern is a u64; the length is rounded down.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / 8) }
+    }
+
     fn advise(&self, range: Range<usize>, advice: Advice) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len, "advice outside of the mapping");
         // SAFETY: the range lies within the mapping, and none of the advice in `Advice` discards data.
@@ -108,6 +115,12 @@ impl FileMapping {
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
+    }
+
+    /// The mapped bytes as little-endian 64-bit numbers: an offset table.
+    #[inline(always)]
+    pub fn words(&self) -> &[u64] {
+        self.0.words()
     }
 
     /// madvise(2) on `range`, whose start must be a multiple of the page size.
@@ -173,9 +186,19 @@ impl SharedMemory {
 
     /// Makes a file in memory that children inherit and reach as `/proc/self/fd/N`.
     pub fn create(name: &str, len: usize) -> io::Result<Self> {
-        let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::empty())?;
+        let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, len as u64)?;
         Self::new(file, len)
+    }
+
+    /// From here on nobody can write to the file or resize it, but through the mapping of this value
+    /// (F_SEAL_FUTURE_WRITE, Linux 5.1).
+    pub fn seal(&self) -> io::Result<()> {
+        use rustix::fs::SealFlags;
+        Ok(rustix::fs::fcntl_add_seals(
+            &self.file,
+            SealFlags::FUTURE_WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
+        )?)
     }
 
     /// The file, to be named to a child.
@@ -194,12 +217,9 @@ impl SharedMemory {
         unsafe { std::slice::from_raw_parts_mut(self.region.start.as_ptr(), self.region.len) }
     }
 
-    /// The bytes as little-endian 64-bit numbers, on the machines that store them so.
-    #[inline(always)]
+    /// The bytes as little-endian 64-bit numbers.
     pub fn words(&self) -> &[u64] {
-        const { assert!(cfg!(target_endian = "little"), "offset tables are little-endian") };
-        // SAFETY: mappings are page-aligned, and every bit pattern is a u64; the length is rounded down.
-        unsafe { std::slice::from_raw_parts(self.region.start.as_ptr().cast(), self.region.len / 8) }
+        self.region.words()
     }
 }
 
@@ -237,5 +257,16 @@ mod tests {
         let other = SharedMemory::new(file, 4096).expect("map");
         one.bytes_mut()[8..16].copy_from_slice(&5u64.to_le_bytes());
         assert_eq!(other.words()[1], 5);
+    }
+
+    #[test]
+    fn sealed_memory_is_read_only_to_others() {
+        let mut one = SharedMemory::create("test", 4096).expect("memfd");
+        one.seal().expect("seal");
+        one.bytes_mut()[0] = 9;
+        assert_eq!(FileMapping::new(one.file(), 4096, false).expect("map").words()[0], 9);
+        let file = rustix::io::dup(one.file()).expect("dup");
+        assert!(SharedMemory::new(file, 4096).is_err(), "a second writer");
+        assert!(rustix::io::write(one.file(), b"x").is_err(), "a write");
     }
 }

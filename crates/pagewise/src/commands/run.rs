@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_host::{BlockDevice, Dataset, DatasetError, dataset, environment, files, memory};
+use pagewise_host::{BlockDevice, Dataset, DatasetError, dataset, environment, files, memory, pace};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
 use pagewise_model::{Bytes, Environment, Plan, Sample, Source};
@@ -135,7 +135,13 @@ fn begin(
     options: &Options,
 ) -> Result<Ending> {
     let (source, environment, free_bytes) = examine(place)?;
-    let machine = Machine { environment: &environment, free_bytes, fresh_seed: fresh_seed() };
+    let write_pace = match &source {
+        Source::Dataset { directory } if variant == Variant::Quick => {
+            pace::write_pace(Path::new(directory)).ok()
+        }
+        _ => None,
+    };
+    let machine = Machine { environment: &environment, free_bytes, write_pace, fresh_seed: fresh_seed() };
     let plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
         report::dry_run(&plan, &mut io::stdout().lock())?;

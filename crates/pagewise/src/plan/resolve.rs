@@ -21,6 +21,8 @@ const MAX_READ: Bytes = Bytes::gib(1);
 /// Reads of the ceiling of bandwidth.
 const BANDWIDTH_READ: Bytes = Bytes::mib(1);
 const BANDWIDTH_DEPTH: u32 = 8;
+/// What a quick run spends on writing its dataset.
+const DATASET_SECONDS: u64 = 8;
 /// Samples disturbed from outside are taken again so often.
 const RETAKES: u32 = 2;
 
@@ -41,6 +43,8 @@ pub struct Machine<'a> {
     pub environment: &'a Environment,
     /// Free space of the dataset's filesystem.
     pub free_bytes: u64,
+    /// Bytes per second that it takes, where the run must be short.
+    pub write_pace: Option<u64>,
     /// A seed for a plan that names none.
     pub fresh_seed: u64,
 }
@@ -273,12 +277,14 @@ fn default_methods() -> Vec<Method> {
         .collect()
 }
 
-/// Large against the last-level cache, small against memory and disk, in whole MiB.
+/// Large against the last-level cache, small against memory and disk, in whole MiB; where the run must be
+/// short, no larger than what can be written in the time for it.
 fn default_file_size(machine: &Machine<'_>) -> Bytes {
     let last_level = machine.environment.last_level_cache_bytes.map_or(0, Bytes::get);
     let wanted = last_level.saturating_mul(4).clamp(Bytes::gib(1).0, Bytes::gib(4).0);
     let memory = machine.environment.memory_available_bytes.map_or(u64::MAX, |bytes| bytes.0 / 4);
-    let bytes = wanted.min(memory).min(machine.free_bytes / 4).max(Bytes::mib(16).0);
+    let affordable = machine.write_pace.map_or(u64::MAX, |pace| pace.saturating_mul(DATASET_SECONDS));
+    let bytes = wanted.min(memory).min(machine.free_bytes / 4).min(affordable).max(Bytes::mib(16).0);
     Bytes(bytes >> 20 << 20)
 }
 

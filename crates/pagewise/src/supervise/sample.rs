@@ -3,7 +3,7 @@
 //! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
 //! `sample`. Verification comes behind it, so that it changes none of the counters.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -444,7 +444,7 @@ impl Visit<'_> {
     }
 }
 
-fn path_text(path: &PathBuf) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

@@ -26,7 +26,8 @@ fn file(evict: bool) -> Source {
 
 fn resolve_text(text: &str, source: Source) -> Result<Plan> {
     let environment = environment();
-    let machine = Machine { environment: &environment, free_bytes: 100 << 30, fresh_seed: 9 };
+    let machine =
+        Machine { environment: &environment, free_bytes: 100 << 30, write_pace: None, fresh_seed: 9 };
     resolve(&text::parse("test", text)?, Variant::Standard, &Layer::default(), source, &machine)
 }
 
@@ -38,7 +39,8 @@ fn refused(text: &str) -> String {
 pub(crate) fn quick_plan() -> Plan {
     let (name, text) = QUESTIONS[0];
     let environment = environment();
-    let machine = Machine { environment: &environment, free_bytes: 100 << 30, fresh_seed: 9 };
+    let machine =
+        Machine { environment: &environment, free_bytes: 100 << 30, write_pace: None, fresh_seed: 9 };
     let text = text::parse(name, text).expect("a shipped question");
     resolve(&text, Variant::Quick, &Layer::default(), dataset(), &machine).expect("a shipped question")
 }
@@ -107,18 +109,25 @@ fn ceilings_are_those_of_the_sizes_that_are_issued() {
 
 #[test]
 fn the_dataset_is_large_against_the_cache_and_small_against_the_machine() {
-    let size = |last_level: Bytes, available: Bytes, free: Bytes| {
+    let size_at = |last_level: Bytes, available: Bytes, free: Bytes, write_pace| {
         let environment = Environment {
             last_level_cache_bytes: Some(last_level),
             memory_available_bytes: Some(available),
             ..environment()
         };
-        default_file_size(&Machine { environment: &environment, free_bytes: free.0, fresh_seed: 0 })
+        default_file_size(&Machine {
+            environment: &environment,
+            free_bytes: free.0,
+            write_pace,
+            fresh_seed: 0,
+        })
     };
+    let size = |last_level, available, free| size_at(last_level, available, free, None);
     assert_eq!(size(Bytes::mib(32), Bytes::gib(64), Bytes::gib(64)), Bytes::gib(1));
     assert_eq!(size(Bytes::mib(300), Bytes::gib(64), Bytes::gib(64)), Bytes::mib(1200));
     assert_eq!(size(Bytes::mib(300), Bytes::gib(1), Bytes::gib(64)), Bytes::mib(256));
     assert_eq!(size(Bytes::mib(300), Bytes::gib(64), Bytes::gib(2)), Bytes::mib(512));
+    assert_eq!(size_at(Bytes::mib(32), Bytes::gib(64), Bytes::gib(64), Some(20 << 20)), Bytes::mib(160));
 }
 
 #[test]
@@ -126,7 +135,8 @@ fn the_command_line_is_above_the_variant_and_the_variant_above_the_plan() {
     let text = "methods = \"mmap\"\nthreads = 1\nrounds = 9\n[random-read]\nmethods = \"pread\"\n[quick]\nrounds = 8\n[quick.random-read]\nmethods = \"uring\"";
     let text = text::parse("test", text).expect("plan");
     let environment = environment();
-    let machine = Machine { environment: &environment, free_bytes: 100 << 30, fresh_seed: 9 };
+    let machine =
+        Machine { environment: &environment, free_bytes: 100 << 30, write_pace: None, fresh_seed: 9 };
     let resolved =
         |variant, chosen: &Layer| resolve(&text, variant, chosen, dataset(), &machine).expect("plan");
     let standard = resolved(Variant::Standard, &Layer::default());

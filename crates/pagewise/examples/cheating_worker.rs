@@ -1,0 +1,579 @@
+//! A worker that cheats or misbehaves in exactly one way, so that tests can see whether pagewise notices.
+//!
+//! `cheating_worker KIND` speaks the line protocol over stdin and stdout, for `pread` and `mmap`. It is written
+//! apart from the engine, so that `honest` is a second opinion on the protocol too: threads are gone through
+//! one after another, no latencies are taken, and the table is read, not mapped. Kinds that concern the job
+//! act on every method; a misbehaviour that ends the worker acts on `pread` only, so that a run with `mmap`
+//! beside it shows that the rest goes on.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pagewise_model::checksum::Consumption;
+use pagewise_model::protocol::{CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_model::random::mix;
+use pagewise_model::{Access, Consume, Method, MethodOption, content};
+use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
+
+/// Defines the kinds with the words by which they are chosen.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        enum Kind { $($(#[$doc])* $variant,)+ }
+
+        impl Kind {
+            const ALL: &'static [(&'static str, Kind)] = &[$(($word, Kind::$variant),)+];
+        }
+    };
+}
+
+kinds! {
+    /// Does what it says.
+    Honest = "honest",
+
+    // What is read.
+    /// Waits, and claims a thousand operations.
+    ReadsNothing = "reads-nothing",
+    /// Knows what a dataset holds for the run's seed 7, and computes what it should read.
+    ComputesChecksum = "computes-checksum",
+    /// Reads what lies behind each offset.
+    WrongOffset = "wrong-offset",
+    /// Reads the first half of each read.
+    ReadsHalf = "reads-half",
+    /// Does every second operation and counts all.
+    SkipsOperations = "skips-operations",
+    /// Hands over one byte that differs.
+    DiffersAtVerify = "differs-at-verify",
+    /// Hands over nothing.
+    SkipsVerify = "skips-verify",
+
+    // The condition.
+    /// Reads the file into the page cache before `opened`.
+    WarmsFirst = "warms-first",
+    /// Reads the whole file, through another descriptor, while it measures.
+    FillsCache = "fills-cache",
+    /// Leaves a process behind that maps the file.
+    KeepsMapped = "keeps-mapped",
+
+    // The method.
+    /// Opens without O_DIRECT.
+    NotDirect = "not-direct",
+    /// Opens with O_DIRECT, and reads through a descriptor without it that lives during the sample only.
+    DirectInName = "direct-in-name",
+    /// Leaves madvise out.
+    NoAdvice = "no-advice",
+    /// Maps the file anew for each operation and populates no mapping.
+    MapsAnew = "maps-anew",
+
+    // Time and counts.
+    /// Says that it took half of the time.
+    HalfTheTime = "half-the-time",
+    /// Says that it took ten times as long.
+    TooMuchTime = "too-much-time",
+    /// Burns CPU time in threads that nobody asked for.
+    ExtraThreads = "extra-threads",
+    /// Latencies that add up to more than the time in which they were taken.
+    LatenciesTooLong = "latencies-too-long",
+    /// Counts one operation more than its threads did.
+    Miscounts = "miscounts",
+    /// Claims other bytes than its operations ask for.
+    MiscountsBytes = "miscounts-bytes",
+    /// More latencies than operations.
+    MiscountsLatencies = "miscounts-latencies",
+    /// Counts of one thread more than it was given.
+    TooManyThreads = "too-many-threads",
+    /// Claims the largest numbers that there are.
+    HugeCounts = "huge-counts",
+    /// Goes on behind the end of a cold table's part, as if it began again.
+    BeyondTable = "beyond-table",
+    /// A checksum that is no number.
+    ChecksumNoNumber = "checksum-no-number",
+
+    // Start-up.
+    /// Ends with a message on stderr before it says anything.
+    DiesAtStart = "dies-at-start",
+    /// Never says anything.
+    HangsAtStart = "hangs-at-start",
+    /// Says something that is no JSON.
+    Nonsense = "nonsense",
+    /// Says something that is JSON and of the protocol, but of no meaning here.
+    OutOfTurn = "out-of-turn",
+    /// A library's warning on stdout between two answers.
+    StrayOutput = "stray-output",
+    /// A line without an end.
+    EndlessLine = "endless-line",
+    /// Speaks the next version of the protocol.
+    OtherProtocol = "other-protocol",
+    /// Megabytes on stderr; honest otherwise.
+    FloodsStderr = "floods-stderr",
+    /// Megabytes on stderr, and then it ends.
+    FloodsStderrAndDies = "floods-stderr-and-dies",
+
+    // In the course of a job; `pread` only.
+    /// Aborts after `opened`.
+    DiesAfterOpened = "dies-after-opened",
+    /// Never answers `go`.
+    IgnoresGo = "ignores-go",
+    /// A number of more than 64 bits.
+    OverflowingNumber = "overflowing-number",
+    /// Says that a call failed.
+    CallFails = "call-fails",
+    /// Says that a call is not offered here.
+    CallRefused = "call-refused",
+    /// Ends with status 9 after `closed`.
+    ExitsNonzero = "exits-nonzero",
+    /// Does not end after `closed`.
+    Lingers = "lingers",
+}
+
+/// The seed of the runs in which [`Kind::ComputesChecksum`] cheats, and what their first dataset is made of.
+const RUN_SEED: u64 = 7;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, path] = &words[..]
+        && word == "keep-mapped"
+    {
+        return ended(keep_mapped(path));
+    }
+    let kind = words.first().and_then(|word| Kind::ALL.iter().find(|(known, _)| known == word));
+    let Some((_, kind)) = kind else {
+        let known: Vec<&str> = Kind::ALL.iter().map(|(word, _)| *word).collect();
+        eprintln!("usage: cheating_worker KIND, one of {}", known.join(", "));
+        return ExitCode::from(2);
+    };
+    ended(start(*kind).and_then(|()| converse(*kind)))
+}
+
+fn ended(result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cheating_worker: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+fn say(reply: &Reply) -> io::Result<()> {
+    say_text(&serde_json::to_string(reply)?)
+}
+
+fn say_text(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+/// What comes before `hello`.
+fn start(kind: Kind) -> io::Result<()> {
+    match kind {
+        Kind::DiesAtStart => {
+            eprintln!("libimaginary.so.1: cannot open shared object file");
+            std::process::exit(3);
+        }
+        Kind::HangsAtStart => hang(),
+        Kind::Nonsense => say_text("Good morning."),
+        Kind::OutOfTurn => say(&Reply::Verified { reads: 1 }),
+        Kind::EndlessLine => {
+            let piece = [b'x'; 65_536];
+            let mut stdout = io::stdout().lock();
+            loop {
+                stdout.write_all(&piece)?;
+            }
+        }
+        Kind::FloodsStderr | Kind::FloodsStderrAndDies => {
+            let line = [b'.'; 4095];
+            for _ in 0..1024 {
+                io::stderr().write_all(&line)?;
+                io::stderr().write_all(b"\n")?;
+            }
+            if kind == Kind::FloodsStderrAndDies {
+                eprintln!("these are the last words");
+                std::process::exit(3);
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn converse(kind: Kind) -> io::Result<()> {
+    let protocol = PROTOCOL_VERSION + u32::from(kind == Kind::OtherProtocol);
+    say(&Reply::Hello(Hello { protocol, worker: "cheating".into(), version: "1".into() }))?;
+    let mut requests =
+        io::stdin().lock().lines().map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
+    let Some(Request::Open(job)) = requests.next().transpose()? else { return Ok(()) };
+    let method: Method = serde_json::from_value(job.method.clone().into())?;
+    // Misbehaviour that ends the worker is for `pread`; beside it the run must go on.
+    let fault = if method.access() == Access::Pread { kind } else { Kind::Honest };
+    if !matches!(method.access(), Access::Pread | Access::Mmap) {
+        return say(&Reply::Failed(call_failure(&job, "it knows pread and mmap only", 1)));
+    }
+    match fault {
+        Kind::CallFails => return say(&Reply::Failed(call_failure(&job, "open failed: EIO", 0))),
+        Kind::CallRefused => return say(&Reply::Failed(call_failure(&job, "open was refused: EPERM", 1))),
+        _ => {}
+    }
+    if kind == Kind::StrayOutput {
+        say_text("WARNING: a deprecated method has been called")?;
+    }
+    let started = Instant::now();
+    let mut reader = Reader::open(kind, *job, method)?;
+    say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
+    if fault == Kind::DiesAfterOpened {
+        eprintln!("assertion failed: the worker is well");
+        std::process::abort();
+    }
+    let started = Instant::now();
+    reader.warm_page_tables();
+    say(&Reply::Ready { warmup_ns: nanoseconds(started) })?;
+    for request in requests {
+        match request? {
+            Request::Go(go) => match fault {
+                Kind::IgnoresGo => hang(),
+                Kind::OverflowingNumber => {
+                    let text = serde_json::to_string(&Reply::Sample(Box::default()))?;
+                    say_text(&text.replace("\"operations\":0", "\"operations\":18446744073709551616"))?;
+                }
+                _ => say(&Reply::Sample(Box::new(reader.sample(go.first_operation)?)))?,
+            },
+            Request::Verify(verify) => {
+                reader.hand_over(&verify.offsets)?;
+                say(&Reply::Verified { reads: verify.offsets.len() as u64 })?;
+            }
+            Request::Close => {
+                drop(reader);
+                say(&Reply::Closed { teardown_ns: 1 })?;
+                match fault {
+                    Kind::ExitsNonzero => std::process::exit(9),
+                    Kind::Lingers => hang(),
+                    _ => return Ok(()),
+                }
+            }
+            Request::Open(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn call_failure(job: &Job, detail: &str, unavailable: u32) -> CallFailure {
+    let detail = format!("cheating_worker: {detail}");
+    CallFailure { call: "open".into(), errno: 1, path: job.path.clone(), offset: 0, detail, unavailable }
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    since.elapsed().as_nanos() as u64
+}
+
+struct Reader {
+    kind: Kind,
+    job: Job,
+    file: File,
+    mapping: Option<FileMapping>,
+    table: Vec<u64>,
+    buffer: AnonymousMemory,
+    consumption: Consumption,
+    burners: Option<Burners>,
+}
+
+impl Reader {
+    fn open(kind: Kind, job: Job, method: Method) -> io::Result<Self> {
+        let table: Vec<u64> = std::fs::read(&job.table_path)?
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+            .collect();
+        if table.len() as u64 != job.table_reads {
+            return Err(io::Error::other("the table has another size than was told"));
+        }
+        if kind == Kind::KeepsMapped {
+            leave_a_mapper(&job.path)?;
+        }
+        if matches!(kind, Kind::WarmsFirst | Kind::DirectInName) {
+            read_whole(&job.path)?;
+        }
+        let direct = method.is_direct() && kind != Kind::NotDirect;
+        let flags = if direct { job.direct_flag } else { 0 };
+        let file = File::options().read(true).custom_flags(flags as i32).open(&job.path)?;
+        let populate = method.has(MethodOption::Populate) && kind != Kind::MapsAnew;
+        let span = job.span_bytes as usize;
+        let mapping = match method.access() {
+            Access::Mmap => Some(FileMapping::new(&file, span, populate)?),
+            _ => None,
+        };
+        if let Some(mapping) = &mapping
+            && method.has(MethodOption::Random)
+            && kind != Kind::NoAdvice
+        {
+            mapping.advise(0..span, Advice::Random)?;
+        }
+        let consume: Consume = job.consume.parse().map_err(io::Error::other)?;
+        let consumption =
+            Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: job.touch_last == 1 };
+        let buffer = AnonymousMemory::new(job.read_bytes as usize)?;
+        let burners = (kind == Kind::ExtraThreads).then(Burners::start);
+        Ok(Self { kind, job, file, mapping, table, buffer, consumption, burners })
+    }
+
+    fn warm_page_tables(&self) {
+        if let Some(mapping) = self.mapping.as_ref().filter(|_| self.job.warm_page_tables == 1) {
+            let pages = mapping.bytes().iter().step_by(self.job.page_bytes as usize);
+            std::hint::black_box(pages.fold(0u8, |total, byte| total.wrapping_add(*byte)));
+        }
+    }
+
+    /// One read; its checksum.
+    fn read(&mut self, through: &File, offset: u64) -> io::Result<u64> {
+        let len = self.job.read_bytes;
+        let (offset, len) = match self.kind {
+            Kind::WrongOffset if offset + 2 * len <= self.job.span_bytes => (offset + len, len),
+            Kind::WrongOffset => (offset - len, len),
+            Kind::ReadsHalf => (offset, len / 2),
+            _ => (offset, len),
+        };
+        let buffer = &mut self.buffer.bytes_mut()[..len as usize];
+        match &self.mapping {
+            _ if self.kind == Kind::ComputesChecksum => content::fill(mix(RUN_SEED), offset, buffer),
+            Some(mapping) => {
+                buffer.copy_from_slice(&mapping.bytes()[offset as usize..][..len as usize]);
+            }
+            None => through.read_exact_at(buffer, offset)?,
+        }
+        Ok(self.consumption.of(buffer))
+    }
+
+    /// Threads one after another, no latencies.
+    fn sample(&mut self, first_operation: u64) -> io::Result<SampleReply> {
+        let through = match self.kind {
+            Kind::DirectInName => File::open(&self.job.path)?,
+            _ => self.file.try_clone()?,
+        };
+        let started = Instant::now();
+        let mut checksum = 0u64;
+        let mut thread_operations = Vec::new();
+        for thread in 0..self.job.threads {
+            let (done, of_thread) = self.thread(&through, thread, first_operation)?;
+            checksum = checksum.wrapping_add(of_thread);
+            thread_operations.push(done);
+        }
+        if self.kind == Kind::FillsCache {
+            read_whole(&self.job.path)?;
+        }
+        if let Some(burners) = &self.burners {
+            burners.burn(started)?;
+        }
+        let operations: u64 = thread_operations.iter().sum();
+        let op_bytes = u64::from(self.job.reads_per_op) * self.job.read_bytes;
+        let mut reply = SampleReply {
+            operations,
+            elapsed_ns: nanoseconds(started),
+            thread_operations,
+            bytes: operations * op_bytes,
+            checksum: format!("{checksum:016x}"),
+            ..SampleReply::default()
+        };
+        falsify(self.kind, &mut reply);
+        Ok(reply)
+    }
+
+    /// The operations of one thread, and their checksum.
+    fn thread(&mut self, through: &File, thread: u32, first: u64) -> io::Result<(u64, u64)> {
+        let reads_per_op = u64::from(self.job.reads_per_op);
+        let part = self.job.table_reads / reads_per_op / u64::from(self.job.threads);
+        let bounded = match (self.kind, self.job.max_thread_operations) {
+            (Kind::BeyondTable, _) => part + 1,
+            (Kind::MapsAnew, _) => 200,
+            (_, 0) => u64::MAX,
+            (_, most) => most,
+        };
+        if self.kind == Kind::ReadsNothing {
+            std::thread::sleep(Duration::from_nanos(self.job.sample_ns));
+            return Ok((bounded.min(1000), 0));
+        }
+        let fixed = matches!(self.kind, Kind::BeyondTable | Kind::MapsAnew);
+        let device_end = match self.job.max_device_bytes {
+            0 => u64::MAX,
+            bytes => device_read_bytes()?.saturating_add(bytes / 2),
+        };
+        let started = Instant::now();
+        let (mut done, mut checksum) = (0, 0u64);
+        while done < bounded {
+            let operation = u64::from(thread) * part + (first + done) % part;
+            if self.kind == Kind::MapsAnew {
+                self.mapping = None;
+                self.mapping = Some(FileMapping::new(through, self.job.span_bytes as usize, false)?);
+            }
+            if self.kind != Kind::SkipsOperations || done.is_multiple_of(2) {
+                for read in operation * reads_per_op..(operation + 1) * reads_per_op {
+                    checksum = checksum.wrapping_add(self.read(through, self.table[read as usize])?);
+                }
+            }
+            done += 1;
+            let over = nanoseconds(started) >= self.job.sample_ns
+                || (device_end < u64::MAX && device_read_bytes()? >= device_end);
+            if over && !fixed {
+                break;
+            }
+        }
+        Ok((done, checksum))
+    }
+
+    fn hand_over(&mut self, offsets: &[u64]) -> io::Result<()> {
+        if self.kind == Kind::SkipsVerify {
+            return Ok(());
+        }
+        let honest = match self.kind {
+            Kind::ComputesChecksum => Kind::ComputesChecksum,
+            _ => Kind::Honest,
+        };
+        let cheat = std::mem::replace(&mut self.kind, honest);
+        let into = File::options().write(true).open(&self.job.handover_path)?;
+        let file = self.file.try_clone()?;
+        for (index, offset) in offsets.iter().enumerate() {
+            self.read(&file, *offset)?;
+            let bytes = self.buffer.bytes_mut();
+            if cheat == Kind::DiffersAtVerify && index == 0 {
+                let last = bytes.len() - 1;
+                bytes[last] ^= 1;
+            }
+            into.write_all_at(self.buffer.bytes(), index as u64 * self.job.read_bytes)?;
+        }
+        self.kind = cheat;
+        Ok(())
+    }
+}
+
+/// What is said otherwise than it was.
+fn falsify(kind: Kind, reply: &mut SampleReply) {
+    match kind {
+        Kind::HalfTheTime => reply.elapsed_ns /= 2,
+        Kind::TooMuchTime => reply.elapsed_ns *= 10,
+        Kind::LatenciesTooLong => {
+            reply.latency_ns = vec![reply.elapsed_ns.saturating_mul(1000)];
+            reply.latency_counts = vec![1];
+        }
+        Kind::Miscounts => reply.operations += 1,
+        Kind::MiscountsBytes => reply.bytes *= 2,
+        Kind::MiscountsLatencies => {
+            reply.latency_ns = vec![1];
+            reply.latency_counts = vec![reply.operations + 1];
+        }
+        Kind::TooManyThreads => reply.thread_operations.push(0),
+        Kind::HugeCounts => {
+            reply.operations = u64::MAX;
+            reply.latency_operations = u64::MAX;
+            reply.latency_elapsed_ns = u64::MAX;
+            reply.elapsed_ns = u64::MAX;
+            reply.bytes = u64::MAX;
+            reply.thread_operations = vec![u64::MAX; reply.thread_operations.len() + 1];
+            reply.latency_ns = vec![u64::MAX; 3];
+            reply.latency_counts = vec![u64::MAX; 3];
+            reply.stalls = u64::MAX;
+            reply.stall_longest_ns = u64::MAX;
+        }
+        Kind::ChecksumNoNumber => reply.checksum = "all is well".into(),
+        _ => {}
+    }
+}
+
+fn read_whole(path: &str) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut piece = vec![0; 1 << 20];
+    while file.read(&mut piece)? > 0 {}
+    Ok(())
+}
+
+fn device_read_bytes() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/io")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    Ok(line.and_then(|number| number.parse().ok()).unwrap_or(0))
+}
+
+/// Threads that use CPU time while the sample is taken, and wait otherwise.
+struct Burners {
+    burning: Arc<AtomicBool>,
+}
+
+impl Burners {
+    /// Many against two CPUs, so that they get most of the time also on a busy machine.
+    const THREADS: u32 = 16;
+
+    fn start() -> Self {
+        let burning = Arc::new(AtomicBool::new(false));
+        for _ in 0..Self::THREADS {
+            let burning = burning.clone();
+            std::thread::spawn(move || {
+                loop {
+                    while burning.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        Self { burning }
+    }
+
+    /// Until clearly more CPU time was used than passed since `started`; a single CPU does not give that, so
+    /// there is an end.
+    fn burn(&self, started: Instant) -> io::Result<()> {
+        self.burning.store(true, Ordering::Relaxed);
+        let before = cpu_ns()?;
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let (used, passed) = (cpu_ns()? - before, nanoseconds(started));
+            if used > passed * 5 / 4 + 40_000_000 || passed > 10_000_000_000 {
+                break;
+            }
+        }
+        self.burning.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// CPU time of all threads of this process.
+fn cpu_ns() -> io::Result<u64> {
+    let mut total = 0;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        total += text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(total)
+}
+
+/// Starts a process that maps the file, and waits until it has.
+fn leave_a_mapper(path: &str) -> io::Result<()> {
+    let mut mapper = Command::new(std::env::current_exe()?)
+        .args(["keep-mapped", path])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(mapper.stdout.take().expect("piped above")).read_line(&mut line)?;
+    Ok(())
+}
+
+/// Keeps a file mapped until it is removed, which is when a run has ended.
+fn keep_mapped(path: &str) -> io::Result<()> {
+    let file = File::open(path)?;
+    let mapping = FileMapping::new(&file, file.metadata()?.len() as usize, true)?;
+    println!("mapped");
+    let started = Instant::now();
+    while std::path::Path::new(path).exists() && started.elapsed() < Duration::from_secs(120) {
+        std::hint::black_box(mapping.bytes()[0]);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! For each check a worker that cheats just it is called invalid, and an honest run is not.
+//!
+//! Runs are taken one at a time, so that the tests do not disturb each other; what other processes of the machine
+//! do to a sample ([`support::FROM_OUTSIDE`]) is left out of the comparison, but for the check under test.
+
+mod support;
+
+use std::sync::Mutex;
+
+use pagewise_model::FailureKind::{
+    self, ColdOverrun, FalseTime, InconsistentCounts, MissingReads, NotCold, NotDirect, NotInForce,
+    WrongBytes, WrongChecksum,
+};
+use pagewise_model::run::Run;
+use pagewise_model::{Outcome, Role};
+use support::{FROM_OUTSIDE, Place, cheating_worker, is_honest, kinds, load, of_methods};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// What is asked of the worker.
+#[derive(Clone, Copy)]
+struct Asked {
+    method: &'static str,
+    cache: &'static str,
+    file_size: &'static str,
+    more: &'static [&'static str],
+}
+
+const WARM_PREAD: Asked = Asked { method: "pread", cache: "warm", file_size: "4MiB", more: &[] };
+const WARM_MMAP: Asked = Asked { method: "mmap", ..WARM_PREAD };
+const COLD_PREAD: Asked = Asked { cache: "cold", file_size: "16MiB", ..WARM_PREAD };
+const COLD_MMAP: Asked = Asked { method: "mmap", ..COLD_PREAD };
+const DIRECT: Asked = Asked { method: "pread:direct", ..WARM_PREAD };
+const ADVISED: Asked = Asked { method: "mmap:random", ..WARM_PREAD };
+const POPULATED: Asked = Asked { method: "mmap:populate", ..WARM_PREAD };
+
+impl Asked {
+    /// A run with the worker `kind`.
+    fn run(&self, kind: &str) -> Run {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let place = Place::new();
+        let worker = cheating_worker(kind);
+        let mut arguments = vec![
+            "run",
+            "read",
+            "--workload=random-read",
+            "--rounds=7",
+            "--threads=1",
+            "--seed=7",
+            "--sample=5ms",
+            "--latency=2ms",
+            "--json",
+            "--out=run.jsonl",
+        ];
+        arguments.extend(["--methods", self.method, "--cache", self.cache, "--file-size", self.file_size]);
+        arguments.extend(["--worker-command", &worker]);
+        // A later word replaces an earlier one of the same name.
+        for choice in self.more {
+            let name = choice.split_once('=').map_or(*choice, |(name, _)| name);
+            arguments.retain(|earlier| !earlier.starts_with(&format!("{name}=")));
+            arguments.push(choice);
+        }
+        let finished = place.run(&arguments);
+        assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+        let run = load(&place.file("run.jsonl"));
+        assert!(run.is_complete());
+        assert_eq!(run.header.worker_command, Some(worker), "the run does not say whose samples these are");
+        place.expect_no_trace();
+        self.expect_judged(kind, &finished.judged(), finished.code());
+        run
+    }
+
+    /// What fails its checks is not ranked, and the exit code says so.
+    fn expect_judged(&self, kind: &str, judged: &serde_json::Value, code: i32) {
+        let cells = judged["cells"].as_array().expect("cells");
+        let measured: Vec<_> = cells.iter().filter(|cell| cell["role"] == "measured").collect();
+        assert!(!measured.is_empty());
+        for cell in measured.iter().filter(|cell| cell["status"] != "ok") {
+            assert_eq!(code, 1, "{kind}: {cell}");
+            assert!(cell["reason"].is_string(), "{kind}: {cell}");
+        }
+        for comparison in judged["comparisons"].as_array().expect("comparisons") {
+            if measured.iter().all(|cell| cell["status"] != "ok") {
+                assert!(comparison["winner"].is_null(), "{kind}: {comparison}");
+            }
+        }
+    }
+
+    /// The honest mode of the same worker is not flagged.
+    #[track_caller]
+    fn honest(&self) -> &Self {
+        let run = self.run("honest");
+        let samples = of_methods(&run);
+        for sample in &samples {
+            assert!(is_honest(sample), "{} {}: {:?}", self.method, self.cache, sample.outcome);
+        }
+        let valid = samples.iter().filter(|sample| sample.valid().is_some()).count();
+        assert!(valid > 0, "{} {}: none of {} samples is valid", self.method, self.cache, samples.len());
+        self
+    }
+
+    /// Every sample of the worker that cheats as `kind` says fails `expected` and nothing else.
+    #[track_caller]
+    fn caught(&self, kind: &str, expected: &[FailureKind]) -> &Self {
+        let run = self.run(kind);
+        let samples = of_methods(&run);
+        assert!(!samples.is_empty());
+        for sample in samples {
+            assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{kind}: {:?}", sample.outcome);
+            let mut found = kinds(sample);
+            found.retain(|kind| expected.contains(kind) || !FROM_OUTSIDE.contains(kind));
+            found.dedup();
+            assert_eq!(found, expected, "{kind} as {} {}: {:?}", self.method, self.cache, sample.failures());
+        }
+        self
+    }
+}
+
+#[test]
+fn an_honest_worker_is_believed_with_two_threads_and_every_byte() {
+    for method in ["pread", "mmap"] {
+        let more = &["--threads=2", "--consume=sum", "--align=1B", "--descriptor=per-thread"];
+        Asked { method, more, ..WARM_PREAD }.honest();
+    }
+}
+
+#[test]
+fn reads_that_are_not_made_are_noticed() {
+    WARM_PREAD.honest().caught("reads-nothing", &[WrongChecksum, MissingReads]);
+    WARM_MMAP.honest().caught("reads-nothing", &[WrongChecksum]);
+    WARM_MMAP.caught("skips-operations", &[WrongChecksum]);
+    WARM_PREAD.caught("skips-operations", &[WrongChecksum, MissingReads]);
+}
+
+#[test]
+fn a_right_checksum_without_reads_is_noticed() {
+    WARM_PREAD.caught("computes-checksum", &[MissingReads]);
+    COLD_PREAD.caught("computes-checksum", &[MissingReads, NotCold]);
+    COLD_MMAP.caught("computes-checksum", &[NotCold]);
+}
+
+#[test]
+fn other_reads_than_asked_for_are_noticed() {
+    WARM_MMAP.caught("wrong-offset", &[WrongChecksum]);
+    WARM_PREAD.caught("wrong-offset", &[WrongChecksum]);
+    WARM_MMAP.caught("reads-half", &[WrongChecksum]);
+    WARM_PREAD.caught("reads-half", &[WrongChecksum, MissingReads]);
+    WARM_MMAP.caught("checksum-no-number", &[WrongChecksum]);
+}
+
+#[test]
+fn bytes_that_differ_are_noticed() {
+    WARM_PREAD.caught("differs-at-verify", &[WrongBytes]);
+    WARM_MMAP.caught("differs-at-verify", &[WrongBytes]);
+    WARM_PREAD.caught("skips-verify", &[WrongBytes]);
+}
+
+#[test]
+fn a_cold_file_that_is_warm_is_noticed() {
+    COLD_PREAD.honest().caught("warms-first", &[NotCold]);
+    COLD_MMAP.honest().caught("warms-first", &[NotCold]);
+}
+
+#[test]
+fn a_cold_sample_that_fills_the_cache_is_noticed() {
+    let larger = Asked { file_size: "32MiB", ..COLD_PREAD };
+    larger.caught("fills-cache", &[ColdOverrun]);
+}
+
+#[test]
+fn a_cold_sample_that_goes_beyond_its_table_is_noticed() {
+    // Unaligned reads leave room between blocks: only the table tells that one was read twice.
+    let unaligned = Asked { more: &["--align=1B"], ..COLD_PREAD };
+    unaligned.honest();
+    let run = unaligned.run("beyond-table");
+    for sample in of_methods(&run) {
+        assert!(kinds(sample).contains(&InconsistentCounts), "{:?}", sample.failures());
+    }
+}
+
+#[test]
+fn a_file_that_a_live_process_keeps_in_the_cache_is_not_called_cold() {
+    let run = COLD_PREAD.run("keeps-mapped");
+    let cells: Vec<_> = run.header.plan.cells.iter().filter(|cell| cell.role != Role::Ceiling).collect();
+    // The first sample may be cold, as the mapping follows the eviction; it fills the cache.
+    for cell in cells {
+        let last = run.samples.iter().rfind(|sample| sample.cell == cell.id()).expect("a sample");
+        let (failures, _) = support::broken(last);
+        assert_eq!(kinds(last), [NotCold]);
+        assert!(failures[0].detail.contains("mapped by another process: cheating_worke"), "{failures:?}");
+    }
+    for sample in of_methods(&run) {
+        assert!(kinds(sample).contains(&NotCold), "{:?}", sample.outcome);
+    }
+}
+
+#[test]
+fn direct_reads_that_are_none_are_noticed() {
+    DIRECT.honest().caught("not-direct", &[NotDirect]);
+    DIRECT.caught("direct-in-name", &[NotDirect]);
+}
+
+#[test]
+fn advice_that_was_not_given_is_noticed() {
+    ADVISED.honest().caught("no-advice", &[NotInForce]);
+}
+
+#[test]
+fn a_mapping_that_was_not_populated_is_noticed() {
+    POPULATED.honest().caught("maps-anew", &[NotInForce]);
+}
+
+#[test]
+fn false_times_are_noticed() {
+    // Long enough that half of it is not lost in the supervisor's own slack.
+    let longer = Asked { more: &["--sample=100ms"], ..WARM_MMAP };
+    longer.honest().caught("half-the-time", &[FalseTime]);
+    longer.caught("too-much-time", &[FalseTime]);
+    longer.caught("latencies-too-long", &[FalseTime]);
+}
+
+#[test]
+fn more_threads_than_asked_for_are_noticed() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return support::skipped("more_threads_than_asked_for_are_noticed", "it takes two CPUs");
+    }
+    WARM_MMAP.caught("extra-threads", &[FalseTime]);
+}
+
+#[test]
+fn counts_that_contradict_each_other_are_noticed() {
+    WARM_MMAP.caught("miscounts", &[InconsistentCounts]);
+    WARM_MMAP.caught("miscounts-bytes", &[InconsistentCounts]);
+    WARM_MMAP.caught("miscounts-latencies", &[InconsistentCounts]);
+    let run = WARM_MMAP.run("too-many-threads");
+    for sample in of_methods(&run) {
+        assert!(kinds(sample).contains(&InconsistentCounts), "{:?}", sample.failures());
+    }
+}
+
+#[test]
+fn the_largest_numbers_are_refused_without_a_panic() {
+    let run = WARM_MMAP.run("huge-counts");
+    for sample in of_methods(&run) {
+        let found = kinds(sample);
+        for kind in [FalseTime, InconsistentCounts] {
+            assert!(found.contains(&kind), "{:?}", sample.failures());
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The command run in a place of its own, and what it left there.
+//!
+//! Every place has its own directory, state directory and environment, so that tests run beside each other.
+//! Nothing here judges: it runs, waits with a bound, and looks.
+
+#![allow(dead_code)] // Each test uses a part of it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use pagewise_model::run::Run;
+use pagewise_model::{Failure, FailureKind, Outcome, Role, Sample};
+use tempfile::TempDir;
+
+/// Longer than any run of a test takes on a busy machine; a run that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// The command under test.
+pub const PAGEWISE: &str = env!("CARGO_BIN_EXE_pagewise");
+
+/// The command of the worker that misbehaves as `kind` says.
+pub fn cheating_worker(kind: &str) -> String {
+    let path = Path::new(PAGEWISE).with_file_name("examples").join("cheating_worker");
+    assert!(path.exists(), "{} is missing; `cargo test -p pagewise` builds it", path.display());
+    assert!(!path.to_string_lossy().contains(' '), "the worker's path holds a space");
+    format!("{} {kind}", path.display())
+}
+
+/// A directory to run in, and a state directory beside it; both vanish.
+pub struct Place {
+    root: TempDir,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    /// The exit code; a panic where a signal ended it.
+    #[track_caller]
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("ended by a signal: {self:?}"))
+    }
+
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
+        self
+    }
+
+    /// What `--json` printed: the judged run.
+    #[track_caller]
+    pub fn judged(&self) -> serde_json::Value {
+        let value: serde_json::Value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        match value {
+            serde_json::Value::Array(runs) => runs.into_iter().next().expect("one run was judged"),
+            run => run,
+        }
+    }
+}
+
+impl Place {
+    /// A place on the filesystem of the build directory.
+    pub fn new() -> Self {
+        Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// A place on the filesystem of `directory`.
+    pub fn on(directory: &Path) -> Self {
+        let root = tempfile::Builder::new().prefix("place-").tempdir_in(directory).expect("a directory");
+        for name in ["work", "state"] {
+            fs::create_dir(root.path().join(name)).expect("a directory");
+        }
+        Self { root }
+    }
+
+    /// The current directory of its commands.
+    pub fn path(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Its state directory.
+    pub fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    /// The directory around both.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// A file in it that holds `bytes`.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.file(name);
+        fs::write(&path, bytes).expect("write");
+        path
+    }
+
+    /// Lets user and group `id` own it, so that they can run there.
+    pub fn give_to(&self, id: u32) {
+        fs::set_permissions(self.root(), fs::Permissions::from_mode(0o755)).expect("permissions");
+        for path in [self.path(), self.state()] {
+            std::os::unix::fs::chown(path, Some(id), Some(id)).expect("chown");
+        }
+    }
+
+    /// A command of pagewise, not yet started.
+    pub fn command<Text: AsRef<std::ffi::OsStr>>(&self, arguments: &[Text]) -> Command {
+        let mut command = Command::new(PAGEWISE);
+        command.args(arguments);
+        self.settle(&mut command);
+        command
+    }
+
+    /// Gives any command this place as its own; what it prints goes into files, so that nobody has to drain it.
+    pub fn settle(&self, command: &mut Command) {
+        let file = |name: &str| File::create(self.root.path().join(name)).expect("create");
+        command
+            .current_dir(self.path())
+            .env("PAGEWISE_STATE_DIR", self.state())
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"));
+    }
+
+    /// Runs to the end.
+    #[track_caller]
+    pub fn run<Text: AsRef<std::ffi::OsStr>>(&self, arguments: &[Text]) -> Finished {
+        let mut command = self.command(arguments);
+        self.finish(command.spawn().expect("pagewise starts"))
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn finish(&self, mut child: Child) -> Finished {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("wait") {
+                break status;
+            }
+            if Instant::now() > deadline {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("no end within {PATIENCE:?}: {}", self.printed("stderr"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        Finished { status, stdout: self.printed("stdout"), stderr: self.printed("stderr") }
+    }
+
+    fn printed(&self, name: &str) -> String {
+        let bytes = fs::read(self.root.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Names of what lies in the directory.
+    pub fn entries(&self) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.path()).expect("list");
+        entries.map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Datasets and probes in the directory.
+    pub fn traces(&self) -> Vec<PathBuf> {
+        let named = |name: &String| name.starts_with(".pagewise-");
+        self.entries().iter().filter(|name| named(name)).map(|name| self.file(name)).collect()
+    }
+
+    /// Processes that came from a command of this place: they inherited its environment.
+    pub fn processes(&self) -> Vec<u32> {
+        let mark = format!("PAGEWISE_STATE_DIR={}", self.state().display());
+        let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+        processes
+            .flatten()
+            .filter_map(|entry| {
+                let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+                let environment = fs::read(entry.path().join("environ")).ok()?;
+                environment.split(|byte| *byte == 0).any(|line| line == mark.as_bytes()).then_some(pid)
+            })
+            .collect()
+    }
+
+    /// Waits until no process of this place is left.
+    #[track_caller]
+    pub fn expect_no_process(&self) {
+        wait_for("the processes of the run are gone", || self.processes().is_empty().then_some(()));
+    }
+
+    /// Nothing of pagewise's is left but run files.
+    #[track_caller]
+    pub fn expect_no_trace(&self) {
+        assert_eq!(self.traces(), Vec::<PathBuf>::new());
+        self.expect_no_process();
+    }
+}
+
+/// Waits for something that happens without help, within a bound that only a fault exceeds.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "did not happen: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Reads a run file.
+#[track_caller]
+pub fn load(path: &Path) -> Run {
+    let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Run::parse(&text).unwrap_or_else(|error| panic!("{}, {error}", path.display()))
+}
+
+/// The samples of cells that are no ceilings.
+pub fn of_methods(run: &Run) -> Vec<&Sample> {
+    let ceilings: Vec<String> =
+        run.header.plan.cells.iter().filter(|cell| cell.role == Role::Ceiling).map(|cell| cell.id()).collect();
+    run.samples.iter().filter(|sample| !ceilings.contains(&sample.cell)).collect()
+}
+
+/// The samples of cells of one method, controls among them.
+pub fn of_method<'a>(run: &'a Run, method: &str) -> Vec<&'a Sample> {
+    let cells = run.header.plan.cells.iter().filter(|cell| cell.method.to_string() == method);
+    let cells: Vec<String> = cells.filter(|cell| cell.role != Role::Ceiling).map(|cell| cell.id()).collect();
+    run.samples.iter().filter(|sample| cells.contains(&sample.cell)).collect()
+}
+
+/// Checks that a busy machine fails for an honest worker too: another process used the device, or the worker
+/// waited for a CPU between the clocks.
+pub const FROM_OUTSIDE: [FailureKind; 2] = [FailureKind::Contaminated, FailureKind::FalseTime];
+
+/// The checks that a sample failed.
+pub fn kinds(sample: &Sample) -> Vec<FailureKind> {
+    sample.failures().iter().map(|failure| failure.kind).collect()
+}
+
+/// Whether a sample is valid, or would be on a quiet machine.
+pub fn is_honest(sample: &Sample) -> bool {
+    matches!(sample.outcome, Outcome::Taken { .. })
+        && kinds(sample).iter().all(|kind| FROM_OUTSIDE.contains(kind))
+}
+
+/// The failures of a sample that ended its cell, and the end of the worker's stderr.
+#[track_caller]
+pub fn broken(sample: &Sample) -> (&[Failure], &str) {
+    match &sample.outcome {
+        Outcome::Broken { failures, stderr_tail } => (failures, stderr_tail),
+        other => panic!("not broken: {other:?}"),
+    }
+}
+
+/// Whether every cell has a sample of every round, but for cells that ended.
+#[track_caller]
+pub fn expect_whole(run: &Run) {
+    assert!(run.is_complete(), "the run is not complete");
+    for cell in &run.header.plan.cells {
+        let samples: Vec<&Sample> = run.samples.iter().filter(|sample| sample.cell == cell.id()).collect();
+        if samples.iter().any(|sample| !matches!(sample.outcome, Outcome::Taken { .. })) {
+            continue;
+        }
+        let rounds: BTreeSet<u32> = samples.iter().map(|sample| sample.round).collect();
+        assert_eq!(rounds, (0..run.header.plan.rounds).collect(), "{}", cell.id());
+    }
+    let mut tries: Vec<(&str, u32, u32)> =
+        run.samples.iter().map(|sample| (&*sample.cell, sample.round, sample.attempt)).collect();
+    tries.sort_unstable();
+    let all = tries.len();
+    tries.dedup();
+    assert_eq!(tries.len(), all, "a sample stands twice in the run file");
+}
+
+/// Tells why a test cannot be run here.
+pub fn skipped(name: &str, reason: &str) {
+    println!("skipped: {name}: {reason}");
+}
