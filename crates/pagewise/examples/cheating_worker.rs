@@ -212,8 +212,10 @@ fn start(kind: Kind) -> io::Result<()> {
 fn converse(kind: Kind) -> io::Result<()> {
     let protocol = PROTOCOL_VERSION + u32::from(kind == Kind::OtherProtocol);
     say(&Reply::Hello(Hello { protocol, worker: "cheating".into(), version: "1".into() }))?;
-    let mut requests =
-        io::stdin().lock().lines().map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
+    let mut requests = io::stdin()
+        .lock()
+        .lines()
+        .map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
     let Some(Request::Open(job)) = requests.next().transpose()? else { return Ok(()) };
     let method: Method = serde_json::from_value(job.method.clone().into())?;
     // Misbehaviour that ends the worker is for `pread`; beside it the run must go on.
@@ -370,8 +372,10 @@ impl Reader {
         if self.kind == Kind::FillsCache {
             read_whole(&self.job.path)?;
         }
-        if let Some(burners) = &self.burners {
-            burners.burn(started)?;
+        if let Some(burners) = &self.burners
+            && !burners.burn(started)?
+        {
+            return Err(io::Error::other("the machine gives no more than one CPU"));
         }
         let operations: u64 = thread_operations.iter().sum();
         let op_bytes = u64::from(self.job.reads_per_op) * self.job.read_bytes;
@@ -506,7 +510,7 @@ struct Burners {
 }
 
 impl Burners {
-    /// Many against two CPUs, so that they get most of the time also on a busy machine.
+    /// Many against few CPUs, so that they get most of the time also on a busy machine.
     const THREADS: u32 = 16;
 
     fn start() -> Self {
@@ -525,20 +529,21 @@ impl Burners {
         Self { burning }
     }
 
-    /// Until clearly more CPU time was used than passed since `started`; a single CPU does not give that, so
-    /// there is an end.
-    fn burn(&self, started: Instant) -> io::Result<()> {
+    /// Until clearly more CPU time was used than passed since `started`; false where the machine does not give
+    /// so much.
+    fn burn(&self, started: Instant) -> io::Result<bool> {
         self.burning.store(true, Ordering::Relaxed);
         let before = cpu_ns()?;
-        loop {
-            std::thread::sleep(Duration::from_millis(20));
+        let enough = loop {
+            std::thread::sleep(Duration::from_millis(10));
             let (used, passed) = (cpu_ns()? - before, nanoseconds(started));
-            if used > passed * 5 / 4 + 40_000_000 || passed > 10_000_000_000 {
-                break;
+            let enough = used > passed * 11 / 10 + 20_000_000;
+            if enough || passed > 3_000_000_000 {
+                break enough;
             }
-        }
+        };
         self.burning.store(false, Ordering::Relaxed);
-        Ok(())
+        Ok(enough)
     }
 }
 

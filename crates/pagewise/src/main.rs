@@ -58,7 +58,7 @@ fn explain(error: &clap::Error) -> ExitCode {
         .filter(|line| !line.is_empty())
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .collect();
-    let sentence = sentence.join(" ");
+    let sentence = sentence.join("; ");
     eprintln!("pagewise: {}", sentence.strip_prefix("error: ").unwrap_or(&sentence));
     ExitCode::from(2)
 }

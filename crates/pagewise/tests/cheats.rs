@@ -213,7 +213,7 @@ fn a_mapping_that_was_not_populated_is_noticed() {
 #[test]
 fn false_times_are_noticed() {
     // Long enough that half of it is not lost in the supervisor's own slack.
-    let longer = Asked { more: &["--sample=100ms"], ..WARM_MMAP };
+    let longer = Asked { more: &["--sample=60ms"], ..WARM_MMAP };
     longer.honest().caught("half-the-time", &[FalseTime]);
     longer.caught("too-much-time", &[FalseTime]);
     longer.caught("latencies-too-long", &[FalseTime]);
@@ -221,10 +221,21 @@ fn false_times_are_noticed() {
 
 #[test]
 fn more_threads_than_asked_for_are_noticed() {
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return support::skipped("more_threads_than_asked_for_are_noticed", "it takes two CPUs");
+    let run = WARM_MMAP.run("extra-threads");
+    let mut caught = 0;
+    for sample in of_methods(&run) {
+        match &sample.outcome {
+            Outcome::Taken { .. } => {
+                assert_eq!(kinds(sample).first(), Some(&FalseTime), "{:?}", sample.failures());
+                caught += 1;
+            }
+            // More than one CPU is needed for this cheat, and a busy machine may not give it.
+            other => assert!(format!("{other:?}").contains("gives no more than one CPU"), "{other:?}"),
+        }
     }
-    WARM_MMAP.caught("extra-threads", &[FalseTime]);
+    if caught == 0 {
+        support::skipped("more_threads_than_asked_for_are_noticed", "the machine gave one CPU only");
+    }
 }
 
 #[test]

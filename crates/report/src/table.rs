@@ -10,8 +10,9 @@ mod rows;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judged::Comparison;
+use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 use pagewise_analysis::verdict::Verdict;
+use pagewise_model::Role;
 
 use crate::numbers::{bytes, counted, percent, rate};
 
@@ -56,7 +57,9 @@ fn verdict(comparison: &Comparison) -> String {
 
 fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
     let ceilings = &judged.ceilings;
-    if ceilings.device.is_empty() && ceilings.copy.is_empty() {
+    let missing: Vec<&CellJudgement> =
+        judged.cells.iter().filter(|cell| cell.role == Role::Ceiling && cell.status != Status::Ok).collect();
+    if ceilings.device.is_empty() && ceilings.copy.is_empty() && missing.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nCeilings, measured in the same run")?;
@@ -78,6 +81,17 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
             counted(u64::from(copy.threads), "thread"),
             bytes(copy.read_bytes.0 as f64),
             bytes(copy.bytes_per_second),
+        );
+        paragraph(out, "  ", &line, width)?;
+    }
+    for cell in missing {
+        let line = format!(
+            "{}, {}, {} a read: {}, {}",
+            cell.method,
+            cell.workload,
+            bytes(cell.parameters.read_bytes.0 as f64),
+            cell.status.name(),
+            cell.reason.as_deref().unwrap_or("for an unknown reason"),
         );
         paragraph(out, "  ", &line, width)?;
     }

@@ -105,7 +105,8 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     let most = cell.conditions.cold_budget_bytes() + READAHEAD_SLACK_BYTES + span / 16;
     let resident = evidence.resident_after_bytes.filter(|resident| *resident > most)?;
     Some(format!(
-        "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be",
+        "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be: \
+         its readahead is too large for a file of this size",
         percent(resident, span)
     ))
 }

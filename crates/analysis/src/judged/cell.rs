@@ -28,6 +28,17 @@ pub enum Status {
     Unavailable,
 }
 
+impl Status {
+    /// The word in tables and in the judged JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Invalid => "invalid",
+            Status::Unavailable => "unavailable",
+        }
+    }
+}
+
 /// A median over rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MedianInterval {

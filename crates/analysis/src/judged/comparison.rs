@@ -90,8 +90,9 @@ pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Com
             None => ranked.push(*cell),
         }
     }
-    let noise = noise(&measured, &controls);
-    let judgement = judge(conditions, &ranked, noise);
+    let settled = settled_rounds(conditions, &ranked);
+    let noise = noise(&measured, &controls, &settled);
+    let judgement = judge(conditions, &ranked, noise, &settled);
     unranked.extend(
         judgement
             .unranked
@@ -148,24 +149,39 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
 }
 
 /// The largest noise that any control shows; `None` where none can show it.
-fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>]) -> Option<f64> {
+fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: &[bool]) -> Option<f64> {
     controls
         .iter()
         .filter_map(|control| {
             let baseline = measured.iter().find(|cell| cell.cell.method == control.cell.method)?;
-            verdict::noise(&baseline.rates(), &control.rates())
+            verdict::noise(&rates_within(baseline, settled), &rates_within(control, settled))
         })
         .max_by(f64::total_cmp)
 }
 
-fn judge(conditions: &Conditions, ranked: &[&CellSamples<'_>], noise: Option<f64>) -> Judgement {
-    let rates: Vec<Vec<Option<f64>>> = ranked.iter().map(|cell| cell.rates()).collect();
+/// The rates of a cell in the rounds that count.
+fn rates_within(cell: &CellSamples<'_>, counts: &[bool]) -> Vec<Option<f64>> {
+    let round_counts = |round: usize| counts.get(round).copied().unwrap_or(false);
+    cell.rates().into_iter().enumerate().map(|(round, rate)| rate.filter(|_| round_counts(round))).collect()
+}
+
+fn judge(
+    conditions: &Conditions,
+    ranked: &[&CellSamples<'_>],
+    noise: Option<f64>,
+    settled: &[bool],
+) -> Judgement {
+    let rates: Vec<Vec<Option<f64>>> = ranked.iter().map(|cell| rates_within(cell, settled)).collect();
     let rates: Vec<&verdict::Rates> = rates.iter().map(Vec::as_slice).collect();
     let judgement = verdict::judge(&rates, noise.unwrap_or(0.0));
+    let changed = cache_that_changed(conditions, ranked, settled);
     if judgement.verdict == Verdict::NotComparable {
-        return judgement;
+        return match changed {
+            Some(reason) => Judgement::not_comparable(reason, judgement.unranked),
+            None => judgement,
+        };
     }
-    let spoilt = cache_that_changed(conditions, ranked).or_else(|| {
+    let spoilt = cache_that_is_unknown(conditions, ranked).or_else(|| {
         noise.is_none().then(|| {
             "the noise of the run is unknown: too few valid rounds of a method and its repetition".to_string()
         })
@@ -176,36 +192,74 @@ fn judge(conditions: &Conditions, ranked: &[&CellSamples<'_>], noise: Option<f64
     }
 }
 
-/// Under `as-is` samples are only comparable if they found the same cache.
-fn cache_that_changed(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<String> {
+const NAME_A_STATE: &str = "use --cache warm or --cache cold";
+/// Samples whose caches differ by less than this share of the span found the same.
+const SAME_CACHE: f64 = 0.01;
+
+/// Residency before each valid sample of the methods that read through the cache, by round.
+fn residencies<'a>(ranked: &'a [&CellSamples<'_>]) -> impl Iterator<Item = (usize, Option<u64>)> + 'a {
+    ranked.iter().filter(|cell| cell.cell.depends_on_cache()).flat_map(|cell| {
+        cell.rounds.iter().enumerate().filter_map(|(round, sample)| {
+            let (_, evidence) = sample.and_then(|sample| sample.valid())?;
+            Some((round, evidence.resident_before_bytes))
+        })
+    })
+}
+
+/// The rounds that count. Under `as-is` those in which every sample found the cache as the last rounds did:
+/// samples fill the cache for those behind them, and until it has settled they are not alike.
+fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Vec<bool> {
+    let rounds = ranked.iter().map(|cell| cell.rounds.len()).max().unwrap_or(0);
+    let mut settled = vec![true; rounds];
     if conditions.cache != CacheState::AsIs {
+        return settled;
+    }
+    let known: Vec<(usize, u64)> =
+        residencies(ranked).filter_map(|(round, resident)| Some((round, resident?))).collect();
+    let Some(last) = known.iter().map(|(round, _)| *round).max() else { return settled };
+    let of_last = known.iter().filter(|(round, _)| *round == last).map(|(_, resident)| *resident);
+    let Some(settled_at) = of_last.max() else { return settled };
+    let tolerance = conditions.span_bytes.0 as f64 * SAME_CACHE;
+    for (round, resident) in known {
+        settled[round] &= resident.abs_diff(settled_at) as f64 <= tolerance;
+    }
+    settled
+}
+
+/// Under `as-is`, how far the cache changed, if that took rounds away.
+fn cache_that_changed(
+    conditions: &Conditions,
+    ranked: &[&CellSamples<'_>],
+    settled: &[bool],
+) -> Option<String> {
+    if settled.iter().all(|settled| *settled) {
         return None;
     }
-    let evidence: Vec<_> = ranked
-        .iter()
-        .filter(|cell| cell.cell.depends_on_cache())
-        .flat_map(|cell| cell.valid().map(|(_, evidence)| evidence))
-        .collect();
-    let advice = "use --cache warm or --cache cold";
-    let resident: Option<Vec<u64>> = evidence.iter().map(|seen| seen.resident_before_bytes).collect();
-    let Some(resident) = resident else {
-        // Without residency, a cache that needed nothing from the device was full for every sample.
-        let full = evidence.iter().all(|seen| {
+    let known: Vec<u64> = residencies(ranked).filter_map(|(_, resident)| resident).collect();
+    let percent = |bytes: u64| 100.0 * bytes as f64 / conditions.span_bytes.0.max(1) as f64;
+    Some(format!(
+        "the page cache held from {:.0} % to {:.0} % of the span before samples, and was the same in {} of {} rounds only; \
+         {NAME_A_STATE}",
+        percent(*known.iter().min()?),
+        percent(*known.iter().max()?),
+        settled.iter().filter(|settled| **settled).count(),
+        settled.len()
+    ))
+}
+
+/// Under `as-is` a cache that is unknown must have been full: then nothing came from the device.
+fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<String> {
+    if conditions.cache != CacheState::AsIs || residencies(ranked).all(|(_, resident)| resident.is_some()) {
+        return None;
+    }
+    let from_the_cache = |cell: &&CellSamples<'_>| {
+        cell.valid().all(|(_, seen)| {
             seen.device_read_bytes.is_some_and(|read| read as f64 <= seen.requested_bytes as f64 * 0.001)
-        });
-        let reason = format!("what the page cache held before each sample is unknown; {advice}");
-        return (!full).then_some(reason);
+        })
     };
-    let (least, most) = (*resident.iter().min()?, *resident.iter().max()?);
-    let span = conditions.span_bytes.0;
-    let percent = |bytes: u64| 100.0 * bytes as f64 / span.max(1) as f64;
-    ((most - least) as f64 > span as f64 * 0.01).then(|| {
-        format!(
-            "the page cache held from {:.0} % to {:.0} % of the span before samples; {advice}",
-            percent(least),
-            percent(most)
-        )
-    })
+    let full =
+        ranked.iter().copied().filter(|cell| cell.cell.depends_on_cache()).all(|cell| from_the_cache(&cell));
+    (!full).then(|| format!("what the page cache held before each sample is unknown; {NAME_A_STATE}"))
 }
 
 /// Conditions in words; what is usual is left out.

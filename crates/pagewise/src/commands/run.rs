@@ -58,6 +58,7 @@ pub fn run(arguments: &RunArguments) -> Result<Ending> {
         bail!("what is to be run is missing; write a question ({}) or a plan file", question_names());
     };
     let plan = match question(what) {
+        Some(plan) if arguments.file.is_some() => plan?.for_own_file(),
         Some(plan) => plan?,
         None => plan_file(Path::new(what))?,
     };

@@ -86,3 +86,15 @@ pub struct PlanText {
     /// What `--full` changes.
     pub full: Layer,
 }
+
+impl PlanText {
+    /// The question as it is asked of a user's own file, whose cache is left as it is unless the command line
+    /// names a state.
+    pub fn for_own_file(mut self) -> Self {
+        for layer in [&mut self.base, &mut self.quick, &mut self.full] {
+            layer.axes.cache = None;
+            layer.by_workload.values_mut().for_each(|axes| axes.cache = None);
+        }
+        self
+    }
+}

@@ -140,6 +140,19 @@ impl<'a> Sampler<'a> {
                     return Ok(Outcome::Unavailable { reason });
                 }
                 let mut failures = checks::failures(cell, &measurement, &evidence, &self.context);
+                if evidence.expected_checksum.is_none() {
+                    // Nothing else could notice that a cold block was read a second time.
+                    failures.push(Failure {
+                        kind: FailureKind::InconsistentCounts,
+                        detail: format!(
+                            "threads claim {:?} operations, the table has {} for each of {}: what they must add up \
+                             to is not known",
+                            measurement.thread_operations,
+                            visit.accesses.table.operations_per_thread(),
+                            cell.conditions.threads
+                        ),
+                    });
+                }
                 failures.extend(input.check_unchanged().err());
                 Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
             }
@@ -347,10 +360,9 @@ impl Visit<'_> {
             .and_then(|(before, after)| DeviceCounters::difference(before, after));
         let own = process.device_read_bytes;
         let mapping = process::mapping(worker.pid(), &self.input.key).ok().flatten();
-        let reads: u64 =
-            reply.thread_operations.iter().sum::<u64>() * u64::from(self.cell.conditions.reads_per_op);
         Evidence {
-            requested_bytes: reads.saturating_mul(self.cell.conditions.read_bytes.0),
+            // As the worker says; the checks compare it with the operations that it claims.
+            requested_bytes: reply.bytes,
             device_read_bytes: own,
             device_other_bytes: device
                 .zip(own)
@@ -458,11 +470,7 @@ pub fn worth_retaking(outcome: &Outcome) -> bool {
     let from_outside = |failure: &Failure| {
         matches!(
             failure.kind,
-            FailureKind::NotCold
-                | FailureKind::NotWarm
-                | FailureKind::ColdOverrun
-                | FailureKind::Contaminated
-                | FailureKind::FalseTime
+            FailureKind::NotCold | FailureKind::NotWarm | FailureKind::Contaminated | FailureKind::FalseTime
         )
     };
     match outcome {

@@ -25,7 +25,11 @@ pub const PAGEWISE: &str = env!("CARGO_BIN_EXE_pagewise");
 /// The command of the worker that misbehaves as `kind` says.
 pub fn cheating_worker(kind: &str) -> String {
     let path = Path::new(PAGEWISE).with_file_name("examples").join("cheating_worker");
-    assert!(path.exists(), "{} is missing; `cargo test -p pagewise` builds it", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing; `cargo build -p pagewise --examples` makes it, as `cargo test` does",
+        path.display()
+    );
     assert!(!path.to_string_lossy().contains(' '), "the worker's path holds a space");
     format!("{} {kind}", path.display())
 }
@@ -229,8 +233,14 @@ pub fn load(path: &Path) -> Run {
 
 /// The samples of cells that are no ceilings.
 pub fn of_methods(run: &Run) -> Vec<&Sample> {
-    let ceilings: Vec<String> =
-        run.header.plan.cells.iter().filter(|cell| cell.role == Role::Ceiling).map(|cell| cell.id()).collect();
+    let ceilings: Vec<String> = run
+        .header
+        .plan
+        .cells
+        .iter()
+        .filter(|cell| cell.role == Role::Ceiling)
+        .map(|cell| cell.id())
+        .collect();
     run.samples.iter().filter(|sample| !ceilings.contains(&sample.cell)).collect()
 }
 
