@@ -167,11 +167,13 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// A cell that reads the device cannot be measured while others use it.
+/// A cell that reads the device cannot be measured while others use it. One that gets less than a hundredth of
+/// its bytes from there is served by the cache.
 pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let (own, other) = (evidence.device_read_bytes?, evidence.device_other_bytes?);
-    let reads_device = own > 0 && (cell.method.is_direct() || cell.conditions.cache != CacheState::Warm);
+    let reads_device = own > evidence.requested_bytes / 100
+        && (cell.method.is_direct() || cell.conditions.cache != CacheState::Warm);
     let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES;
     (reads_device && cell.method.access() != Access::Anonymous && other > most)
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
@@ -354,5 +356,10 @@ mod tests {
             [],
             "a tenth of 40 MiB and 4 MiB"
         );
+        let cached = |_: &mut _, evidence: &mut Evidence| {
+            evidence.device_other_bytes = Some(900 << 20);
+            evidence.device_read_bytes = Some(4096);
+        };
+        assert_eq!(kinds(&cell("pread", AsIs), cached), [], "a page of metadata is no use of the device");
     }
 }
