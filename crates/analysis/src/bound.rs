@@ -123,8 +123,9 @@ impl Activity {
             device_requests_per_second: of_valid(&|measurement, evidence| {
                 Some(requests(cell, measurement, evidence)? as f64 / seconds(measurement))
             }),
-            cpu_share: of_valid(&|measurement, evidence| {
-                Some(evidence.cpu_ns? as f64 / 1e9 / seconds(measurement) / threads)
+            // CPU time was read around the supervisor's clock, so it is a share of that.
+            cpu_share: of_valid(&|_, evidence| {
+                Some(evidence.cpu_ns? as f64 / evidence.wall_ns.max(1) as f64 / threads)
             }),
             waits_per_second: of_valid(&|measurement, evidence| {
                 Some(evidence.voluntary_switches? as f64 / seconds(measurement) / threads)

@@ -22,6 +22,9 @@ pub struct Context {
     pub page_bytes: u64,
     /// CPUs that the worker may use.
     pub cpus: u32,
+    /// What an honest worker takes on this machine between `go` and its answer beside the phases: it wakes
+    /// threads and writes a line, which is milliseconds on a slow machine.
+    pub answer_ns: u64,
     /// Whether the bytes are a file of the user's. It may have holes or be compressed, so that fewer bytes
     /// come from the device than are read.
     pub user_file: bool,
@@ -100,7 +103,7 @@ pub(crate) mod honest {
     use super::*;
     use pagewise_model::{Bytes, CacheState, Conditions, Consume, Descriptor, Role, Workload};
 
-    pub(crate) const CONTEXT: Context = Context { page_bytes: 4096, cpus: 4, user_file: false };
+    pub(crate) const CONTEXT: Context = Context { page_bytes: 4096, cpus: 4, answer_ns: 0, user_file: false };
 
     /// A cell that reads 16 KiB sixteen times an operation, from 256 MiB, on two threads.
     pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {

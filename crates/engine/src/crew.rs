@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use pagewise_model::protocol::{CallFailure, Job, SampleReply};
 use pagewise_sys::{FileMapping, SharedMemory};
 
-use crate::reader::{Latencies, Reader};
-use crate::sampling::{Limits, Part, ThreadSample, sample};
+use crate::reader::Reader;
+use crate::sampling::{Limits, Part, ThreadSample, empty_latencies, sample};
 
 enum Order {
     WarmPageTables,
@@ -107,32 +107,36 @@ impl Crew {
                 _ => None,
             })
             .collect();
-        Ok(self.reply(&samples))
+        Ok(self.reply(samples))
     }
 
-    fn reply(&self, samples: &[ThreadSample]) -> SampleReply {
+    fn reply(&self, mut samples: Vec<ThreadSample>) -> SampleReply {
         let operations = samples.iter().map(|sample| sample.operations).sum();
         let latency_operations: u64 = samples.iter().map(|sample| sample.latency_operations).sum();
         let timed = samples.iter().filter(|sample| sample.latency_operations > 0);
-        let mut latencies: Latencies = samples[0].latencies.clone();
-        for sample in &samples[1..] {
-            latencies.add(&sample.latencies).expect("histograms of one shape");
+        let latency_elapsed_ns = extent(timed.map(|sample| sample.latency_span_ns));
+        let (first, others) = samples.split_first_mut().expect("a job has a thread");
+        for sample in others {
+            first.latencies.add(&sample.latencies).expect("histograms of one shape");
         }
+        let buckets = first.latencies.iter_recorded();
+        let (latency_ns, latency_counts) =
+            buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).unzip();
         let per_read = (self.common.reads_per_op * self.common.read_bytes) as u64;
         let checksum = samples.iter().fold(0u64, |total, sample| total.wrapping_add(sample.checksum));
         SampleReply {
             operations,
             elapsed_ns: extent(samples.iter().map(|sample| (sample.started_ns, sample.ended_ns))),
             latency_operations,
-            latency_elapsed_ns: extent(timed.map(|sample| sample.latency_span_ns)),
+            latency_elapsed_ns,
             thread_operations: samples
                 .iter()
                 .map(|sample| sample.operations + sample.latency_operations)
                 .collect(),
             bytes: (operations + latency_operations) * per_read,
             checksum: format!("{checksum:016x}"),
-            latency_ns: latencies.iter_recorded().map(|bucket| bucket.value_iterated_to()).collect(),
-            latency_counts: latencies.iter_recorded().map(|bucket| bucket.count_at_value()).collect(),
+            latency_ns,
+            latency_counts,
             stalls: samples.iter().map(|sample| sample.stalls).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stall_longest_ns).max().unwrap_or(0),
         }
@@ -188,6 +192,7 @@ fn serve(
     let rendezvous = || {
         common.barrier.wait();
     };
+    let mut latencies = empty_latencies();
     while let Ok(order) = orders.recv() {
         let answer = match order {
             Order::WarmPageTables => {
@@ -201,6 +206,7 @@ fn serve(
                 common.limits,
                 &rendezvous,
                 &common.timed_phase,
+                std::mem::replace(&mut latencies, empty_latencies()),
             )
             .map(|sample| Answer::Sampled(Box::new(sample))),
             Order::Fetch { offsets, handover } => {

@@ -129,6 +129,7 @@ const THROUGHPUT_QUARTERS: u64 = 3;
 
 /// One thread's sample. `rendezvous` is called between the phases and at both their starts, so that all
 /// threads are in the same phase; `timed_phase` is set by any thread that needs the latency phase.
+/// `latencies` is empty, made beforehand because its size is felt.
 pub fn sample(
     reader: &mut dyn Reader,
     part: Part<'_>,
@@ -136,8 +137,8 @@ pub fn sample(
     limits: Limits,
     rendezvous: &dyn Fn(),
     timed_phase: &AtomicBool,
+    mut latencies: Latencies,
 ) -> Result<ThreadSample, CallFailure> {
-    let mut latencies = empty_latencies();
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS);
     rendezvous();
     let throughput = throughput_phase(reader, part, first_operation, limits, &mut budget, &mut latencies);
@@ -167,7 +168,8 @@ pub fn sample(
     Ok(sample)
 }
 
-fn empty_latencies() -> Latencies {
+/// A histogram that covers every latency a phase can have.
+pub fn empty_latencies() -> Latencies {
     Latencies::new_with_bounds(1, 100_000_000_000, 3).expect("constant bounds are valid")
 }
 
@@ -305,7 +307,8 @@ mod tests {
 
     fn run(reader: &mut Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
         let part = Part { offsets, reads_per_op: 2 };
-        sample(reader, part, first, limits, &|| (), &AtomicBool::new(false)).expect("no call fails")
+        sample(reader, part, first, limits, &|| (), &AtomicBool::new(false), empty_latencies())
+            .expect("no call fails")
     }
 
     fn limits(max_operations: u64) -> Limits {

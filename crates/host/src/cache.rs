@@ -125,8 +125,8 @@ fn path_of(file: &File) -> PathBuf {
     fs::read_link(scratch::reopen_path(file)).unwrap_or_else(|_| PathBuf::from("(file without a path)"))
 }
 
-/// The filesystem of `file` if it keeps its files in memory.
-fn in_memory(file: &File) -> Option<String> {
+/// The filesystem of `file` if it keeps its files in memory: nothing can be evicted there, and no device reads.
+pub fn in_memory(file: &File) -> Option<String> {
     let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
     if let Some(mount) = mount.filter(|mount| mount.kind() == Kind::Memory) {
         return Some(mount.filesystem);

@@ -53,6 +53,9 @@ pub struct Environment {
     pub readahead_bytes: Option<Bytes>,
     /// Alignment that O_DIRECT demands of offsets and memory.
     pub direct_alignment_bytes: Option<u64>,
+    /// What a worker takes on this machine between `go` and its answer beside the phases that it measures.
+    #[serde(default)]
+    pub worker_answer_ns: Option<u64>,
     /// Version of pagewise.
     pub pagewise_version: String,
     /// When the run began, seconds since 1970.

@@ -55,6 +55,8 @@ kinds! {
     // The condition.
     /// Reads the file into the page cache before `opened`.
     WarmsFirst = "warms-first",
+    /// Drops the file from the page cache before `opened`.
+    EvictsFirst = "evicts-first",
     /// Reads the whole file, through another descriptor, while it measures.
     FillsCache = "fills-cache",
     /// Leaves a process behind that maps the file.
@@ -73,7 +75,7 @@ kinds! {
     // Time and counts.
     /// Says that it took half of the time.
     HalfTheTime = "half-the-time",
-    /// Says that it took ten times as long.
+    /// Says that it took a thousand times as long.
     TooMuchTime = "too-much-time",
     /// Burns CPU time in threads that nobody asked for.
     ExtraThreads = "extra-threads",
@@ -217,6 +219,9 @@ fn converse(kind: Kind) -> io::Result<()> {
         .lines()
         .map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
     let Some(Request::Open(job)) = requests.next().transpose()? else { return Ok(()) };
+    if kind == Kind::StrayOutput {
+        say_text("WARNING: a deprecated method has been called")?;
+    }
     let method: Method = serde_json::from_value(job.method.clone().into())?;
     // Misbehaviour that ends the worker is for `pread`; beside it the run must go on.
     let fault = if method.access() == Access::Pread { kind } else { Kind::Honest };
@@ -227,9 +232,6 @@ fn converse(kind: Kind) -> io::Result<()> {
         Kind::CallFails => return say(&Reply::Failed(call_failure(&job, "open failed: EIO", 0))),
         Kind::CallRefused => return say(&Reply::Failed(call_failure(&job, "open was refused: EPERM", 1))),
         _ => {}
-    }
-    if kind == Kind::StrayOutput {
-        say_text("WARNING: a deprecated method has been called")?;
     }
     let started = Instant::now();
     let mut reader = Reader::open(kind, *job, method)?;
@@ -319,6 +321,9 @@ impl Reader {
             && kind != Kind::NoAdvice
         {
             mapping.advise(0..span, Advice::Random)?;
+        }
+        if kind == Kind::EvictsFirst {
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         }
         let consume: Consume = job.consume.parse().map_err(io::Error::other)?;
         let consumption =
@@ -462,7 +467,7 @@ impl Reader {
 fn falsify(kind: Kind, reply: &mut SampleReply) {
     match kind {
         Kind::HalfTheTime => reply.elapsed_ns /= 2,
-        Kind::TooMuchTime => reply.elapsed_ns *= 10,
+        Kind::TooMuchTime => reply.elapsed_ns *= 1000,
         Kind::LatenciesTooLong => {
             reply.latency_ns = vec![reply.elapsed_ns.saturating_mul(1000)];
             reply.latency_counts = vec![1];

@@ -63,11 +63,13 @@ pub fn load(path: &Path) -> Result<Run> {
 
 fn open(path: &Path, options: &OpenOptions) -> Result<(File, Run)> {
     let shown = path.display();
-    let mut file = options.open(path).with_context(|| format!("the run file {shown} cannot be opened"))?;
-    let metadata = file.metadata().with_context(|| format!("{shown} cannot be examined"))?;
+    let cannot = || format!("the run file {shown} cannot be opened");
+    // stat(2) first: opening a pipe would wait for whoever writes into it.
+    let metadata = std::fs::metadata(path).with_context(cannot)?;
     if !metadata.is_file() {
         bail!("{shown} is no regular file, so it is no run file");
     }
+    let mut file = options.open(path).with_context(cannot)?;
     if metadata.len() > MAX_RUN_BYTES {
         bail!("{shown} is no run file: it has {} bytes", metadata.len());
     }

@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::schedule::{Ledger, order};
 use crate::state::{Claim, State};
 use crate::store::{self, Store};
+use crate::supervise::answer;
 use crate::supervise::files::Input;
 use crate::supervise::sample::{Sampler, Setting, Stopped};
 use crate::supervise::worker::Program;
@@ -135,7 +136,7 @@ fn begin(
     place: Place,
     options: &Options,
 ) -> Result<Ending> {
-    let (source, environment, free_bytes) = examine(place)?;
+    let (source, mut environment, free_bytes) = examine(place)?;
     let write_pace = match &source {
         Source::Dataset { directory } if variant == Variant::Quick => {
             pace::write_pace(Path::new(directory)).ok()
@@ -156,6 +157,8 @@ fn begin(
         Some(path) => path.clone(),
         None => numbered_run_path(&plan.question)?,
     };
+    environment.worker_answer_ns =
+        answer::answer_ns(environment.page_bytes, options.patience, &AtomicBool::new(false));
     let header =
         Header { schema: SCHEMA_VERSION, plan, environment, worker_command: options.worker_command.clone() };
     let store = Store::create(&path, header.clone())?;
@@ -354,6 +357,7 @@ impl Run {
             patience: options.patience,
             page_bytes: environment.page_bytes,
             cpus: environment.cpus,
+            answer_ns: environment.worker_answer_ns.unwrap_or(0),
             direct_alignment: environment.direct_alignment_bytes.unwrap_or(environment.page_bytes),
             device: BlockDevice::behind(Path::new(device_path)).ok(),
         };
@@ -430,12 +434,13 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Opens a file for a result, which is never written over another one by accident.
+/// Makes a file for a result; one that exists, a run file above all, is never overwritten.
 pub fn result_file(path: &Path) -> Result<impl Write> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-        .with_context(|| format!("{} cannot be written", path.display()))
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        let path = path.display();
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists; name another file"),
+            _ => anyhow::anyhow!("{path} cannot be written: {error}"),
+        }
+    })
 }

@@ -53,6 +53,8 @@ impl Input {
 
     /// The user's file, opened for reading.
     pub fn foreign(path: PathBuf, file: File, identity: FileIdentity) -> std::io::Result<Self> {
+        // What is read to compare bytes brings in those pages and none beside them.
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
         let file_bytes = identity.file_bytes.0;
         Ok(Self { path, key: FileKey::of(&file)?, file_bytes, bytes: Bytes::Foreign { file, identity } })
     }
@@ -76,6 +78,11 @@ impl Input {
     /// What the page cache holds of the span.
     pub fn residency(&self, span_bytes: u64) -> Residency {
         cache::residency(self.file(), span_bytes)
+    }
+
+    /// The filesystem, if it keeps its files in memory.
+    pub fn in_memory(&self) -> Option<String> {
+        cache::in_memory(self.file())
     }
 
     /// Whether it is still the file that the run began with.

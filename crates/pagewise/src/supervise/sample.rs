@@ -56,6 +56,8 @@ pub struct Setting {
     pub page_bytes: u64,
     /// CPUs that workers may use.
     pub cpus: u32,
+    /// What an honest worker takes to answer beside its phases.
+    pub answer_ns: u64,
     /// What O_DIRECT demands.
     pub direct_alignment: u64,
     /// The device behind the files.
@@ -76,7 +78,12 @@ impl<'a> Sampler<'a> {
             direct_alignment: setting.direct_alignment,
             device: setting.device,
             accesses: AccessesCache::default(),
-            context: CheckContext { page_bytes: setting.page_bytes, cpus: setting.cpus, user_file },
+            context: CheckContext {
+                page_bytes: setting.page_bytes,
+                cpus: setting.cpus,
+                answer_ns: setting.answer_ns,
+                user_file,
+            },
         }
     }
 
@@ -139,6 +146,9 @@ impl<'a> Sampler<'a> {
                 if let Some(reason) = checks::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
                 }
+                if let Some(reason) = served_from_memory(cell, input, &evidence) {
+                    return Ok(Outcome::Unavailable { reason });
+                }
                 let mut failures = checks::failures(cell, &measurement, &evidence, &self.context);
                 if evidence.expected_checksum.is_none() {
                     // Nothing else could notice that a cold block was read a second time.
@@ -199,6 +209,20 @@ impl<'a> Sampler<'a> {
             CacheState::AsIs => Ok(()),
         }
     }
+}
+
+/// Why O_DIRECT means nothing on this filesystem, though it was accepted (tmpfs since Linux 6.6).
+fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option<String> {
+    if !cell.method.is_direct() || evidence.device_read_bytes.is_some_and(|bytes| bytes > 0) {
+        return None;
+    }
+    let filesystem = input.in_memory()?;
+    let requested = evidence.requested_bytes;
+    Some(format!(
+        "O_DIRECT is accepted, but served from memory: {} lies on {filesystem}, and the device delivered none of \
+         {requested} bytes",
+        input.path.display()
+    ))
 }
 
 /// What trouble makes of a sample.
@@ -401,12 +425,8 @@ impl Visit<'_> {
 
     fn handover(&self) -> Result<SharedMemory, Trouble> {
         let len = (self.verified_reads() * self.cell.conditions.read_bytes.0) as usize;
-        SharedMemory::create("pagewise-handover", len).map_err(|error| {
-            Trouble::Broken(Failure {
-                kind: FailureKind::CallFailed,
-                detail: format!("memory to compare reads cannot be had: {error}"),
-            })
-        })
+        SharedMemory::create("pagewise-handover", len)
+            .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))
     }
 
     fn verified_reads(&self) -> u64 {
@@ -460,7 +480,8 @@ fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn descriptor_path(memory: &SharedMemory) -> String {
+/// The path by which a worker opens memory that it inherits.
+pub fn descriptor_path(memory: &SharedMemory) -> String {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", memory.file().as_raw_fd())
 }

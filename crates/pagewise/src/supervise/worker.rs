@@ -38,6 +38,13 @@ fn broken(kind: FailureKind, detail: String) -> Trouble {
     Trouble::Broken(Failure { kind, detail })
 }
 
+impl Trouble {
+    /// Something that a conversation needs cannot be had.
+    pub fn lack(detail: String) -> Self {
+        broken(FailureKind::CallFailed, detail)
+    }
+}
+
 /// Which program is a worker.
 #[derive(Clone, Debug)]
 pub enum Program {
@@ -130,11 +137,14 @@ impl Worker {
         stop: &AtomicBool,
     ) -> Result<Reply, Trouble> {
         let deadline = Instant::now() + patience;
+        // Every byte is looked at once, however long the line becomes.
+        let mut searched = 0;
         let line = loop {
-            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let rest = self.received.split_off(end + 1);
+            if let Some(end) = self.received[searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.received.split_off(searched + end + 1);
                 break std::mem::replace(&mut self.received, rest);
             }
+            searched = self.received.len();
             if self.received.len() > MAX_LINE_BYTES {
                 return Err(broken(
                     FailureKind::WorkerNonsense,

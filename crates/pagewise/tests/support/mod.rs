@@ -130,6 +130,30 @@ impl Place {
         command
     }
 
+    /// The same as user and group `id`, to whom the place is given; told as a skip where the way to the place is
+    /// closed to others.
+    pub fn command_as<Text: AsRef<std::ffi::OsStr>>(&self, id: u32, arguments: &[Text]) -> Option<Command> {
+        self.give_to(id);
+        let open =
+            |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 1 == 1);
+        if !self.root().ancestors().all(open) {
+            skipped("as_another_user", &format!("others may not enter {}", self.root().display()));
+            return None;
+        }
+        // The build directory may be closed to others.
+        let program = self.root().join("pagewise");
+        if !program.exists() {
+            fs::copy(PAGEWISE, &program).expect("copy");
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+        }
+        let mut command = Command::new(program);
+        command.args(arguments);
+        self.settle(&mut command);
+        std::os::unix::process::CommandExt::uid(&mut command, id);
+        std::os::unix::process::CommandExt::gid(&mut command, id);
+        Some(command)
+    }
+
     /// Gives any command this place as its own; what it prints goes into files, so that nobody has to drain it.
     pub fn settle(&self, command: &mut Command) {
         let file = |name: &str| File::create(self.root.path().join(name)).expect("create");
@@ -251,9 +275,10 @@ pub fn of_method<'a>(run: &'a Run, method: &str) -> Vec<&'a Sample> {
     run.samples.iter().filter(|sample| cells.contains(&sample.cell)).collect()
 }
 
-/// Checks that a busy machine fails for an honest worker too: another process used the device, or the worker
-/// waited for a CPU between the clocks.
-pub const FROM_OUTSIDE: [FailureKind; 2] = [FailureKind::Contaminated, FailureKind::FalseTime];
+/// Checks that a busy machine fails for an honest worker too: another process used the device, the worker
+/// waited for a CPU between the clocks, or the kernel took pages of a warm file.
+pub const FROM_OUTSIDE: [FailureKind; 3] =
+    [FailureKind::Contaminated, FailureKind::FalseTime, FailureKind::NotWarm];
 
 /// The checks that a sample failed.
 pub fn kinds(sample: &Sample) -> Vec<FailureKind> {

@@ -1,0 +1,90 @@
+//! How long an honest worker takes to answer on this machine, beside the phases that it measures.
+//!
+//! The supervisor believes a worker's clock only if it accounts for nearly all the time that passed. What it may
+//! leave unaccounted (threads wake, a line is written and read) is a fraction of a millisecond on one machine
+//! and tens of them on another, so it is measured: with pagewise's own worker, on a file in memory.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pagewise_host::OffsetTable;
+use pagewise_model::protocol::{Go, Job, Reply, Request};
+use pagewise_model::{Bytes, CacheState, Conditions, Consume, Descriptor, Workload};
+use pagewise_sys::SharedMemory;
+
+use super::sample::descriptor_path;
+use super::worker::{Program, Trouble, Worker, unexpected};
+
+const FILE_BYTES: u64 = 1 << 20;
+const PHASE_NS: u64 = 2_000_000;
+const ANSWERS: usize = 5;
+
+/// The median over a few short samples; `None` if no worker can be had, which the first sample will explain.
+pub fn answer_ns(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Option<u64> {
+    let mut answers = measure(page_bytes, patience, stop).ok()?;
+    answers.sort_unstable();
+    answers.get(answers.len() / 2).copied()
+}
+
+fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec<u64>, Trouble> {
+    let file = memory("pagewise-answer")?;
+    let handover = memory("pagewise-handover")?;
+    let conditions = Conditions {
+        workload: Workload::RandomRead,
+        threads: 1,
+        file_bytes: Bytes(FILE_BYTES),
+        span_bytes: Bytes(FILE_BYTES),
+        cache: CacheState::AsIs,
+        descriptor: Descriptor::Shared,
+        read_bytes: Bytes::kib(4),
+        reads_per_op: 1,
+        align_bytes: Bytes::kib(4),
+        consume: Consume::Touch,
+    };
+    let table = OffsetTable::new(&conditions, 0).map_err(|error| Trouble::lack(error.to_string()))?;
+    let job = Job {
+        method: "pread".to_string(),
+        path: descriptor_path(&file),
+        file_bytes: FILE_BYTES,
+        span_bytes: FILE_BYTES,
+        threads: 1,
+        descriptor: conditions.descriptor.name().to_string(),
+        table_path: table.path(),
+        table_reads: table.reads(),
+        read_bytes: conditions.read_bytes.0,
+        reads_per_op: 1,
+        consume: conditions.consume.name().to_string(),
+        page_bytes,
+        touch_last: 0,
+        direct_flag: 0,
+        direct_alignment: page_bytes,
+        warm_page_tables: 0,
+        sample_ns: PHASE_NS,
+        latency_ns: PHASE_NS,
+        max_thread_operations: 0,
+        max_device_bytes: 0,
+        handover_path: descriptor_path(&handover),
+    };
+    let mut worker = Worker::start(&Program::Own)?;
+    worker.greet(patience, stop)?;
+    worker.send(&Request::Open(Box::new(job)))?;
+    worker.receive("opened", patience, stop)?;
+    worker.receive("ready", patience, stop)?;
+    (0..ANSWERS)
+        .map(|_| {
+            let started = Instant::now();
+            worker.send(&Request::Go(Go { first_operation: 0 }))?;
+            match worker.receive("sample", patience, stop)? {
+                Reply::Sample(sample) => {
+                    let wall_ns = started.elapsed().as_nanos() as u64;
+                    Ok(wall_ns.saturating_sub(sample.elapsed_ns + sample.latency_elapsed_ns))
+                }
+                other => Err(unexpected("sample", &other)),
+            }
+        })
+        .collect()
+}
+
+fn memory(name: &str) -> Result<SharedMemory, Trouble> {
+    SharedMemory::create(name, FILE_BYTES as usize).map_err(|error| Trouble::lack(error.to_string()))
+}
