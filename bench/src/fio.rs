@@ -1,0 +1,237 @@
+//! `fio`: pagewise against fio on the same file with the same reads.
+//!
+//! fio is given what it is fastest with: no clock reads (`gtod_reduce`), no map of what was read
+//! (`norandommap`), no invalidation, no advice, threads instead of processes, and time to fill its page
+//! tables before it counts (`ramp_time`). Its reads are not consumed; pagewise's are.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use pagewise_analysis::statistics::median;
+use pagewise_model::random::Random;
+use pagewise_model::units::parse_duration_ns;
+use pagewise_model::{Access, Bytes, CacheState, Workload};
+use pagewise_sys::child::die_with_parent;
+
+use crate::cell::Cell;
+use crate::dataset::{Dataset, Scratch};
+use crate::pagewise::{Executable, Pagewise, Request, reads_per_second};
+use crate::ratio::Ratio;
+
+/// pagewise against fio on the same file with the same reads.
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    executable: Executable,
+    /// Folder for the file that is read; removed afterwards. The device cells need O_DIRECT there.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Size of the file; fio maps at most 1 GiB at once.
+    #[arg(long, default_value = "512MiB")]
+    file_size: Bytes,
+    /// Pairs for each cell.
+    #[arg(long, default_value_t = 21)]
+    pairs: usize,
+    /// Rounds of each run of pagewise.
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+    /// Length of a sample of pagewise; fio counts for `rounds` times as long.
+    #[arg(long, default_value = "100ms", value_parser = parse_duration_ns)]
+    sample: u64,
+    /// Seed of the offsets and of the order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only cells whose name holds all these words, such as `mmap 4KiB` or `direct`.
+    cells: Vec<String>,
+}
+
+/// One comparison: a method of pagewise and what fio calls it.
+struct Contest {
+    name: String,
+    method: &'static str,
+    workload: Workload,
+    read_bytes: Bytes,
+    threads: u32,
+    reads_per_op: u32,
+    engine: &'static str,
+    direct: bool,
+    depth: u32,
+    /// The median ratio that pagewise must reach.
+    bar: f64,
+}
+
+fn contests() -> Vec<Contest> {
+    let mut contests: Vec<Contest> = Cell::all().iter().map(cached).collect();
+    for (method, engine, depth) in [("pread:direct", "psync", 1), ("uring:direct+depth=32", "io_uring", 32)] {
+        contests.push(Contest {
+            name: format!("{method} random 16KiB 1t"),
+            method,
+            workload: Workload::RandomRead,
+            read_bytes: Bytes::kib(16),
+            threads: 1,
+            reads_per_op: 1,
+            engine,
+            direct: true,
+            depth,
+            bar: 0.97,
+        });
+    }
+    contests
+}
+
+fn cached(cell: &Cell) -> Contest {
+    let mapped = cell.access == Access::Mmap;
+    Contest {
+        name: cell.to_string(),
+        method: cell.access.name(),
+        workload: cell.workload,
+        read_bytes: cell.read_bytes,
+        threads: cell.threads,
+        reads_per_op: cell.reads_per_op(),
+        engine: if mapped { "mmap" } else { "psync" },
+        direct: false,
+        depth: 1,
+        bar: if mapped && cell.read_bytes == Bytes::kib(4) { 2.0 } else { 1.0 },
+    }
+}
+
+/// Measures the cells and prints one line each.
+pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
+    let version = Command::new("fio").arg("--version").output().context("fio is not installed")?;
+    let named = |contest: &Contest| options.cells.iter().all(|word| contest.name.contains(word.as_str()));
+    let contests: Vec<Contest> = contests().into_iter().filter(named).collect();
+    ensure!(!contests.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    let scratch = Scratch::new(&options.dir)?;
+    let pagewise = options.executable.find(&scratch)?;
+    let dataset = Dataset::create(&scratch, options.file_size)?;
+    writeln!(
+        out,
+        "{}, {} pairs, {} file; rate of the first over the second\n",
+        String::from_utf8_lossy(&version.stdout).trim(),
+        options.pairs,
+        options.file_size
+    )?;
+    writeln!(
+        out,
+        "{:40} {:>12} {:>24} {:>24} {:>6}",
+        "cell", "fio, k/s", "pagewise / fio", "fio / fio (control)", "bar"
+    )?;
+    let mut reached = 0;
+    for contest in &contests {
+        reached += usize::from(compare(options, contest, &pagewise, &dataset, out)?);
+        out.flush()?;
+    }
+    writeln!(out, "\nmedian reaches its bar in {reached} of {} cells", contests.len())?;
+    Ok(())
+}
+
+fn compare(
+    options: &Options,
+    contest: &Contest,
+    pagewise: &Pagewise<'_>,
+    dataset: &Dataset,
+    out: &mut impl Write,
+) -> Result<bool> {
+    if contest.direct {
+        dataset.evict()?;
+    }
+    let mut random = Random::for_purpose(options.seed, "order");
+    let (mut ours, mut theirs, mut control) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..options.pairs {
+        if !contest.direct {
+            dataset.require_cached()?;
+        }
+        let mut order = [0, 1, 2];
+        random.shuffle(&mut order);
+        for turn in order {
+            match turn {
+                0 => ours.push(contest.pagewise(options, pagewise, dataset)?),
+                1 => theirs.push(contest.fio(options, dataset)?),
+                _ => control.push(contest.fio(options, dataset)?),
+            }
+        }
+    }
+    let (Some(rate), Some(ratio), Some(control)) =
+        (median(&theirs), Ratio::of(&ours, &theirs), Ratio::of(&control, &theirs))
+    else {
+        return Ok(false);
+    };
+    let reaches = ratio.median >= contest.bar;
+    let mark = if reaches { "" } else { "  below" };
+    let (name, bar) = (&contest.name, contest.bar);
+    writeln!(out, "{name:40} {:>12.1} {ratio:>24} {control:>24} {bar:>6}{mark}", rate / 1e3)?;
+    Ok(reaches)
+}
+
+impl Contest {
+    fn pagewise(&self, options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset) -> Result<f64> {
+        let request = Request {
+            methods: self.method.into(),
+            workload: self.workload,
+            threads: self.threads.to_string(),
+            read_bytes: self.read_bytes,
+            reads_per_op: self.reads_per_op,
+            cache: if self.direct { CacheState::AsIs } else { CacheState::Warm },
+            descriptor: "shared".into(),
+            rounds: options.rounds,
+            sample_ns: options.sample,
+            seed: options.seed,
+        };
+        reads_per_second(&pagewise.run(dataset, &request)?, self.method)
+    }
+
+    fn fio(&self, options: &Options, dataset: &Dataset) -> Result<f64> {
+        let order = if self.workload == Workload::SequentialRead { "read" } else { "randread" };
+        let runtime_ms = options.sample * u64::from(options.rounds) / 1_000_000;
+        let output = die_with_parent(&mut Command::new("fio"))
+            .args(["--name=reads", "--readonly", "--output-format=json", "--group_reporting", "--thread"])
+            .args(["--invalidate=0", "--fadvise_hint=0", "--norandommap", "--randrepeat=0"])
+            .args(["--gtod_reduce=1", "--time_based", "--ramp_time=500ms"])
+            .arg(format!("--runtime={}ms", runtime_ms.max(100)))
+            .arg(format!("--filename={}", dataset.path.display()))
+            .arg(format!("--rw={order}"))
+            .arg(format!("--bs={}", self.read_bytes.0))
+            .arg(format!("--ioengine={}", self.engine))
+            .arg(format!("--iodepth={}", self.depth))
+            .arg(format!("--direct={}", u8::from(self.direct)))
+            .arg(format!("--numjobs={}", self.threads))
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        rate(&text).with_context(|| format!("fio: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+/// Reads per second of fio's only group. Warnings may stand above the JSON.
+fn rate(text: &str) -> Result<f64> {
+    let start = text.find('{').context("no JSON")?;
+    let report: serde_json::Value = serde_json::from_str(&text[start..])?;
+    let job = &report["jobs"][0];
+    ensure!(job["error"] == 0, "its job failed with error {}", job["error"]);
+    let rate = job["read"]["iops"].as_f64().context("no rate")?;
+    ensure!(rate > 0.0, "it read nothing");
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cached_cell_and_the_device_is_contested() {
+        let contests = contests();
+        assert_eq!(contests.len(), 18);
+        assert_eq!(contests.iter().filter(|contest| contest.bar == 2.0).count(), 4);
+        assert_eq!(contests.iter().filter(|contest| contest.direct).count(), 2);
+    }
+
+    #[test]
+    fn a_rate_is_read_below_warnings_and_an_error_is_none() {
+        let text = r#"note: something
+            {"jobs": [{"error": 0, "read": {"iops": 1234.5}}]}"#;
+        assert_eq!(rate(text).expect("rate"), 1234.5);
+        assert!(rate(r#"{"jobs": [{"error": 5, "read": {"iops": 1.0}}]}"#).is_err());
+        assert!(rate("fio: not found").is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! pagewise against bare loops, against fio and against itself. Prints ratios, each beside a control; nothing here
+//! passes or fails by a time.
+
+mod bare;
+mod bare_rates;
+mod cell;
+mod control;
+mod dataset;
+mod end_to_end;
+mod fio;
+mod memory;
+mod offsets;
+mod pagewise;
+mod ratio;
+mod slices;
+mod transparency;
+mod verdicts;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Comparisons of pagewise with bare loops, with fio and with itself.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Transparency(transparency::Options),
+    EndToEnd(end_to_end::Options),
+    Fio(fio::Options),
+    Control(control::Options),
+    Verdicts(verdicts::Options),
+    Memory(memory::Options),
+    #[command(hide = true)]
+    BareLoop(bare_rates::Options),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut out = std::io::stdout().lock();
+    let outcome = match &arguments.command {
+        Command::Transparency(options) => transparency::run(options, &mut out),
+        Command::EndToEnd(options) => end_to_end::run(options, &mut out),
+        Command::Fio(options) => fio::run(options, &mut out),
+        Command::Control(options) => control::run(options, &mut out),
+        Command::Verdicts(options) => verdicts::run(options, &mut out),
+        Command::Memory(options) => memory::run(options, &mut out),
+        Command::BareLoop(options) => bare_rates::run(options, &mut out),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output has gone away, as `head` does: nothing is left to be said.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pagewise-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}

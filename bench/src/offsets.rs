@@ -1,0 +1,123 @@
+//! Offset tables that are proven to lie within their file, so that loops need not look.
+
+use pagewise_model::random::Random;
+use pagewise_model::{Workload, content};
+
+use crate::cell::Cell;
+
+/// Offsets of whole operations in a file of known size.
+pub struct Table {
+    reads: Vec<u64>,
+    read_bytes: usize,
+    end: u64,
+}
+
+/// Some reads of a table.
+#[derive(Clone, Copy)]
+pub struct Offsets<'a> {
+    reads: &'a [u64],
+    read_bytes: usize,
+    end: u64,
+}
+
+impl Table {
+    /// Draws `operations` operations of `cell` within a file of `file_bytes`.
+    ///
+    /// # Panics
+    /// If the file is smaller than one operation.
+    pub fn draw(cell: &Cell, file_bytes: u64, operations: u64, seed: u64) -> Self {
+        let read_bytes = cell.read_bytes.0;
+        let reads_per_op = match cell.workload {
+            Workload::SequentialRead => u64::from(cell.reads_per_op()),
+            _ => 1,
+        };
+        let starts = (file_bytes / read_bytes + 1).checked_sub(reads_per_op).expect("a larger file");
+        let mut random = Random::for_purpose(seed, "offsets");
+        let reads = (0..operations)
+            .flat_map(|_| {
+                let start = random.below(starts);
+                (start..start + reads_per_op).map(|block| block * read_bytes)
+            })
+            .collect::<Vec<_>>();
+        let end = reads.iter().max().map_or(0, |last| last + read_bytes);
+        assert!(end <= file_bytes, "a read behind the end of the file");
+        Self { reads, read_bytes: read_bytes as usize, end }
+    }
+
+    /// All of them.
+    pub fn offsets(&self) -> Offsets<'_> {
+        Offsets { reads: &self.reads, read_bytes: self.read_bytes, end: self.end }
+    }
+}
+
+impl<'a> Offsets<'a> {
+    /// The offsets.
+    pub fn reads(self) -> &'a [u64] {
+        self.reads
+    }
+
+    /// Size of one read.
+    pub fn read_bytes(self) -> usize {
+        self.read_bytes
+    }
+
+    /// No read goes beyond this.
+    pub fn end(self) -> u64 {
+        self.end
+    }
+
+    /// `count` reads from `first` on.
+    pub fn part(self, first: usize, count: usize) -> Self {
+        Self { reads: &self.reads[first..first + count], ..self }
+    }
+
+    /// The checksum that these reads must have in a file filled from `seed`: one word of each page.
+    pub fn expected_checksum(self, seed: u64) -> u64 {
+        let pages = self.read_bytes.div_ceil(4096) as u64;
+        self.reads.iter().fold(0, |total: u64, offset| {
+            (0..pages).fold(total, |total, page| {
+                total.wrapping_add(content::word(seed, (offset + page * 4096) / 8))
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Access, Bytes};
+
+    use super::*;
+
+    fn cell(workload: Workload) -> Cell {
+        Cell { access: Access::Pread, workload, read_bytes: Bytes::kib(16), threads: 1 }
+    }
+
+    #[test]
+    fn sequential_operations_are_contiguous_and_within_the_file() {
+        let cell = cell(Workload::SequentialRead);
+        let table = Table::draw(&cell, 3 << 20, 100, 1);
+        assert_eq!(table.reads.len(), 6400);
+        for operation in table.reads.chunks(64) {
+            assert!(operation.windows(2).all(|pair| pair[1] == pair[0] + (16 << 10)));
+        }
+        assert!(table.end <= 3 << 20);
+    }
+
+    #[test]
+    fn random_reads_reach_both_ends() {
+        let table = Table::draw(&cell(Workload::RandomRead), 64 << 10, 100, 1);
+        assert_eq!((table.reads.iter().min(), table.end), (Some(&0), 64 << 10));
+    }
+
+    #[test]
+    fn checksums_are_of_the_file_s_words() {
+        let table = Table::draw(&cell(Workload::RandomRead), 1 << 20, 10, 1);
+        let mut expected = 0u64;
+        for offset in &table.reads {
+            let mut bytes = vec![0; 16 << 10];
+            content::fill(9, *offset, &mut bytes);
+            expected = expected.wrapping_add(pagewise_model::checksum::touch(&bytes, 4096, false));
+        }
+        assert_eq!(table.offsets().expected_checksum(9), expected);
+    }
+}

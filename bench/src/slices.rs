@@ -1,0 +1,336 @@
+//! Loops alternating in one process in slices of a few milliseconds.
+//!
+//! One and the same loop differs by one to five percent from one opening to the next, for as long as it is
+//! open. (Running it on four buffers and four descriptors in turn showed up to 1.5 % by buffer and nothing by
+//! descriptor; the rest is not explained.) So all loops are opened anew again and again, in random order, and
+//! an opening is one observation.
+//!
+//! Every thread lives through all slices of a cell, and has its own engine reader and its own bare loops. At
+//! the start of each slice all threads meet at a barrier; a slice lasts from the first thread's first clock to
+//! the last thread's last one, whichever loop it ran. All slices of a cell do the same number of reads, each
+//! the next ones of the offset table, and what they consumed is compared with what the file holds.
+
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use pagewise_engine::clock::now_ns;
+use pagewise_engine::reader::{self, Latencies, Reader};
+use pagewise_engine::sampling::{self, Limits, Part};
+use pagewise_model::protocol::Job;
+use pagewise_model::random::Random;
+use pagewise_model::{Consume, Method};
+
+use crate::bare::Bare;
+use crate::cell::Cell;
+use crate::dataset::{CONTENT_SEED, Dataset};
+use crate::offsets::{Offsets, Table};
+
+/// Reads of a thread's offset table.
+const TABLE_READS: u64 = 1 << 20;
+
+/// Which loop a slice runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The engine's throughput phase.
+    Engine,
+    /// The bare loop.
+    Bare,
+    /// The bare loop again, with a mapping and buffers of its own: what it differs by is noise.
+    Control,
+}
+
+const SIDES: [Side; 3] = [Side::Engine, Side::Bare, Side::Control];
+
+/// Draws the offset table of each thread.
+pub fn draw_tables(dataset: &Dataset, cell: &Cell, seed: u64) -> Vec<Table> {
+    let operations = TABLE_READS / u64::from(cell.reads_per_op());
+    let seed_of = |thread: u32| seed.wrapping_add(u64::from(thread));
+    (0..cell.threads)
+        .map(|thread| Table::draw(cell, dataset.file_bytes, operations, seed_of(thread)))
+        .collect()
+}
+
+/// Rates in reads per second, pair by pair.
+#[derive(Default)]
+pub struct Rates {
+    /// Of the engine.
+    pub engine: Vec<f64>,
+    /// Of the bare loop.
+    pub bare: Vec<f64>,
+    /// Of the bare loop again.
+    pub control: Vec<f64>,
+}
+
+/// One thread with all its loops.
+struct Lane<'a> {
+    reader: Box<dyn Reader>,
+    bare: Bare,
+    control: Bare,
+    /// For the next sample, made ahead as a worker does.
+    latencies: Latencies,
+    offsets: Offsets<'a>,
+    reads_per_op: usize,
+}
+
+/// What one thread did in one slice.
+struct Stretch {
+    started_ns: u64,
+    ended_ns: u64,
+    checksum: u64,
+}
+
+/// Loops of a cell, open and warm.
+pub struct Slices<'a> {
+    lanes: Vec<Lane<'a>>,
+}
+
+impl<'a> Slices<'a> {
+    /// Opens all sides in random order and fills their page tables.
+    pub fn open(dataset: &Dataset, cell: &Cell, tables: &'a [Table], random: &mut Random) -> Result<Self> {
+        let (mut readers, mut bare, mut control) = (Vec::new(), Vec::new(), Vec::new());
+        let mut order = SIDES;
+        random.shuffle(&mut order);
+        for side in order {
+            match side {
+                Side::Engine => readers = engine_readers(dataset, cell)?,
+                Side::Bare => bare = Bare::open(&dataset.path, cell)?,
+                Side::Control => control = Bare::open(&dataset.path, cell)?,
+            }
+        }
+        let lanes = readers.into_iter().zip(bare).zip(control).zip(tables);
+        let reads_per_op = cell.reads_per_op() as usize;
+        let lanes = lanes.map(|(((reader, bare), control), table)| Lane {
+            reader,
+            bare,
+            control,
+            latencies: sampling::empty_latencies(),
+            offsets: table.offsets(),
+            reads_per_op,
+        });
+        Ok(Self { lanes: lanes.collect() })
+    }
+
+    /// Operations of one thread that take the bare loop about `slice_ns`.
+    pub fn calibrate(&mut self, slice_ns: u64) -> Result<usize> {
+        let mut operations = 8;
+        for _ in 0..6 {
+            let rates = self.run(&[Side::Bare; 5], operations)?;
+            let mut elapsed: Vec<u64> = rates.iter().map(|(_, elapsed_ns)| *elapsed_ns).collect();
+            elapsed.sort_unstable();
+            let factor = slice_ns as f64 / elapsed[elapsed.len() / 2] as f64;
+            operations = ((operations as f64 * factor.min(16.0)) as usize).clamp(1, self.most_operations());
+        }
+        Ok(operations)
+    }
+
+    fn most_operations(&self) -> usize {
+        self.lanes[0].offsets.reads().len() / self.lanes[0].reads_per_op
+    }
+
+    /// Alternates the three sides, in random order within each pair.
+    pub fn pairs(&mut self, pairs: usize, operations: usize, random: &mut Random) -> Result<Rates> {
+        let mut order = Vec::with_capacity(3 * pairs);
+        for _ in 0..pairs {
+            let mut sides = SIDES;
+            random.shuffle(&mut sides);
+            order.extend(sides);
+        }
+        let reads = (operations * self.lanes[0].reads_per_op * self.lanes.len()) as f64;
+        let mut rates = Rates::default();
+        for (side, elapsed_ns) in self.run(&order, operations)? {
+            let rate = reads * 1e9 / elapsed_ns as f64;
+            match side {
+                Side::Engine => rates.engine.push(rate),
+                Side::Bare => rates.bare.push(rate),
+                Side::Control => rates.control.push(rate),
+            }
+        }
+        Ok(rates)
+    }
+
+    /// Runs slices in this order and returns how long each took.
+    fn run(&mut self, order: &[Side], operations: usize) -> Result<Vec<(Side, u64)>> {
+        let barrier = Barrier::new(self.lanes.len());
+        let stretches: Vec<Result<Vec<Stretch>>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .lanes
+                .iter_mut()
+                .map(|lane| scope.spawn(|| lane.run(order, operations, &barrier)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("a lane does not panic")).collect()
+        });
+        let stretches = stretches.into_iter().collect::<Result<Vec<_>>>()?;
+        for (lane, stretches) in self.lanes.iter().zip(&stretches) {
+            lane.verify(stretches, operations)?;
+        }
+        Ok(order.iter().enumerate().map(|(slice, side)| (*side, extent(&stretches, slice))).collect())
+    }
+}
+
+/// From the first thread's start to the last thread's end.
+fn extent(stretches: &[Vec<Stretch>], slice: usize) -> u64 {
+    let of_slice = || stretches.iter().map(|thread| &thread[slice]);
+    let started = of_slice().map(|stretch| stretch.started_ns).min().unwrap_or(0);
+    let ended = of_slice().map(|stretch| stretch.ended_ns).max().unwrap_or(0);
+    ended.saturating_sub(started).max(1)
+}
+
+fn engine_readers(dataset: &Dataset, cell: &Cell) -> Result<Vec<Box<dyn Reader>>> {
+    let method: Method = cell.access.name().parse().context("a cell names a method")?;
+    let page_bytes = rustix::param::page_size() as u64;
+    let job = Job {
+        method: method.to_string(),
+        path: dataset.path.to_str().context("a path that is text")?.to_string(),
+        file_bytes: dataset.file_bytes,
+        span_bytes: dataset.file_bytes,
+        threads: cell.threads,
+        descriptor: "shared".into(),
+        table_path: String::new(),
+        table_reads: 0,
+        read_bytes: cell.read_bytes.0,
+        reads_per_op: cell.reads_per_op(),
+        consume: "touch".into(),
+        page_bytes,
+        touch_last: 0,
+        direct_flag: rustix::fs::OFlags::DIRECT.bits(),
+        direct_alignment: page_bytes,
+        warm_page_tables: 1,
+        sample_ns: 0,
+        latency_ns: 0,
+        max_thread_operations: 0,
+        max_device_bytes: 0,
+        handover_path: String::new(),
+    };
+    let mut readers = reader::open(&method, &job, Consume::Touch, false)
+        .map_err(|failure| anyhow!("{}", failure.detail))?;
+    readers.iter_mut().for_each(|reader| reader.warm_page_tables());
+    Ok(readers)
+}
+
+impl Lane<'_> {
+    /// A thread that fails goes on to meet the others at each barrier, and tells at the end.
+    fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<Stretch>> {
+        let stretches: Vec<_> = order
+            .iter()
+            .enumerate()
+            .map(|(slice, side)| self.slice(*side, slice, operations, barrier))
+            .collect();
+        stretches.into_iter().collect()
+    }
+
+    fn slice(&mut self, side: Side, slice: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
+        let first = self.first_operation(slice, operations);
+        match side {
+            Side::Engine => self.engine(first, operations, barrier),
+            Side::Bare | Side::Control => self.bare(side, first, operations, barrier),
+        }
+    }
+
+    /// The throughput phase of a sample, ended by a count so that it does the same reads as the bare loop.
+    fn engine(&mut self, first: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
+        let offsets = self.offsets.reads();
+        let part = Part { offsets, reads_per_op: self.reads_per_op };
+        let limits = Limits {
+            sample_ns: u64::MAX / 2,
+            latency_ns: 0,
+            max_operations: sampling_operations(operations as u64),
+            max_device_bytes: 0,
+        };
+        // `sample` meets the others twice: at the start and behind the throughput phase.
+        let rendezvous = || {
+            barrier.wait();
+        };
+        let timed_phase = AtomicBool::new(false);
+        let latencies = std::mem::replace(&mut self.latencies, sampling::empty_latencies());
+        let sample = sampling::sample(
+            self.reader.as_mut(),
+            part,
+            first as u64,
+            limits,
+            &rendezvous,
+            &timed_phase,
+            latencies,
+        )
+        .map_err(|failure| anyhow!("{}", failure.detail))?;
+        ensure!(
+            sample.operations == operations as u64,
+            "the engine did {} of {operations} operations",
+            sample.operations
+        );
+        let (started_ns, ended_ns) = (sample.started_ns, sample.ended_ns);
+        Ok(Stretch { started_ns, ended_ns, checksum: sample.checksum })
+    }
+
+    fn bare(&mut self, side: Side, first: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
+        let offsets = part_of(self.offsets, first, operations, self.reads_per_op);
+        let bare = if side == Side::Bare { &mut self.bare } else { &mut self.control };
+        barrier.wait();
+        let started_ns = now_ns();
+        let checksum = bare.read(offsets);
+        let ended_ns = now_ns();
+        barrier.wait();
+        Ok(Stretch { started_ns, ended_ns, checksum: checksum.context("the bare loop failed")? })
+    }
+
+    /// Each slice goes on where the one before ended, and never across the end of the table.
+    fn first_operation(&self, slice: usize, operations: usize) -> usize {
+        let slices = self.offsets.reads().len() / self.reads_per_op / operations;
+        slice % slices * operations
+    }
+
+    fn verify(&self, stretches: &[Stretch], operations: usize) -> Result<()> {
+        let mut expected: Vec<u64> = Vec::new();
+        for (slice, stretch) in stretches.iter().enumerate() {
+            let first = self.first_operation(slice, operations);
+            let index = first / operations;
+            if index == expected.len() {
+                let part = part_of(self.offsets, first, operations, self.reads_per_op);
+                expected.push(part.expected_checksum(CONTENT_SEED));
+            }
+            ensure!(
+                stretch.checksum == expected[index],
+                "slice {slice} consumed other bytes than the file's"
+            );
+        }
+        Ok(())
+    }
+}
+
+fn part_of(offsets: Offsets<'_>, first: usize, operations: usize, reads_per_op: usize) -> Offsets<'_> {
+    offsets.part(first * reads_per_op, operations * reads_per_op)
+}
+
+/// The bound for which the throughput phase does just `operations`: it takes three quarters of the bound.
+fn sampling_operations(operations: u64) -> u64 {
+    (operations * 4).div_ceil(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Bytes;
+
+    use super::*;
+    use crate::dataset::Scratch;
+
+    #[test]
+    fn the_throughput_phase_gets_the_operations_that_it_is_meant_to() {
+        for operations in 1..1000 {
+            assert_eq!(sampling_operations(operations) * 3 / 4, operations);
+        }
+    }
+
+    #[test]
+    fn both_sides_consume_the_same_bytes_in_all_cells() {
+        let parent = tempfile::tempdir().expect("folder");
+        let scratch = Scratch::new(parent.path()).expect("scratch");
+        let dataset = Dataset::create(&scratch, Bytes::mib(4)).expect("written");
+        for cell in Cell::all() {
+            let tables = draw_tables(&dataset, &cell, 1);
+            let mut random = Random::new(1);
+            let mut slices = Slices::open(&dataset, &cell, &tables, &mut random).expect("opens");
+            let rates = slices.pairs(7, 3, &mut random).expect("checksums agree");
+            assert_eq!((rates.engine.len(), rates.bare.len(), rates.control.len()), (7, 7, 7));
+        }
+    }
+}

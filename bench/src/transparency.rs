@@ -1,0 +1,111 @@
+//! `transparency`: what the engine's loop costs over a bare one.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use pagewise_analysis::statistics::median;
+use pagewise_model::Bytes;
+use pagewise_model::random::Random;
+use pagewise_model::units::parse_duration_ns;
+
+use crate::cell::Cell;
+use crate::dataset::{Dataset, Scratch};
+use crate::ratio::{Ratio, log_ratios};
+use crate::slices::{Slices, draw_tables};
+
+/// The engine is transparent in a cell from this median ratio on.
+const BAR: f64 = 0.98;
+
+/// The engine's loop against a bare C loop, alternating in one process.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Folder for the file that is read; removed afterwards.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Size of the file.
+    #[arg(long, default_value = "512MiB")]
+    file_size: Bytes,
+    /// How often all loops of a cell are opened anew; an opening is one observation.
+    #[arg(long, default_value_t = 51)]
+    openings: usize,
+    /// Pairs of slices in each opening.
+    #[arg(long, default_value_t = 8)]
+    pairs: usize,
+    /// Length of a slice.
+    #[arg(long, default_value = "4ms", value_parser = parse_duration_ns)]
+    slice: u64,
+    /// Seed of the offsets and of the order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only cells whose name holds all these words, such as `mmap 4KiB 1t`.
+    cells: Vec<String>,
+}
+
+/// Measures the cells and prints one line each.
+pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
+    let cells = Cell::matching(&options.cells);
+    ensure!(!cells.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    let scratch = Scratch::new(&options.dir)?;
+    let dataset = Dataset::create(&scratch, options.file_size)?;
+    writeln!(
+        out,
+        "{} openings of {} pairs of slices of {} ms each, {} file in the page cache\n",
+        options.openings,
+        options.pairs,
+        options.slice as f64 / 1e6,
+        options.file_size
+    )?;
+    writeln!(
+        out,
+        "{:26} {:>12} {:>24} {:>24}",
+        "cell", "bare, k/s", "engine / bare", "bare / bare (control)"
+    )?;
+    let mut reached = 0;
+    for cell in &cells {
+        let measured = measure(options, &dataset, cell)?;
+        let (Some(bare), Some(engine), Some(control)) = (
+            median(&measured.bare_rates),
+            Ratio::of_logs(&measured.engine),
+            Ratio::of_logs(&measured.control),
+        ) else {
+            continue;
+        };
+        reached += usize::from(engine.median >= BAR);
+        let mark = if engine.median >= BAR { "" } else { "  below" };
+        writeln!(out, "{cell:26} {:>12.0} {engine:>24} {control:>24}{mark}", bare / 1e3)?;
+        out.flush()?;
+    }
+    writeln!(out, "\nmedian of at least {BAR} in {reached} of {} cells", cells.len())?;
+    Ok(())
+}
+
+/// Medians of the openings of a cell.
+#[derive(Default)]
+struct Measured {
+    bare_rates: Vec<f64>,
+    /// Logarithms of engine over bare.
+    engine: Vec<f64>,
+    /// Logarithms of the bare loop again over bare.
+    control: Vec<f64>,
+}
+
+fn measure(options: &Options, dataset: &Dataset, cell: &Cell) -> Result<Measured> {
+    let tables = draw_tables(dataset, cell, options.seed);
+    let mut random = Random::for_purpose(options.seed, "order");
+    let mut measured = Measured::default();
+    let mut operations = None;
+    for _ in 0..options.openings {
+        dataset.require_cached()?;
+        let mut slices = Slices::open(dataset, cell, &tables, &mut random)?;
+        let operations = match operations {
+            Some(operations) => operations,
+            None => *operations.insert(slices.calibrate(options.slice)?),
+        };
+        let rates = slices.pairs(options.pairs, operations, &mut random)?;
+        measured.bare_rates.extend(median(&rates.bare));
+        measured.engine.extend(median(&log_ratios(&rates.engine, &rates.bare)));
+        measured.control.extend(median(&log_ratios(&rates.control, &rates.bare)));
+    }
+    Ok(measured)
+}
