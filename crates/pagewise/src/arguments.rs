@@ -122,6 +122,10 @@ pub struct RunArguments {
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
+    /// Leave out the ceilings of device and memory: shorter, and nothing says what limited a method
+    #[arg(long)]
+    pub no_ceilings: bool,
+
     /// The run file [default: pagewise-QUESTION-NNN.jsonl in the current directory]
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
@@ -210,6 +214,7 @@ impl RunArguments {
                 sample_ns: self.sample,
                 latency_ns: self.latency,
                 seed: self.seed,
+                ceilings: self.no_ceilings.then_some(false),
             },
         }
     }

@@ -112,7 +112,12 @@ fn unsafe_code_is_in_sys_only() {
                 .iter()
                 .any(|block| code.contains(block));
             assert!(!found, "{}:{}: {line}", path.display(), index + 1);
-            assert!(!code.contains(concat!("allow(un", "safe_code)")), "{}:{}: {line}", path.display(), index + 1);
+            assert!(
+                !code.contains(concat!("allow(un", "safe_code)")),
+                "{}:{}: {line}",
+                path.display(),
+                index + 1
+            );
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct Sampling {
     pub latency_ns: Option<u64>,
     /// Seed of everything drawn.
     pub seed: Option<u64>,
+    /// Whether ceilings are measured; without them no bound is named.
+    pub ceilings: Option<bool>,
 }
 
 /// One source of choices.

@@ -74,7 +74,10 @@ pub fn resolve(
     }
     ensure!(!cells.is_empty(), "the plan has no cell: there is nothing to measure");
     refuse_unreachable_states(&cells, &source)?;
-    let ceilings = ceilings(&cells, machine.environment.page_bytes);
+    let ceilings = match sampling.ceilings {
+        true => ceilings(&cells, machine.environment.page_bytes),
+        false => Vec::new(),
+    };
     let controls = controls(&cells);
     cells.extend(controls);
     cells.extend(ceilings);
@@ -95,6 +98,7 @@ struct Sampled {
     rounds: u32,
     sample_ns: u64,
     latency_ns: u64,
+    ceilings: bool,
 }
 
 fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
@@ -113,7 +117,9 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     );
     let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
     ensure!(latency_ns <= 3_600_000_000_000, "a latency phase lasts 3600s at most");
-    Ok(Sampled { seed: first(layers, |sampling| sampling.seed, fresh_seed), rounds, sample_ns, latency_ns })
+    let seed = first(layers, |sampling| sampling.seed, fresh_seed);
+    let ceilings = first(layers, |sampling| sampling.ceilings, true);
+    Ok(Sampled { seed, rounds, sample_ns, latency_ns, ceilings })
 }
 
 fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {

@@ -23,7 +23,7 @@ const AXES: [&str; 10] = [
     "cache",
     "descriptor",
 ];
-const SAMPLING: [&str; 4] = ["rounds", "sample", "latency", "seed"];
+const SAMPLING: [&str; 5] = ["rounds", "sample", "latency", "seed", "ceilings"];
 const VARIANTS: [&str; 2] = ["quick", "full"];
 
 /// Reads the text of a plan file.
@@ -111,6 +111,10 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
         "rounds" => sampling.rounds = Some(count(value).with_context(in_key)?),
         "sample" => sampling.sample_ns = Some(time(value).with_context(in_key)?),
         "latency" => sampling.latency_ns = Some(time(value).with_context(in_key)?),
+        "ceilings" => {
+            let wanted = value.as_bool().with_context(|| format!("{value} is neither true nor false"));
+            sampling.ceilings = Some(wanted.with_context(in_key)?);
+        }
         "seed" => {
             let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
             sampling.seed =

@@ -1,13 +1,15 @@
 //! What is read: pagewise's datasets or the user's own file, and the state of their page cache.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use pagewise_host::{Dataset, EvictError, FileKey, Residency, WarmError, cache, files};
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::{Failure, FailureKind, content};
+use pagewise_sys::AnonymousMemory;
+use rustix::fs::OFlags;
 
 use super::worker::Trouble;
 
@@ -15,9 +17,12 @@ use super::worker::Trouble;
 enum Bytes {
     /// pagewise wrote them: they follow from the seed.
     Formula { dataset: Dataset },
-    /// Somebody else did.
-    Foreign { file: File, identity: FileIdentity },
+    /// Somebody else did. What is compared is read past the page cache where the filesystem allows it.
+    Foreign { file: File, direct: Option<File>, identity: FileIdentity },
 }
+
+/// Offsets, lengths and memory of direct reads are multiples of this, which suits every disk.
+const DIRECT_ALIGNMENT: u64 = 4096;
 
 /// A file that is read in a run.
 pub struct Input {
@@ -53,10 +58,10 @@ impl Input {
 
     /// The user's file, opened for reading.
     pub fn foreign(path: PathBuf, file: File, identity: FileIdentity) -> std::io::Result<Self> {
-        // What is read to compare bytes brings in those pages and none beside them.
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
         let file_bytes = identity.file_bytes.0;
-        Ok(Self { path, key: FileKey::of(&file)?, file_bytes, bytes: Bytes::Foreign { file, identity } })
+        let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
+        let key = FileKey::of(&file)?;
+        Ok(Self { path, key, file_bytes, bytes: Bytes::Foreign { file, direct, identity } })
     }
 
     /// The open file.
@@ -142,6 +147,9 @@ impl Input {
                 content::fill(dataset.seed(), offset, into);
                 Ok(())
             }
+            Bytes::Foreign { direct: Some(direct), .. } if read_direct(direct, offset, into).is_ok() => {
+                Ok(())
+            }
             Bytes::Foreign { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
                 Trouble::Broken(Failure {
                     kind: FailureKind::FileChanged,
@@ -150,4 +158,20 @@ impl Input {
             }),
         }
     }
+}
+
+/// Reads past the page cache, so that comparing bytes does not warm a file that is to be left as it is.
+fn read_direct(file: &File, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+    let start = offset / DIRECT_ALIGNMENT * DIRECT_ALIGNMENT;
+    let end = (offset + into.len() as u64).next_multiple_of(DIRECT_ALIGNMENT);
+    let mut buffer = AnonymousMemory::new((end - start) as usize)?;
+    let (inner, mut received) = ((offset - start) as usize, 0);
+    while received < inner + into.len() {
+        match file.read_at(&mut buffer.bytes_mut()[received..], start + received as u64)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => received += read,
+        }
+    }
+    into.copy_from_slice(&buffer.bytes()[inner..inner + into.len()]);
+    Ok(())
 }
