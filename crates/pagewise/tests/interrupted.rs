@@ -16,8 +16,8 @@ use pagewise_model::run::Run;
 use rustix::process::{Pid, Signal};
 use support::{Place, expect_whole, load, wait_for};
 
-/// Two or three cells: about a second in all.
-const BRIEF: [&str; 10] = [
+/// Three cells; how long a sample lasts and how large the dataset is, each test says.
+const BRIEF: [&str; 9] = [
     "run",
     "read",
     "--workload=random-read",
@@ -25,11 +25,14 @@ const BRIEF: [&str; 10] = [
     "--threads=1",
     "--cache=warm",
     "--rounds=7",
-    "--sample=1ms",
     "--latency=1ms",
     "--out=run.jsonl",
 ];
 const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
+
+fn brief(sample: &'static str, file_size: &'static str) -> Vec<&'static str> {
+    [&BRIEF[..], &[sample, file_size]].concat()
+}
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id() as i32).expect("a process id")
@@ -76,9 +79,9 @@ fn expect_resumed(place: &Place) -> Run {
 /// Stops a run with `signal` once `moment` has come: the file stays valid, everything else goes, and the rest is
 /// taken later. `group`: as a terminal does, all processes of the run get it.
 #[track_caller]
-fn stop(signal: Signal, group: bool, file_size: &str, moment: impl Fn(&Place) -> bool) {
+fn stop(signal: Signal, group: bool, file_size: &'static str, moment: impl Fn(&Place) -> bool) {
     let place = Place::new();
-    let mut command = place.command(&[&BRIEF[..], &["--sample=30ms", file_size]].concat());
+    let mut command = place.command(&brief("--sample=30ms", file_size));
     let mut child = command.process_group(0).spawn().expect("start");
     wait_for("the moment to stop", || moment(&place).then_some(()));
     assert!(child.try_wait().expect("wait").is_none(), "the run was over before it could be stopped");
@@ -118,14 +121,14 @@ fn a_run_that_is_stopped_keeps_its_samples_and_can_be_finished() {
 fn a_run_that_is_stopped_while_the_dataset_is_written_removes_it() {
     // Large enough that the signal comes before the end of the writing.
     for signal in [Signal::INT, Signal::TERM] {
-        stop(signal, false, "--file-size=512MiB", |place| dataset_bytes(place).is_some());
+        stop(signal, false, "--file-size=256MiB", |place| dataset_bytes(place).is_some());
     }
 }
 
 #[test]
 fn a_torn_last_line_is_taken_again() {
     let place = Place::new();
-    place.run(&[&BRIEF[..], &["--file-size=4MiB"]].concat());
+    place.run(&brief("--sample=1ms", "--file-size=4MiB"));
     let path = place.file("run.jsonl");
     let lines = whole_lines(&path);
     // As a kill in the middle of a write would leave it, at any byte.
@@ -146,8 +149,7 @@ fn key(sample: &Sample) -> (String, u32, u32) {
 #[test]
 fn clean_leaves_a_live_run_alone() {
     let place = Place::new();
-    let child = place.command(&[&BRIEF[..], &["--sample=30ms", "--file-size=4MiB"]].concat());
-    let mut child = { child }.spawn().expect("start");
+    let mut child = place.command(&brief("--sample=30ms", "--file-size=4MiB")).spawn().expect("start");
     wait_for("samples", || has_samples(&place).then_some(()));
     let held = place.traces();
     assert_eq!(held.len(), 1, "the dataset");
@@ -229,7 +231,7 @@ fn kill_again_and_again(seed: u64, kills: u32) -> Phases {
     let mut random = Random::new(seed);
     let mut phases = Phases::default();
     let mut place = Place::new();
-    let fresh = [&BRIEF[..], &["--file-size=8MiB"]].concat();
+    let fresh = brief("--sample=1ms", "--file-size=8MiB");
     let mut reported: Vec<String> = Vec::new();
     let mut turn = 0;
     while phases.set_up + phases.dataset + phases.rounds + phases.tear_down < kills {
@@ -303,8 +305,7 @@ fn killed_a_hundred_times_more_in_every_phase() {
 #[test]
 fn a_run_killed_once_is_finished_and_swept_by_its_resumption() {
     let place = Place::new();
-    let mut child = place.command(&[&BRIEF[..], &["--sample=30ms", "--file-size=4MiB"]].concat());
-    let mut child = child.spawn().expect("start");
+    let mut child = place.command(&brief("--sample=30ms", "--file-size=4MiB")).spawn().expect("start");
     wait_for("samples", || has_samples(&place).then_some(()));
     child.kill().expect("kill");
     child.wait().expect("wait");
