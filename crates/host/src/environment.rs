@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pagewise_model::{Bytes, Environment};
 use rustix::fs::{AtFlags, StatxFlags};
 
+use crate::damon;
 use crate::device::BlockDevice;
 use crate::kernel_files::{self, chosen, field};
 use crate::memory::Memory;
@@ -66,6 +67,7 @@ pub fn detect(path: &Path) -> Environment {
             .filter(|ticks| ticks.total > 0)
             .map(|ticks| ticks.steal as f64 / ticks.total as f64),
         swap_used_bytes: memory.swap_used_bytes,
+        damon_action: damon::reclaiming_action(Path::new("/sys")),
         mount,
         device_note: match device {
             Ok(device) => device.note,
@@ -196,6 +198,7 @@ fn direct_alignment_at(path: &Path) -> Option<u64> {
 struct Settings {
     steal_share: Option<f64>,
     swap_used_bytes: Option<u64>,
+    damon_action: Option<String>,
     mount: Option<Mount>,
     device_note: Option<String>,
 }
@@ -230,6 +233,11 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
         warnings.push(format!(
             "the multi-generational LRU is on ({state}): reclaim differs from kernels without it once \
                 memory is short"
+        ));
+    }
+    if let Some(action) = &settings.damon_action {
+        warnings.push(format!(
+            "DAMON is on with the action '{action}': idle pages of a warm file may go while there is plenty of memory"
         ));
     }
     if let Some(share) = settings.steal_share.filter(|share| *share > 0.01) {
@@ -376,6 +384,7 @@ mod tests {
         let settings = Settings {
             steal_share: Some(0.034),
             swap_used_bytes: Some(1),
+            damon_action: Some("pageout".to_string()),
             mount,
             device_note: Some("no block device".to_string()),
         };
@@ -386,6 +395,7 @@ mod tests {
             "readahead is 8MiB",
             "'always'",
             "(0x0007)",
+            "DAMON is on with the action 'pageout'",
             "3.4 %",
             "'powersave'",
             "1 MiB of swap",

@@ -4,6 +4,7 @@
 //! without privileges, with a smaller set of evidence. Parsers are pure functions of the kernel's texts.
 
 pub mod cache;
+mod damon;
 pub mod dataset;
 pub mod device;
 pub mod environment;
