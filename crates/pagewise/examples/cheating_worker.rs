@@ -542,8 +542,8 @@ impl Burners {
         let enough = loop {
             std::thread::sleep(Duration::from_millis(10));
             let (used, passed) = (cpu_ns()? - before, nanoseconds(started));
-            let enough = used > passed * 11 / 10 + 20_000_000;
-            if enough || passed > 3_000_000_000 {
+            let enough = used > passed * 11 / 10 + 100_000_000;
+            if enough || passed > 4_000_000_000 {
                 break enough;
             }
         };

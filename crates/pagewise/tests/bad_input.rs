@@ -303,7 +303,9 @@ fn a_second_run_is_refused_and_told_of_the_first() {
     let mut first =
         place.command(&[&SMALL[..], &["--out=first.jsonl", "--worker-command", &worker]].concat());
     let first = first.spawn().expect("start");
-    wait_for("the first run measures", || (place.processes().len() > 1).then_some(()));
+    wait_for("the first run measures", || {
+        (!place.traces().is_empty() && place.processes().len() > 1).then_some(())
+    });
     let before = place.entries();
     // Another place with the same state: what it prints goes elsewhere.
     let second = Place::new();

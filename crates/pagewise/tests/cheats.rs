@@ -216,7 +216,7 @@ fn a_mapping_that_was_not_populated_is_noticed() {
 #[test]
 fn false_times_are_noticed() {
     // Long enough that half of it is not lost in the supervisor's own slack.
-    let longer = Asked { more: &["--sample=60ms"], ..WARM_MMAP };
+    let longer = Asked { more: &["--sample=200ms"], ..WARM_MMAP };
     longer.honest().caught("half-the-time", &[FalseTime]);
     WARM_MMAP.caught("too-much-time", &[FalseTime]);
     WARM_MMAP.caught("latencies-too-long", &[FalseTime]);

@@ -227,7 +227,7 @@ fn a_file_that_another_process_maps_is_warned_of_and_not_called_cold() {
         );
     }
     let path = foreign_file(&place, "index.bin", 4);
-    let mapping = FileMapping::new(&File::open(&path).expect("open"), 4 << 20, true).expect("map");
+    let mapping = FileMapping::new(File::open(&path).expect("open"), 4 << 20, true).expect("map");
     assert!(mapping.bytes().iter().step_by(4096).any(|byte| *byte > 0));
     let (run, finished) = measure(
         &place,
