@@ -18,9 +18,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// Begins a run file; one that exists is never overwritten.
+    /// Begins a run file; one that exists is never overwritten, unless it is empty: a run killed before its
+    /// header leaves that.
     pub fn create(path: &Path, header: Header) -> Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        let is_empty = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
+        let mut options = OpenOptions::new();
+        let options = if is_empty { options.write(true) } else { options.write(true).create_new(true) };
+        let file = options.open(path).map_err(|error| {
             let path = path.display();
             if error.kind() == io::ErrorKind::AlreadyExists {
                 return anyhow::anyhow!("{path} exists; continue it with --resume or name another --out");
@@ -121,6 +125,15 @@ mod tests {
             .append(&Record::End { samples: 0, elapsed_ns: 1, supervisor_peak_bytes: None })
             .expect("append");
         assert!(load(&path).expect("load").is_complete());
+    }
+
+    #[test]
+    fn what_a_run_killed_before_its_header_left_is_taken() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("run.jsonl");
+        std::fs::write(&path, "").expect("write");
+        Store::create(&path, header()).expect("create");
+        assert!(!load(&path).expect("load").is_complete());
     }
 
     #[test]

@@ -137,14 +137,9 @@ fn begin(
     options: &Options,
 ) -> Result<Ending> {
     let (source, mut environment, free_bytes) = examine(place)?;
-    let write_pace = match &source {
-        Source::Dataset { directory } if variant == Variant::Quick => {
-            pace::write_pace(Path::new(directory)).ok()
-        }
-        _ => None,
-    };
-    let machine = Machine { environment: &environment, free_bytes, write_pace, fresh_seed: fresh_seed() };
-    let plan = resolve(text, variant, chosen, source, &machine)?;
+    let mut machine =
+        Machine { environment: &environment, free_bytes, write_pace: None, fresh_seed: fresh_seed() };
+    let mut plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
         report::dry_run(&plan, &mut io::stdout().lock())?;
         return Ok(Ending::Done);
@@ -152,17 +147,23 @@ fn begin(
     if let Source::Dataset { directory } = &plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), plan.dataset_bytes().0)?;
     }
+    let stop = stop_flag()?;
     let state = claim()?;
+    if let (Variant::Quick, Source::Dataset { directory }) = (variant, &plan.source) {
+        // A quick run on a slow device gets a smaller dataset. What is written to learn that needs the right to
+        // run, so the plan is resolved once more.
+        machine.write_pace = pace::write_pace(Path::new(directory)).ok();
+        plan = resolve(text, variant, chosen, plan.source, &machine)?;
+    }
     let path = match &options.out {
         Some(path) => path.clone(),
         None => numbered_run_path(&plan.question)?,
     };
-    environment.worker_answer_ns =
-        answer::answer_ns(environment.page_bytes, options.patience, &AtomicBool::new(false));
+    environment.worker_answer_ns = answer::answer_ns(environment.page_bytes, options.patience, &stop);
     let header =
         Header { schema: SCHEMA_VERSION, plan, environment, worker_command: options.worker_command.clone() };
     let store = Store::create(&path, header.clone())?;
-    Run { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state }.complete(options)
+    Run { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state }.complete(options, &stop)
 }
 
 /// Continues a run where it stopped.
@@ -216,6 +217,7 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
     if let Source::Dataset { directory } = &run.header.plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.dataset_bytes().0)?;
     }
+    let stop = stop_flag()?;
     let state = claim()?;
     // Read again under the right to run: another process may have continued it meanwhile.
     let (mut store, run) = Store::resume(path)?;
@@ -223,7 +225,7 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
     store.append(&Record::Resumed { unix_s: unix_s() })?;
     let elapsed_before_ns =
         run.samples.last().map_or(0, |sample| sample.started_ns + run.header.plan.sample_ns);
-    Run { header: run.header, store, earlier: run.samples, elapsed_before_ns, state }.complete(options)
+    Run { header: run.header, store, earlier: run.samples, elapsed_before_ns, state }.complete(options, &stop)
 }
 
 /// What is to be read, on which machine, with how much room beside it.
@@ -315,11 +317,10 @@ enum Course {
 }
 
 impl Run {
-    fn complete(mut self, options: &Options) -> Result<Ending> {
-        let stop = stop_flag()?;
+    fn complete(mut self, options: &Options, stop: &AtomicBool) -> Result<Ending> {
         let progress = Progress::new();
         let plan = self.header.plan.clone();
-        let outcome = self.measure(&plan, options, &stop, &progress);
+        let outcome = self.measure(&plan, options, stop, &progress);
         progress.clear();
         let swept = self.state.sweep();
         let path = self.store.path().to_path_buf();

@@ -321,8 +321,8 @@ fn ensure_possible(conditions: &Conditions, environment: &Environment) -> Result
     if *cache == CacheState::Cold {
         ensure!(
             bytes <= conditions.cold_budget_bytes(),
-            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of each of \
-             {threads} threads asks for {}; use a larger file, smaller reads or fewer threads",
+            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of every thread asks \
+             for {}; use a larger file, smaller reads or fewer threads",
             Bytes(bytes)
         );
     }
