@@ -3,16 +3,15 @@
 use pagewise_model::{Access, Method, MethodOption, Workload};
 use serde::Serialize;
 
-use crate::bound::BoundName;
+use crate::bound::{AT_CEILING, BoundName};
 use crate::judged::{CellJudgement, ComparedConditions, Comparison};
-use crate::verdict::{SMALLEST_DIFFERENCE, Verdict};
+use crate::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
 
 /// From this many bytes read per byte asked for on, readahead explains a result.
 pub const AMPLIFIED: f64 = 1.5;
 
-/// A tie does not say that methods are equal, only that these rounds cannot tell. Simplicity decides among
-/// those that the median puts so near to the leader; a method that may be far behind is not advised for it.
-pub const NEAR: f64 = 1.0 + SMALLEST_DIFFERENCE;
+/// A tie with more noise than this, as a share, carries no advice: the machine decided and not the methods.
+pub const UNSTEADY: f64 = 0.5;
 
 /// What to choose under some conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,7 +32,11 @@ pub struct Advice {
 pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
     let compared: Vec<&CellJudgement> =
         cells.iter().filter(|cell| comparison.cells.contains(&cell.id)).collect();
-    let (recommended, alternatives) = choice(comparison);
+    let obstacle = obstacle(comparison, &compared);
+    let (recommended, alternatives) = match obstacle {
+        Some(_) => (None, Vec::new()),
+        None => choice(comparison),
+    };
     let subject = subject(&comparison.conditions);
     let bound = recommended.as_deref().and_then(|method| bound_of(method, &compared));
     let sentence = match (comparison.verdict, &recommended) {
@@ -41,13 +44,14 @@ pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
             format!("{subject}: choose {method}; {}{}.", lead(comparison), bound.unwrap_or_default())
         }
         (Verdict::Tie, Some(method)) => format!(
-            "{subject}: choose {method}{}; {} cannot be told from the best in these rounds{}.",
+            "{subject}: choose {method}{}{}; {} cannot be told from the best in these rounds{}.",
+            why_simplest(comparison, method),
             bound.unwrap_or_default(),
             listed(&alternatives),
-            if is_wide(comparison) { ", more of them (--full) may tell" } else { "" }
+            if comparison.unclear().is_empty() { "" } else { ", more of them (--full) may tell" }
         ),
         _ => {
-            let reason = comparison.reason.as_deref().unwrap_or("the data carry no verdict");
+            let reason = obstacle.as_deref().unwrap_or("the data carry no verdict");
             format!("{subject}: no advice, because {reason}.")
         }
     };
@@ -64,8 +68,9 @@ fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
     match comparison.verdict {
         Verdict::Winner => (comparison.winner.clone(), Vec::new()),
         Verdict::Tie => {
-            let near = comparison.tied.iter().filter(|method| behind(comparison, method) <= NEAR);
-            let simplest = near.min_by_key(|method| effort(method)).cloned();
+            // A method that may be far behind is not advised for its simplicity.
+            let simplest =
+                comparison.near().into_iter().min_by_key(|method| effort(method)).map(String::from);
             let others = comparison.tied.iter().filter(|method| Some(*method) != simplest.as_ref());
             (simplest.clone(), others.cloned().collect())
         }
@@ -73,14 +78,43 @@ fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
     }
 }
 
-/// How far the leader is ahead of a method by the median ratio; 1 for the leader itself.
-fn behind(comparison: &Comparison, method: &str) -> f64 {
-    comparison.ratios.iter().find(|ratio| ratio.method == method).map_or(1.0, |ratio| ratio.ratio)
+/// Why nothing is advised; `None` where something is.
+fn obstacle(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String> {
+    match comparison.verdict {
+        Verdict::Winner => None,
+        Verdict::NotComparable => comparison.reason.clone(),
+        Verdict::Tie => unsteady(comparison).or_else(|| may_be_faster(comparison, cells)),
+    }
 }
 
-/// Whether methods are in the tie that the median puts well behind: then it is for want of rounds.
-fn is_wide(comparison: &Comparison) -> bool {
-    comparison.tied.iter().any(|method| behind(comparison, method) > NEAR)
+fn unsteady(comparison: &Comparison) -> Option<String> {
+    let noise = comparison.noise.filter(|noise| *noise > UNSTEADY)?;
+    Some(format!("the machine was too unsteady: a method measured twice differed by {:.0} %", noise * 100.0))
+}
+
+/// The leader is chosen among methods with enough rounds; another in the tie may be ahead of it.
+fn may_be_faster(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String> {
+    let rival = comparison
+        .ratios
+        .iter()
+        .find(|ratio| ratio.ratio < 1.0 / NEAR && comparison.tied.contains(&ratio.method))?;
+    let valid = cells.iter().find(|cell| cell.id == rival.cell).map_or(rival.rounds, |cell| cell.samples);
+    let why = match rival.rounds {
+        FEWEST_ROUNDS.. => "these rounds cannot tell".to_string(),
+        // Rounds may be valid and still not count: without the leader, or with another page cache.
+        paired if paired < valid => format!("only {paired} of its rounds can be compared"),
+        1 => "only 1 of its rounds is valid".to_string(),
+        paired => format!("only {paired} of its rounds are valid"),
+    };
+    Some(format!("{} may be faster, but {why}", rival.method))
+}
+
+/// Why another method than the leader is advised.
+fn why_simplest(comparison: &Comparison, method: &str) -> String {
+    if comparison.leader.as_deref() == Some(method) {
+        return String::new();
+    }
+    format!(" (the simplest of those within {:.0} %)", SMALLEST_DIFFERENCE * 100.0)
 }
 
 /// What a method asks of a program: a call is simpler than a mapping with its SIGBUS, that is simpler than
@@ -128,6 +162,8 @@ fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
     let cell = cells.iter().find(|cell| cell.method == method)?;
     let bound = cell.bound.filter(|bound| *bound != BoundName::Unknown)?;
     Some(match cell.of_ceiling {
+        // A ceiling is a measurement too: more than all of it says no more than all of it.
+        Some(share) if share >= AT_CEILING => format!(", limited by {} (at its ceiling)", bound.name()),
         Some(share) => format!(", limited by {} ({:.0} % of it)", bound.name(), share * 100.0),
         None => format!(", limited by {}", bound.name()),
     })
@@ -146,7 +182,7 @@ fn notes(cells: &[&CellJudgement]) -> Vec<String> {
 }
 
 /// `a, b and c`.
-pub(crate) fn listed(words: &[String]) -> String {
+pub fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [only] => only.clone(),

@@ -1,6 +1,6 @@
 //! What limited a cell, and which share of that ceiling it reached.
 //!
-//! Ceilings are cells of the same run, found by what they are: `uring:direct` with a deep queue gives what
+//! Ceilings are cells of the same run with that role, told apart by what they are: `uring:direct` with a deep queue gives what
 //! the device can do at the size of its reads, the same with one read in flight gives the pace of a program
 //! that waits for each read, and copying from anonymous memory gives what the memory can do. A cell is
 //! held against them by what the *device* did, its requests at the size really issued and its bytes, per
@@ -9,7 +9,7 @@
 //! A bound explains; it does not rank.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Access, Bytes, Cell, Conditions, Evidence, Workload};
+use pagewise_model::{Access, Bytes, Cell, Conditions, Evidence, Role, Workload};
 use serde::Serialize;
 
 use crate::collected::CellSamples;
@@ -17,6 +17,8 @@ use crate::statistics::median;
 
 /// From this share of a ceiling on, the ceiling is the bound.
 pub const REACHED: f64 = 0.85;
+/// From this share of a ceiling on it is said in words: a ceiling is measured, and may be exceeded a little.
+pub const AT_CEILING: f64 = 0.995;
 /// From this share of a CPU per thread on, the CPU is the bound.
 pub const CPU_REACHED: f64 = 0.9;
 /// A queue depth is the bound where the device's rate lies this close to what that depth allows.
@@ -209,10 +211,10 @@ pub struct Ceilings {
 }
 
 impl Ceilings {
-    /// The ceilings among `cells`: by what they are, whatever their role.
+    /// The ceilings among `cells`. A method that is compared is none, else it would be limited by itself.
     pub fn of(cells: &[CellSamples<'_>]) -> Self {
         let mut ceilings = Self::default();
-        for samples in cells {
+        for samples in cells.iter().filter(|samples| samples.cell.role == Role::Ceiling) {
             let Some(activity) = Activity::of(samples) else { continue };
             let (method, conditions) = (&samples.cell.method, &samples.cell.conditions);
             let random = conditions.workload == Workload::RandomRead;
@@ -234,7 +236,7 @@ impl Ceilings {
         ceilings
     }
 
-    /// A method of a comparison may be the same thing as a ceiling; the faster of the two counts.
+    /// Two cells may be the same ceiling under conditions that the device does not see; the faster counts.
     fn add(&mut self, found: DeviceCeiling) {
         let same = |known: &&mut DeviceCeiling| {
             (known.threads, known.file_bytes, known.depth, known.read_bytes)

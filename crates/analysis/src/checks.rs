@@ -25,9 +25,8 @@ pub struct Context {
     /// What an honest worker takes on this machine between `go` and its answer beside the phases: it wakes
     /// threads and writes a line, which is milliseconds on a slow machine.
     pub answer_ns: u64,
-    /// Whether the bytes are a file of the user's. It may have holes or be compressed, so that fewer bytes
-    /// come from the device than are read.
-    pub user_file: bool,
+    /// Whether the file has holes or is compressed, so that fewer bytes come from the device than are read.
+    pub hidden_bytes: bool,
 }
 
 /// One sample with all that a check looks at.
@@ -103,7 +102,8 @@ pub(crate) mod honest {
     use super::*;
     use pagewise_model::{Bytes, CacheState, Conditions, Consume, Descriptor, Role, Workload};
 
-    pub(crate) const CONTEXT: Context = Context { page_bytes: 4096, cpus: 4, answer_ns: 0, user_file: false };
+    pub(crate) const CONTEXT: Context =
+        Context { page_bytes: 4096, cpus: 4, answer_ns: 0, hidden_bytes: false };
 
     /// A cell that reads 16 KiB sixteen times an operation, from 256 MiB, on two threads.
     pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {

@@ -48,6 +48,15 @@ impl<'a> CellSamples<'a> {
         reason
     }
 
+    /// How many attempts the machine refused, and what the last of them said; `None` if it refused none.
+    pub fn refused(&self) -> Option<(usize, &'a str)> {
+        let mut refusals = self.attempts.iter().filter_map(|sample| match &sample.outcome {
+            Outcome::Unavailable { reason } => Some(reason.as_str()),
+            _ => None,
+        });
+        Some((refusals.clone().count(), refusals.next_back()?))
+    }
+
     /// Attempts that were taken and failed a check, or broke.
     pub fn invalid_attempts(&self) -> usize {
         let failed = |sample: &&&Sample| {

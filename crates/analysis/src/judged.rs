@@ -17,7 +17,7 @@ use crate::bound::{Ceilings, CopyCeiling, DeviceCeiling};
 use crate::collected::{CellSamples, collect};
 
 pub use cell::{CellJudgement, EvidenceMedians, MedianInterval, Parameters, Status};
-pub use comparison::{ComparedConditions, Comparison, RatioToLeader, Unranked};
+pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 
 /// A run with all that follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -41,6 +41,9 @@ pub const CLAIM_LEVEL: f64 = 0.96;
 pub const FALSE_EXCLUSIONS: f64 = 0.02;
 /// No difference below this is claimed, however sure: as a share of the slower rate.
 pub const SMALLEST_DIFFERENCE: f64 = 0.02;
+/// A tie does not say that methods are equal, only that these rounds cannot tell. Those that the median ratio
+/// puts within this factor of the leader are as good as it; of the others in the tie nothing is known.
+pub const NEAR: f64 = 1.0 + SMALLEST_DIFFERENCE;
 /// Coverage of the interval that gives the noise; three rounds carry it.
 pub const NOISE_LEVEL: f64 = 0.65;
 /// The fewest paired rounds on which a claim can stand: seven cover 98.4 %.

@@ -11,7 +11,8 @@ const NOT_OFFERED: [Errno; 6] =
 
 /// A call that failed although it should work everywhere.
 pub fn failed(call: &str, error: io::Error, path: &str, offset: u64) -> CallFailure {
-    let detail = format!("{call} failed at offset {offset} of {path}: {error}");
+    let place = if offset == 0 { path.to_string() } else { format!("offset {offset} of {path}") };
+    let detail = format!("{call} failed at {place}: {error}");
     CallFailure {
         call: call.to_string(),
         errno: error.raw_os_error().unwrap_or(0),

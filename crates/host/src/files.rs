@@ -103,6 +103,22 @@ pub fn identity_of(file: &File) -> io::Result<FileIdentity> {
     })
 }
 
+/// Filesystems that store the bytes of a file as they are.
+const PLAIN_FILESYSTEMS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "vfat", "exfat"];
+
+/// Why fewer bytes may come from the device than are read: holes, or a filesystem that may compress. `None`: none.
+pub fn hidden_bytes(file: &File) -> Option<String> {
+    let metadata = file.metadata().ok()?;
+    let stored = metadata.blocks().saturating_mul(512);
+    if stored < metadata.size() {
+        return Some(format!("it has holes: {stored} of its {} bytes are stored", metadata.size()));
+    }
+    let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
+    let filesystem = mount.map_or_else(|| "its filesystem".to_string(), |mount| mount.filesystem);
+    let plain = PLAIN_FILESYSTEMS.contains(&filesystem.as_str());
+    (!plain).then(|| format!("{filesystem} may not store its bytes as they are"))
+}
+
 fn irregular(metadata: &fs::Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     if kind.is_file() {

@@ -111,7 +111,6 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
         probe_smaps(directory),
         probe_device_counters(directory),
         probe_huge_pages(directory),
-        probe_drop_caches(),
         probe_cgroup(),
     ]
 }
@@ -381,15 +380,6 @@ pub fn probe_huge_pages(directory: &Path) -> Capability {
             _ => Ok(Capability::unknown(name, "/proc/self/smaps does not tell")),
         }
     })
-}
-
-/// The right to drop the global page cache; it is not dropped.
-pub fn probe_drop_caches() -> Capability {
-    let name = "drop_caches";
-    match rustix::fs::access("/proc/sys/vm/drop_caches", rustix::fs::Access::WRITE_OK) {
-        Ok(()) => Capability::available(name, "only used when told to"),
-        Err(errno) => Capability::unavailable(name, format!("/proc/sys/vm/drop_caches: {errno}")),
-    }
 }
 
 /// Which cgroup version has the memory controller.

@@ -245,7 +245,13 @@ impl Method {
 
     /// Whether set-up brings the whole span into the page cache.
     pub fn reads_all_in_setup(&self) -> bool {
-        [WillNeed, Populate, PopulateRead].iter().any(|option| self.has(*option))
+        [Populate, PopulateRead].iter().any(|option| self.has(*option))
+    }
+
+    /// Whether set-up brings in anything. WILLNEED of a large range brings in no more than one readahead
+    /// (`force_page_cache_ra` in mm/readahead.c), and does not wait for it.
+    pub fn reads_in_setup(&self) -> bool {
+        self.has(WillNeed) || self.reads_all_in_setup()
     }
 
     /// The worker that performs it.

@@ -9,10 +9,10 @@ use pagewise_model::{Bytes, CacheState, Consume, Descriptor, Method, Workload};
 
 use crate::plan::{Axes, Layer, Sampling, Threads};
 
-/// Which way to read and write files on this machine, measured and proven.
+/// Which way to read files on this machine, measured and proven.
 ///
 /// Without a command, pagewise makes a dataset in the current directory, measures the common ways to read
-/// it, prints what to choose, and removes the dataset. That takes about two minutes.
+/// it, prints what to choose, and removes the dataset. That takes one to two minutes.
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -71,7 +71,7 @@ pub struct RunArguments {
     /// Measure the telling methods in few rounds
     #[arg(long)]
     pub quick: bool,
-    /// Measure in as many rounds as it takes to tell 5 % apart
+    /// Measure in 33 rounds, which tell 5 % apart where samples scatter by a few per cent
     #[arg(long)]
     pub full: bool,
 
@@ -136,7 +136,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub dry_run: bool,
     /// Print the judged JSON instead of the table
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     pub json: bool,
 
     /// Another program in place of pagewise's own worker; results are marked

@@ -36,13 +36,23 @@ fn main() -> ExitCode {
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::FellShort) => ExitCode::from(1),
-        // Whoever reads our output has gone away, as `head` does: nothing is left to be said.
-        Err(error) if is_broken_pipe(&error) => ExitCode::from(1),
+        // Whoever reads our output has gone away, as `head` does, and wants no more of it.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pagewise: {error:#}");
+            eprintln!("pagewise: {}", sentence(&error));
             ExitCode::from(if error.is::<Trouble>() { 1 } else { 2 })
         }
     }
+}
+
+/// The error and its causes; a cause that the sentence before it has told is not told again.
+fn sentence(error: &anyhow::Error) -> String {
+    let error = error.downcast_ref::<Trouble>().map_or(error, |trouble| &trouble.0);
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.is_empty() {
+        true => cause,
+        false if told.contains(&cause) => told,
+        false => format!("{told}: {cause}"),
+    })
 }
 
 /// Help goes to stdout; of an error one sentence is shown, with clap's tip where it has one.

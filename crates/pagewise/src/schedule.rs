@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use pagewise_model::random::Random;
-use pagewise_model::{CacheState, Cell, Conditions, Plan, Role, Sample};
+use pagewise_model::{CacheState, Cell, Conditions, Outcome, Plan, Role, Sample};
 
 use crate::supervise::sample::{ends_cell, worth_retaking};
 
@@ -64,6 +64,8 @@ fn ceilings(plan: &Plan) -> Vec<usize> {
 pub struct Ledger {
     retakes: u32,
     ended: HashSet<String>,
+    /// Cells that have a valid sample.
+    measured: HashSet<String>,
     done: HashSet<(String, u32)>,
     attempts: HashMap<(String, u32), u32>,
 }
@@ -74,6 +76,7 @@ impl Ledger {
         let mut ledger = Self {
             retakes: plan.retakes,
             ended: HashSet::new(),
+            measured: HashSet::new(),
             done: HashSet::new(),
             attempts: HashMap::new(),
         };
@@ -90,7 +93,13 @@ impl Ledger {
         if worth_retaking(&sample.outcome) && sample.attempt < self.retakes {
             return;
         }
-        if ends_cell(&sample.outcome) {
+        if sample.valid().is_some() {
+            self.measured.insert(sample.cell.clone());
+        }
+        // What was there once may be there again, as huge pages may.
+        let refused_now =
+            matches!(sample.outcome, Outcome::Unavailable { .. }) && self.measured.contains(&sample.cell);
+        if ends_cell(&sample.outcome) && !refused_now {
             self.ended.insert(sample.cell.clone());
         }
         self.done.insert(key);
@@ -117,7 +126,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewise_model::{Failure, FailureKind, Outcome};
+    use pagewise_model::{Failure, FailureKind};
 
     use crate::plan::resolve::tests::quick_plan;
 

@@ -32,7 +32,11 @@ impl Store {
             anyhow::anyhow!("the run file {path} cannot be made: {error}")
         })?;
         let mut store = Self { file, path: path.to_path_buf() };
-        store.append(&Record::Header(Box::new(header)))?;
+        if let Err(error) = store.append(&Record::Header(Box::new(header))) {
+            // A full disk: nothing is left behind.
+            let _ = std::fs::remove_file(path);
+            return Err(error);
+        }
         Ok(store)
     }
 

@@ -314,6 +314,41 @@ fn a_file_written_to_during_the_run_is_noticed() {
     assert!(last.failures()[0].detail.contains("was written to during the run"), "{last:?}");
 }
 
+#[test]
+fn a_file_whose_name_goes_to_another_is_read_to_the_end() {
+    let place = Place::new();
+    let path = foreign_file(&place, "index.bin", 8);
+    // The same bytes, and warm: a worker that opened the name would be quick and right, and not cold.
+    fs::copy(&path, place.file("other.bin")).expect("copy");
+    let arguments =
+        [&SMALL[..], &["--file=index.bin", "--cache=cold", "--evict", "--methods=pread", "--reads-per-op=1"]];
+    let child = place.command(&arguments.concat()).spawn().expect("start");
+    let out = place.file("run.jsonl");
+    wait_for("a sample is taken", || {
+        fs::read(&out).is_ok_and(|text| text.iter().filter(|byte| **byte == b'\n').count() > 2).then_some(())
+    });
+    fs::rename(place.file("other.bin"), &path).expect("rename");
+    place.finish(child);
+    let run = load(&out);
+    expect_whole(&run);
+    let samples = of_methods(&run);
+    expect_honest(&samples);
+    for (_, evidence) in samples.iter().filter_map(|sample| sample.valid()) {
+        let Some(read) = evidence.device_read_bytes else { continue };
+        assert!(read >= evidence.requested_bytes, "{evidence:?}");
+    }
+}
+
+#[test]
+fn a_file_of_holes_is_warned_of() {
+    let place = Place::new();
+    File::create(place.file("holes.bin")).and_then(|file| file.set_len(16 << 20)).expect("create");
+    let (_, finished) =
+        measure(&place, &["--file=holes.bin", "--methods=pread,pread:direct", "--cache=warm"]);
+    let warnings = finished.judged()["warnings"].to_string();
+    assert!(warnings.contains("it has holes: 0 of its 16777216 bytes are stored"), "{warnings}");
+}
+
 /// perl is part of every Debian; it sets a seccomp filter that answers io_uring_setup with EPERM, as the default
 /// filters of containers do, and becomes the command.
 const WITHOUT_IO_URING: &str = r#"

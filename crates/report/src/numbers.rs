@@ -85,6 +85,12 @@ pub fn percent(share: f64) -> String {
     if value >= 9.95 { format!("{value:.0} %") } else { format!("{value:.1} %") }
 }
 
+/// A share as a whole percentage, rounded down: what is not all is not called 100 %.
+pub fn percent_down(share: f64) -> String {
+    // Shares of counts miss a whole number by their last digit: 0.29 x 100 is just below 29.
+    format!("{:.0} %", (share * 100.0 + 1e-9).floor())
+}
+
 /// `1 sample`, `7 samples`.
 pub fn counted(count: u64, singular: &str) -> String {
     format!("{} {singular}{}", grouped(count), if count == 1 { "" } else { "s" })
@@ -122,6 +128,7 @@ mod tests {
         let with = MedianInterval { median: 12_345.0, low: Some(12_000.0), high: Some(12_600.0) };
         assert_eq!(rate_interval(&with), "12.3k [12.0k, 12.6k]");
         assert_eq!(percent(0.013), "1.3 %");
+        assert_eq!([369.0 / 370.0, 1.0, 0.29, 0.0].map(percent_down), ["99 %", "100 %", "29 %", "0 %"]);
         assert_eq!(counted(1, "thread"), "1 thread");
     }
 }

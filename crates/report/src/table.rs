@@ -10,11 +10,12 @@ mod rows;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
+use pagewise_analysis::advice::listed;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 use pagewise_analysis::verdict::Verdict;
 use pagewise_model::Role;
 
-use crate::numbers::{bytes, counted, percent, rate};
+use crate::numbers::{bytes, counted, percent, percent_down, rate};
 
 /// The narrowest width that is laid out for; less is treated as this.
 pub const NARROWEST: usize = 80;
@@ -28,6 +29,9 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
     for (index, comparison) in judged.comparisons.iter().enumerate() {
         writeln!(out)?;
         rows::write(out, judged, comparison, width)?;
+        if let Some(line) = cache_as_is(comparison) {
+            paragraph(out, "  ", &line, width)?;
+        }
         paragraph(out, "  ", &verdict(comparison), width)?;
         if let Some(advice) = judged.advice.get(index) {
             for sentence in advice.notes.iter().chain(std::iter::once(&advice.sentence)) {
@@ -47,12 +51,49 @@ fn verdict(comparison: &Comparison) -> String {
         Verdict::Winner => {
             format!("Verdict: {} wins{noise}.", comparison.winner.as_deref().unwrap_or("the leader"))
         }
-        Verdict::Tie => format!("Verdict: a tie of {}{noise}.", comparison.tied.join(", ")),
+        Verdict::Tie => format!("Verdict: {}{noise}.", tie(comparison)),
         Verdict::NotComparable => format!(
             "Verdict: not comparable, because {}{noise}.",
             comparison.reason.as_deref().unwrap_or("the data carry none")
         ),
     }
+}
+
+/// Which methods are as good as the leader, and which are in the tie only because nothing is known of them.
+fn tie(comparison: &Comparison) -> String {
+    let words = |methods: Vec<&str>| methods.into_iter().map(String::from).collect::<Vec<_>>();
+    let (near, unclear) = (words(comparison.near()), words(comparison.unclear()));
+    match (near.as_slice(), unclear.as_slice()) {
+        ([leader], _) => format!("unclear: {leader} leads, {} cannot be told from it", listed(&unclear)),
+        (_, []) => format!("a tie of {}", near.join(", ")),
+        (_, [only]) => format!("a tie of {}; {only} is unclear", near.join(", ")),
+        _ => format!("a tie of {}; {} are unclear", near.join(", "), listed(&unclear)),
+    }
+}
+
+/// What the page cache held, where the run took it as it was.
+fn cache_as_is(comparison: &Comparison) -> Option<String> {
+    let seen = comparison.as_is.as_ref()?;
+    let rounds = format!("{} of {}", seen.rounds_counted, counted(seen.rounds as u64, "round"));
+    let [first, low, high] =
+        [seen.resident_share_first, seen.resident_share_low, seen.resident_share_high].map(percent_down);
+    if !seen.changed() {
+        let held = if low == high { low } else { format!("from {low} to {high}") };
+        return Some(format!(
+            "the page cache held {held} of the span before the samples that count ({rounds})"
+        ));
+    }
+    let change = if seen.resident_share_first < seen.resident_share_low {
+        format!("the samples filled the page cache from {first} to {high}")
+    } else {
+        format!("the page cache shrank from {first} to {low} during the run")
+    };
+    Some(match comparison.verdict {
+        Verdict::NotComparable => change,
+        _ => format!(
+            "{change}; judged are the {rounds} from then on, which is no longer the cache that the run found"
+        ),
+    })
 }
 
 fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {

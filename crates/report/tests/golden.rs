@@ -47,6 +47,11 @@ fn a_run_that_was_killed_says_so() {
 }
 
 #[test]
+fn a_tie_says_what_is_near_what_is_unclear_and_what_the_cache_held() {
+    assert_golden("unclear-120.txt", &table_of(&constructed::unclear(), 120));
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in [80, 100, 120, 160, 200] {
         let text = String::from_utf8(table_of(&constructed::complete(), width)).expect("text");

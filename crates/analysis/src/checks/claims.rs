@@ -39,11 +39,17 @@ pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
     if claimed > wall {
         return Some(format!("the worker claims {claimed} ns, only {wall} ns passed"));
     }
-    let slack = WALL_SLACK_NS + ANSWERS * subject.context.answer_ns + (wall as f64 * WALL_SLACK_SHARE) as u64;
+    let slack = WALL_SLACK_NS + answer_slack(subject) + (wall as f64 * WALL_SLACK_SHARE) as u64;
     let missing = wall - claimed;
     (missing > slack).then(|| {
         format!("{wall} ns passed, the worker accounts for {claimed} ns: {missing} ns are missing, {slack} ns may be")
     })
+}
+
+/// What an answer may take: it was measured with one thread, and threads that share a CPU wake one after another.
+fn answer_slack(subject: &Subject<'_>) -> u64 {
+    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.context.cpus.max(1)));
+    ANSWERS * subject.context.answer_ns * turns
 }
 
 /// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
@@ -55,7 +61,7 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
         _ => subject.cell.conditions.threads,
     };
     let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
-    let slack = CPU_SLACK_NS + ANSWERS * subject.context.answer_ns;
+    let slack = CPU_SLACK_NS + answer_slack(subject);
     (cpu > most.saturating_add(slack)).then(|| {
         let claimed = subject.worker_ns();
         format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")

@@ -18,15 +18,11 @@ const OTHERS_SHARE: f64 = 0.10;
 /// A journal's commit, or a log line of someone else.
 const OTHERS_BYTES: u64 = 4 << 20;
 
-/// Whether nearly all of what was asked for came from the device; `None` if that is not known.
-fn all_from_device(evidence: &Evidence) -> Option<bool> {
-    let read = evidence.device_read_bytes?;
-    Some(read as f64 >= evidence.requested_bytes as f64 * ALL_FROM_DEVICE)
-}
-
-fn not_all_from_device(evidence: &Evidence) -> Option<String> {
+/// Fails if less than nearly all of what was asked for came from the device, but for what set-up had brought
+/// in before.
+fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     let (read, requested) = (evidence.device_read_bytes?, evidence.requested_bytes);
-    (all_from_device(evidence) == Some(false)).then(|| {
+    ((read.saturating_add(in_setup) as f64) < requested as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
             "{read} bytes came from the device, {} of the {requested} asked for",
             percent(read, requested)
@@ -46,7 +42,10 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let span = cell.conditions.span_bytes.0;
-    if let Some(resident) = evidence.resident_before_bytes.filter(|resident| *resident > 0) {
+    // What set-up brought in was brought in from a cold file: that was proven before the worker opened it.
+    let in_setup =
+        if cell.method.reads_in_setup() { evidence.resident_before_bytes.unwrap_or(span) } else { 0 };
+    if let Some(resident) = evidence.resident_before_bytes.filter(|resident| *resident > in_setup) {
         let share = percent(resident, span);
         return Some(format!(
             "{resident} bytes of the span ({share}) were in the page cache before it began"
@@ -57,9 +56,9 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
         return Some(format!("{requested} bytes were asked for of {span}: some blocks were read twice"));
     }
     match (evidence.resident_before_bytes, evidence.device_read_bytes) {
-        (Some(_), _) if subject.context.user_file => None,
+        (Some(_), _) if subject.context.hidden_bytes => None,
         (None, None) => Some("neither residency nor device bytes are known: nothing proves it cold".into()),
-        _ => not_all_from_device(evidence),
+        _ => not_all_from_device(evidence, in_setup),
     }
 }
 
@@ -162,19 +161,24 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
         (None, None) => {
             Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
         }
-        (Some(true), _) if subject.context.user_file => None,
-        _ => not_all_from_device(evidence),
+        (Some(true), _) if subject.context.hidden_bytes => None,
+        _ => not_all_from_device(evidence, 0),
     }
 }
 
-/// A cell that reads the device cannot be measured while others use it. One that gets less than a hundredth of
-/// its bytes from there is served by the cache.
+/// A cell that reads the device cannot be measured while others use it. One that may use the cache and gets less
+/// than a hundredth of its bytes from the device does not read it. What set-up asked for may arrive later.
 pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let (own, other) = (evidence.device_read_bytes?, evidence.device_other_bytes?);
-    let reads_device = own > evidence.requested_bytes / 100
-        && (cell.method.is_direct() || cell.conditions.cache != CacheState::Warm);
-    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES;
+    let reads_device = match cell.conditions.cache {
+        _ if cell.method.is_direct() => true,
+        CacheState::Cold => true,
+        CacheState::AsIs => own > evidence.requested_bytes / 100,
+        CacheState::Warm => false,
+    };
+    let in_setup = if cell.method.reads_in_setup() { evidence.resident_after_bytes.unwrap_or(0) } else { 0 };
+    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + in_setup;
     (reads_device && cell.method.access() != Access::Anonymous && other > most)
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
 }
@@ -197,7 +201,7 @@ mod tests {
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
     use pagewise_model::FailureKind::{ColdOverrun, Contaminated, NotCold, NotDirect, NotInForce, NotWarm};
 
-    const USER_FILE: Context = Context { user_file: true, ..CONTEXT };
+    const HOLED_FILE: Context = Context { hidden_bytes: true, ..CONTEXT };
 
     #[test]
     fn a_cache_that_was_not_empty_is_noticed() {
@@ -217,7 +221,7 @@ mod tests {
         };
         let cell = cell("pread", Cold);
         assert_eq!(kinds(&cell, few), [NotCold]);
-        assert_eq!(kinds_in(&cell, &USER_FILE, few), [], "a file with holes");
+        assert_eq!(kinds_in(&cell, &HOLED_FILE, few), [], "a file with holes");
         assert_eq!(kinds(&cell, |_, evidence| evidence.device_read_bytes = None), []);
     }
 
@@ -231,8 +235,8 @@ mod tests {
                 evidence.device_read_bytes = read;
             }
         };
-        assert_eq!(kinds_in(&cell, &USER_FILE, unknown(Some(1000))), [NotCold]);
-        assert_eq!(kinds_in(&cell, &USER_FILE, unknown(None)), [NotCold]);
+        assert_eq!(kinds_in(&cell, &HOLED_FILE, unknown(Some(1000))), [NotCold]);
+        assert_eq!(kinds_in(&cell, &HOLED_FILE, unknown(None)), [NotCold]);
     }
 
     #[test]
@@ -293,7 +297,34 @@ mod tests {
         };
         assert_eq!(kinds(&cell("pread", Cold), after(96)), []);
         assert_eq!(kinds(&cell("pread", Cold), after(97)), [ColdOverrun]);
-        assert_eq!(kinds(&cell("mmap:willneed", Cold), after(256)), []);
+        assert_eq!(kinds(&cell("mmap:populate", Cold), after(256)), []);
+        assert_eq!(
+            kinds(&cell("mmap:willneed", Cold), after(256)),
+            [ColdOverrun],
+            "it fills no more than others"
+        );
+    }
+
+    #[test]
+    fn what_willneed_brought_in_during_set_up_is_still_cold() {
+        let set_up = |mib: u64| {
+            move |_: &mut _, evidence: &mut Evidence| {
+                evidence.resident_before_bytes = Some(mib << 20);
+                evidence.device_read_bytes = evidence.device_read_bytes.map(|read| read - (mib << 20));
+                evidence.device_other_bytes = Some(mib << 20);
+            }
+        };
+        assert_eq!(kinds(&cell("pread:willneed", Cold), set_up(8)), []);
+        assert_eq!(kinds(&cell("pread", Cold), set_up(8)), [NotCold]);
+    }
+
+    #[test]
+    fn a_cold_sample_that_got_nothing_from_the_device_is_contaminated_by_who_did() {
+        let served = |_: &mut _, evidence: &mut Evidence| {
+            evidence.device_read_bytes = Some(0);
+            evidence.device_other_bytes = Some(64 << 20);
+        };
+        assert_eq!(kinds_in(&cell("pread", Cold), &HOLED_FILE, served), [Contaminated]);
     }
 
     #[test]
@@ -336,12 +367,12 @@ mod tests {
             assert_eq!(kinds(&cell, |_, evidence| evidence.descriptor_direct = Some(false)), [NotDirect]);
             assert_eq!(kinds(&cell, |_, evidence| evidence.device_read_bytes = Some(0)), [NotDirect]);
             let hidden = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(0);
-            assert_eq!(kinds_in(&cell, &USER_FILE, hidden), []);
+            assert_eq!(kinds_in(&cell, &HOLED_FILE, hidden), []);
             let unknown = |_: &mut _, evidence: &mut Evidence| {
                 evidence.device_read_bytes = None;
                 evidence.descriptor_direct = None;
             };
-            assert_eq!(kinds_in(&cell, &USER_FILE, unknown), [NotDirect]);
+            assert_eq!(kinds_in(&cell, &HOLED_FILE, unknown), [NotDirect]);
         }
     }
 

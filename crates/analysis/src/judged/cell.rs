@@ -338,11 +338,19 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
     if samples.attempts.is_empty() {
         return (Status::Unavailable, Some("the run ended before its first sample".to_string()));
     }
-    let reason = most_frequent_failure(samples);
+    let failure = most_frequent_failure(samples);
+    let reasons: Vec<String> = failure.into_iter().chain(refused(samples)).collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     match samples.valid().next() {
         Some(_) => (Status::Ok, reason),
         None => (Status::Invalid, reason.or_else(|| Some("no sample is valid".to_string()))),
     }
+}
+
+/// What a machine said that offers a method in some samples only, such as huge pages.
+fn refused(samples: &CellSamples<'_>) -> Option<String> {
+    let (refused, reason) = samples.refused()?;
+    Some(format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()))
 }
 
 /// The kind of failure that came most often, with what it said first.

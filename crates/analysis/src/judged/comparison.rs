@@ -1,10 +1,12 @@
 //! One comparison of the judged JSON: which methods are ranked, and the verdict among them.
 
+use std::collections::BTreeSet;
+
 use pagewise_model::{CacheState, Conditions, Consume, Descriptor, MethodOption, Role};
 use serde::Serialize;
 
 use crate::collected::CellSamples;
-use crate::verdict::{self, Judgement, Verdict};
+use crate::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Verdict};
 
 /// Conditions with the words that a reader sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,6 +75,50 @@ pub struct Comparison {
     pub unranked: Vec<Unranked>,
     /// Why there is no verdict.
     pub reason: Option<String>,
+    /// What the page cache held; `None` where its state was made, or is not known.
+    pub as_is: Option<AsIs>,
+}
+
+/// What the page cache held of the span before samples under `as-is`, as shares of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AsIs {
+    /// The least before a sample of the rounds that count.
+    pub resident_share_low: f64,
+    /// The most.
+    pub resident_share_high: f64,
+    /// In the first round, what is farthest from the rounds that count.
+    pub resident_share_first: f64,
+    /// Rounds that count.
+    pub rounds_counted: usize,
+    /// Rounds in which it is known.
+    pub rounds: usize,
+}
+
+impl AsIs {
+    /// Whether the rounds that count found another cache than the run did.
+    pub fn changed(&self) -> bool {
+        let first = self.resident_share_first;
+        first < self.resident_share_low - SAME_CACHE || first > self.resident_share_high + SAME_CACHE
+    }
+}
+
+impl Comparison {
+    /// Those in a tie that are as good as the leader by the median of enough rounds, the leader first.
+    pub fn near(&self) -> Vec<&str> {
+        self.tied.iter().map(String::as_str).filter(|method| self.is_near(method)).collect()
+    }
+
+    /// Those in a tie that these rounds can neither put near the leader nor behind it.
+    pub fn unclear(&self) -> Vec<&str> {
+        self.tied.iter().map(String::as_str).filter(|method| !self.is_near(method)).collect()
+    }
+
+    fn is_near(&self, method: &str) -> bool {
+        match self.ratios.iter().find(|ratio| ratio.method == method) {
+            Some(ratio) => ratio.rounds >= FEWEST_ROUNDS && (1.0 / NEAR..=NEAR).contains(&ratio.ratio),
+            None => self.leader.as_deref() == Some(method),
+        }
+    }
 }
 
 /// Judges the comparison of all measured cells with these conditions.
@@ -126,6 +172,7 @@ pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Com
             .collect(),
         unranked,
         reason: judgement.reason,
+        as_is: as_is(conditions, &ranked, &settled),
     }
 }
 
@@ -224,6 +271,29 @@ fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Vec<b
         settled[round] &= resident.abs_diff(settled_at) as f64 <= tolerance;
     }
     settled
+}
+
+/// Under `as-is`, what the cache held in the rounds that count and in the first one.
+fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &[bool]) -> Option<AsIs> {
+    if conditions.cache != CacheState::AsIs {
+        return None;
+    }
+    let share = |bytes: u64| bytes as f64 / conditions.span_bytes.0.max(1) as f64;
+    let known: Vec<(usize, f64)> =
+        residencies(ranked).filter_map(|(round, resident)| Some((round, share(resident?)))).collect();
+    let counted = || known.iter().filter(|(round, _)| settled[*round]).map(|(_, share)| *share);
+    let (low, high) = (counted().min_by(f64::total_cmp)?, counted().max_by(f64::total_cmp)?);
+    let first_round = known.iter().map(|(round, _)| *round).min()?;
+    let distance = |share: f64| (low - share).max(share - high);
+    let of_first = known.iter().filter(|(round, _)| *round == first_round).map(|(_, share)| *share);
+    let rounds: BTreeSet<usize> = known.iter().map(|(round, _)| *round).collect();
+    Some(AsIs {
+        resident_share_low: low,
+        resident_share_high: high,
+        resident_share_first: of_first.max_by(|left, right| distance(*left).total_cmp(&distance(*right)))?,
+        rounds_counted: rounds.iter().filter(|round| settled[**round]).count(),
+        rounds: rounds.len(),
+    })
 }
 
 /// Under `as-is`, how far the cache changed, if that took rounds away.

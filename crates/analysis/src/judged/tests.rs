@@ -96,7 +96,9 @@ fn of_a_tie_the_simplest_is_advised() {
         (Some("pread"), &["mmap".to_string()][..])
     );
     assert!(
-        advice.sentence.contains("choose pread; mmap cannot be told from the best in these rounds."),
+        advice.sentence.contains(
+            "choose pread (the simplest of those within 2 %); mmap cannot be told from the best in these rounds."
+        ),
         "{}",
         advice.sentence
     );
@@ -116,7 +118,59 @@ fn simplicity_does_not_advise_what_may_be_far_behind() {
     let advice = &judged.advice[0];
     assert_eq!(judged.comparisons[0].verdict, Verdict::Tie);
     assert_eq!(advice.recommended.as_deref(), Some("mmap"));
+    assert_eq!(
+        (judged.comparisons[0].near(), judged.comparisons[0].unclear()),
+        (vec!["mmap"], vec!["pread"])
+    );
     assert!(advice.sentence.ends_with("more of them (--full) may tell."), "{}", advice.sentence);
+}
+
+#[test]
+fn a_rival_with_few_rounds_that_may_be_faster_leaves_no_advice() {
+    let mut entries = three(CacheState::Warm);
+    entries.push(entry(Role::Measured, "uring:depth=32", CacheState::Warm, 20));
+    let mut run = run(&entries);
+    let uring = entries[3].0.id();
+    run.samples.retain(|sample| sample.cell != uring || sample.round < 5);
+    let judged = judge(&run);
+    let (comparison, advice) = (&judged.comparisons[0], &judged.advice[0]);
+    assert_eq!((comparison.verdict, comparison.leader.as_deref()), (Verdict::Tie, Some("pread")));
+    assert_eq!((comparison.near(), comparison.unclear()), (vec!["pread"], vec!["uring:depth=32"]));
+    assert_eq!((&advice.recommended, advice.alternatives.len()), (&None, 0));
+    let why = "no advice, because uring:depth=32 may be faster, but only 5 of its rounds are valid.";
+    assert!(advice.sentence.ends_with(why), "{}", advice.sentence);
+}
+
+#[test]
+fn a_tie_of_an_unsteady_machine_carries_no_advice() {
+    let mut entries = three(CacheState::Warm);
+    entries[2].1 = 26;
+    let advice = &judge(&run(&entries)).advice[0];
+    assert_eq!(advice.recommended, None);
+    let why = "no advice, because the machine was too unsteady: a method measured twice differed by 100 %.";
+    assert!(advice.sentence.ends_with(why), "{}", advice.sentence);
+}
+
+#[test]
+fn a_method_that_is_compared_is_no_ceiling() {
+    let mut entries = three(CacheState::Cold);
+    entries.push(entry(Role::Measured, "uring:direct+depth=32", CacheState::Cold, 50));
+    let judged = judge(&run(&entries));
+    assert!(judged.ceilings.device.is_empty() && judged.ceilings.device_iops.is_none());
+    entries.push(entry(Role::Ceiling, "uring:direct+depth=32", CacheState::Cold, 50));
+    assert_eq!(judge(&run(&entries)).ceilings.device.len(), 1);
+}
+
+#[test]
+fn what_was_refused_in_one_round_says_why() {
+    let entries = three(CacheState::Warm);
+    let mut run = run(&entries);
+    let refused = Outcome::Unavailable { reason: "no huge page".into() };
+    // Samples lie by round, three cells each: the last round of mmap.
+    run.samples[21].outcome = refused;
+    let cell = &judge(&run).cells[0];
+    assert_eq!((cell.status, cell.samples, cell.invalid_samples), (Status::Ok, 7, 0));
+    assert_eq!(cell.reason.as_deref(), Some("unavailable in 1 of 8 attempts: no huge page"));
 }
 
 #[test]
@@ -158,13 +212,28 @@ fn a_cache_that_changes_between_samples_is_not_comparable() {
         judge(&changing)
     };
     // Of eight rounds the first one found another cache: seven are left, and they are enough.
-    assert_eq!(set_resident(0).comparisons[0].verdict, Verdict::Winner);
+    let seven = &set_resident(0).comparisons[0];
+    assert_eq!(seven.verdict, Verdict::Winner);
+    let as_is = seven.as_is.expect("the cache is known");
+    assert_eq!(
+        (as_is.resident_share_first, as_is.resident_share_low, as_is.resident_share_high),
+        (0.25, 1.0, 1.0)
+    );
+    assert_eq!((as_is.rounds_counted, as_is.rounds, as_is.changed()), (7, 8, true));
     let judged = set_resident(3);
     assert_eq!(judged.comparisons[0].verdict, Verdict::NotComparable);
     let reason = judged.comparisons[0].reason.as_deref().expect("a reason");
     assert!(reason.contains("from 25 % to 100 % of the span"), "{reason}");
     assert!(reason.contains("the same in 6 of 8 rounds only"), "{reason}");
     assert!(judged.advice[0].sentence.contains("--cache warm"));
+}
+
+#[test]
+fn what_the_cache_held_is_said_of_as_is_only() {
+    let as_is = |cache| judge(&run(&three(cache))).comparisons[0].as_is;
+    let held = as_is(CacheState::AsIs).expect("the cache is known");
+    assert_eq!((held.resident_share_low, held.rounds_counted, held.changed()), (1.0, 8, false));
+    assert_eq!(as_is(CacheState::Warm), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use anyhow::Result;
 use pagewise_analysis::judged::Status;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
-use pagewise_model::{Cell, Plan, Role, Source};
+use pagewise_model::{CacheState, Cell, Plan, Role, Source};
 use pagewise_report::{csv, json, table};
 
 use super::Ending;
@@ -17,7 +17,7 @@ use crate::plan::estimate;
 use crate::store;
 
 /// Where the width of the terminal is unknown.
-const DEFAULT_WIDTH: usize = 120;
+const DEFAULT_WIDTH: usize = 140;
 
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Ending> {
@@ -72,8 +72,12 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     match &plan.source {
         Source::Dataset { directory } => writeln!(out, "dataset    made in {directory}, removed afterwards")?,
         Source::File { path, evict, .. } => {
-            let cache =
-                if *evict { "it may be dropped from the page cache" } else { "its cache is left alone" };
+            let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
+            let cache = match (*evict, warm) {
+                (true, _) => "it may be dropped from the page cache",
+                (false, true) => "it is read into the page cache",
+                (false, false) => "the page cache is left to what the samples make of it",
+            };
             writeln!(out, "file       {path}, only read; {cache}")?;
         }
     }

@@ -230,6 +230,10 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
 
 /// What is to be read, on which machine, with how much room beside it.
 fn examine(place: Place) -> Result<(Source, Environment, u64)> {
+    ensure!(
+        Path::new("/proc/self/exe").exists(),
+        "/proc is not mounted; pagewise takes its evidence from there"
+    );
     match place {
         Place::Directory(directory) => {
             files::check_directory(&directory)?;
@@ -250,7 +254,13 @@ fn examine(place: Place) -> Result<(Source, Environment, u64)> {
                     path.display()
                 );
             }
-            let environment = environment::detect(&path);
+            let mut environment = environment::detect(&path);
+            if let Some(reason) = files::hidden_bytes(&file) {
+                environment.warnings.push(format!(
+                    "fewer bytes may come from the device than are read of your file, so cold and direct figures \
+                     may be those of memory: {reason}"
+                ));
+            }
             Ok((Source::File { path: text_of(&path)?, evict, identity }, environment, 0))
         }
     }
@@ -432,6 +442,9 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;
     }
+    // A file size limit becomes the error of a write instead of a silent death.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .context("the signals cannot be taken")?;
     Ok(stop)
 }
 

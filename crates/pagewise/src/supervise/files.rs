@@ -1,6 +1,7 @@
 //! What is read: pagewise's datasets or the user's own file, and the state of their page cache.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -62,6 +63,20 @@ impl Input {
         let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
         let key = FileKey::of(&file)?;
         Ok(Self { path, key, file_bytes, bytes: Bytes::Foreign { file, direct, identity } })
+    }
+
+    /// A path by which a worker opens this very file, whatever now has its name: proofs are taken on the open
+    /// file, so workers must read no other.
+    pub fn worker_path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file().as_raw_fd())
+    }
+
+    /// Whether fewer bytes may come from the device than are read.
+    pub fn hides_bytes(&self) -> bool {
+        match &self.bytes {
+            Bytes::Formula { .. } => false,
+            Bytes::Foreign { file, .. } => files::hidden_bytes(file).is_some(),
+        }
     }
 
     /// The open file.

@@ -3,7 +3,6 @@
 //! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
 //! `sample`. Verification comes behind it, so that it changes none of the counters.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -67,7 +66,7 @@ pub struct Setting {
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
     pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: Setting, stop: &'a AtomicBool) -> Self {
-        let user_file = matches!(plan.source, Source::File { .. });
+        let hidden_bytes = inputs.iter().any(Input::hides_bytes);
         Self {
             plan,
             inputs,
@@ -82,7 +81,7 @@ impl<'a> Sampler<'a> {
                 page_bytes: setting.page_bytes,
                 cpus: setting.cpus,
                 answer_ns: setting.answer_ns,
-                user_file,
+                hidden_bytes,
             },
         }
     }
@@ -228,12 +227,14 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
 /// What trouble makes of a sample.
 fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input) -> Result<Outcome, Stopped> {
     let stderr_tail = worker.map(Worker::into_stderr_tail).unwrap_or_default();
+    // A worker knows the file by its descriptor, the user by its name.
+    let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
     let failure = match trouble {
         Trouble::Stopped => return Err(Stopped),
         Trouble::Call(failure) if failure.unavailable == 1 => {
-            return Ok(Outcome::Unavailable { reason: failure.detail });
+            return Ok(Outcome::Unavailable { reason: named(failure.detail) });
         }
-        Trouble::Call(failure) => Failure { kind: FailureKind::CallFailed, detail: failure.detail },
+        Trouble::Call(failure) => Failure { kind: FailureKind::CallFailed, detail: named(failure.detail) },
         Trouble::Broken(failure) => failure,
     };
     let mut failures = vec![failure];
@@ -332,7 +333,7 @@ impl Visit<'_> {
         let mapped = self.cell.method.access() == Access::Mmap;
         Job {
             method: self.cell.method.to_string(),
-            path: path_text(&self.input.path),
+            path: self.input.worker_path(),
             file_bytes: self.input.file_bytes,
             span_bytes: conditions.span_bytes.0,
             threads: conditions.threads,
@@ -474,10 +475,6 @@ impl Visit<'_> {
         }
         Ok((offsets.len() as u64, differing))
     }
-}
-
-fn path_text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 /// The path by which a worker opens memory that it inherits.

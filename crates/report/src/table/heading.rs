@@ -6,7 +6,7 @@ use pagewise_analysis::Judged;
 use pagewise_model::{Environment, Source};
 
 use super::paragraph;
-use crate::numbers::{counted, grouped, percent, time};
+use crate::numbers::{counted, grouped, percent_down, time};
 
 /// Writes run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
@@ -76,7 +76,7 @@ fn validity(judged: &Judged) -> String {
             "{} of {} valid ({})",
             grouped(validity.valid as u64),
             counted(validity.samples as u64, "sample"),
-            percent(share)
+            percent_down(share)
         ),
         None => "no sample was taken".to_string(),
     };

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use pagewise_analysis::Judged;
+use pagewise_analysis::bound::AT_CEILING;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 
 use super::paragraph;
@@ -80,7 +81,12 @@ pub(super) fn write(
     let names: Vec<&str> = left_out.into_iter().filter(|name| *name != LIMITED_BY).collect();
     if !names.is_empty() {
         let names = names.join(", ");
-        paragraph(out, "  ", &format!("left out for want of width: {names}"), width)?;
+        paragraph(
+            out,
+            "  ",
+            &format!("columns that do not fit: {names} (a wider terminal shows them, --json has all)"),
+            width,
+        )?;
     }
     for cell in &cells {
         if let Some(note) = note(comparison, cell) {
@@ -90,14 +96,19 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Ranked methods by rate, then those that are not ranked, then those without figures.
+/// The leader, then the others by how far they are behind it, as within rounds and not by their medians; then those that are not ranked, then those without figures.
 fn sorted<'a>(judged: &'a Judged, comparison: &Comparison) -> Vec<&'a CellJudgement> {
     let mut cells: Vec<&CellJudgement> = comparison.cells.iter().filter_map(|id| judged.cell(id)).collect();
+    let behind = |cell: &CellJudgement| {
+        let found = comparison.ratios.iter().find(|ratio| ratio.cell == cell.id);
+        found.map_or(f64::INFINITY, |ratio| ratio.ratio)
+    };
     let speed = |cell: &CellJudgement| cell.ops_per_second.map_or(0.0, |rate| rate.median);
     cells.sort_by(|left, right| {
         let leads = |cell: &CellJudgement| comparison.leader.as_deref() == Some(cell.method.as_str());
         let last = |cell: &CellJudgement| (speed(cell) == 0.0, is_unranked(comparison, cell), !leads(cell));
-        last(left).cmp(&last(right)).then(speed(right).total_cmp(&speed(left)))
+        let by_ratio = behind(left).total_cmp(&behind(right));
+        last(left).cmp(&last(right)).then(by_ratio).then(speed(right).total_cmp(&speed(left)))
     });
     cells
 }
@@ -160,7 +171,11 @@ fn place(comparison: &Comparison, cell: &CellJudgement) -> String {
         Status::Invalid => "invalid",
         Status::Ok if is_unranked(comparison, cell) => "not ranked",
         Status::Ok if comparison.winner.as_deref() == Some(cell.method.as_str()) => "best",
-        Status::Ok if comparison.tied.contains(&cell.method) => "tie",
+        Status::Ok if comparison.unclear().contains(&cell.method.as_str()) => "unclear",
+        Status::Ok if comparison.near().contains(&cell.method.as_str()) => match comparison.near().len() {
+            1 => "leads",
+            _ => "tie",
+        },
         Status::Ok => "",
     };
     word.to_string()
@@ -177,6 +192,7 @@ fn behind(comparison: &Comparison, cell: &CellJudgement) -> String {
 
 fn bound(_: &Comparison, cell: &CellJudgement) -> String {
     match (cell.bound, cell.of_ceiling) {
+        (Some(bound), Some(share)) if share >= AT_CEILING => format!("{}, at its ceiling", bound.name()),
         (Some(bound), Some(share)) => format!("{} {}", bound.name(), percent(share)),
         (Some(bound), None) => bound.name().to_string(),
         (None, _) => MISSING.to_string(),
@@ -195,10 +211,14 @@ fn note(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
         Status::Ok => {
             let unranked = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
             let unranked = unranked.map(|unranked| format!("not ranked: {}", unranked.reason));
-            let failed = (cell.invalid_samples > 0).then(|| {
-                let attempts = cell.samples + cell.invalid_samples;
-                format!("{} of {attempts} attempts invalid; {reason}", cell.invalid_samples)
-            });
+            // Without invalid attempts a reason says what the machine refused.
+            let failed = match cell.invalid_samples {
+                0 => cell.reason.clone(),
+                invalid => {
+                    let attempts = cell.samples + invalid;
+                    Some(format!("{invalid} of {attempts} attempts invalid; {reason}"))
+                }
+            };
             let parts: Vec<String> = unranked.into_iter().chain(failed).collect();
             (!parts.is_empty()).then(|| parts.join("; "))
         }

@@ -238,3 +238,42 @@ pub fn killed() -> Run {
     let header = Header { worker_command: Some("scripted-worker".into()), ..header() };
     Run { header, samples, elapsed_ns: None, intact_bytes: 0, resumptions: 1 }
 }
+
+/// A run of the cache as it was found, which it filled in its first round. Nothing wins: one method is near
+/// the leader, one scatters, one was refused in a round, and one lost samples.
+pub fn unclear() -> Run {
+    use Role::{Control, Measured};
+    let as_is = |role, method, operations| Figures {
+        conditions: conditions(CacheState::AsIs, Bytes::kib(16)),
+        ..warm(role, method, operations)
+    };
+    let all = [
+        as_is(Measured, "mmap", 7_440),
+        as_is(Measured, "mmap:sequential", 7_400),
+        as_is(Measured, "mmap:random", 6_500),
+        as_is(Measured, "pread", 7_400),
+        as_is(Control, "pread", 7_420),
+    ];
+    let mut samples = Vec::new();
+    for round in 0..9 {
+        for (index, figures) in all.iter().enumerate() {
+            let mut sample = sample(figures, index, round, 0);
+            if let Outcome::Taken { measurement, evidence, .. } = &mut sample.outcome {
+                let resident = if (index, round) == (0, 0) { Bytes(0) } else { Bytes::gib(1) };
+                evidence.resident_before_bytes = Some(resident.0);
+                if figures.method == "mmap:random" && round % 3 == 1 {
+                    measurement.operations = 9_000;
+                }
+            }
+            if (index, round) == (1, 8) {
+                let reason = "no byte of the mapping is in huge pages".to_string();
+                sample.outcome = Outcome::Unavailable { reason };
+            }
+            samples.push(sample);
+        }
+    }
+    let header = header();
+    let plan = Plan { rounds: 9, cells: all.iter().map(cell).collect(), ..header.plan };
+    let elapsed_ns = Some(9_000_000_000);
+    Run { header: Header { plan, ..header }, samples, elapsed_ns, intact_bytes: 0, resumptions: 0 }
+}
