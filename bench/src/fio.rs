@@ -201,7 +201,7 @@ impl Contest {
         let output = die_with_parent(&mut Command::new("fio"))
             .args(["--name=reads", "--readonly", "--output-format=json", "--group_reporting", "--thread"])
             .args(["--invalidate=0", "--fadvise_hint=0", "--norandommap", "--randrepeat=0"])
-            .args(["--time_based", "--ramp_time=500ms"])
+            .args(["--time_based", "--ramp_time=300ms"])
             .arg(format!("--gtod_reduce={}", u8::from(self.clockless)))
             .arg(format!("--runtime={}ms", runtime_ms.max(100)))
             .arg(format!("--filename={}", dataset.path.display()))

@@ -1,6 +1,7 @@
 //! pagewise against bare loops, against fio and against itself. Prints ratios, each beside a control; nothing here
 //! passes or fails by a time.
 
+mod advice;
 mod bare;
 mod bare_rates;
 mod cell;
@@ -36,6 +37,7 @@ enum Command {
     Control(control::Options),
     Verdicts(verdicts::Options),
     Memory(memory::Options),
+    Advice(advice::Options),
     #[command(hide = true)]
     BareLoop(bare_rates::Options),
 }
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Control(options) => control::run(options, &mut out),
         Command::Verdicts(options) => verdicts::run(options, &mut out),
         Command::Memory(options) => memory::run(options, &mut out),
+        Command::Advice(options) => advice::run(options, &mut out),
         Command::BareLoop(options) => bare_rates::run(options, &mut out),
     };
     match outcome {

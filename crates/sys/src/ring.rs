@@ -57,15 +57,23 @@ pub struct Ring {
     in_flight_count: usize,
 }
 
+/// A ring whose completions interrupt nobody (IORING_SETUP_COOP_TASKRUN, Linux 5.19), as liburing advises and
+/// fio does; older kernels know no such rings and get a plain one.
+fn set_up(entries: u32) -> io::Result<IoUring> {
+    match IoUring::builder().setup_clamp().setup_coop_taskrun().build(entries) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            IoUring::builder().setup_clamp().build(entries)
+        }
+        other => other,
+    }
+}
+
 impl Ring {
     /// Sets up a ring for reads of `file`, with the buffers touched so that no fault falls into a read.
     pub fn new(file: OwnedFd, options: RingOptions) -> Result<Self, RingError> {
         let page = rustix::param::page_size();
         let slot_bytes = options.slot_bytes.div_ceil(page) * page;
-        let ring = IoUring::builder()
-            .setup_clamp()
-            .build(options.depth.next_power_of_two())
-            .map_err(RingError::at("io_uring_setup"))?;
+        let ring = set_up(options.depth.next_power_of_two()).map_err(RingError::at("io_uring_setup"))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(RingError::at("io_uring_register(PROBE)"))?;
         let needed = if options.fixed { opcode::ReadFixed::CODE } else { opcode::Read::CODE };

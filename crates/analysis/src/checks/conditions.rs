@@ -315,7 +315,7 @@ mod tests {
             }
         };
         assert_eq!(kinds(&cell("pread:willneed", Cold), set_up(8)), []);
-        assert_eq!(kinds(&cell("pread", Cold), set_up(8)), [NotCold]);
+        assert_eq!(kinds(&cell("pread", Cold), set_up(8)), [NotCold, Contaminated]);
     }
 
     #[test]
