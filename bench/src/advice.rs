@@ -44,7 +44,8 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
                 continue;
             };
             // Whatever leads in the second run leads by its paired ratios; the leader itself is at 1.
-            let behind = fresh.ratios.iter().find(|ratio| ratio.method == *method).map_or(1.0, |ratio| ratio.ratio);
+            let behind =
+                fresh.ratios.iter().find(|ratio| ratio.method == *method).map_or(1.0, |ratio| ratio.ratio);
             given += 1;
             held += usize::from(behind <= AT_MOST);
             let mark = if behind <= AT_MOST { "" } else { "  behind" };
