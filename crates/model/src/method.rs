@@ -248,12 +248,6 @@ impl Method {
         [Populate, PopulateRead].iter().any(|option| self.has(*option))
     }
 
-    /// Whether set-up brings in anything. WILLNEED of a large range brings in no more than one readahead
-    /// (`force_page_cache_ra` in mm/readahead.c), and does not wait for it.
-    pub fn reads_in_setup(&self) -> bool {
-        self.has(WillNeed) || self.reads_all_in_setup()
-    }
-
     /// The worker that performs it.
     pub fn worker(&self) -> &'static str {
         "native"

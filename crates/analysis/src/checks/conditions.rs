@@ -30,6 +30,18 @@ fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     })
 }
 
+/// What WILLNEED may have brought in during set-up, some of it still on its way: what is resident, but no more than
+/// one readahead (`force_page_cache_ra` in mm/readahead.c), nor than a cold sample may bring in at all. More than that
+/// somebody else brought in.
+fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
+    let cell = subject.cell;
+    if !cell.method.has(MethodOption::WillNeed) {
+        return 0;
+    }
+    let most = cell.conditions.cold_budget_bytes().min(READAHEAD_SLACK_BYTES);
+    subject.evidence.resident_before_bytes.unwrap_or(0).min(most)
+}
+
 /// A cold sample begins with none of the span in the page cache, reads no block twice, and has all bytes
 /// from the device. The bytes prove it where residency cannot be seen; where holes or compression may hide
 /// bytes, residency decides alone. Methods that read everything during set-up begin with a full cache.
@@ -42,9 +54,7 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let span = cell.conditions.span_bytes.0;
-    // What set-up brought in was brought in from a cold file: that was proven before the worker opened it.
-    let in_setup =
-        if cell.method.reads_in_setup() { evidence.resident_before_bytes.unwrap_or(span) } else { 0 };
+    let in_setup = brought_in_by_setup(subject);
     if let Some(resident) = evidence.resident_before_bytes.filter(|resident| *resident > in_setup) {
         let share = percent(resident, span);
         return Some(format!(
@@ -177,8 +187,7 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         CacheState::AsIs => own > evidence.requested_bytes / 100,
         CacheState::Warm => false,
     };
-    let in_setup = if cell.method.reads_in_setup() { evidence.resident_after_bytes.unwrap_or(0) } else { 0 };
-    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + in_setup;
+    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + brought_in_by_setup(subject);
     (reads_device && cell.method.access() != Access::Anonymous && other > most)
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
 }
@@ -316,6 +325,20 @@ mod tests {
         };
         assert_eq!(kinds(&cell("pread:willneed", Cold), set_up(8)), []);
         assert_eq!(kinds(&cell("pread", Cold), set_up(8)), [NotCold, Contaminated]);
+        let warmed = |_: &mut _, evidence: &mut Evidence| {
+            evidence.resident_before_bytes = Some(256 << 20);
+            evidence.device_read_bytes = Some(0);
+        };
+        assert_eq!(
+            kinds(&cell("pread:willneed", Cold), warmed),
+            [NotCold],
+            "one readahead is not the whole file"
+        );
+        let unknown = |_: &mut _, evidence: &mut Evidence| {
+            evidence.resident_before_bytes = None;
+            evidence.device_read_bytes = Some(0);
+        };
+        assert_eq!(kinds(&cell("pread:willneed", Cold), unknown), [NotCold], "then the device must prove it");
     }
 
     #[test]
