@@ -124,7 +124,10 @@ pub(crate) mod honest {
                 read_bytes: Bytes::kib(16),
                 reads_per_op: 16,
                 align_bytes: Bytes::kib(16),
+                skew: pagewise_model::Skew::Uniform,
+                dependent: false,
                 consume: Consume::Touch,
+                surroundings: pagewise_model::Surroundings::default(),
             },
         }
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_model::protocol::{CallFailure, Job, SampleReply};
+use pagewise_model::protocol::{CallFailure, Go, Job, SampleReply};
 use pagewise_sys::{FileMapping, SharedMemory};
 
 use crate::reader::Reader;
@@ -14,7 +14,7 @@ use crate::sampling::{Limits, Part, ThreadSample, empty_latencies, sample};
 
 enum Order {
     WarmPageTables,
-    Sample { first_operation: u64 },
+    Sample(Go),
     Fetch { offsets: Vec<u64>, handover: Box<SharedMemory> },
 }
 
@@ -30,12 +30,22 @@ struct Common {
     threads: usize,
     reads_per_op: usize,
     read_bytes: usize,
-    limits: Limits,
+    max_operations: u64,
+    max_device_bytes: u64,
     barrier: Barrier,
     timed_phase: AtomicBool,
 }
 
 impl Common {
+    fn limits(&self, go: &Go) -> Limits {
+        Limits {
+            sample_ns: go.sample_ns,
+            latency_ns: go.latency_ns,
+            max_operations: self.max_operations,
+            max_device_bytes: self.max_device_bytes,
+        }
+    }
+
     fn part(&self, thread: usize) -> Part<'_> {
         let table = self.table.words();
         let operations = table.len() / self.reads_per_op / self.threads;
@@ -59,18 +69,13 @@ pub struct Crew {
 impl Crew {
     /// Starts a thread for each reader.
     pub fn start(readers: Vec<Box<dyn Reader>>, table: FileMapping, job: &Job) -> Self {
-        let limits = Limits {
-            sample_ns: job.sample_ns,
-            latency_ns: job.latency_ns,
-            max_operations: job.max_thread_operations,
-            max_device_bytes: job.max_device_bytes,
-        };
         let common = Arc::new(Common {
             table,
             threads: readers.len(),
             reads_per_op: job.reads_per_op as usize,
             read_bytes: job.read_bytes as usize,
-            limits,
+            max_operations: job.max_thread_operations,
+            max_device_bytes: job.max_device_bytes,
             barrier: Barrier::new(readers.len()),
             timed_phase: AtomicBool::new(false),
         });
@@ -97,9 +102,9 @@ impl Crew {
     }
 
     /// Has every thread do its part, and adds up what they did.
-    pub fn sample(&self, first_operation: u64) -> Result<SampleReply, CallFailure> {
+    pub fn sample(&self, go: &Go) -> Result<SampleReply, CallFailure> {
         self.common.timed_phase.store(false, Ordering::Relaxed);
-        let answers = self.order_all(|| Order::Sample { first_operation })?;
+        let answers = self.order_all(|| Order::Sample(go.clone()))?;
         let samples: Vec<ThreadSample> = answers
             .into_iter()
             .filter_map(|answer| match answer {
@@ -199,11 +204,11 @@ fn serve(
                 reader.warm_page_tables();
                 Ok(Answer::Warmed)
             }
-            Order::Sample { first_operation } => sample(
+            Order::Sample(go) => sample(
                 reader.as_mut(),
                 common.part(index),
-                first_operation,
-                common.limits,
+                go.first_operation,
+                common.limits(&go),
                 &rendezvous,
                 &common.timed_phase,
                 std::mem::replace(&mut latencies, empty_latencies()),

@@ -83,7 +83,7 @@ fn serve<R: BufRead>(
     say(replies, &Reply::Ready { warmup_ns: now_ns() - started })?;
     while let Some(request) = requests.next()? {
         let answer = match request {
-            Request::Go(go) => crew.sample(go.first_operation).map(|sample| Reply::Sample(Box::new(sample))),
+            Request::Go(go) => crew.sample(&go).map(|sample| Reply::Sample(Box::new(sample))),
             Request::Verify(verify) => hand_over(&crew, job, verify),
             Request::Close => {
                 let started = now_ns();

@@ -58,6 +58,8 @@ pub fn detect(path: &Path) -> Environment {
         direct_alignment_bytes: direct_alignment_at(path)
             .or(known.and_then(|device| device.logical_block_bytes)),
         worker_answer_ns: None,
+        memory_control: None,
+        device_control: None,
         pagewise_version: env!("CARGO_PKG_VERSION").to_string(),
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         warnings: Vec::new(),

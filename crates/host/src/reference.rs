@@ -414,7 +414,10 @@ mod tests {
             read_bytes: Bytes(read),
             reads_per_op: 3,
             align_bytes: Bytes(align),
+            skew: pagewise_model::Skew::Uniform,
+            dependent: false,
             consume,
+            surroundings: pagewise_model::Surroundings::default(),
         }
     }
 

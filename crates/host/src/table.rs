@@ -300,7 +300,10 @@ mod tests {
             read_bytes: Bytes(read),
             reads_per_op: 4,
             align_bytes: Bytes(align),
+            skew: pagewise_model::Skew::Uniform,
+            dependent: false,
             consume: Consume::Touch,
+            surroundings: pagewise_model::Surroundings::default(),
         }
     }
 

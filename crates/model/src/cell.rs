@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::Consumption;
 use crate::method::{Access, Method, MethodOption};
+use crate::surroundings::{Skew, Surroundings};
 use crate::units::Bytes;
 
 /// Defines an enum of plain words: the same text in plans, run files and tables.
@@ -64,6 +65,9 @@ words! {
         Warm = "warm",
         /// Whatever is there; recorded.
         AsIs = "as-is",
+        /// Nothing, proven; then the workload goes on until the cache is as full as it gets. A series, whose figure
+        /// is the time that this takes.
+        ColdStart = "cold-start",
     }
 }
 
@@ -120,9 +124,28 @@ pub struct Conditions {
     pub reads_per_op: u32,
     /// Offsets are multiples of this.
     pub align_bytes: Bytes,
+    /// How offsets spread over the span.
+    #[serde(default)]
+    pub skew: Skew,
+    /// Whether each offset within an operation follows from the data of the read before it.
+    #[serde(default)]
+    pub dependent: bool,
     /// What is done with the bytes.
     pub consume: Consume,
+    /// What the machine is set to.
+    #[serde(default, skip_serializing_if = "Surroundings::is_untouched")]
+    pub surroundings: Surroundings,
 }
+
+/// What the kernel keeps of a memory limit for itself: the index of the page cache takes a node of 576 bytes for 64
+/// pages, and reclaim runs a little before the limit is reached.
+const KERNEL_SHARE: u64 = 256;
+/// What a native worker takes: its heap, stacks, the kernel's structures for it.
+const WORKER_BYTES: u64 = 2 << 20;
+/// The same for each thread, its buffer aside.
+const THREAD_BYTES: u64 = 64 << 10;
+/// A span of at most this many tenths of the capacity is kept whole: near it reclaim already bites.
+const FITTING_TENTHS: u64 = 9;
 
 impl Conditions {
     /// Bytes that one operation asks for.
@@ -133,6 +156,21 @@ impl Conditions {
     /// How the bytes are consumed on a machine with pages of `page_bytes`.
     pub fn consumption(&self, page_bytes: u64) -> Consumption {
         Consumption::new(self.consume, page_bytes as usize, self.align_bytes.0)
+    }
+
+    /// Page cache that fits under the memory limit beside what worker and kernel take; `None` without a limit, 0 where
+    /// nothing is left. It is what sizes are multiples of; what a sample really had stands in its evidence.
+    pub fn cache_capacity(&self) -> Option<Bytes> {
+        let limit = self.surroundings.memory_limit_bytes?.0;
+        let threads = u64::from(self.threads).saturating_mul(self.read_bytes.0 + THREAD_BYTES);
+        Some(Bytes(limit.saturating_sub(WORKER_BYTES + limit / KERNEL_SHARE).saturating_sub(threads)))
+    }
+
+    /// Whether the whole span can stay in the page cache. Without a limit it can, as far as the machine's memory
+    /// goes; above it, a cache is as warm as it gets once the workload has run for a while.
+    pub fn fits_memory(&self) -> bool {
+        self.cache_capacity()
+            .is_none_or(|capacity| self.span_bytes.0 <= (capacity.0 / 10).saturating_mul(FITTING_TENTHS))
     }
 
     /// The most that a cold sample may bring into the page cache: a quarter of the span, because a file
@@ -166,10 +204,15 @@ impl Cell {
             read_bytes,
             reads_per_op,
             align_bytes,
+            skew,
+            dependent,
             consume,
+            surroundings,
         } = &self.conditions;
+        let skew = if *skew == Skew::Uniform { String::new() } else { format!(",{skew}") };
+        let dependent = if *dependent { ",dependent" } else { "" };
         format!(
-            "{workload}/{file_bytes},span={span_bytes}/{read_bytes}x{reads_per_op},align={align_bytes},{consume}/{cache}/{threads}t,{descriptor}/{}{}",
+            "{workload}/{file_bytes},span={span_bytes}/{read_bytes}x{reads_per_op},align={align_bytes},{consume}{skew}{dependent}/{cache}{surroundings}/{threads}t,{descriptor}/{}{}",
             self.method,
             match self.role {
                 Role::Measured => "",
@@ -202,7 +245,7 @@ mod tests {
         }
         assert_eq!(
             "hot".parse::<CacheState>(),
-            Err("unknown cache state 'hot'; one of cold, warm, as-is".to_string())
+            Err("unknown cache state 'hot'; one of cold, warm, as-is, cold-start".to_string())
         );
     }
 }

@@ -56,6 +56,12 @@ pub struct Environment {
     /// What a worker takes on this machine between `go` and its answer beside the phases that it measures.
     #[serde(default)]
     pub worker_answer_ns: Option<u64>,
+    /// How memory is limited here: the cgroup version and place, or why it cannot be.
+    #[serde(default)]
+    pub memory_control: Option<String>,
+    /// How a device is capped here, or why it cannot be.
+    #[serde(default)]
+    pub device_control: Option<String>,
     /// Version of pagewise.
     pub pagewise_version: String,
     /// When the run began, seconds since 1970.

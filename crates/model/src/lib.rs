@@ -6,6 +6,7 @@
 pub mod cell;
 pub mod checksum;
 pub mod content;
+pub mod counters;
 pub mod environment;
 pub mod method;
 pub mod plan;
@@ -13,11 +14,14 @@ pub mod protocol;
 pub mod random;
 pub mod run;
 pub mod sample;
+pub mod surroundings;
 pub mod units;
 
 pub use cell::{CacheState, Cell, Conditions, Consume, Descriptor, Role, Workload};
+pub use counters::{GroupCounters, HostCounters, HostSecond, ThreadCounters, Window};
 pub use environment::Environment;
 pub use method::{Access, Method, MethodOption};
 pub use plan::{Plan, Source};
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
+pub use surroundings::{CpuList, DeviceCap, Numa, Skew, Surroundings};
 pub use units::Bytes;

@@ -58,8 +58,24 @@ pub struct Plan {
     pub latency_ns: u64,
     /// How often a sample that failed a check for reasons outside the worker is taken again.
     pub retakes: u32,
-    /// The matrix.
+    /// Whether the whole page cache may be dropped where a file does not leave it otherwise.
+    #[serde(default)]
+    pub drop_caches: bool,
+    /// What is looked for beyond the matrix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
+    /// The matrix. A search extends it as the run goes on.
     pub cells: Vec<Cell>,
+}
+
+/// The search for the ratio of data to cache at which two methods change places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    /// The interval of a crossing is halved until its ends are this close, in thousandths.
+    pub tolerance_thousandths: u32,
+    /// Windows of `mmap:random+prefetch` that are tried first; the best is measured everywhere.
+    #[serde(default)]
+    pub prefetch_windows: Vec<u32>,
 }
 
 impl Plan {

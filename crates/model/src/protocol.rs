@@ -7,7 +7,8 @@
 //! opened (set-up took …) ──────>
 //! ready (warmed, threads wait) ─>
 //!       <─────────────────────── go          (evidence is read just before)
-//! sample ──────────────────────>             (and just after)
+//! sample ──────────────────────>             (and just after; `go` may come again, as when the
+//!                                             workload warms the cache itself)
 //!       <─────────────────────── verify      (single reads, outside the clock)
 //! verified ────────────────────>
 //!       <─────────────────────── close
@@ -21,7 +22,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of the conversation. A worker that speaks another one is refused.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// What the supervisor says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +109,9 @@ pub struct Job {
     pub consume: String,
     /// Distance of touched words.
     pub page_bytes: u64,
+    /// 1: each read but the first of an operation is at its entry of the table XOR the first 8 bytes, little-endian, of
+    /// the data of the read before it.
+    pub dependent: u32,
     /// 1: `touch` takes the last word of a read too.
     pub touch_last: u32,
     /// O_DIRECT on this architecture.
@@ -117,10 +121,6 @@ pub struct Job {
     pub direct_alignment: u64,
     /// 1: page tables of the span are filled before `ready`.
     pub warm_page_tables: u32,
-    /// How long the throughput phase lasts.
-    pub sample_ns: u64,
-    /// How long a latency phase may last; 0: none.
-    pub latency_ns: u64,
     /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the table
     /// may be gone through again.
     pub max_thread_operations: u64,
@@ -135,6 +135,10 @@ pub struct Job {
 pub struct Go {
     /// Each thread begins at this operation of its part of the table.
     pub first_operation: u64,
+    /// How long the throughput phase lasts.
+    pub sample_ns: u64,
+    /// How long a latency phase may last; 0: none.
+    pub latency_ns: u64,
 }
 
 /// Reads to be handed over.

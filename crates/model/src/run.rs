@@ -8,6 +8,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::cell::Cell;
+use crate::counters::HostSecond;
 use crate::environment::Environment;
 use crate::plan::Plan;
 use crate::sample::Sample;
@@ -23,6 +25,16 @@ pub enum Record {
     Header(Box<Header>),
     /// A sample, written as soon as it is taken.
     Sample(Box<Sample>),
+    /// The host, about once a second.
+    Seconds {
+        /// In the order taken.
+        seconds: Vec<HostSecond>,
+    },
+    /// Cells that a search added; rounds of them follow.
+    Extended {
+        /// In the order of the plan.
+        cells: Vec<Cell>,
+    },
     /// The run was continued here.
     Resumed {
         /// Seconds since 1970.
@@ -60,6 +72,8 @@ pub struct Run {
     pub header: Header,
     /// Its samples in the order taken.
     pub samples: Vec<Sample>,
+    /// The host, about once a second.
+    pub seconds: Vec<HostSecond>,
     /// How long it took, if it was completed.
     pub elapsed_ns: Option<u64>,
     /// Length of the part that holds: what comes behind is a torn line.
@@ -182,6 +196,7 @@ impl Run {
             Record::Header(header) => Ok(Run {
                 header: *header,
                 samples: Vec::new(),
+                seconds: Vec::new(),
                 elapsed_ns: None,
                 intact_bytes,
                 resumptions: 0,
@@ -198,6 +213,8 @@ impl Run {
         match record {
             Record::Header(_) => return Err(misplaced("a second header")),
             Record::Sample(sample) => self.samples.push(*sample),
+            Record::Seconds { seconds } => self.seconds.extend(seconds),
+            Record::Extended { cells } => self.header.plan.cells.extend(cells),
             Record::Resumed { .. } => self.resumptions += 1,
             Record::End { samples, elapsed_ns, .. } => {
                 if samples != self.samples.len() as u64 {
@@ -235,6 +252,8 @@ mod tests {
                 sample_ns: 1,
                 latency_ns: 1,
                 retakes: 0,
+                drop_caches: false,
+                search: None,
                 cells: Vec::new(),
             },
             environment: Environment::default(),

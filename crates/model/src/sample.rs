@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::counters::{GroupCounters, HostCounters, ThreadCounters, Window};
+
 /// One timed run of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -147,10 +149,48 @@ pub struct Evidence {
     pub expected_checksum: Option<u64>,
     /// Checksum that the worker returned.
     pub checksum: u64,
+    /// The worker's cgroup after the clock stopped; totals since the group was made, but refaults, scanned and reclaimed
+    /// pages, kills and device bytes are those of the measured region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupCounters>,
+    /// What each thread of the worker did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadCounters>,
+    /// What the whole host did meanwhile.
+    #[serde(default)]
+    pub host: HostCounters,
+    /// By how much the wall clock went apart from the monotonic one.
+    #[serde(default)]
+    pub clock_step_ns: Option<i64>,
+    /// Readahead of the device when the sample began.
+    #[serde(default)]
+    pub readahead_bytes: Option<u64>,
+    /// CPUs that the worker was allowed: Cpus_allowed_list.
+    #[serde(default)]
+    pub cpus_allowed: Option<String>,
+    /// Where placement was asked for: the node of the worker's CPUs, and pages of the span by node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+    /// Stretches before the measured region in which the workload warmed the cache itself, or those of a cold start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
     /// Reads compared byte for byte after the clock stopped.
     pub verified_reads: u64,
     /// Those that differed.
     pub differing_reads: u64,
+}
+
+/// Where worker and pages were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Node of the CPUs that the worker was allowed.
+    pub worker_node: u32,
+    /// Node that the pages were to be on.
+    pub page_node: u32,
+    /// Pages looked at.
+    pub pages: u64,
+    /// Those of them on that node: move_pages(2).
+    pub pages_on_node: u64,
 }
 
 /// A check that failed.
@@ -186,8 +226,20 @@ pub enum FailureKind {
     NotInForce,
     /// O_DIRECT reads did not reach the device.
     NotDirect,
-    /// Someone else used the device.
+    /// Someone else used the device, the hypervisor took the CPU, or a clock stepped.
     Contaminated,
+    /// The memory limit was not in force, or more than it was charged.
+    LimitNotHeld,
+    /// Page cache of the file is charged to another group than the worker's.
+    ChargedElsewhere,
+    /// The rate at which the device is used did not become steady in time.
+    NotSettled,
+    /// A setting of the machine is not what the cell asks for: device cap, readahead, CPUs, node.
+    NotAsSet,
+    /// The counters contradict what the method does.
+    ContradictsMethod,
+    /// The worker was killed because it needed more memory than the limit.
+    KilledForMemory,
     /// A call failed.
     CallFailed,
     /// The worker ended by itself or was killed.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::protocol::{CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_model::protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::{Access, Consume, Method, MethodOption, content};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
@@ -251,7 +251,7 @@ fn converse(kind: Kind) -> io::Result<()> {
                     let text = serde_json::to_string(&Reply::Sample(Box::default()))?;
                     say_text(&text.replace("\"operations\":0", "\"operations\":18446744073709551616"))?;
                 }
-                _ => say(&Reply::Sample(Box::new(reader.sample(go.first_operation)?)))?,
+                _ => say(&Reply::Sample(Box::new(reader.sample(&go)?)))?,
             },
             Request::Verify(verify) => {
                 reader.hand_over(&verify.offsets)?;
@@ -361,7 +361,7 @@ impl Reader {
     }
 
     /// Threads one after another, no latencies.
-    fn sample(&mut self, first_operation: u64) -> io::Result<SampleReply> {
+    fn sample(&mut self, go: &Go) -> io::Result<SampleReply> {
         let through = match self.kind {
             Kind::DirectInName => File::open(&self.job.path)?,
             _ => self.file.try_clone()?,
@@ -370,7 +370,7 @@ impl Reader {
         let mut checksum = 0u64;
         let mut thread_operations = Vec::new();
         for thread in 0..self.job.threads {
-            let (done, of_thread) = self.thread(&through, thread, first_operation)?;
+            let (done, of_thread) = self.thread(&through, thread, go)?;
             checksum = checksum.wrapping_add(of_thread);
             thread_operations.push(done);
         }
@@ -397,7 +397,7 @@ impl Reader {
     }
 
     /// The operations of one thread, and their checksum.
-    fn thread(&mut self, through: &File, thread: u32, first: u64) -> io::Result<(u64, u64)> {
+    fn thread(&mut self, through: &File, thread: u32, go: &Go) -> io::Result<(u64, u64)> {
         let reads_per_op = u64::from(self.job.reads_per_op);
         let part = self.job.table_reads / reads_per_op / u64::from(self.job.threads);
         let bounded = match (self.kind, self.job.max_thread_operations) {
@@ -407,7 +407,7 @@ impl Reader {
             (_, most) => most,
         };
         if self.kind == Kind::ReadsNothing {
-            std::thread::sleep(Duration::from_nanos(self.job.sample_ns));
+            std::thread::sleep(Duration::from_nanos(go.sample_ns));
             return Ok((bounded.min(1000), 0));
         }
         let fixed = matches!(self.kind, Kind::BeyondTable | Kind::MapsAnew);
@@ -418,7 +418,7 @@ impl Reader {
         let started = Instant::now();
         let (mut done, mut checksum) = (0, 0u64);
         while done < bounded {
-            let operation = u64::from(thread) * part + (first + done) % part;
+            let operation = u64::from(thread) * part + (go.first_operation + done) % part;
             if self.kind == Kind::MapsAnew {
                 self.mapping = None;
                 self.mapping = Some(FileMapping::new(through, self.job.span_bytes as usize, false)?);
@@ -429,7 +429,7 @@ impl Reader {
                 }
             }
             done += 1;
-            let over = nanoseconds(started) >= self.job.sample_ns
+            let over = nanoseconds(started) >= go.sample_ns
                 || (device_end < u64::MAX && device_read_bytes()? >= device_end);
             if over && !fixed {
                 break;

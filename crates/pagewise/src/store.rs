@@ -109,6 +109,8 @@ mod tests {
                 sample_ns: 1,
                 latency_ns: 1,
                 retakes: 0,
+                drop_caches: false,
+                search: None,
                 cells: Vec::new(),
             },
             environment: Environment::default(),

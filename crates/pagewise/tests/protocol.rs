@@ -63,6 +63,8 @@ impl Worker {
     }
 }
 
+const SAMPLE_NS: u64 = 1_000_000_000;
+
 /// A file of known content, a table of its offsets backwards, and room for verified reads.
 fn job(place: &Place, method: &str) -> (Job, Vec<u64>) {
     let mut bytes = vec![0; FILE_BYTES as usize];
@@ -86,12 +88,11 @@ fn job(place: &Place, method: &str) -> (Job, Vec<u64>) {
         reads_per_op: 4,
         consume: "sum".into(),
         page_bytes: 4096,
+        dependent: 0,
         touch_last: 0,
         direct_flag: rustix::fs::OFlags::DIRECT.bits(),
         direct_alignment: 4096,
         warm_page_tables: 1,
-        sample_ns: 1_000_000_000,
-        latency_ns: 0,
         max_thread_operations: 4,
         max_device_bytes: 0,
         handover_path: text(&handover),
@@ -111,7 +112,7 @@ fn one_job_from_hello_to_closed() {
         assert!(matches!(worker.hear(), Reply::Ready { .. }));
         // Any number of samples; each begins where it is told.
         for first_operation in [0, 4, 6] {
-            worker.say(&Request::Go(Go { first_operation }));
+            worker.say(&Request::Go(Go { first_operation, sample_ns: SAMPLE_NS, latency_ns: 0 }));
             let Reply::Sample(sample) = worker.hear() else { panic!("no sample") };
             let per_thread = 4 * 3 / 4;
             assert_eq!(
@@ -183,7 +184,7 @@ fn a_file_that_became_shorter_is_a_short_read() {
     assert!(matches!(worker.hear(), Reply::Opened { .. }));
     assert!(matches!(worker.hear(), Reply::Ready { .. }));
     File::options().write(true).open(&job.path).expect("open").set_len(READ_BYTES).expect("truncate");
-    worker.say(&Request::Go(Go { first_operation: 0 }));
+    worker.say(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 }));
     let Reply::Failed(failure) = worker.hear() else { panic!("not failed") };
     assert_eq!((&*failure.call, failure.errno), ("pread", 0));
     assert!(failure.detail.contains("returned 0 of 4096 bytes"), "{}", failure.detail);

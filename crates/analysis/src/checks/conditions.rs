@@ -183,7 +183,7 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (own, other) = (evidence.device_read_bytes?, evidence.device_other_bytes?);
     let reads_device = match cell.conditions.cache {
         _ if cell.method.is_direct() => true,
-        CacheState::Cold => true,
+        CacheState::Cold | CacheState::ColdStart => true,
         CacheState::AsIs => own > evidence.requested_bytes / 100,
         CacheState::Warm => false,
     };

@@ -89,6 +89,8 @@ pub fn resolve(
         sample_ns: sampling.sample_ns,
         latency_ns: sampling.latency_ns,
         retakes: RETAKES,
+        drop_caches: false,
+        search: None,
         cells,
     })
 }
@@ -261,7 +263,10 @@ impl Resolved {
                                                 read_bytes,
                                                 reads_per_op,
                                                 align_bytes,
+                                                skew: Default::default(),
+                                                dependent: false,
                                                 consume,
+                                                surroundings: Default::default(),
                                             });
                                         }
                                     }

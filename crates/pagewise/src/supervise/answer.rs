@@ -39,7 +39,10 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         read_bytes: Bytes::kib(4),
         reads_per_op: 1,
         align_bytes: Bytes::kib(4),
+        skew: pagewise_model::Skew::Uniform,
+        dependent: false,
         consume: Consume::Touch,
+        surroundings: pagewise_model::Surroundings::default(),
     };
     let table = OffsetTable::new(&conditions, 0).map_err(|error| Trouble::lack(error.to_string()))?;
     let job = Job {
@@ -55,12 +58,11 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         reads_per_op: 1,
         consume: conditions.consume.name().to_string(),
         page_bytes,
+        dependent: 0,
         touch_last: 0,
         direct_flag: 0,
         direct_alignment: page_bytes,
         warm_page_tables: 0,
-        sample_ns: PHASE_NS,
-        latency_ns: PHASE_NS,
         max_thread_operations: 0,
         max_device_bytes: 0,
         handover_path: descriptor_path(&handover),
@@ -73,7 +75,11 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     (0..ANSWERS)
         .map(|_| {
             let started = Instant::now();
-            worker.send(&Request::Go(Go { first_operation: 0 }))?;
+            worker.send(&Request::Go(Go {
+                first_operation: 0,
+                sample_ns: PHASE_NS,
+                latency_ns: PHASE_NS,
+            }))?;
             match worker.receive("sample", patience, stop)? {
                 Reply::Sample(sample) => {
                     let wall_ns = started.elapsed().as_nanos() as u64;

@@ -203,7 +203,7 @@ impl<'a> Sampler<'a> {
             return Ok(());
         }
         match cell.conditions.cache {
-            CacheState::Cold => input.make_cold(cell.conditions.span_bytes.0),
+            CacheState::Cold | CacheState::ColdStart => input.make_cold(cell.conditions.span_bytes.0),
             CacheState::Warm => input.make_warm(cell.conditions.span_bytes.0, self.stop),
             CacheState::AsIs => Ok(()),
         }
@@ -288,7 +288,11 @@ impl Visit<'_> {
         let residency_before = self.input.residency(self.cell.conditions.span_bytes.0);
         let before = self.totals(worker);
         let started = Instant::now();
-        worker.send(&Request::Go(Go { first_operation: 0 }))?;
+        worker.send(&Request::Go(Go {
+            first_operation: 0,
+            sample_ns: self.plan.sample_ns,
+            latency_ns: self.plan.latency_ns,
+        }))?;
         let reply = match worker.receive("sample", self.sample_patience(), self.stop)? {
             Reply::Sample(reply) => *reply,
             other => return Err(unexpected("sample", &other)),
@@ -344,12 +348,11 @@ impl Visit<'_> {
             reads_per_op: conditions.reads_per_op,
             consume: conditions.consume.name().to_string(),
             page_bytes: self.page_bytes,
+            dependent: u32::from(conditions.dependent),
             touch_last: u32::from(consumption.touch_last),
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
             direct_alignment: self.direct_alignment,
             warm_page_tables: u32::from(mapped && conditions.cache == CacheState::Warm),
-            sample_ns: self.plan.sample_ns,
-            latency_ns: self.plan.latency_ns,
             max_thread_operations: self.accesses.max_thread_operations(),
             max_device_bytes: if cold { conditions.cold_budget_bytes() } else { 0 },
             handover_path: descriptor_path(handover),

@@ -35,7 +35,10 @@ fn conditions(cache: CacheState, read_bytes: Bytes) -> Conditions {
         read_bytes,
         reads_per_op: if read_bytes.0 == 16 << 10 { 16 } else { 1 },
         align_bytes: read_bytes,
+        skew: pagewise_model::Skew::Uniform,
+        dependent: false,
         consume: Consume::Touch,
+        surroundings: pagewise_model::Surroundings::default(),
     }
 }
 
@@ -189,6 +192,8 @@ fn header() -> Header {
             sample_ns: 200_000_000,
             latency_ns: 0,
             retakes: 1,
+            drop_caches: false,
+            search: None,
             cells: figures().iter().map(cell).collect(),
         },
         environment: environment(),
@@ -214,7 +219,7 @@ pub fn complete() -> Run {
         }
     }
     let elapsed_ns = Some(61_000_000_000);
-    Run { header: header(), samples, elapsed_ns, intact_bytes: 0, resumptions: 0 }
+    Run { header: header(), samples, seconds: Vec::new(), elapsed_ns, intact_bytes: 0, resumptions: 0 }
 }
 
 /// A run with another worker that was killed in its second round, with a sample of each outcome.
@@ -236,7 +241,7 @@ pub fn killed() -> Run {
         stderr_tail: "line one\nline two".into(),
     };
     let header = Header { worker_command: Some("scripted-worker".into()), ..header() };
-    Run { header, samples, elapsed_ns: None, intact_bytes: 0, resumptions: 1 }
+    Run { header, samples, seconds: Vec::new(), elapsed_ns: None, intact_bytes: 0, resumptions: 1 }
 }
 
 /// A run of the cache as it was found, which it filled in its first round. Nothing wins: one method is near
@@ -275,5 +280,12 @@ pub fn unclear() -> Run {
     let header = header();
     let plan = Plan { rounds: 9, cells: all.iter().map(cell).collect(), ..header.plan };
     let elapsed_ns = Some(9_000_000_000);
-    Run { header: Header { plan, ..header }, samples, elapsed_ns, intact_bytes: 0, resumptions: 0 }
+    Run {
+        header: Header { plan, ..header },
+        samples,
+        seconds: Vec::new(),
+        elapsed_ns,
+        intact_bytes: 0,
+        resumptions: 0,
+    }
 }

@@ -1,0 +1,359 @@
+//! What the machine is set to while a cell is measured: limits, caps, readahead, placement.
+//!
+//! `None` leaves a setting as it is found. What is set is set by the supervisor, read back in every sample, and
+//! undone after the run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::units::Bytes;
+
+/// What the machine is set to while a cell is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Memory that worker and page cache may take together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<Bytes>,
+    /// What the block device may deliver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_cap: Option<DeviceCap>,
+    /// Readahead of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readahead_bytes: Option<Bytes>,
+    /// CPUs that the worker may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<CpuList>,
+    /// Where the pages of the file lie, seen from the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<Numa>,
+}
+
+impl Surroundings {
+    /// Whether everything is left as it is found.
+    pub fn is_untouched(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether workers need a cgroup.
+    pub fn needs_group(&self) -> bool {
+        self.memory_limit_bytes.is_some() || self.device_cap.is_some()
+    }
+}
+
+/// Text in ids: `,memory=128MiB,cap=microsd`; nothing where nothing is set.
+impl fmt::Display for Surroundings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } = self;
+        let mut setting = |name: &str, value: Option<&dyn fmt::Display>| match value {
+            Some(value) => write!(formatter, ",{name}={value}"),
+            None => Ok(()),
+        };
+        setting("memory", memory_limit_bytes.as_ref().map(|value| value as _))?;
+        setting("cap", device_cap.as_ref().map(|value| value as _))?;
+        setting("readahead", readahead_bytes.as_ref().map(|value| value as _))?;
+        setting("cpus", cpus.as_ref().map(|value| value as _))?;
+        setting("numa", numa.as_ref().map(|value| value as _))
+    }
+}
+
+/// A cap on what a block device delivers. It is a rate cap and no slow device: reads stay quick between the
+/// pauses that the kernel makes, so no latency is reported under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeviceCap {
+    /// Read requests per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<u64>,
+    /// Bytes read per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes_per_second: Option<Bytes>,
+}
+
+/// Caps of machines on which others published their figures.
+pub const NAMED_CAPS: &[(&str, DeviceCap)] = &[
+    // 21.8 MiB/s.
+    ("microsd", DeviceCap { read_iops: None, read_bytes_per_second: Some(Bytes(22_858_957)) }),
+    ("emmc", DeviceCap { read_iops: None, read_bytes_per_second: Some(Bytes::mib(105)) }),
+    ("io2-20k", DeviceCap { read_iops: Some(20_000), read_bytes_per_second: None }),
+];
+
+/// The name if it has one, else `read-iops=2000,read-bandwidth=50MiB/s`; parses back.
+impl fmt::Display for DeviceCap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((name, _)) = NAMED_CAPS.iter().find(|(_, cap)| cap == self) {
+            return formatter.pad(name);
+        }
+        let iops = self.read_iops.map(|iops| format!("read-iops={iops}"));
+        let bandwidth = self.read_bytes_per_second.map(|bytes| format!("read-bandwidth={bytes}/s"));
+        formatter.pad(&[iops, bandwidth].into_iter().flatten().collect::<Vec<_>>().join(","))
+    }
+}
+
+impl FromStr for DeviceCap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((_, cap)) = NAMED_CAPS.iter().find(|(name, _)| *name == text) {
+            return Ok(*cap);
+        }
+        let mut cap = DeviceCap { read_iops: None, read_bytes_per_second: None };
+        for part in text.split(',') {
+            match part.trim().split_once('=') {
+                Some(("read-iops", value)) if cap.read_iops.is_none() => {
+                    let iops = value.parse().ok().filter(|iops| *iops > 0);
+                    cap.read_iops =
+                        Some(iops.ok_or_else(|| {
+                            format!("'{value}' is no number of reads per second from 1 on")
+                        })?);
+                }
+                Some(("read-bandwidth", value)) if cap.read_bytes_per_second.is_none() => {
+                    let size = value.strip_suffix("/s").ok_or_else(|| {
+                        format!("'{value}' is no bandwidth; write bytes per second, as in 50MiB/s")
+                    })?;
+                    let bytes: Bytes = size.parse().map_err(|error| format!("{error}"))?;
+                    if bytes.0 == 0 {
+                        return Err(format!("a bandwidth of {value} delivers nothing"));
+                    }
+                    cap.read_bytes_per_second = Some(bytes);
+                }
+                _ => {
+                    let names: Vec<&str> = NAMED_CAPS.iter().map(|(name, _)| *name).collect();
+                    return Err(format!(
+                        "'{text}' is no device cap; write read-iops=2000, read-bandwidth=50MiB/s, both with a comma, \
+                         or one of {}",
+                        names.join(", ")
+                    ));
+                }
+            }
+        }
+        Ok(cap)
+    }
+}
+
+/// CPUs by number, ascending, each once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CpuList(Vec<u32>);
+
+/// More CPUs than Linux supports.
+const MAX_CPU: u32 = 8191;
+
+impl CpuList {
+    /// A list of these; `None` of none.
+    pub fn new(mut cpus: Vec<u32>) -> Option<Self> {
+        cpus.sort_unstable();
+        cpus.dedup();
+        (!cpus.is_empty()).then_some(Self(cpus))
+    }
+
+    /// The numbers, ascending.
+    pub fn numbers(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+/// As the kernel writes it: `0-3,8`.
+impl fmt::Display for CpuList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for &cpu in &self.0 {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == cpu => *last = cpu,
+                _ => ranges.push((cpu, cpu)),
+            }
+        }
+        let texts: Vec<String> = ranges
+            .into_iter()
+            .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+            .collect();
+        formatter.pad(&texts.join(","))
+    }
+}
+
+impl FromStr for CpuList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let malformed = || format!("'{text}' is no list of CPUs; write it like 0-3,8");
+        let mut cpus = Vec::new();
+        for part in text.trim().split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: u32 = first.trim().parse().map_err(|_| malformed())?;
+            let last: u32 = last.trim().parse().map_err(|_| malformed())?;
+            if first > last || last > MAX_CPU {
+                return Err(malformed());
+            }
+            cpus.extend(first..=last);
+        }
+        CpuList::new(cpus).ok_or_else(malformed)
+    }
+}
+
+/// Where the pages of the file lie, seen from the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Numa {
+    /// On the node whose CPUs the worker uses.
+    Same,
+    /// On another one.
+    Other,
+    /// On this one.
+    Node(u32),
+}
+
+impl fmt::Display for Numa {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Numa::Same => formatter.pad("same"),
+            Numa::Other => formatter.pad("other"),
+            Numa::Node(node) => formatter.pad(&node.to_string()),
+        }
+    }
+}
+
+impl FromStr for Numa {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "same" => Ok(Numa::Same),
+            "other" => Ok(Numa::Other),
+            number => number.parse().map(Numa::Node).map_err(|_| {
+                format!("'{text}' is no NUMA placement; write same, other or the number of a node")
+            }),
+        }
+    }
+}
+
+/// How offsets of random reads spread over the span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Skew {
+    /// Every place alike.
+    #[default]
+    Uniform,
+    /// The k-th most popular place in proportion to 1 / k^theta; popular places are scattered over the span.
+    Zipf {
+        /// Theta in thousandths.
+        theta_thousandths: u32,
+    },
+}
+
+const MAX_THETA: f64 = 10.0;
+
+impl fmt::Display for Skew {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Skew::Uniform => formatter.pad("uniform"),
+            Skew::Zipf { theta_thousandths } => {
+                formatter.pad(&format!("zipf:{}", f64::from(*theta_thousandths) / 1000.0))
+            }
+        }
+    }
+}
+
+impl FromStr for Skew {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "uniform" {
+            return Ok(Skew::Uniform);
+        }
+        text.strip_prefix("zipf:")
+            .and_then(|theta| theta.parse::<f64>().ok())
+            .filter(|theta| *theta >= 0.001 && *theta <= MAX_THETA)
+            .map(|theta| Skew::Zipf { theta_thousandths: (theta * 1000.0).round() as u32 })
+            .ok_or_else(|| {
+                format!("'{text}' is no skew; write uniform, or zipf: with a number from 0.001 to {MAX_THETA}, as in zipf:0.99")
+            })
+    }
+}
+
+/// Stored as the text that a user types.
+macro_rules! as_text {
+    ($($name:ident),+) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+
+as_text!(CpuList, Numa, Skew);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn caps_are_named_or_written_out() {
+        for text in ["microsd", "emmc", "io2-20k", "read-iops=2000", "read-iops=5,read-bandwidth=50MiB/s"] {
+            assert_eq!(text.parse::<DeviceCap>().expect(text).to_string(), text);
+        }
+        for nonsense in [
+            "",
+            "fast",
+            "read-iops=0",
+            "read-iops=1,read-iops=2",
+            "read-bandwidth=50MiB",
+            "read-bandwidth=0B/s",
+            "read-bandwidth=50/s",
+            "write-iops=3",
+            "read-iops=-1",
+            "read-iops",
+        ] {
+            assert!(nonsense.parse::<DeviceCap>().is_err(), "{nonsense:?} was taken");
+        }
+    }
+
+    #[test]
+    fn cpus_are_written_as_the_kernel_does() {
+        for (text, printed) in [("0", "0"), ("1,0", "0-1"), ("0-3,8", "0-3,8"), ("2,2,4", "2,4")] {
+            assert_eq!(text.parse::<CpuList>().expect(text).to_string(), printed);
+        }
+        for nonsense in ["", "a", "3-1", "0,", "-1", "0-99999999"] {
+            assert!(nonsense.parse::<CpuList>().is_err(), "{nonsense:?} was taken");
+        }
+    }
+
+    #[test]
+    fn skews_and_nodes_print_as_typed() {
+        for text in ["uniform", "zipf:0.99", "zipf:1.2", "zipf:1"] {
+            assert_eq!(text.parse::<Skew>().expect(text).to_string(), text);
+        }
+        for nonsense in ["zipf", "zipf:", "zipf:0", "zipf:-1", "zipf:nan", "zipf:11", "flat"] {
+            assert!(nonsense.parse::<Skew>().is_err(), "{nonsense:?} was taken");
+        }
+        for text in ["same", "other", "1"] {
+            assert_eq!(text.parse::<Numa>().expect(text).to_string(), text);
+        }
+        assert!("near".parse::<Numa>().is_err());
+    }
+
+    #[test]
+    fn what_is_untouched_leaves_no_trace_in_ids() {
+        assert_eq!(Surroundings::default().to_string(), "");
+        let some = Surroundings {
+            memory_limit_bytes: Some(Bytes::mib(128)),
+            device_cap: Some(NAMED_CAPS[0].1),
+            ..Surroundings::default()
+        };
+        assert_eq!(some.to_string(), ",memory=128MiB,cap=microsd");
+        let text = serde_json::to_string(&some).expect("json");
+        assert_eq!(serde_json::from_str::<Surroundings>(&text).expect("back"), some);
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_of_cpus_parses_back(cpus in proptest::collection::vec(0u32..200, 1..20)) {
+            let list = CpuList::new(cpus).expect("not empty");
+            prop_assert_eq!(list.to_string().parse(), Ok(list));
+        }
+    }
+}
