@@ -13,6 +13,7 @@ mod memory;
 mod offsets;
 mod pagewise;
 mod ratio;
+mod sampling_cost;
 mod slices;
 mod transparency;
 mod verdicts;
@@ -38,8 +39,11 @@ enum Command {
     Verdicts(verdicts::Options),
     Memory(memory::Options),
     Advice(advice::Options),
+    SamplingCost(sampling_cost::Options),
     #[command(hide = true)]
     BareLoop(bare_rates::Options),
+    #[command(hide = true)]
+    SamplingStretch(sampling_cost::StretchOptions),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         Command::Verdicts(options) => verdicts::run(options, &mut out),
         Command::Memory(options) => memory::run(options, &mut out),
         Command::Advice(options) => advice::run(options, &mut out),
+        Command::SamplingCost(options) => sampling_cost::run(options, &mut out),
+        Command::SamplingStretch(options) => sampling_cost::stretch(options, &mut out),
         Command::BareLoop(options) => bare_rates::run(options, &mut out),
     };
     match outcome {

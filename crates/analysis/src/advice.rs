@@ -1,6 +1,6 @@
 //! What to choose, in one sentence for each comparison.
 
-use pagewise_model::{Access, Method, MethodOption, Workload};
+use pagewise_model::{Access, CacheState, Method, MethodOption, Workload};
 use serde::Serialize;
 
 use crate::bound::{AT_CEILING, BoundName};
@@ -9,6 +9,13 @@ use crate::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
 
 /// From this many bytes read per byte asked for on, readahead explains a result.
 pub const AMPLIFIED: f64 = 1.5;
+
+/// From this many faults an operation on, they explain why a mapping is behind.
+const FAULTS_PER_OP: f64 = 0.5;
+/// Beneath this many bytes per byte asked for, a result comes from memory.
+const FROM_MEMORY: f64 = 0.01;
+/// Fewer refaults than this an operation explain nothing.
+const REFAULTS_PER_OP: f64 = 0.01;
 
 /// A tie with more noise than this, as a share, carries no advice: the machine decided and not the methods.
 pub const UNSTEADY: f64 = 0.5;
@@ -60,7 +67,7 @@ pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
         recommended,
         alternatives,
         sentence,
-        notes: notes(&compared),
+        notes: notes(comparison, &compared),
     }
 }
 
@@ -149,7 +156,11 @@ fn lead(comparison: &Comparison) -> String {
         (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
         _ => String::new(),
     };
-    format!("it is {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
+    let is = match comparison.conditions.conditions.cache {
+        CacheState::ColdStart => "it is warm",
+        _ => "it is",
+    };
+    format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
 }
 
 /// A ratio with three digits.
@@ -169,16 +180,52 @@ fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
     })
 }
 
-fn notes(cells: &[&CellJudgement]) -> Vec<String> {
+fn notes(comparison: &Comparison, cells: &[&CellJudgement]) -> Vec<String> {
     let amplified = |cell: &&&CellJudgement| cell.amplification().is_some_and(|times| times >= AMPLIFIED);
-    cells
-        .iter()
-        .filter(amplified)
-        .map(|cell| {
-            let read = times(cell.amplification().unwrap_or(0.0));
-            format!("{}: {read} B read from the device per byte asked.", cell.method)
-        })
-        .collect()
+    let amplification = cells.iter().filter(amplified).map(|cell| {
+        let read = times(cell.amplification().unwrap_or(0.0));
+        format!("{}: {read} B read from the device per byte asked.", cell.method)
+    });
+    let faults = cells.iter().filter_map(|cell| faults(comparison, cell));
+    amplification.chain(faults).chain(refaults(cells)).collect()
+}
+
+/// What a mapping pays that is behind: its faults.
+fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
+    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.told_apart);
+    let seen = cell.evidence.as_ref().filter(|_| behind && cell.access == Access::Mmap.name())?;
+    let many = |per_op: &f64| *per_op >= FAULTS_PER_OP;
+    if let Some(major) = seen.major_faults_per_op.filter(many) {
+        return Some(format!(
+            "{}: {} page faults an operation waited for the device.",
+            cell.method,
+            times(major)
+        ));
+    }
+    // Where the device delivers, amplification says more.
+    let from_memory = seen.amplification.is_some_and(|times| times < FROM_MEMORY);
+    let minor = seen.minor_faults_per_op.filter(|per_op| many(per_op) && from_memory)?;
+    Some(format!(
+        "{}: {} page faults an operation, none of which needed the device.",
+        cell.method,
+        times(minor)
+    ))
+}
+
+/// Under a memory limit, what was thrown out too early.
+fn refaults(cells: &[&CellJudgement]) -> Option<String> {
+    let of_cell = |cell: &&CellJudgement| {
+        cell.data_over_memory?;
+        let per_op = cell.evidence.as_ref()?.refaults_per_op.filter(|per_op| *per_op >= REFAULTS_PER_OP)?;
+        Some(format!("{} {}", cell.method, times(per_op)))
+    };
+    let methods: Vec<String> = cells.iter().filter_map(of_cell).collect();
+    (!methods.is_empty()).then(|| {
+        format!(
+            "Pages an operation that came back soon after they had been reclaimed: {}.",
+            methods.join(", ")
+        )
+    })
 }
 
 /// `a, b and c`.

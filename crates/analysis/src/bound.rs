@@ -6,10 +6,19 @@
 //! held against them by what the *device* did, its requests at the size really issued and its bytes, per
 //! second of both phases; what the program asked for would call readahead fast.
 //!
+//! Ceilings are held against cells of the same file, threads, CPUs and device cap; under another cap the device is
+//! another one. Neither the memory limit nor what the page cache holds is seen by a device, so these may differ.
+//!
+//! Queue depth is the bound where Little's law says so: with a latency of L and N reads in flight a device does N / L
+//! requests per second, and 1 / L is what one thread with one read in flight was seen to do. So a rate of threads x
+//! depth / L means that latency times rate is the number of reads in flight: the device was never asked for more.
+//!
 //! A bound explains; it does not rank.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Access, Bytes, Cell, Conditions, Evidence, Role, Workload};
+use pagewise_model::{
+    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, Evidence, Role, Surroundings, Workload,
+};
 use serde::Serialize;
 
 use crate::collected::CellSamples;
@@ -33,6 +42,11 @@ const DEVICE_SHARE: f64 = 0.01;
 const OTHERS_SHARE: f64 = 0.05;
 /// Sizes of requests are alike up to this factor.
 const SIZE_FACTOR: f64 = 2.0;
+/// A copy from memory that is exceeded by more than this was of other data: smaller or more popular ones, that lie in a
+/// cache of the CPU.
+const EXCEEDED: f64 = 1.25;
+/// From this share of the time in which some task waited for memory or a device on (PSI), waiting explains a cell.
+const STALLED: f64 = 0.25;
 /// A thread that gives up its CPU this often in a second waits for something.
 const WAITS_PER_SECOND: f64 = 100.0;
 
@@ -103,6 +117,8 @@ pub struct Activity {
     pub cpu_share: Option<f64>,
     /// How often a thread gave up its CPU, per second and thread.
     pub waits_per_second: Option<f64>,
+    /// The share of the time in which some task of the host waited for memory or for a device (PSI), whichever is more.
+    pub stalled_share: Option<f64>,
 }
 
 impl Activity {
@@ -132,6 +148,10 @@ impl Activity {
             waits_per_second: of_valid(&|measurement, evidence| {
                 Some(evidence.voluntary_switches? as f64 / seconds(measurement) / threads)
             }),
+            stalled_share: of_valid(&|_, evidence| {
+                let stalled = evidence.host.memory_some_ns.max(evidence.host.io_some_ns)?;
+                Some(stalled as f64 / evidence.wall_ns.max(1) as f64)
+            }),
         })
     }
 
@@ -152,20 +172,19 @@ fn seconds(measurement: &Measurement) -> f64 {
     (measurement.measured_ns + measurement.latency_phase_ns) as f64 / 1e9
 }
 
-/// Requests of the device for this sample. Where others used it too, a direct read still is one request,
-/// and of anything else nothing is known.
+/// Requests of the device for this sample. Where others used it too, the group's own count holds, a direct read
+/// still is one request, and of anything else nothing is known.
 fn requests(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Option<u64> {
     let own = evidence.device_read_bytes?;
     let others_are_few =
         evidence.device_other_bytes.is_some_and(|others| others as f64 <= own as f64 * OTHERS_SHARE);
-    match evidence.device_read_requests.filter(|_| others_are_few) {
-        Some(requests) => Some(requests),
-        None if cell.method.is_direct() => Some(
-            (measurement.operations + measurement.latency_phase_operations)
-                * u64::from(cell.conditions.reads_per_op),
-        ),
-        None => None,
-    }
+    let of_device = evidence.device_read_requests.filter(|_| others_are_few);
+    let of_group = evidence.group.as_ref().and_then(|group| group.device_read_requests);
+    let of_calls = cell.method.is_direct().then(|| {
+        (measurement.operations + measurement.latency_phase_operations)
+            * u64::from(cell.conditions.reads_per_op)
+    });
+    of_device.or(of_group).or(of_calls)
 }
 
 /// What the device did at one size and depth.
@@ -175,6 +194,11 @@ pub struct DeviceCeiling {
     pub threads: u32,
     /// Size of the file.
     pub file_bytes: Bytes,
+    /// What the device was capped at.
+    pub device_cap: Option<DeviceCap>,
+    /// CPUs that the threads might use, where they were set.
+    #[serde(serialize_with = "as_text")]
+    pub cpus: Option<CpuList>,
     /// Reads in flight per thread.
     pub depth: u32,
     /// Size of the reads.
@@ -185,6 +209,22 @@ pub struct DeviceCeiling {
     pub requests_per_second: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
+}
+
+/// CPUs as the kernel writes them.
+fn as_text<S: serde::Serializer>(cpus: &Option<CpuList>, serializer: S) -> Result<S::Ok, S::Error> {
+    cpus.as_ref().map(ToString::to_string).serialize(serializer)
+}
+
+impl DeviceCeiling {
+    /// Whether it is what the device can do for cells with `conditions`. A memory limit is nothing to a device.
+    fn is_of(&self, conditions: &Conditions) -> bool {
+        let Surroundings { device_cap, cpus, .. } = &conditions.surroundings;
+        self.threads == conditions.threads
+            && self.file_bytes == conditions.file_bytes
+            && self.device_cap == *device_cap
+            && self.cpus == *cpus
+    }
 }
 
 /// What copying from memory does under some conditions.
@@ -238,11 +278,12 @@ impl Ceilings {
 
     /// Two cells may be the same ceiling under conditions that the device does not see; the faster counts.
     fn add(&mut self, found: DeviceCeiling) {
-        let same = |known: &&mut DeviceCeiling| {
-            (known.threads, known.file_bytes, known.depth, known.read_bytes)
-                == (found.threads, found.file_bytes, found.depth, found.read_bytes)
+        let name = |ceiling: &DeviceCeiling| {
+            let DeviceCeiling { threads, file_bytes, device_cap, cpus, depth, read_bytes, .. } =
+                ceiling.clone();
+            (threads, file_bytes, device_cap, cpus, depth, read_bytes)
         };
-        match self.device.iter_mut().find(same) {
+        match self.device.iter_mut().find(|known| name(known) == name(&found)) {
             Some(known) if known.requests_per_second >= found.requests_per_second => {}
             Some(known) => *known = found,
             None => self.device.push(found),
@@ -294,28 +335,44 @@ impl Ceilings {
 
     fn bound_by_copy(&self, cell: &Cell, activity: &Activity) -> Option<Bound> {
         let bytes = activity.requested_bytes_per_second;
-        let ceiling = self.copy.iter().find(|ceiling| {
-            // A copy from memory does not look at the page cache, so its state may differ.
-            let cache = cell.conditions.cache;
-            Conditions { cache, descriptor: cell.conditions.descriptor, ..ceiling.conditions.clone() }
-                == cell.conditions
+        let of_cell = self.copy.iter().filter(|ceiling| copies_alike(&ceiling.conditions, &cell.conditions));
+        // The same data where they were measured, else those of the whole file.
+        let ceiling = of_cell.max_by_key(|ceiling| {
+            let (ceiling, cell) = (&ceiling.conditions, &cell.conditions);
+            (
+                ceiling.span_bytes == cell.span_bytes && ceiling.skew == cell.skew,
+                ceiling.file_bytes == cell.file_bytes,
+            )
         })?;
-        let reached = cell.copies() && bytes >= ceiling.bytes_per_second * REACHED;
+        let share = bytes / ceiling.bytes_per_second;
+        let reached = cell.copies() && (REACHED..=EXCEEDED).contains(&share);
         reached.then(|| Bound::reached(BoundName::MemoryCopy, bytes, ceiling.bytes_per_second))
     }
 
     fn same_device(&self, conditions: &Conditions) -> Vec<&DeviceCeiling> {
-        let same = |ceiling: &&DeviceCeiling| {
-            ceiling.threads == conditions.threads && ceiling.file_bytes == conditions.file_bytes
-        };
-        self.device.iter().filter(same).collect()
+        self.device.iter().filter(|ceiling| ceiling.is_of(conditions)).collect()
     }
+}
+
+/// Whether copying is the same work under both: page cache, limits and the place of the data within the file may
+/// differ.
+fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
+    let work = |conditions: &Conditions| {
+        let Conditions { workload, threads, read_bytes, reads_per_op, align_bytes, consume, .. } =
+            *conditions;
+        (workload, threads, read_bytes, reads_per_op, align_bytes, consume)
+    };
+    let placed =
+        |conditions: &Conditions| (conditions.surroundings.cpus.clone(), conditions.surroundings.numa);
+    work(ceiling) == work(cell) && placed(ceiling) == placed(cell)
 }
 
 fn device_ceiling(cell: &Cell, activity: &Activity) -> Option<DeviceCeiling> {
     Some(DeviceCeiling {
         threads: cell.conditions.threads,
         file_bytes: cell.conditions.file_bytes,
+        device_cap: cell.conditions.surroundings.device_cap,
+        cpus: cell.conditions.surroundings.cpus.clone(),
         depth: cell.method.depth(),
         read_bytes: cell.conditions.read_bytes,
         issued_bytes: activity.issued_bytes()?,
@@ -368,161 +425,12 @@ fn bound_by_cpu(cell: &Cell, activity: &Activity) -> Option<Bound> {
 }
 
 fn waiting(activity: &Activity) -> Option<Bound> {
-    let waits = activity.waits_per_second? >= WAITS_PER_SECOND;
+    let switches = activity.waits_per_second.is_some_and(|waits| waits >= WAITS_PER_SECOND);
+    let stalled = activity.stalled_share.is_some_and(|share| share >= STALLED);
     // Waiting for the device is no answer: which limit of the device it was is the question.
-    (waits && activity.cpu_share? < CPU_REACHED && !activity.uses_device()).then_some(Bound {
-        name: BoundName::Waiting,
-        of_ceiling: None,
-        ceiling: None,
-    })
+    let waits = (switches || stalled) && activity.cpu_share? < CPU_REACHED && !activity.uses_device();
+    waits.then_some(Bound { name: BoundName::Waiting, of_ceiling: None, ceiling: None })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::checks::honest;
-    use pagewise_model::CacheState::{Cold, Warm};
-
-    const KIB: f64 = 1024.0;
-
-    fn device(depth: u32, kib: u64, requests_per_second: f64) -> DeviceCeiling {
-        let issued_bytes = kib as f64 * KIB;
-        DeviceCeiling {
-            threads: 2,
-            file_bytes: Bytes::mib(256),
-            depth,
-            read_bytes: Bytes::kib(kib),
-            issued_bytes,
-            requests_per_second,
-            bytes_per_second: requests_per_second * issued_bytes,
-        }
-    }
-
-    fn ceilings() -> Ceilings {
-        Ceilings {
-            device: vec![device(32, 4, 100_000.0), device(1, 4, 8_000.0), device(32, 1024, 1_000.0)],
-            copy: vec![CopyCeiling {
-                conditions: honest::cell("anonymous", Cold).conditions,
-                threads: 2,
-                read_bytes: Bytes::kib(16),
-                bytes_per_second: 8e9,
-            }],
-        }
-    }
-
-    /// A cell whose device did `requests` per second of `kib` each, for every byte asked for.
-    fn active(requests: f64, kib: f64) -> Activity {
-        Activity {
-            requested_bytes_per_second: requests * kib * KIB,
-            device_bytes_per_second: Some(requests * kib * KIB),
-            device_requests_per_second: Some(requests),
-            cpu_share: Some(0.1),
-            waits_per_second: Some(5000.0),
-        }
-    }
-
-    fn in_memory(bytes_per_second: f64, cpu_share: f64, waits: f64) -> Activity {
-        Activity {
-            requested_bytes_per_second: bytes_per_second,
-            device_bytes_per_second: Some(0.0),
-            device_requests_per_second: Some(0.0),
-            cpu_share: Some(cpu_share),
-            waits_per_second: Some(waits),
-        }
-    }
-
-    fn bound(method: &str, activity: Activity) -> (BoundName, Option<f64>) {
-        let found = ceilings().bound(&honest::cell(method, Warm), &activity);
-        (found.name, found.of_ceiling.map(|share| (share * 1000.0).round() / 1000.0))
-    }
-
-    #[test]
-    fn requests_of_the_device_are_the_bound() {
-        assert_eq!(bound("uring", active(90_000.0, 4.0)), (BoundName::DeviceIops, Some(0.9)));
-    }
-
-    #[test]
-    fn the_ceiling_lies_between_measured_sizes() {
-        // 64 KiB lies half-way between 4 KiB and 1 MiB on a logarithmic scale: the root of 100,000 x 1,000.
-        assert_eq!(bound("uring", active(9_000.0, 64.0)), (BoundName::DeviceIops, Some(0.9)));
-        assert_eq!(bound("uring", active(90_000.0, 2.0)), (BoundName::DeviceIops, Some(0.9)));
-    }
-
-    #[test]
-    fn bytes_of_the_device_are_the_bound() {
-        assert_eq!(bound("mmap", active(950.0, 1024.0)), (BoundName::DeviceBandwidth, Some(0.95)));
-        // Readahead: the device is busy with what nobody asked for.
-        let readahead = Activity { requested_bytes_per_second: 3e6, ..active(950.0, 1024.0) };
-        assert_eq!(bound("mmap", readahead).0, BoundName::DeviceBandwidth);
-    }
-
-    #[test]
-    fn no_device_does_more_than_its_bandwidth() {
-        let mut ceilings = ceilings();
-        assert_eq!(ceilings.device_bytes_per_second(), Some(1_000.0 * 1024.0 * KIB));
-        ceilings.add(device(32, 64, 20_000.0));
-        assert_eq!(ceilings.device_bytes_per_second(), Some(20_000.0 * 64.0 * KIB));
-        ceilings.device.retain(|ceiling| ceiling.read_bytes.0 < 1 << 20);
-        assert_eq!(ceilings.device_bytes_per_second(), None, "no large read was measured");
-    }
-
-    #[test]
-    fn the_faster_of_two_equal_ceilings_counts() {
-        let mut ceilings = ceilings();
-        ceilings.add(device(32, 4, 99_000.0));
-        ceilings.add(device(32, 4, 101_000.0));
-        assert_eq!((ceilings.device.len(), ceilings.device_iops()), (3, Some(101_000.0)));
-    }
-
-    #[test]
-    fn reads_in_flight_are_the_bound() {
-        // Two threads did 8,000 requests with one in flight each.
-        assert_eq!(bound("pread:direct", active(8_400.0, 4.0)), (BoundName::QueueDepth, Some(1.05)));
-        assert_eq!(
-            bound("uring:direct+depth=4", active(30_000.0, 4.0)),
-            (BoundName::QueueDepth, Some(0.938))
-        );
-    }
-
-    #[test]
-    fn copying_is_the_bound() {
-        assert_eq!(bound("pread", in_memory(7.6e9, 1.0, 0.0)), (BoundName::MemoryCopy, Some(0.95)));
-        assert_eq!(bound("mmap:in-place", in_memory(7.6e9, 1.0, 0.0)).0, BoundName::Cpu, "nothing is copied");
-    }
-
-    #[test]
-    fn the_cpu_is_the_bound() {
-        assert_eq!(bound("pread", in_memory(4e9, 0.97, 0.0)), (BoundName::Cpu, Some(0.97)));
-    }
-
-    #[test]
-    fn something_else_is_waited_for() {
-        assert_eq!(bound("mmap", in_memory(4e9, 0.4, 9000.0)), (BoundName::Waiting, None));
-    }
-
-    #[test]
-    fn what_nothing_explains_is_unknown() {
-        assert_eq!(bound("mmap", in_memory(4e9, 0.4, 1.0)), (BoundName::Unknown, None));
-        assert_eq!(bound("pread", active(30_000.0, 4.0)), (BoundName::Unknown, None));
-        let nothing = Activity { requested_bytes_per_second: 1e9, ..Activity::default() };
-        assert_eq!(bound("pread", nothing), (BoundName::Unknown, None));
-    }
-
-    #[test]
-    fn ceilings_of_other_threads_say_nothing() {
-        let mut cell = honest::cell("uring", Warm);
-        cell.conditions.threads = 1;
-        assert_eq!(ceilings().bound(&cell, &active(90_000.0, 4.0)).name, BoundName::Unknown);
-    }
-
-    #[test]
-    fn requests_of_others_are_not_counted() {
-        let cell = honest::cell("uring:direct", Warm);
-        let (measurement, mut evidence) = (honest::measurement(), honest::evidence(&cell));
-        evidence.device_read_requests = Some(9999);
-        assert_eq!(requests(&cell, &measurement, &evidence), Some(9999));
-        evidence.device_other_bytes = Some(evidence.requested_bytes);
-        assert_eq!(requests(&cell, &measurement, &evidence), Some(160 * 16), "one for each direct read");
-        assert_eq!(requests(&honest::cell("pread", Cold), &measurement, &evidence), None);
-    }
-}
+mod tests;

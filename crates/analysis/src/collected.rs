@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Cell, Evidence, Outcome, Sample};
+use pagewise_model::{CacheState, Cell, Evidence, Outcome, Sample};
+
+use crate::steady::time_to_warm;
 
 /// One cell with all that was tried of it.
 #[derive(Clone, Debug)]
@@ -30,9 +32,17 @@ impl<'a> CellSamples<'a> {
         self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
     }
 
-    /// Operations per second by round: what is ranked.
+    /// What is ranked, by round: operations per second, or for a cold start how often it could become warm in a
+    /// second. A cold start that did not become steady has none.
     pub fn rates(&self) -> Vec<Option<f64>> {
-        let rate = |sample: &Sample| sample.valid().map(|(measurement, _)| ops_per_second(measurement));
+        let cold_start = self.cell.conditions.cache == CacheState::ColdStart;
+        let rate = |sample: &Sample| {
+            let (measurement, evidence) = sample.valid()?;
+            match cold_start {
+                true => time_to_warm(&evidence.windows).map(|warmed| 1e9 / warmed.time_ns as f64),
+                false => Some(ops_per_second(measurement)),
+            }
+        };
         self.rounds.iter().map(|sample| sample.and_then(rate)).collect()
     }
 

@@ -3,7 +3,9 @@
 //! Other programs build on this JSON; its fields only ever grow. Units stand in the keys, missing is `null`.
 
 mod cell;
+mod cold_start;
 mod comparison;
+mod evidence;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +16,13 @@ use serde::Serialize;
 
 use crate::advice::{Advice, advise};
 use crate::bound::{Ceilings, CopyCeiling, DeviceCeiling};
+use crate::cliff::{self, Cliff};
 use crate::collected::{CellSamples, collect};
 
-pub use cell::{CellJudgement, EvidenceMedians, MedianInterval, Parameters, Status};
+pub use cell::{CellJudgement, MedianInterval, Parameters, Status};
+pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
+pub use evidence::EvidenceMedians;
 
 /// A run with all that follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,6 +45,8 @@ pub struct Judged {
     pub validity: Validity,
     /// What to choose, one for each comparison.
     pub advice: Vec<Advice>,
+    /// Where methods change places as the data grow, if the run looked for that.
+    pub cliff: Option<Cliff>,
 }
 
 /// What was run.
@@ -162,6 +169,7 @@ pub fn judge(run: &Run) -> Judged {
         comparisons,
         validity,
         advice,
+        cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
     }
 }
 

@@ -6,7 +6,16 @@
 use std::collections::BTreeMap;
 
 use pagewise_model::sample::Measurement;
+use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
+
+/// Why no latency is told of cells with these conditions; `None` where it is.
+pub fn not_told(conditions: &Conditions) -> Option<&'static str> {
+    if conditions.surroundings.device_cap.is_some() {
+        return Some("a cap is no slow device: reads stay quick between the pauses that it makes");
+    }
+    (conditions.cache == CacheState::ColdStart).then_some("a cold start is told as a course of rates")
+}
 
 /// Latencies of all valid samples of a cell, merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,6 +105,16 @@ mod tests {
         let stalled = Measurement { stall_longest_ns: 7_000_000, ..measurement(vec![100], vec![9]) };
         let latency = Latency::merged([&stalled]).expect("timed");
         assert_eq!((latency.max, latency.p99, latency.p999), (7_000_000, 100, None));
+    }
+
+    #[test]
+    fn a_cap_is_no_slow_device() {
+        let cell = |cache| crate::checks::honest::cell("pread", cache);
+        assert_eq!(not_told(&cell(CacheState::Warm).conditions), None);
+        assert!(not_told(&cell(CacheState::ColdStart).conditions).is_some());
+        let mut capped = cell(CacheState::Cold);
+        capped.conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));
+        assert!(not_told(&capped.conditions).expect("a reason").contains("no slow device"));
     }
 
     #[test]

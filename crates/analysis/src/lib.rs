@@ -7,11 +7,13 @@
 pub mod advice;
 pub mod bound;
 pub mod checks;
+pub mod cliff;
 pub mod collected;
 pub mod judged;
 pub mod latency;
 pub mod simulation;
 pub mod statistics;
+pub mod steady;
 pub mod verdict;
 
 pub use checks::{Context, failures, no_effect};

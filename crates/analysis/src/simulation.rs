@@ -108,7 +108,7 @@ fn judged(setting: &Setting, random: &mut Random) -> Judgement {
     }
 }
 
-fn sample(rate: f64, scatter: &Scatter, random: &mut Random) -> Option<f64> {
+pub(crate) fn sample(rate: f64, scatter: &Scatter, random: &mut Random) -> Option<f64> {
     let mut rate = rate * (scatter.sample * normal(random)).exp();
     if random.unit() < scatter.slowed_share {
         let (least, most) = scatter.slowed_by;
@@ -118,7 +118,7 @@ fn sample(rate: f64, scatter: &Scatter, random: &mut Random) -> Option<f64> {
 }
 
 /// A standard normal number (Box and Muller 1958).
-fn normal(random: &mut Random) -> f64 {
+pub(crate) fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }

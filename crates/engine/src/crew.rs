@@ -235,3 +235,6 @@ fn fetch(
     }
     Ok(Answer::Fetched(handover))
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
-use crate::reader::{Latencies, Reader, TIMED_BATCH_OPERATIONS};
+use crate::reader::{Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS};
 
 /// A batch shorter than this is doubled.
 const BATCH_MIN_NS: u64 = 50_000;
@@ -44,11 +44,13 @@ impl Part<'_> {
         (self.offsets.len() / self.reads_per_op) as u64
     }
 
-    /// Up to `wanted` operations from `position` on, which counts laps too; never across the end.
-    fn batch(&self, position: u64, wanted: u64) -> &[u64] {
-        let first = (position % self.operations()) as usize;
-        let count = wanted.min(self.operations() - first as u64) as usize;
-        &self.offsets[first * self.reads_per_op..(first + count) * self.reads_per_op]
+    /// Up to `wanted` operations from `position` on, which counts laps too; never across the end. None will be
+    /// done from operation `end` on.
+    fn batch(&self, position: u64, wanted: u64, end: u64) -> Reads<'_> {
+        let reads_per_op = self.reads_per_op as u64;
+        let wanted = wanted.min(self.operations());
+        let end = end.saturating_mul(reads_per_op);
+        Reads::new(self.offsets, position * reads_per_op, (wanted * reads_per_op) as usize, end)
     }
 }
 
@@ -63,6 +65,17 @@ pub struct Limits {
     pub max_operations: u64,
     /// Bytes that storage may read for the process in both phases; 0: unbounded.
     pub max_device_bytes: u64,
+}
+
+impl Limits {
+    /// The operation behind the last one of a sample that begins with operation `first`. A table that may not be begun
+    /// again bounds the operations, so nothing is read ahead behind its end.
+    fn end(&self, first: u64) -> u64 {
+        match self.max_operations {
+            0 => u64::MAX,
+            bounded => first.saturating_add(bounded),
+        }
+    }
 }
 
 /// What one thread did.
@@ -196,6 +209,7 @@ fn throughput_phase(
         0 => u64::MAX,
         bounded => (bounded * THROUGHPUT_QUARTERS / 4).max(1),
     };
+    let end = limits.end(first_operation);
     let mut phase = Throughput {
         started_ns: now_ns(),
         ended_ns: 0,
@@ -210,9 +224,9 @@ fn throughput_phase(
     let deadline = before + limits.sample_ns;
     loop {
         let wanted = batch_operations.min(max_operations - phase.operations);
-        let offsets = part.batch(first_operation + phase.operations, wanted);
-        let done = (offsets.len() / part.reads_per_op) as u64;
-        phase.checksum = phase.checksum.wrapping_add(reader.read(offsets)?);
+        let reads = part.batch(first_operation + phase.operations, wanted, end);
+        let done = (reads.due().len() / part.reads_per_op) as u64;
+        phase.checksum = phase.checksum.wrapping_add(reader.read_ahead(reads)?);
         let after = now_ns();
         let took = after - before;
         phase.note_stall(done, took, before);
@@ -262,6 +276,7 @@ fn latency_phase(
     };
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4);
     let first = first_operation + sample.operations;
+    let end = limits.end(first_operation);
     // Short batches keep to the deadline, long ones keep a ring full.
     let mut batch_operations = 8;
     let started = now_ns();
@@ -269,10 +284,10 @@ fn latency_phase(
     let mut after = started;
     while after < deadline && sample.latency_operations < max_operations && !budget.is_spent(after) {
         let wanted = batch_operations.min(max_operations - sample.latency_operations);
-        let offsets = part.batch(first + sample.latency_operations, wanted);
-        let checksum = reader.read_timed(offsets, part.reads_per_op, &mut sample.latencies)?;
+        let reads = part.batch(first + sample.latency_operations, wanted, end);
+        let checksum = reader.read_timed(reads, part.reads_per_op, &mut sample.latencies)?;
         sample.checksum = sample.checksum.wrapping_add(checksum);
-        sample.latency_operations += (offsets.len() / part.reads_per_op) as u64;
+        sample.latency_operations += (reads.due().len() / part.reads_per_op) as u64;
         let now = now_ns();
         if now - after < limits.latency_ns / 16 {
             batch_operations = (batch_operations * 2).min(TIMED_BATCH_OPERATIONS as u64);

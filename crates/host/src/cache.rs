@@ -181,6 +181,13 @@ pub fn evict(file: &File, len: u64) -> Result<Evicted, EvictError> {
     }
 }
 
+/// Drops the page cache of the whole machine (proc_sys_vm(5), drop_caches), dirty pages written back first. Pages that a
+/// process has mapped stay all the same.
+pub fn drop_all() -> io::Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "1")
+}
+
 /// Processes that have the file mapped, with their names, as far as this user may see them.
 pub fn mappers(file: &File) -> Vec<(u32, String)> {
     let Ok(key) = FileKey::of(file) else { return Vec::new() };

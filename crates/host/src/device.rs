@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::kernel_files::{self, chosen};
 use crate::mounts::{Kind, Mount};
+use crate::{btrfs, overlay};
 
 /// Sectors of the block layer's counters, whatever the device's own are.
 const SECTOR_BYTES: u64 = 512;
@@ -32,6 +33,7 @@ pub struct BlockDevice {
     pub logical_block_bytes: Option<u64>,
     /// What else lies between the filesystem and the medium, one sentence.
     pub note: Option<String>,
+    number: (u32, u32),
     sysfs: PathBuf,
 }
 
@@ -41,15 +43,26 @@ pub struct BlockDevice {
 pub struct NoDevice(pub String);
 
 impl BlockDevice {
-    /// The device behind the filesystem that holds `path`.
+    /// The device behind the filesystem that holds `path`; of overlayfs, behind the layer that holds it.
     pub fn behind(path: &Path) -> Result<Self, NoDevice> {
-        let metadata =
-            fs::metadata(path).map_err(|error| NoDevice(format!("stat of {}: {error}", path.display())))?;
-        let mount = Mount::holding(path)
-            .map_err(|error| NoDevice(format!("/proc/self/mountinfo: {error}")))?
-            .ok_or_else(|| NoDevice("no mount in /proc/self/mountinfo holds the path".to_string()))?;
-        let number = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-        if let Some(device) = Self::numbered(Path::new("/sys"), number) {
+        let (_, mount, number) = real_path(path)?;
+        Self::of_mount(Path::new("/sys"), &mount, number)
+    }
+
+    /// Major and minor number of the whole device: what a throttle takes, and what every read of the
+    /// filesystem passes through. For a mapped or loop device its own, for a partition its disk's.
+    pub fn number(&self) -> (u32, u32) {
+        self.number
+    }
+
+    fn of_mount(sys: &Path, mount: &Mount, number: (u32, u32)) -> Result<Self, NoDevice> {
+        if mount.filesystem == "btrfs"
+            && let Some(devices) = btrfs::directory(sys, &mount.source).map(|found| btrfs::devices(&found))
+            && devices.len() > 1
+        {
+            return Err(NoDevice(format!("btrfs spreads its files over {}", devices.join(", "))));
+        }
+        if let Some(device) = Self::numbered(sys, number) {
             return Ok(device);
         }
         // btrfs, bcachefs and others give their files a number of no device; the mount names the device.
@@ -57,7 +70,7 @@ impl BlockDevice {
             .ok()
             .filter(|source| mount.source.starts_with("/dev/") && source.file_type().is_block_device())
             .map(|source| (rustix::fs::major(source.rdev()), rustix::fs::minor(source.rdev())))
-            .and_then(|number| Self::numbered(Path::new("/sys"), number))
+            .and_then(|number| Self::numbered(sys, number))
         {
             return Ok(device);
         }
@@ -75,10 +88,12 @@ impl BlockDevice {
         let node = fs::canonicalize(sys.join(format!("dev/block/{major}:{minor}"))).ok()?;
         let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
         // A partition lies below its disk (Documentation/ABI/stable/sysfs-block).
-        let (disk, partition) = if node.join("partition").exists() {
-            (node.parent()?.to_path_buf(), name(&node))
+        let (disk, partition, number) = if node.join("partition").exists() {
+            let disk = node.parent()?.to_path_buf();
+            let number = kernel_files::device_number(&kernel_files::text(disk.join("dev"))?)?;
+            (disk, name(&node), number)
         } else {
-            (node, None)
+            (node, None, (major, minor))
         };
         let queue = disk.join("queue");
         let scheduler = kernel_files::text(queue.join("scheduler"));
@@ -91,6 +106,7 @@ impl BlockDevice {
             readahead_bytes: kernel_files::number::<u64>(queue.join("read_ahead_kb")).map(|kib| kib * 1024),
             logical_block_bytes: kernel_files::number(queue.join("logical_block_size")),
             note: note(&disk),
+            number,
             sysfs: disk,
         })
     }
@@ -99,6 +115,27 @@ impl BlockDevice {
     pub fn counters(&self) -> Option<DeviceCounters> {
         DeviceCounters::parse(&kernel_files::text(self.sysfs.join("stat"))?)
     }
+}
+
+/// Overlays may lie on overlays, as containers in containers do; the kernel stacks two at most.
+const OVERLAYS_MAX: u32 = 4;
+
+/// The path below all overlays, its mount, and the number that its files have for a device.
+pub(crate) fn real_path(path: &Path) -> Result<(PathBuf, Mount, (u32, u32)), NoDevice> {
+    let mut path = path.to_path_buf();
+    for _ in 0..OVERLAYS_MAX {
+        let metadata =
+            fs::metadata(&path).map_err(|error| NoDevice(format!("stat of {}: {error}", path.display())))?;
+        let mount = Mount::holding(&path)
+            .map_err(|error| NoDevice(format!("/proc/self/mountinfo: {error}")))?
+            .ok_or_else(|| NoDevice("no mount in /proc/self/mountinfo holds the path".to_string()))?;
+        if mount.filesystem != "overlay" {
+            let number = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+            return Ok((path, mount, number));
+        }
+        path = overlay::layer_path(&mount, &path).map_err(NoDevice)?;
+    }
+    Err(NoDevice("more overlays lie on each other than Linux allows".to_string()))
 }
 
 /// What a device that is made of others says of them.
@@ -201,6 +238,7 @@ mod tests {
             fs::write(path, text).expect("write");
         };
         let disk = "devices/pci0000:00/nvme/nvme0/nvme0n1";
+        write(&format!("{disk}/dev"), "259:0\n");
         write(&format!("{disk}/stat"), "1 0 8 0 2 0 16 0 0 0 0");
         write(&format!("{disk}/device/model"), "Fast Disk 9000          \n");
         write(&format!("{disk}/queue/rotational"), "0\n");
@@ -235,7 +273,10 @@ mod tests {
         assert_eq!(device.scheduler.as_deref(), Some("none"));
         assert_eq!(device.readahead_bytes, Some(128 * 1024));
         assert_eq!(device.counters().expect("stat").written_bytes, 8192);
-        assert_eq!(BlockDevice::numbered(sys.path(), (259, 0)).expect("disk").partition, None);
+        // A partition cannot be throttled.
+        assert_eq!(device.number(), (259, 0));
+        let disk = BlockDevice::numbered(sys.path(), (259, 0)).expect("disk");
+        assert_eq!((disk.partition.as_deref(), disk.number()), (None, (259, 0)));
     }
 
     #[test]
@@ -243,6 +284,7 @@ mod tests {
         let sys = fake_sys();
         let mapped = BlockDevice::numbered(sys.path(), (253, 0)).expect("device");
         assert_eq!(mapped.note.as_deref(), Some("device mapper 'home' over nvme0n1p3"));
+        assert_eq!(mapped.number(), (253, 0));
         assert_eq!((mapped.model, mapped.rotational), (None, None));
         let image = BlockDevice::numbered(sys.path(), (7, 0)).expect("device");
         assert_eq!(image.note.as_deref(), Some("loop device over the file /tmp/image"));

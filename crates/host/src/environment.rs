@@ -10,12 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pagewise_model::{Bytes, Environment};
 use rustix::fs::{AtFlags, StatxFlags};
 
+use crate::counters::CpuTicks;
 use crate::damon;
 use crate::device::BlockDevice;
 use crate::kernel_files::{self, chosen, field};
 use crate::memory::Memory;
 use crate::mounts::{Kind, Mount};
-use crate::process::HostTicks;
 use crate::scratch;
 
 /// Looks at the machine and at the filesystem that holds `path`, a file or a directory.
@@ -65,9 +65,7 @@ pub fn detect(path: &Path) -> Environment {
         warnings: Vec::new(),
     };
     let settings = Settings {
-        steal_share: HostTicks::read()
-            .filter(|ticks| ticks.total > 0)
-            .map(|ticks| ticks.steal as f64 / ticks.total as f64),
+        steal_share: CpuTicks::read().and_then(|ticks| ticks.steal_share()),
         swap_used_bytes: memory.swap_used_bytes,
         damon_action: damon::reclaiming_action(Path::new("/sys")),
         mount,

@@ -1,6 +1,7 @@
 //! The small text files of /proc and /sys: reading one, and the few shapes that they have.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -14,9 +15,19 @@ pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// The same, where a file that is empty says something; `None` where it is missing or unreadable.
+pub(crate) fn text_or_empty(path: impl AsRef<Path>) -> Option<String> {
+    Some(String::from_utf8_lossy(&fs::read(path).ok()?).trim().to_string())
+}
+
 /// A file that holds one number.
 pub(crate) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     text(path)?.parse().ok()
+}
+
+/// Writes to a file that exists, in one call.
+pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
 }
 
 /// The word in brackets: `always [madvise] never` says `madvise`.

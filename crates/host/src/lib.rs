@@ -3,7 +3,11 @@
 //! Nothing here measures or judges. What cannot be known is `None` or a reason, never 0; everything works
 //! without privileges, with a smaller set of evidence. Parsers are pure functions of the kernel's texts.
 
+mod btrfs;
 pub mod cache;
+pub mod cgroup;
+pub mod clock;
+pub mod counters;
 mod damon;
 pub mod dataset;
 pub mod device;
@@ -12,18 +16,26 @@ pub mod files;
 mod kernel_files;
 pub mod memory;
 pub mod mounts;
+mod overlay;
 pub mod pace;
+pub mod placement;
 pub mod probe;
 pub mod process;
+pub mod readahead;
 pub mod reference;
 pub mod scratch;
 pub mod table;
 
 pub use cache::{EvictError, Evicted, Residency, WarmError, Warmed};
+pub use cgroup::{Control, Group, GroupError, NoControl};
+pub use clock::ClockPair;
+pub use counters::HostReader;
 pub use dataset::{Dataset, DatasetError};
 pub use device::{BlockDevice, DeviceCounters};
 pub use files::{DirectoryError, FileError, FileKey};
+pub use placement::PlacementPlan;
 pub use probe::{Capability, State};
 pub use process::{MappingState, ProcessCounters};
+pub use readahead::{Readahead, ReadaheadError};
 pub use reference::{Reference, ReferenceError, ReferenceSource};
 pub use table::{OffsetTable, TableError};

@@ -14,6 +14,8 @@ use crate::kernel_files::device_number;
 pub struct Mount {
     /// Major and minor number of the superblock; st_dev of its files, but for btrfs and the like.
     pub number: (u32, u32),
+    /// Which directory of the filesystem is seen there: `/`, but for bind mounts and subvolumes.
+    pub root: PathBuf,
     /// Where it is mounted.
     pub mount_point: PathBuf,
     /// Type, such as `ext4`.
@@ -83,7 +85,8 @@ fn parse_line(line: &str) -> Option<Mount> {
     let (mount, superblock) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(2);
     let number = device_number(mount.next()?)?;
-    let mount_point = unescape(mount.nth(1)?);
+    let root = unescape(mount.next()?).into();
+    let mount_point = unescape(mount.next()?).into();
     let mount_options = mount.next()?;
     let mut superblock = superblock.split(' ');
     let filesystem = superblock.next()?.to_string();
@@ -94,11 +97,11 @@ fn parse_line(line: &str) -> Option<Mount> {
             options.push(option);
         }
     }
-    Some(Mount { number, mount_point: mount_point.into(), filesystem, source, options: options.join(",") })
+    Some(Mount { number, root, mount_point, filesystem, source, options: options.join(",") })
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.
-fn unescape(text: &str) -> OsString {
+pub(crate) fn unescape(text: &str) -> OsString {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut index = 0;

@@ -1,8 +1,8 @@
 //! What can be measured here, found by doing it once.
 //!
 //! A call that is accepted is not enough: a direct read must have come from the device, advice must be in
-//! force. Probes use files without a name in the directory in question, so that nothing is left, and change
-//! no setting.
+//! force. Probes use files without a name in the directory in question and groups that they remove, so that nothing is
+//! left, and change no setting.
 
 use std::fmt;
 use std::fs::File;
@@ -18,9 +18,12 @@ use crate::device::BlockDevice;
 use crate::environment::direct_alignment;
 use crate::files::FileKey;
 use crate::kernel_files;
-use crate::mounts;
 use crate::process::{ProcessCounters, mapping};
 use crate::{cache, scratch};
+
+mod limits;
+
+pub use limits::{probe_device_cap, probe_drop_caches, probe_memory_limit, probe_numa, probe_readahead};
 
 /// Size of the files that are probed with.
 const FILE_BYTES: usize = 64 << 10;
@@ -111,7 +114,11 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
         probe_smaps(directory),
         probe_device_counters(directory),
         probe_huge_pages(directory),
-        probe_cgroup(),
+        probe_memory_limit(),
+        probe_device_cap(directory),
+        probe_readahead(directory),
+        probe_numa(),
+        probe_drop_caches(),
     ]
 }
 
@@ -382,36 +389,6 @@ pub fn probe_huge_pages(directory: &Path) -> Capability {
     })
 }
 
-/// Which cgroup version has the memory controller.
-pub fn probe_cgroup() -> Capability {
-    let name = "cgroup memory";
-    let mountinfo = kernel_files::text("/proc/self/mountinfo").unwrap_or_default();
-    let controllers = mounts::parse(&mountinfo)
-        .iter()
-        .filter(|mount| mount.filesystem == "cgroup2")
-        .find_map(|mount| kernel_files::text(mount.mount_point.join("cgroup.controllers")));
-    match cgroup_version(&kernel_files::text("/proc/self/cgroup").unwrap_or_default(), controllers.as_deref())
-    {
-        Some(version) => Capability::available(name, version),
-        None => Capability::unavailable(name, "neither cgroup v1 nor v2 has a memory controller here"),
-    }
-}
-
-/// /proc/self/cgroup (cgroups(7)): a line for each hierarchy of v1, and `0::` for v2; on a hybrid system the
-/// memory controller is in one of them.
-fn cgroup_version(own: &str, controllers: Option<&str>) -> Option<&'static str> {
-    let memory_in_v1 = own.lines().any(|line| {
-        line.split(':').nth(1).is_some_and(|controllers| controllers.split(',').any(|name| name == "memory"))
-    });
-    if memory_in_v1 {
-        Some("v1")
-    } else if controllers.is_some_and(|text| text.split_whitespace().any(|name| name == "memory")) {
-        Some("v2")
-    } else {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -465,14 +442,5 @@ mod tests {
         assert!(refused(Errno::PERM, Some(0)).contains("seccomp"));
         assert!(refused(Errno::NOSYS, None).contains("built without"));
         assert!(refused(Errno::NOMEM, Some(0)).starts_with("io_uring_setup: "));
-    }
-
-    #[test]
-    fn the_memory_controller_is_in_one_version() {
-        let hybrid = "9:name=systemd:/\n7:blkio:/\n4:memory:/group\n0::/\n";
-        assert_eq!(cgroup_version(hybrid, Some("cpu io")), Some("v1"));
-        assert_eq!(cgroup_version("0::/user.slice\n", Some("cpuset cpu io memory pids")), Some("v2"));
-        assert_eq!(cgroup_version("0::/\n", Some("cpu")), None);
-        assert_eq!(cgroup_version("", None), None);
     }
 }

@@ -6,8 +6,10 @@ use std::io;
 use std::path::Path;
 use std::{fs, path::PathBuf};
 
+use pagewise_model::counters::ThreadCounters;
 use rustix::fs::OFlags;
 
+use crate::counters::{CpuTicks, tick_ns};
 use crate::files::FileKey;
 use crate::kernel_files::{self, field, kib_field};
 
@@ -43,13 +45,18 @@ pub struct ProcessCounters {
 impl ProcessCounters {
     /// What the process has done so far.
     pub fn read(pid: u32) -> Self {
+        Self::read_with_threads(pid).0
+    }
+
+    /// The same, and what each of its threads has done: every file is read once.
+    pub fn read_with_threads(pid: u32) -> (Self, Vec<ThreadCounters>) {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let io = kernel_files::text(process.join("io")).map(|text| parse_io(&text)).unwrap_or_default();
         let stat = kernel_files::text(process.join("stat")).and_then(|text| parse_stat(&text));
         let status = kernel_files::text(process.join("status"));
         let threads = read_threads(&process);
-        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        Self {
+        let (sums, tick_ns) = (sum(&threads), tick_ns());
+        let counters = Self {
             device_read_bytes: io.read_bytes,
             read_call_bytes: io.rchar,
             read_calls: io.syscr,
@@ -57,12 +64,13 @@ impl ProcessCounters {
             major_faults: stat.map(|stat| stat.major_faults),
             user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
             system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
-            cpu_ns: threads.cpu_ns,
-            run_queue_ns: threads.run_queue_ns,
-            voluntary_switches: threads.voluntary_switches,
-            involuntary_switches: threads.involuntary_switches,
+            cpu_ns: sums.cpu_ns,
+            run_queue_ns: sums.run_queue_ns,
+            voluntary_switches: sums.voluntary_switches,
+            involuntary_switches: sums.involuntary_switches,
             peak_bytes: status.and_then(|text| kib_field(&text, "VmHWM")),
-        }
+        };
+        (counters, threads.into_iter().map(|thread| thread.counters).collect())
     }
 
     /// What was done between two readings; the peak is that of the later one. A total that went back, as when
@@ -120,58 +128,119 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Sums over the threads of a process.
+/// One thread, with what only sums are kept of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Thread {
+    counters: ThreadCounters,
+    run_queue_ns: Option<u64>,
+}
+
+/// What each thread of process `pid` that lives has done so far, in the order of their ids; none where the process
+/// cannot be seen.
+pub fn threads(pid: u32) -> Vec<ThreadCounters> {
+    let threads = read_threads(&PathBuf::from(format!("/proc/{pid}")));
+    threads.into_iter().map(|thread| thread.counters).collect()
+}
+
+/// What each thread of the later reading did since the earlier one, matched by id. One that was not there before has
+/// done all of it since; what one did that has ended meanwhile nobody can say, and it is left out. A process
+/// without threads in the earlier reading was not read at all: then nothing is known.
+pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -> Vec<ThreadCounters> {
+    if before.is_empty() {
+        return Vec::new();
+    }
+    let less = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
+    let difference = |after: &ThreadCounters| match before.iter().find(|one| one.thread == after.thread) {
+        None => *after,
+        Some(before) => ThreadCounters {
+            thread: after.thread,
+            minor_faults: less(before.minor_faults, after.minor_faults),
+            major_faults: less(before.major_faults, after.major_faults),
+            user_ns: less(before.user_ns, after.user_ns),
+            system_ns: less(before.system_ns, after.system_ns),
+            cpu_ns: less(before.cpu_ns, after.cpu_ns),
+            voluntary_switches: less(before.voluntary_switches, after.voluntary_switches),
+            involuntary_switches: less(before.involuntary_switches, after.involuntary_switches),
+        },
+    };
+    after.iter().map(difference).collect()
+}
+
+/// A thread that ends between being listed and being read spoils the sums: then all are read again.
+const THREAD_LISTINGS: u32 = 3;
+
+fn read_threads(process: &Path) -> Vec<Thread> {
+    let mut threads = Vec::new();
+    for _ in 0..THREAD_LISTINGS {
+        let Ok(entries) = fs::read_dir(process.join("task")) else { return Vec::new() };
+        let mut listed: Vec<(u32, PathBuf)> = entries
+            .flatten()
+            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+            .collect();
+        listed.sort_unstable();
+        threads = listed.iter().map(|(id, directory)| read_thread(*id, directory)).collect();
+        if listed.iter().all(|(_, directory)| directory.exists()) {
+            break;
+        }
+    }
+    threads
+}
+
+fn read_thread(id: u32, directory: &Path) -> Thread {
+    let text = |name| kernel_files::text(directory.join(name));
+    thread(id, text("stat").as_deref(), text("schedstat").as_deref(), text("status").as_deref(), tick_ns())
+}
+
+/// schedstat: time on CPU, time waiting for one, time slices (Documentation/scheduler/sched-stats.rst).
+fn thread(
+    id: u32,
+    stat: Option<&str>,
+    schedstat: Option<&str>,
+    status: Option<&str>,
+    tick_ns: u64,
+) -> Thread {
+    let stat = stat.and_then(parse_stat);
+    let mut times = schedstat.unwrap_or_default().split_whitespace().map(|word| word.parse().ok());
+    let switches = |name| field(status?, name)?.parse().ok();
+    let counters = ThreadCounters {
+        thread: id,
+        minor_faults: stat.map(|stat| stat.minor_faults),
+        major_faults: stat.map(|stat| stat.major_faults),
+        user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
+        system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
+        cpu_ns: times.next().flatten(),
+        voluntary_switches: switches("voluntary_ctxt_switches"),
+        involuntary_switches: switches("nonvoluntary_ctxt_switches"),
+    };
+    Thread { counters, run_queue_ns: times.next().flatten() }
+}
+
+/// Sums over threads; unknown where one of them is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Threads {
+struct Sums {
     cpu_ns: Option<u64>,
     run_queue_ns: Option<u64>,
     voluntary_switches: Option<u64>,
     involuntary_switches: Option<u64>,
 }
 
-/// A thread that ends between being listed and being read spoils the sums: then they are taken again.
-const THREAD_LISTINGS: u32 = 3;
-
-fn read_threads(process: &Path) -> Threads {
-    let mut sums = Threads::default();
-    for _ in 0..THREAD_LISTINGS {
-        let Ok(entries) = fs::read_dir(process.join("task")) else { return Threads::default() };
-        let directories: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        let threads = directories.iter().map(|directory| {
-            let schedstat = kernel_files::text(directory.join("schedstat"));
-            let status = kernel_files::text(directory.join("status"));
-            thread(schedstat.as_deref(), status.as_deref())
-        });
-        sums = sum(threads);
-        if directories.iter().all(|directory| directory.exists()) {
-            break;
-        }
-    }
-    sums
-}
-
-/// schedstat: time on CPU, time waiting for one, time slices (Documentation/scheduler/sched-stats.rst).
-fn thread(schedstat: Option<&str>, status: Option<&str>) -> Threads {
-    let mut times = schedstat.unwrap_or_default().split_whitespace().map(|word| word.parse().ok());
-    let switches = |name| field(status?, name)?.parse().ok();
-    Threads {
-        cpu_ns: times.next().flatten(),
-        run_queue_ns: times.next().flatten(),
-        voluntary_switches: switches("voluntary_ctxt_switches"),
-        involuntary_switches: switches("nonvoluntary_ctxt_switches"),
+fn sum(threads: &[Thread]) -> Sums {
+    let total = |part: fn(&Thread) -> Option<u64>| {
+        let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
+        threads.iter().map(part).reduce(add).flatten()
+    };
+    Sums {
+        cpu_ns: total(|thread| thread.counters.cpu_ns),
+        run_queue_ns: total(|thread| thread.run_queue_ns),
+        voluntary_switches: total(|thread| thread.counters.voluntary_switches),
+        involuntary_switches: total(|thread| thread.counters.involuntary_switches),
     }
 }
 
-fn sum(threads: impl Iterator<Item = Threads>) -> Threads {
-    let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
-    threads
-        .reduce(|total, one| Threads {
-            cpu_ns: add(total.cpu_ns, one.cpu_ns),
-            run_queue_ns: add(total.run_queue_ns, one.run_queue_ns),
-            voluntary_switches: add(total.voluntary_switches, one.voluntary_switches),
-            involuntary_switches: add(total.involuntary_switches, one.involuntary_switches),
-        })
-        .unwrap_or_default()
+/// The CPUs that process `pid` may use, as the kernel writes them: Cpus_allowed_list of its first thread.
+pub fn cpus_allowed(pid: u32) -> Option<String> {
+    let status = kernel_files::text(format!("/proc/{pid}/status"))?;
+    field(&status, "Cpus_allowed_list").filter(|list| !list.is_empty()).map(str::to_string)
 }
 
 /// How a process has a file mapped.
@@ -281,28 +350,7 @@ fn parse_fdinfo_flags(text: &str) -> Option<u32> {
 
 /// Time that the hypervisor gave to others while a CPU of ours wanted to run, all CPUs, since boot.
 pub fn host_steal_ns() -> Option<u64> {
-    let ticks = HostTicks::read()?;
-    ticks.steal.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())
-}
-
-/// The first line of /proc/stat, in clock ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HostTicks {
-    pub(crate) total: u64,
-    pub(crate) steal: u64,
-}
-
-impl HostTicks {
-    pub(crate) fn read() -> Option<Self> {
-        Self::parse(&kernel_files::text("/proc/stat")?)
-    }
-
-    /// user, nice, system, idle, iowait, irq, softirq, steal; guest time is within user time already.
-    fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(Self { total: ticks.get(..8)?.iter().sum(), steal: ticks[7] })
-    }
+    CpuTicks::read()?.steal.checked_mul(tick_ns())
 }
 
 #[cfg(test)]
@@ -340,17 +388,83 @@ mod tests {
         assert_eq!(parse_io("rchar: 6976\nsyscr: 10\n").read_bytes, None);
     }
 
+    const TICK_NS: u64 = 10_000_000;
+    const STATUS: &str = "Name:\tx\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
+    const STAT: &str = "7 (x) S 1 7 7 0 -1 4194304 101 7 3 9 11 12 0 0 20 0 2 0 138501 3133440 407";
+
     #[test]
     fn threads_are_summed_and_a_gap_is_unknown() {
-        let status = "Name:\tx\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
-        let one = thread(Some("100 20 3"), Some(status));
-        let two = thread(Some("50 1 1"), Some(status));
-        let total = sum([one, two].into_iter());
+        let one = thread(7, Some(STAT), Some("100 20 3"), Some(STATUS), TICK_NS);
+        let two = thread(8, None, Some("50 1 1"), Some(STATUS), TICK_NS);
+        let total = sum(&[one, two]);
         assert_eq!((total.cpu_ns, total.run_queue_ns), (Some(150), Some(21)));
         assert_eq!((total.voluntary_switches, total.involuntary_switches), (Some(6), Some(8)));
-        let unknown = sum([one, thread(None, Some(status))].into_iter());
+        let unknown = sum(&[one, thread(9, None, None, Some(STATUS), TICK_NS)]);
         assert_eq!((unknown.cpu_ns, unknown.voluntary_switches), (None, Some(6)));
-        assert_eq!(sum(std::iter::empty()), Threads::default());
+        assert_eq!(sum(&[]), Sums::default());
+    }
+
+    #[test]
+    fn a_thread_has_its_own_faults_times_and_switches() {
+        let full = thread(7, Some(STAT), Some("100 20 3"), Some(STATUS), TICK_NS).counters;
+        let wanted = ThreadCounters {
+            thread: 7,
+            minor_faults: Some(101),
+            major_faults: Some(3),
+            user_ns: Some(110_000_000),
+            system_ns: Some(120_000_000),
+            cpu_ns: Some(100),
+            voluntary_switches: Some(3),
+            involuntary_switches: Some(4),
+        };
+        assert_eq!(full, wanted);
+        // A kernel without CONFIG_SCHED_INFO; a thread that ended before it was read.
+        assert_eq!(thread(7, Some(STAT), None, Some(STATUS), TICK_NS).counters.cpu_ns, None);
+        let gone = ThreadCounters { thread: 7, ..Default::default() };
+        assert_eq!(thread(7, None, None, None, TICK_NS).counters, gone);
+    }
+
+    #[test]
+    fn threads_are_matched_by_their_ids() {
+        let counted = |thread, cpu_ns, minor_faults| ThreadCounters {
+            thread,
+            cpu_ns: Some(cpu_ns),
+            minor_faults,
+            ..Default::default()
+        };
+        let before = [counted(7, 100, Some(5)), counted(8, 10, Some(9)), counted(9, 50, None)];
+        let after = [counted(7, 130, Some(4)), counted(9, 70, Some(2)), counted(12, 6, Some(1))];
+        // 7: faults went back; 8 has ended; 9 had none before; 12 is new.
+        let wanted = [counted(7, 30, None), counted(9, 20, None), counted(12, 6, Some(1))];
+        assert_eq!(thread_differences(&before, &after), wanted);
+        assert_eq!(thread_differences(&[], &after), []);
+        assert_eq!(thread_differences(&before, &[]), []);
+    }
+
+    #[test]
+    fn our_own_threads_are_listed() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let (started, is_running) = std::sync::mpsc::channel();
+        let helper = std::thread::spawn(move || {
+            started.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("listened to");
+            let _ = wait.recv();
+        });
+        let id = is_running.recv().expect("started");
+        let found = threads(std::process::id());
+        drop(stop);
+        helper.join().expect("ended");
+        let first = found.iter().find(|thread| thread.thread == std::process::id()).expect("the first");
+        let other = found.iter().find(|thread| thread.thread == id).expect("the other");
+        assert!(first.minor_faults.is_some() && other.user_ns.is_some(), "{found:?}");
+        assert!(found.is_sorted_by_key(|thread| thread.thread));
+        assert_eq!(threads(u32::MAX), []);
+    }
+
+    #[test]
+    fn allowed_cpus_are_those_of_the_affinity() {
+        let list = cpus_allowed(std::process::id()).expect("status");
+        assert!(list.parse::<pagewise_model::CpuList>().is_ok(), "{list}");
+        assert_eq!(cpus_allowed(u32::MAX), None);
     }
 
     #[test]
@@ -385,15 +499,6 @@ mod tests {
     fn fdinfo_flags_are_octal() {
         assert_eq!(parse_fdinfo_flags("pos:\t0\nflags:\t0140000\nmnt_id:\t24\n"), Some(0o140_000));
         assert_eq!(parse_fdinfo_flags("pos:\t0\n"), None);
-    }
-
-    #[test]
-    fn steal_is_the_eighth_number() {
-        let text = "cpu  11496 0 3484 259686 1486 0 118 1234 5 6\ncpu0 1 1\n";
-        let ticks = HostTicks::parse(text).expect("ticks");
-        assert_eq!((ticks.steal, ticks.total), (1234, 11496 + 3484 + 259_686 + 1486 + 118 + 1234));
-        assert_eq!(HostTicks::parse("cpu  1 2 3\n"), None);
-        assert_eq!(HostTicks::parse(""), None);
     }
 
     #[test]

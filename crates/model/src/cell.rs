@@ -144,6 +144,7 @@ const KERNEL_SHARE: u64 = 256;
 const WORKER_BYTES: u64 = 2 << 20;
 /// The same for each thread, its buffer aside.
 const THREAD_BYTES: u64 = 64 << 10;
+const CAPACITY_GRAIN: u64 = 1 << 20;
 /// A span of at most this many tenths of the capacity is kept whole: near it reclaim already bites.
 const FITTING_TENTHS: u64 = 9;
 
@@ -163,7 +164,9 @@ impl Conditions {
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.surroundings.memory_limit_bytes?.0;
         let threads = u64::from(self.threads).saturating_mul(self.read_bytes.0 + THREAD_BYTES);
-        Some(Bytes(limit.saturating_sub(WORKER_BYTES + limit / KERNEL_SHARE).saturating_sub(threads)))
+        let left = limit.saturating_sub(WORKER_BYTES + limit / KERNEL_SHARE).saturating_sub(threads);
+        // In whole MiB, so that a thread more does not make other sizes of the data.
+        Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }
 
     /// Whether the whole span can stay in the page cache. Without a limit it can, as far as the machine's memory

@@ -127,8 +127,11 @@ pub struct HostCounters {
 /// The host at one moment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSecond {
-    /// Since the run began.
+    /// Since the run began, interruptions left out.
     pub at_ns: u64,
+    /// Nothing can be subtracted from it: the run began or was resumed just before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begins: bool,
     /// Running totals and gauges.
     pub host: HostCounters,
 }

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::units::Bytes;
+
 /// The way in which bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
@@ -38,6 +40,9 @@ pub enum MethodOption {
     HugePage,
     /// `MADV_WILLNEED` of all ranges of an operation before its first read.
     Prefetch,
+    /// `MADV_WILLNEED` of later reads, so that this many are advised ahead of the one being read; written as
+    /// `prefetch=N`.
+    PrefetchWindow(u32),
     /// Bytes are consumed in the mapping instead of being copied out of it.
     InPlace,
     /// `RWF_DONTCACHE` (Linux 6.14).
@@ -51,8 +56,8 @@ pub enum MethodOption {
 }
 
 use MethodOption::{
-    Depth, Direct, DontCache, Fixed, HugePage, InPlace, Populate, PopulateRead, Prefetch, Random, Sequential,
-    WillNeed,
+    Depth, Direct, DontCache, Fixed, HugePage, InPlace, Populate, PopulateRead, Prefetch, PrefetchWindow,
+    Random, Sequential, WillNeed,
 };
 
 const MMAP_OPTIONS: &[MethodOption] =
@@ -104,7 +109,7 @@ impl MethodOption {
             Populate => "populate",
             PopulateRead => "populate-read",
             HugePage => "hugepage",
-            Prefetch => "prefetch",
+            Prefetch | PrefetchWindow(_) => "prefetch",
             InPlace => "in-place",
             DontCache => "dontcache",
             Direct => "direct",
@@ -116,6 +121,7 @@ impl MethodOption {
     fn usage(self) -> String {
         match self {
             Depth(_) => "depth=N".to_string(),
+            Prefetch => "prefetch, prefetch=N".to_string(),
             other => other.name().to_string(),
         }
     }
@@ -124,7 +130,7 @@ impl MethodOption {
 impl fmt::Display for MethodOption {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Depth(depth) => write!(formatter, "depth={depth}"),
+            Depth(value) | PrefetchWindow(value) => write!(formatter, "{}={value}", self.name()),
             other => formatter.write_str(other.name()),
         }
     }
@@ -170,6 +176,12 @@ pub enum MethodError {
     /// A depth out of bounds.
     #[error("'{0}' is no queue depth; write depth=1 to depth=1024")]
     Depth(String),
+    /// A window out of bounds.
+    #[error(
+        "'{0}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or prefetch for \
+         those of an operation"
+    )]
+    PrefetchWindow(String),
     /// An option given twice.
     #[error("'{option}' stands twice in '{text}'")]
     Repeated {
@@ -201,6 +213,11 @@ impl Method {
     pub const DEFAULT_DEPTH: u32 = 32;
     /// The deepest queue accepted: a ring of 1,024 entries fits the default memlock limits.
     pub const MAX_DEPTH: u32 = 1024;
+
+    /// The widest window of reads advised ahead: 64 MiB of reads of 16 KiB.
+    pub const MAX_PREFETCH_WINDOW: u32 = 4096;
+    /// Bytes of a read from which the offset of the next one follows, where reads are dependent.
+    pub const LINK_BYTES: u64 = 8;
 
     /// The ceiling of memory: copying from anonymous memory.
     pub const fn anonymous() -> Self {
@@ -236,6 +253,27 @@ impl Method {
                 _ => None,
             })
             .unwrap_or(1)
+    }
+
+    /// Reads that are kept advised ahead of the one being read, where a window is written.
+    pub fn prefetch_window(&self) -> Option<u32> {
+        self.options.iter().find_map(|option| match option {
+            PrefetchWindow(window) => Some(*window),
+            _ => None,
+        })
+    }
+
+    /// Why reads of `read_bytes` cannot depend on each other with this method; `None` if they can.
+    pub fn refuses_dependent(&self, read_bytes: Bytes) -> Option<&'static str> {
+        if read_bytes.0 < Self::LINK_BYTES {
+            Some("the offset of the next read is in 8 bytes, and a read is shorter")
+        } else if self.has(Prefetch) || self.prefetch_window().is_some() {
+            Some("there is nothing to prefetch before the data have said what the next read is")
+        } else if self.depth() > 1 {
+            Some("there is one read in flight, since the next one follows from its data; write depth=1")
+        } else {
+            None
+        }
     }
 
     /// Whether reads bypass the page cache.
@@ -318,16 +356,21 @@ fn parse_option(access: Access, word: &str) -> Result<MethodOption, MethodError>
     };
     let known = access.options().iter().find(|option| option.name() == name).ok_or_else(unknown)?;
     match (known, value) {
-        (Depth(_), Some(value)) => value
-            .parse()
-            .ok()
-            .filter(|depth| (1..=Method::MAX_DEPTH).contains(depth))
-            .map(Depth)
-            .ok_or_else(|| MethodError::Depth(word.to_string())),
+        (Depth(_), Some(value)) => {
+            number(value, Method::MAX_DEPTH).map(Depth).ok_or_else(|| MethodError::Depth(word.to_string()))
+        }
+        (Prefetch, Some(value)) => number(value, Method::MAX_PREFETCH_WINDOW)
+            .map(PrefetchWindow)
+            .ok_or_else(|| MethodError::PrefetchWindow(word.to_string())),
         (Depth(_), None) => Err(MethodError::Depth(word.to_string())),
         (_, Some(_)) => Err(unknown()),
         (option, None) => Ok(*option),
     }
+}
+
+/// A number from 1 to `max`.
+fn number(text: &str, max: u32) -> Option<u32> {
+    text.parse().ok().filter(|number| (1..=max).contains(number))
 }
 
 /// Reads a comma-separated list of methods, as `--methods` takes it.
@@ -361,9 +404,15 @@ mod tests {
 
     #[test]
     fn canonical_text_parses_back() {
-        for text in
-            ["mmap", "mmap:random+prefetch", "pread:direct", "uring:direct+depth=8", "uring:depth=1+fixed"]
-        {
+        for text in [
+            "mmap",
+            "mmap:random+prefetch",
+            "mmap:prefetch=1",
+            "mmap:random+prefetch=4096",
+            "pread:direct",
+            "uring:direct+depth=8",
+            "uring:depth=1+fixed",
+        ] {
             let method: Method = text.parse().expect(text);
             assert_eq!(method.to_string(), text);
             assert_eq!(serde_json::from_str::<Method>(&format!("\"{text}\"")).expect(text), method);
@@ -377,7 +426,7 @@ mod tests {
         assert_eq!(
             refused("mmap:direct"),
             "'mmap' takes no option 'direct'; it takes random, sequential, willneed, populate, populate-read, \
-             hugepage, prefetch, in-place"
+             hugepage, prefetch, prefetch=N, in-place"
         );
         assert_eq!(refused("sendfile"), "unknown method 'sendfile'; the methods are mmap, pread, uring");
         assert_eq!(refused("anonymous"), "unknown method 'anonymous'; the methods are mmap, pread, uring");
@@ -385,9 +434,37 @@ mod tests {
         assert_eq!(refused("uring:depth=0"), "'depth=0' is no queue depth; write depth=1 to depth=1024");
         assert_eq!(refused("uring:depth"), "'depth' is no queue depth; write depth=1 to depth=1024");
         assert_eq!(refused("pread:random=3"), refused("pread:random=3"));
+        for text in ["prefetch=0", "prefetch=4097", "prefetch=", "prefetch=-1", "prefetch=many"] {
+            assert_eq!(
+                refused(&format!("mmap:{text}")),
+                format!(
+                    "'{text}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or \
+                     prefetch for those of an operation"
+                )
+            );
+        }
+        assert!(refused("mmap:prefetch+prefetch=4").contains("'prefetch' stands twice"));
+        assert!(refused("pread:prefetch=4").contains("takes no option 'prefetch=4'"));
         assert!(refused("pread:direct+random").contains("do not go together"));
         assert!(refused("mmap:random+random").contains("stands twice"));
         assert!(refused("mmap:").contains("takes no option ''"));
         assert!(refused("").contains("missing"));
+    }
+
+    #[test]
+    fn what_needs_the_next_offset_early_cannot_depend_on_data() {
+        let refusal = |text: &str, read_bytes| {
+            text.parse::<Method>().expect(text).refuses_dependent(Bytes(read_bytes)).unwrap_or("")
+        };
+        for text in ["mmap", "mmap:random+willneed", "mmap:in-place", "pread:direct", "uring:fixed+depth=1"] {
+            assert_eq!((refusal(text, 8), refusal(text, 16384)), ("", ""), "{text}");
+            assert!(refusal(text, 7).contains("shorter"), "{text}");
+        }
+        assert_eq!(Method::anonymous().refuses_dependent(Bytes(4096)), None);
+        assert!(refusal("uring", 4096).contains("depth=1"));
+        assert!(refusal("uring:depth=2", 4096).contains("depth=1"));
+        for text in ["mmap:prefetch", "mmap:random+prefetch=1"] {
+            assert!(refusal(text, 4096).contains("nothing to prefetch"), "{text}");
+        }
     }
 }

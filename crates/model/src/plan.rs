@@ -78,7 +78,25 @@ pub struct Search {
     pub prefetch_windows: Vec<u32>,
 }
 
+/// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in block/blk-throttle.c), and then
+/// nothing until the next.
+const SLICE_NS: u64 = 100_000_000;
+/// A sample is long against them.
+const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
+
 impl Plan {
+    /// How long the throughput phase and the latency phase of a sample of `cell` last. Under a device cap a sample
+    /// is long against the pauses that the kernel makes, and latencies mean nothing. What leads into it ends with the first
+    /// read of a burst; so that the sample does too, and holds whole slices, its time is up in the middle of a pause. One that
+    /// is up at the end of a pause has a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap
+    /// of 2,000, where 1,050 ms give 2,000.
+    pub fn phases_ns(&self, cell: &Cell) -> (u64, u64) {
+        match cell.conditions.surroundings.device_cap {
+            Some(_) => (self.sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
+            None => (self.sample_ns, self.latency_ns),
+        }
+    }
+
     /// The conditions under which methods are compared, in the order of the plan.
     pub fn comparisons(&self) -> Vec<&Conditions> {
         let mut distinct: Vec<&Conditions> = Vec::new();

@@ -45,6 +45,8 @@ kinds! {
     WrongOffset = "wrong-offset",
     /// Reads the first half of each read.
     ReadsHalf = "reads-half",
+    /// Takes entries of dependent reads for their offsets, so that it need not wait for data.
+    IgnoresData = "ignores-data",
     /// Does every second operation and counts all.
     SkipsOperations = "skips-operations",
     /// Hands over one byte that differs.
@@ -360,6 +362,15 @@ impl Reader {
         Ok(self.consumption.of(buffer))
     }
 
+    /// The offset of a read. Dependent ones are hidden behind the data of the `read_before` in their operation.
+    fn offset(&self, entry: u64, read_before: bool) -> u64 {
+        match self.buffer.bytes().first_chunk::<8>() {
+            _ if self.kind == Kind::IgnoresData => entry % (self.job.span_bytes - self.job.read_bytes),
+            Some(link) if self.job.dependent == 1 && read_before => entry ^ u64::from_le_bytes(*link),
+            _ => entry,
+        }
+    }
+
     /// Threads one after another, no latencies.
     fn sample(&mut self, go: &Go) -> io::Result<SampleReply> {
         let through = match self.kind {
@@ -383,12 +394,11 @@ impl Reader {
             return Err(io::Error::other("the machine gives no more than one CPU"));
         }
         let operations: u64 = thread_operations.iter().sum();
-        let op_bytes = u64::from(self.job.reads_per_op) * self.job.read_bytes;
         let mut reply = SampleReply {
             operations,
             elapsed_ns: nanoseconds(started),
             thread_operations,
-            bytes: operations * op_bytes,
+            bytes: operations * u64::from(self.job.reads_per_op) * self.job.read_bytes,
             checksum: format!("{checksum:016x}"),
             ..SampleReply::default()
         };
@@ -425,7 +435,8 @@ impl Reader {
             }
             if self.kind != Kind::SkipsOperations || done.is_multiple_of(2) {
                 for read in operation * reads_per_op..(operation + 1) * reads_per_op {
-                    checksum = checksum.wrapping_add(self.read(through, self.table[read as usize])?);
+                    let offset = self.offset(self.table[read as usize], !read.is_multiple_of(reads_per_op));
+                    checksum = checksum.wrapping_add(self.read(through, offset)?);
                 }
             }
             done += 1;

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use pagewise_model::method::parse_methods;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, CacheState, Consume, Descriptor, Method, Workload};
+use pagewise_model::{
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Workload,
+};
 
-use crate::plan::{Axes, Layer, Sampling, Threads};
+use crate::plan::{Axes, Layer, OrNone, Sampling, Size, Threads};
 
 /// Which way to read files on this machine, measured and proven.
 ///
@@ -30,6 +32,7 @@ Examples:
   pagewise run read --dir /data --full           the same in /data, with more methods and rounds
   pagewise run read --file index.bin             your own file, its cache as it is
   pagewise run read --methods mmap:random,pread --threads 1,2 --read-size 4KiB,64KiB
+  pagewise run cliff --memory 256MiB --quick     from which size of data on another method is better
   pagewise run plan.toml --dry-run               what a plan would do, write and take
   pagewise report pagewise-read-001.jsonl --json
   pagewise doctor --dir /data                    what can be measured there, and what not and why";
@@ -37,7 +40,7 @@ Examples:
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure: a question (read) or a plan file
+    /// Measure: a question (read, cliff) or a plan file
     Run(Box<RunArguments>),
     /// Print the results of run files again
     Report(ReportArguments),
@@ -48,13 +51,21 @@ pub enum Command {
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
+    /// Reads the beginning of a file, within the group that is to be charged for it
+    #[command(hide = true)]
+    Warm {
+        /// The file
+        file: PathBuf,
+        /// How much of it
+        bytes: u64,
+    },
 }
 
 /// `pagewise run`.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP, group = ArgGroup::new("variant").args(["quick", "full"]))]
 pub struct RunArguments {
-    /// A question (read) or the path of a plan file (PLAN.toml)
+    /// A question (read, cliff) or the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
 
@@ -84,12 +95,12 @@ pub struct RunArguments {
     /// Threads: numbers, or cpus
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub threads: Option<Vec<Threads>>,
-    /// Size of the dataset
+    /// Size of the dataset; with --memory also as a multiple of the cache that fits under it, as in 1.5x
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub file_size: Option<Vec<Bytes>>,
-    /// Read only the first part of the file, this large
+    pub file_size: Option<Vec<Size>>,
+    /// Read only the first part of the file, this large; multiples of the cache as above
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub span: Option<Vec<Bytes>>,
+    pub span: Option<Vec<Size>>,
     /// Size of a read
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     pub read_size: Option<Vec<Bytes>>,
@@ -102,12 +113,38 @@ pub struct RunArguments {
     /// What is done with the bytes: touch one word of each page, or sum all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub consume: Option<Vec<Consume>>,
-    /// Page cache at the start of a sample: cold, warm, as-is
+    /// Page cache at the start of a sample: cold, warm, as-is; cold-start measures how long it takes to warm
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cache: Option<Vec<CacheState>>,
     /// Threads share a descriptor and mapping, or have their own: shared, per-thread
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub descriptor: Option<Vec<Descriptor>>,
+    /// How offsets spread: uniform, or zipf with its exponent, as in zipf:0.99
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub skew: Option<Vec<Skew>>,
+    /// Each offset within an operation follows from the data of the read before it
+    #[arg(long)]
+    pub dependent: bool,
+
+    /// Memory that worker and page cache may take together, held by a cgroup; or none
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
+    pub memory: Option<Vec<OrNone<Bytes>>>,
+    /// What the device may deliver, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none.
+    /// Given again: an axis
+    #[arg(long, value_name = "CAP", help_heading = "What the machine is set to")]
+    pub device_cap: Option<Vec<OrNone<DeviceCap>>>,
+    /// Readahead of the device, restored afterwards; or none, which leaves it
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
+    pub readahead: Option<Vec<OrNone<Bytes>>>,
+    /// CPUs of the worker, as in 0-3,8. Given again: an axis
+    #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
+    pub cpus: Option<Vec<OrNone<CpuList>>>,
+    /// Where the pages of the file lie, seen from the worker: same, other, or the number of a NUMA node
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
+    pub numa: Option<Vec<OrNone<Numa>>>,
+    /// Drop the whole machine's page cache where the file does not leave it otherwise
+    #[arg(long, help_heading = "What the machine is set to")]
+    pub drop_caches: bool,
 
     /// Samples of every cell, at least 7
     #[arg(long, value_name = "COUNT")]
@@ -170,6 +207,9 @@ pub struct ReportArguments {
     /// Print one row per sample; with =FILE, into a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub csv: Option<PathBuf>,
+    /// Print what the whole machine did in each second of one run, as CSV with vmstat's columns
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub vmstat: bool,
 }
 
 /// `pagewise doctor`.
@@ -207,6 +247,13 @@ impl RunArguments {
                 consume: self.consume.clone(),
                 cache: self.cache.clone(),
                 descriptor: self.descriptor.clone(),
+                skew: self.skew.clone(),
+                dependent: self.dependent.then(|| vec![true]),
+                memory: self.memory.clone(),
+                device_cap: self.device_cap.clone(),
+                readahead: self.readahead.clone(),
+                cpus: self.cpus.clone(),
+                numa: self.numa.clone(),
             },
             by_workload: Default::default(),
             sampling: Sampling {
@@ -215,6 +262,7 @@ impl RunArguments {
                 latency_ns: self.latency,
                 seed: self.seed,
                 ceilings: self.no_ceilings.then_some(false),
+                crossing_percent: None,
             },
         }
     }

@@ -5,9 +5,11 @@
 
 mod arguments;
 mod commands;
+mod course;
 mod plan;
 mod progress;
 mod schedule;
+mod series;
 mod state;
 mod store;
 mod supervise;
@@ -32,6 +34,9 @@ fn main() -> ExitCode {
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Clean) => commands::clean::clean(),
         Some(Command::Worker) => worker(),
+        Some(Command::Warm { file, bytes }) => {
+            supervise::warming::read_into_cache(file, *bytes).map(|()| Ending::Done)
+        }
     };
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,

@@ -3,14 +3,17 @@
 //! Both are in one directory for each user (`PAGEWISE_STATE_DIR`, `$XDG_STATE_HOME/pagewise`,
 //! `~/.local/state/pagewise`, or one under `/tmp`). The kernel releases the lock when the process dies, however it dies;
 //! whoever holds the lock next finds in the journal what is left to be removed. A path is written to the
-//! journal before the file is made, and its name holds 64 random bits, so a file of that name is ours.
+//! journal before the file is made, and its name holds 64 random bits, so a file of that name is ours. So it is with
+//! cgroups (a device cap goes with its group), and a setting of the machine is written down with the value that it had.
 
+use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use pagewise_host::{cgroup, readahead};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +25,53 @@ const DATASET_PREFIX: &str = ".pagewise-";
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "kebab-case")]
 enum Entry {
-    File { path: PathBuf },
+    File {
+        path: PathBuf,
+    },
+    Group {
+        path: PathBuf,
+    },
+    /// A setting of readahead, what it was before and what it was set to, in bytes.
+    Setting {
+        path: PathBuf,
+        before: u64,
+        set: u64,
+    },
+}
+
+impl Entry {
+    fn path(&self) -> &Path {
+        match self {
+            Entry::File { path } | Entry::Group { path } | Entry::Setting { path, .. } => path,
+        }
+    }
+}
+
+/// Something that was undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// It is gone.
+    Removed(PathBuf),
+    /// It is as it was.
+    Restored(PathBuf, u64),
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undone::Removed(path) => write!(formatter, "removed {}", path.display()),
+            Undone::Restored(path, value) => write!(formatter, "set {} back to {value}", path.display()),
+        }
+    }
+}
+
+/// What came of a journal.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// What was undone.
+    pub undone: Vec<Undone>,
+    /// What could not be, each with why: it stays in the journal, and the next start tries again.
+    pub left: Vec<String>,
 }
 
 /// The right to run, and the journal that comes with it.
@@ -38,8 +87,8 @@ pub enum Claim {
     Granted {
         /// The right.
         state: State,
-        /// What was removed.
-        swept: Vec<PathBuf>,
+        /// What came of its journal.
+        swept: Swept,
     },
     /// One does; it says this of itself.
     Refused {
@@ -85,50 +134,97 @@ impl State {
     /// A path for a file that this run may make in `directory`; if the run dies, the next one removes it.
     pub fn reserve(&mut self, directory: &Path, random: u64) -> Result<PathBuf> {
         let path = directory.join(format!("{DATASET_PREFIX}{random:016x}.dataset"));
-        let entry = serde_json::to_string(&Entry::File { path: path.clone() })?;
-        self.journal
-            .write_all(format!("{entry}\n").as_bytes())
-            .context("the journal of the run cannot be written")?;
+        self.write(&Entry::File { path: path.clone() })?;
         Ok(path)
     }
 
-    /// Removes what this run made.
-    pub fn sweep(&mut self) -> Result<Vec<PathBuf>> {
+    /// Announces cgroups that this run is about to make.
+    pub fn announce_groups(&mut self, paths: &[PathBuf]) -> Result<()> {
+        paths.iter().try_for_each(|path| self.write(&Entry::Group { path: path.clone() }))
+    }
+
+    /// Announces that a setting of the machine is about to be changed.
+    pub fn announce_setting(&mut self, path: &Path, before: u64, set: u64) -> Result<()> {
+        self.write(&Entry::Setting { path: path.to_path_buf(), before, set })
+    }
+
+    fn write(&mut self, entry: &Entry) -> Result<()> {
+        let line = serde_json::to_string(entry)?;
+        self.journal
+            .write_all(format!("{line}\n").as_bytes())
+            .context("the journal of the run cannot be written")
+    }
+
+    /// Undoes what this run did.
+    pub fn sweep(&mut self) -> Result<Swept> {
         sweep(&mut self.journal)
     }
 }
 
-/// Removes everything that the journal names, then empties it. What cannot be removed stays in the journal.
-fn sweep(journal: &mut File) -> Result<Vec<PathBuf>> {
+/// Undoes everything that the journal names, then empties it. What cannot be undone stays in the journal.
+fn sweep(journal: &mut File) -> Result<Swept> {
     let mut text = String::new();
     journal
         .seek(SeekFrom::Start(0))
         .and_then(|_| journal.read_to_string(&mut text))
         .context("the journal of the run cannot be read")?;
-    let mut removed = Vec::new();
-    let mut remaining = String::new();
-    for line in text.lines() {
-        // A torn line was never followed by the file that it was to announce.
-        let Ok(Entry::File { path }) = serde_json::from_str(line) else { continue };
-        let ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DATASET_PREFIX));
-        if !ours {
-            continue;
-        }
-        match std::fs::remove_file(&path) {
-            Ok(()) => removed.push(path),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(_) => {
-                remaining.push_str(line);
-                remaining.push('\n');
+    let mut swept = Swept::default();
+    let mut remaining = Vec::new();
+    // The last change first, so that a setting that was changed twice becomes what it was at the beginning.
+    for line in text.lines().rev() {
+        // A torn line was never followed by what it was to announce.
+        let Ok(entry) = serde_json::from_str::<Entry>(line) else { continue };
+        match undo(&entry) {
+            Ok(done) => swept.undone.extend(done),
+            Err(error) => {
+                swept.left.push(format!("{} cannot be undone: {error}", entry.path().display()));
+                remaining.push(line);
             }
         }
     }
+    let remaining: String = remaining.into_iter().rev().map(|line| format!("{line}\n")).collect();
     journal
         .set_len(0)
         .and_then(|()| journal.seek(SeekFrom::Start(0)))
         .and_then(|_| journal.write_all(remaining.as_bytes()))
         .context("the journal of the run cannot be written")?;
-    Ok(removed)
+    Ok(swept)
+}
+
+/// Undoes one change; nothing where it is undone already or was never ours.
+fn undo(entry: &Entry) -> io::Result<Option<Undone>> {
+    match entry {
+        Entry::File { path } => {
+            let ours =
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DATASET_PREFIX));
+            if !ours {
+                return Ok(None);
+            }
+            match std::fs::remove_file(path) {
+                Ok(()) => Ok(Some(Undone::Removed(path.clone()))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+        Entry::Group { path } => match cgroup::sweep(path) {
+            Ok(removed) => Ok(removed.then(|| Undone::Removed(path.clone()))),
+            // It is no group, or none of ours.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+            Err(error) => Err(error),
+        },
+        Entry::Setting { path, before, set } => {
+            if !readahead::is_setting(path) {
+                return Ok(None);
+            }
+            // What somebody else has set since then is theirs, and what is back is done.
+            let now = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
+            if before == set || now.and_then(|kib| kib.checked_mul(1024)) != Some(*set) {
+                return Ok(None);
+            }
+            let restored = readahead::restore(path, *before).map_err(io::Error::other)?;
+            Ok(restored.then(|| Undone::Restored(path.clone(), *before)))
+        }
+    }
 }
 
 /// The user's state directory, made if need be.
@@ -165,49 +261,4 @@ fn prepare(path: &Path) -> Result<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn granted(directory: &Path) -> (State, Vec<PathBuf>) {
-        match State::claim_in(directory, "pid 1").expect("claim") {
-            Claim::Granted { state, swept } => (state, swept),
-            Claim::Refused { holder } => panic!("refused by {holder}"),
-        }
-    }
-
-    #[test]
-    fn a_second_run_is_refused_and_told_of_the_first() {
-        let directory = tempfile::tempdir().expect("directory");
-        let (_state, _) = granted(directory.path());
-        match State::claim_in(directory.path(), "pid 2").expect("claim") {
-            Claim::Refused { holder } => assert_eq!(holder, "pid 1"),
-            Claim::Granted { .. } => panic!("two runs at once"),
-        }
-    }
-
-    #[test]
-    fn what_a_dead_run_left_is_removed_by_the_next() {
-        let directory = tempfile::tempdir().expect("directory");
-        let (mut state, _) = granted(directory.path());
-        let left = state.reserve(directory.path(), 7).expect("reserve");
-        let never_made = state.reserve(directory.path(), 8).expect("reserve");
-        std::fs::write(&left, "data").expect("write");
-        drop(state);
-        let (mut state, swept) = granted(directory.path());
-        assert_eq!(swept, std::slice::from_ref(&left));
-        assert!(!left.exists() && !never_made.exists());
-        assert_eq!(state.sweep().expect("sweep"), Vec::<PathBuf>::new());
-    }
-
-    #[test]
-    fn a_journal_is_not_followed_to_files_of_others() {
-        let directory = tempfile::tempdir().expect("directory");
-        let precious = directory.path().join("precious");
-        std::fs::write(&precious, "data").expect("write");
-        let line = serde_json::to_string(&Entry::File { path: precious.clone() }).expect("json");
-        std::fs::write(directory.path().join("journal"), format!("{line}\nnonsense\n{{\"made\":"))
-            .expect("write");
-        let (_, swept) = granted(directory.path());
-        assert!(swept.is_empty() && precious.exists());
-    }
-}
+mod tests;

@@ -147,6 +147,13 @@ fn other_reads_than_asked_for_are_noticed() {
 }
 
 #[test]
+fn dependent_reads_that_do_not_wait_for_the_data_are_noticed() {
+    const DEPENDENT: &[&str] = &["--dependent"];
+    Asked { more: DEPENDENT, ..WARM_MMAP }.honest().caught("ignores-data", &[WrongChecksum]);
+    Asked { more: DEPENDENT, ..WARM_PREAD }.honest().caught("ignores-data", &[WrongChecksum]);
+}
+
+#[test]
 fn bytes_that_differ_are_noticed() {
     WARM_PREAD.caught("differs-at-verify", &[WrongBytes]);
     WARM_MMAP.caught("differs-at-verify", &[WrongBytes]);

@@ -159,6 +159,72 @@ fn checksum(offsets: &[u64], first: u64, operations: u64) -> u64 {
     total
 }
 
+/// The job with its table hidden behind the data, for operations of four reads.
+fn dependent(job: Job, offsets: &[u64]) -> Job {
+    let mut entries = offsets.to_vec();
+    for (entries, offsets) in entries.chunks_mut(4).zip(offsets.chunks(4)) {
+        for (entry, before) in entries[1..].iter_mut().zip(offsets) {
+            *entry ^= content::word(SEED, before / 8);
+        }
+    }
+    let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    std::fs::write(&job.table_path, bytes).expect("write");
+    Job { dependent: 1, ..job }
+}
+
+#[test]
+fn dependent_reads_need_the_data_that_they_depend_on() {
+    for method in ["pread", "mmap:random", "mmap:in-place", "uring:depth=1"] {
+        let place = Place::new();
+        let (job, offsets) = job(&place, method);
+        let job = dependent(job, &offsets);
+        let mut worker = Worker::start();
+        worker.expect_hello();
+        worker.say(&Request::Open(Box::new(job.clone())));
+        match worker.hear() {
+            Reply::Failed(failure) if failure.unavailable == 1 => {
+                println!("skipped: {method}: {}", failure.detail);
+                continue;
+            }
+            reply => assert!(matches!(reply, Reply::Opened { .. }), "{method}: {reply:?}"),
+        }
+        assert!(matches!(worker.hear(), Reply::Ready { .. }));
+        for first_operation in [0, 6, 0] {
+            worker.say(&Request::Go(Go { first_operation, sample_ns: SAMPLE_NS, latency_ns: SAMPLE_NS }));
+            let Reply::Sample(sample) = worker.hear() else { panic!("no sample") };
+            let [done, also_done] = sample.thread_operations[..] else { panic!("two threads") };
+            assert_eq!((done, done), (also_done, done.clamp(3, 4)), "{method}");
+            let expected = checksum(&offsets, first_operation, done);
+            assert_eq!(sample.checksum, format!("{expected:016x}"), "{method} from {first_operation}");
+        }
+        // The first word of the first read of all, and with it where the second one is.
+        let changed = content::word(SEED, offsets[0] / 8) ^ (1 << 63);
+        let file = File::options().write(true).open(&job.path).expect("open");
+        file.write_all_at(&changed.to_le_bytes(), offsets[0]).expect("write");
+        worker.say(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 }));
+        let Reply::Failed(failure) = worker.hear() else { panic!("{method}: not failed") };
+        assert_eq!((&*failure.call, failure.errno, failure.unavailable), ("dependent read", 0, 0));
+        assert_eq!(failure.offset, offsets[1] ^ (1 << 63));
+        assert!(failure.detail.contains("beyond the 262144 bytes"), "{}", failure.detail);
+        assert_eq!(worker.end().0, Some(0));
+    }
+}
+
+#[test]
+fn a_method_that_cannot_do_dependent_reads_is_unavailable() {
+    for method in ["uring", "mmap:prefetch=4", "mmap:prefetch"] {
+        let place = Place::new();
+        let (job, offsets) = job(&place, method);
+        let mut worker = Worker::start();
+        worker.expect_hello();
+        worker.say(&Request::Open(Box::new(dependent(job, &offsets))));
+        let Reply::Failed(failure) = worker.hear() else { panic!("{method}: not failed") };
+        assert_eq!((&*failure.call, failure.unavailable), ("dependent read", 1));
+        assert!(failure.detail.contains("cannot do dependent reads"), "{}", failure.detail);
+        assert_eq!(worker.end().0, Some(0));
+    }
+}
+
 #[test]
 fn a_file_that_is_not_there_is_a_failed_call() {
     let place = Place::new();

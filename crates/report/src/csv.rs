@@ -3,16 +3,21 @@
 //! The table and the JSON show medians; here is what they are medians of. Units stand in the names of the
 //! columns, an empty field is a number that is not known.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pagewise_model::run::Run;
-use pagewise_model::sample::Measurement;
-use pagewise_model::{Cell, Evidence, Outcome, Sample};
+use pagewise_model::sample::{Measurement, Placement};
+use pagewise_model::{Cell, Conditions, Evidence, GroupCounters, Outcome, Sample, ThreadCounters, Window};
+use serde_json::Value;
 
 /// A field of a row, not yet quoted.
 type Field = String;
 
-const CONDITIONS: [&str; 17] = [
+/// A number that is not known, among several in one field.
+const UNKNOWN: &str = "-";
+
+const CONDITIONS: [&str; 24] = [
     "run",
     "seed",
     "cell",
@@ -28,7 +33,14 @@ const CONDITIONS: [&str; 17] = [
     "read_bytes",
     "reads_per_op",
     "align_bytes",
+    "skew",
+    "dependent",
     "consume",
+    "memory_limit_bytes",
+    "device_cap",
+    "set_readahead_bytes",
+    "cpus",
+    "numa",
     "round",
 ];
 
@@ -100,49 +112,59 @@ columns!(
     }
 );
 
-columns!(
-    EVIDENCE,
-    evidence_fields,
+/// An evidence with every part that may be missing, so that each of its numbers has a column.
+fn whole_evidence() -> Evidence {
     Evidence {
-        wall_ns,
-        requested_bytes,
-        device_read_bytes,
-        device_other_bytes,
-        device_read_requests,
-        read_call_bytes,
-        read_calls,
-        minor_faults,
-        major_faults,
-        cpu_ns,
-        run_queue_ns,
-        user_ns,
-        system_ns,
-        voluntary_switches,
-        involuntary_switches,
-        steal_ns,
-        resident_before_bytes,
-        resident_after_bytes,
-        residency_source,
-        huge_mapped_bytes,
-        mapping_flags,
-        descriptor_direct,
-        worker_peak_bytes,
-        expected_checksum,
-        checksum,
-        verified_reads,
-        differing_reads,
+        group: Some(GroupCounters::default()),
+        threads: vec![ThreadCounters::default()],
+        placement: Some(Placement::default()),
+        windows: vec![Window::default()],
+        ..Evidence::default()
     }
-);
+}
+
+/// The fields of an evidence by column: its parts' fields carry the part's name (`group_peak_bytes`), and those of
+/// threads and windows hold one value for each, separated by spaces.
+fn evidence_fields(evidence: &Evidence) -> BTreeMap<String, Field> {
+    let mut fields = BTreeMap::new();
+    let value = serde_json::to_value(evidence).expect("evidence has string keys only");
+    add_fields(&mut fields, "", &value);
+    fields
+}
+
+fn add_fields(fields: &mut BTreeMap<String, Field>, part: &str, value: &Value) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(_) => add_fields(fields, &format!("{key}_"), value),
+            Value::Array(values) => values.iter().for_each(|value| {
+                let mut of_one = BTreeMap::new();
+                add_fields(&mut of_one, &format!("{}_", key.trim_end_matches('s')), value);
+                for (column, field) in of_one {
+                    let known = if field.is_empty() { UNKNOWN.to_string() } else { field };
+                    let all: &mut Field = fields.entry(column).or_default();
+                    *all = if all.is_empty() { known } else { format!("{all} {known}") };
+                }
+            }),
+            Value::Null => _ = fields.insert(format!("{part}{key}"), Field::new()),
+            Value::String(text) => _ = fields.insert(format!("{part}{key}"), text.clone()),
+            other => _ = fields.insert(format!("{part}{key}"), other.to_string()),
+        }
+    }
+}
+
+/// What is not told of a cell with a device cap.
+const LATENCY: [&str; 4] = ["latency_ns", "latency_counts", "stalls", "stall_longest_ns"];
 
 /// Writes the samples of `runs` below one header. Column `run` counts them from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
-    let names = CONDITIONS.iter().chain(&OUTCOME).chain(MEASUREMENT).chain(EVIDENCE);
-    write_row(out, names.map(ToString::to_string))?;
+    let evidence: Vec<String> = evidence_fields(&whole_evidence()).into_keys().collect();
+    let names = CONDITIONS.iter().chain(&OUTCOME).chain(MEASUREMENT);
+    write_row(out, names.map(ToString::to_string).chain(evidence.iter().cloned()))?;
     for (index, run) in runs.iter().enumerate() {
         for sample in &run.samples {
             let cell = run.header.plan.cells.iter().find(|cell| cell.id() == sample.cell);
             let fields = conditions_fields(index, run, sample, cell);
-            write_row(out, fields.into_iter().chain(sample_fields(sample)))?;
+            write_row(out, fields.into_iter().chain(sample_fields(sample, cell, &evidence)))?;
         }
     }
     Ok(())
@@ -151,21 +173,29 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
 fn conditions_fields(index: usize, run: &Run, sample: &Sample, cell: Option<&Cell>) -> Vec<Field> {
     let mut fields = vec![index.to_string(), run.header.plan.seed.to_string(), sample.cell.clone()];
     match cell {
-        Some(Cell { role, method, conditions }) => fields.extend([
-            role.to_string(),
-            conditions.workload.to_string(),
-            method.to_string(),
-            method.worker().to_string(),
-            conditions.threads.to_string(),
-            conditions.file_bytes.0.to_string(),
-            conditions.span_bytes.0.to_string(),
-            conditions.cache.to_string(),
-            conditions.descriptor.to_string(),
-            conditions.read_bytes.0.to_string(),
-            conditions.reads_per_op.to_string(),
-            conditions.align_bytes.0.to_string(),
-            conditions.consume.to_string(),
-        ]),
+        Some(Cell { role, method, conditions: conditions @ Conditions { surroundings, .. } }) => fields
+            .extend([
+                role.to_string(),
+                conditions.workload.to_string(),
+                method.to_string(),
+                method.worker().to_string(),
+                conditions.threads.to_string(),
+                conditions.file_bytes.0.to_string(),
+                conditions.span_bytes.0.to_string(),
+                conditions.cache.to_string(),
+                conditions.descriptor.to_string(),
+                conditions.read_bytes.0.to_string(),
+                conditions.reads_per_op.to_string(),
+                conditions.align_bytes.0.to_string(),
+                conditions.skew.to_string(),
+                conditions.dependent.to_string(),
+                conditions.consume.to_string(),
+                surroundings.memory_limit_bytes.map(|bytes| bytes.0).field(),
+                surroundings.device_cap.as_ref().map(ToString::to_string).field(),
+                surroundings.readahead_bytes.map(|bytes| bytes.0).field(),
+                surroundings.cpus.as_ref().map(ToString::to_string).field(),
+                surroundings.numa.as_ref().map(ToString::to_string).field(),
+            ]),
         // The plan does not have this cell; its id is all that is known of it.
         None => fields.resize(CONDITIONS.len() - 1, Field::new()),
     }
@@ -173,7 +203,7 @@ fn conditions_fields(index: usize, run: &Run, sample: &Sample, cell: Option<&Cel
     fields
 }
 
-fn sample_fields(sample: &Sample) -> Vec<Field> {
+fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &[String]) -> Vec<Field> {
     let (status, reason) = match &sample.outcome {
         Outcome::Taken { failures, .. } if failures.is_empty() => ("valid", String::new()),
         Outcome::Taken { .. } => ("invalid", details(sample)),
@@ -191,10 +221,18 @@ fn sample_fields(sample: &Sample) -> Vec<Field> {
     ];
     match &sample.outcome {
         Outcome::Taken { measurement, evidence, .. } => {
-            fields.extend(measurement_fields(measurement));
-            fields.extend(evidence_fields(evidence));
+            let mut measured: BTreeMap<&str, Field> =
+                MEASUREMENT.iter().copied().zip(measurement_fields(measurement)).collect();
+            // A device cap is no slow device: its latency would be taken for one.
+            if cell.is_some_and(|cell| cell.conditions.surroundings.device_cap.is_some()) {
+                LATENCY.iter().for_each(|column| _ = measured.insert(column, Field::new()));
+            }
+            fields.extend(MEASUREMENT.iter().filter_map(|column| measured.remove(column)));
+            let mut seen = evidence_fields(evidence);
+            fields.extend(columns.iter().map(|column| seen.remove(column).unwrap_or_default()));
+            assert!(seen.is_empty(), "evidence without a column: {seen:?}");
         }
-        _ => fields.resize(OUTCOME.len() + MEASUREMENT.len() + EVIDENCE.len(), Field::new()),
+        _ => fields.resize(OUTCOME.len() + MEASUREMENT.len() + columns.len(), Field::new()),
     }
     fields
 }
@@ -226,13 +264,35 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_the_evidence_has_a_column() {
-        let evidence = serde_json::to_value(Evidence::default()).expect("evidence");
-        let columns: Vec<&str> =
-            evidence.as_object().expect("an object").keys().map(String::as_str).collect();
-        assert_eq!(columns.len(), EVIDENCE.len());
-        assert!(columns.iter().all(|column| EVIDENCE.contains(column)));
+    fn every_field_of_the_measurement_has_a_column() {
         let measurement = serde_json::to_value(Measurement::default()).expect("measurement");
         assert_eq!(measurement.as_object().expect("an object").len(), MEASUREMENT.len());
+        assert!(LATENCY.iter().all(|column| MEASUREMENT.contains(column)));
+    }
+
+    #[test]
+    fn parts_of_the_evidence_have_columns_of_their_own() {
+        let evidence = Evidence {
+            wall_ns: 9,
+            clock_step_ns: Some(-3),
+            descriptor_direct: Some(true),
+            group: Some(GroupCounters { peak_bytes: Some(7), ..GroupCounters::default() }),
+            windows: vec![
+                Window { elapsed_ns: 5, operations: 1, device_read_bytes: None, resident_bytes: None },
+                Window { elapsed_ns: 6, operations: 2, device_read_bytes: Some(8), resident_bytes: None },
+            ],
+            ..Evidence::default()
+        };
+        let (columns, fields) = (evidence_fields(&whole_evidence()), evidence_fields(&evidence));
+        assert!(fields.keys().all(|column| columns.contains_key(column)));
+        let field = |column: &str| fields[column].as_str();
+        let of_evidence =
+            ["wall_ns", "clock_step_ns", "descriptor_direct", "group_peak_bytes", "host_refaults"];
+        assert_eq!(of_evidence.map(field), ["9", "-3", "true", "7", ""]);
+        assert_eq!(["window_elapsed_ns", "window_device_read_bytes"].map(field), ["5 6", "- 8"]);
+        assert_eq!(fields.get("thread_cpu_ns"), None, "no thread was seen");
+        for column in ["placement_pages_on_node", "thread_major_faults", "group_limit_bytes"] {
+            assert!(columns.contains_key(column), "{column}");
+        }
     }
 }

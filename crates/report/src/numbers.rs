@@ -46,6 +46,15 @@ pub fn rate_interval(value: &MedianInterval) -> String {
     }
 }
 
+/// A time with the interval of its median: `1.50s [1.40s, 1.60s]`.
+pub fn time_interval(value: &MedianInterval) -> String {
+    let of = |nanoseconds: f64| time(nanoseconds.round() as u64);
+    match (value.low, value.high) {
+        (Some(low), Some(high)) => format!("{} [{}, {}]", of(value.median), of(low), of(high)),
+        _ => of(value.median),
+    }
+}
+
 /// A time: `340ns`, `21.4us`, `1.50ms`, `2.00s`.
 pub fn time(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
@@ -127,6 +136,10 @@ mod tests {
         assert_eq!(rate_interval(&alone), "12.3k");
         let with = MedianInterval { median: 12_345.0, low: Some(12_000.0), high: Some(12_600.0) };
         assert_eq!(rate_interval(&with), "12.3k [12.0k, 12.6k]");
+        assert_eq!(
+            (time_interval(&alone), time_interval(&with)),
+            ("12.3us".into(), "12.3us [12.0us, 12.6us]".into())
+        );
         assert_eq!(percent(0.013), "1.3 %");
         assert_eq!([369.0 / 370.0, 1.0, 0.29, 0.0].map(percent_down), ["99 %", "100 %", "29 %", "0 %"]);
         assert_eq!(counted(1, "thread"), "1 thread");

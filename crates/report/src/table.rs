@@ -15,6 +15,7 @@ use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 use pagewise_analysis::verdict::Verdict;
 use pagewise_model::Role;
 
+use crate::cliff;
 use crate::numbers::{bytes, counted, percent, percent_down, rate};
 
 /// The narrowest width that is laid out for; less is treated as this.
@@ -26,6 +27,11 @@ pub const WIDEST: usize = 200;
 pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
     let width = width.clamp(NARROWEST, WIDEST);
     heading::write(out, judged, width)?;
+    if let Some(cliff) = &judged.cliff {
+        // The curves hold what the tables of all their sizes would say; CSV and JSON have the rest.
+        writeln!(out)?;
+        return cliff::write(out, cliff, width);
+    }
     for (index, comparison) in judged.comparisons.iter().enumerate() {
         writeln!(out)?;
         rows::write(out, judged, comparison, width)?;
@@ -105,8 +111,10 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     }
     writeln!(out, "\nCeilings, measured in the same run")?;
     for device in &ceilings.device {
+        let cap = device.device_cap.map_or_else(String::new, |cap| format!(" under the cap {cap}"));
+        let cpus = device.cpus.as_ref().map_or_else(String::new, |cpus| format!(" on CPUs {cpus}"));
         let line = format!(
-            "device, {}, {} in flight each, {} a request: {} requests/s, {}/s",
+            "device{cap}, {}{cpus}, {} in flight each, {} a request: {} requests/s, {}/s",
             counted(u64::from(device.threads), "thread"),
             device.depth,
             bytes(device.issued_bytes),
@@ -140,7 +148,7 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
 }
 
 /// Writes `text` in lines of at most `width` columns; lines after the first are indented further.
-fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
+pub(crate) fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
     let mut line = indent.to_string();
     let mut empty = true;
     for word in text.split_whitespace() {

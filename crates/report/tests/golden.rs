@@ -8,7 +8,8 @@ mod constructed;
 use std::path::PathBuf;
 
 use pagewise_analysis::judge;
-use pagewise_report::{csv, json, table};
+use pagewise_model::{HostCounters, HostSecond};
+use pagewise_report::{csv, json, table, vmstat};
 
 fn assert_golden(name: &str, found: &[u8]) {
     let found = std::str::from_utf8(found).expect("text");
@@ -52,11 +53,51 @@ fn a_tie_says_what_is_near_what_is_unclear_and_what_the_cache_held() {
 }
 
 #[test]
+fn limits_caps_and_cold_starts_say_what_was_set() {
+    assert_golden("settings-140.txt", &table_of(&constructed::settings(), 140));
+}
+
+#[test]
+fn limits_caps_and_cold_starts_in_the_judged_json() {
+    let mut out = Vec::new();
+    json::write(&mut out, &[judge(&constructed::settings())]).expect("memory");
+    let text = String::from_utf8(out).expect("text");
+    let rounded: String = text.lines().map(|line| rounded(line) + "\n").collect();
+    assert_golden("settings.json", rounded.as_bytes());
+}
+
+#[test]
+fn a_cap_has_no_latency_in_the_csv() {
+    let mut out = Vec::new();
+    csv::write(&mut out, &[constructed::settings()]).expect("memory");
+    let text = String::from_utf8(out).expect("text");
+    let header: Vec<&str> = text.lines().next().expect("a header").split(',').collect();
+    let column = |name: &str| header.iter().position(|column| *column == name).expect(name);
+    // Commas stand in no field behind the id of the cell.
+    let field = |line: &str, name: &str| {
+        line.split(',').rev().nth(header.len() - 1 - column(name)).expect(name).to_string()
+    };
+    let capped: Vec<&str> = text.lines().filter(|line| line.contains(",cap=microsd/")).collect();
+    assert_eq!(capped.len(), 4 * 7);
+    for name in ["latency_ns", "latency_counts", "stalls", "stall_longest_ns"] {
+        assert!(capped.iter().all(|line| field(line, name).is_empty()), "{name}");
+    }
+    assert!(capped.iter().all(|line| field(line, "device_cap") == "microsd"));
+    let limited = text.lines().find(|line| line.contains(",memory=128MiB")).expect("a limited cell");
+    assert_eq!(field(limited, "memory_limit_bytes"), "134217728");
+    assert_eq!(field(limited, "group_peak_bytes"), "134217728");
+    assert_eq!(field(limited, "host_tlb_shootdowns"), "2004");
+    assert!(!field(limited, "latency_ns").is_empty());
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in [80, 100, 120, 160, 200] {
-        let text = String::from_utf8(table_of(&constructed::complete(), width)).expect("text");
-        for line in text.lines() {
-            assert!(line.chars().count() <= width, "{width}: {line}");
+        for run in [constructed::complete(), constructed::settings()] {
+            let text = String::from_utf8(table_of(&run, width)).expect("text");
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
         }
     }
 }
@@ -99,4 +140,50 @@ fn the_csv() {
     assert_golden("killed.csv", &out);
     let text = String::from_utf8(out).expect("text");
     assert!(text.lines().next().expect("a header").starts_with("run,seed,cell,"));
+}
+
+/// A machine with two CPUs, read a little late each second; its third second is missing, and the run was resumed once.
+#[test]
+fn the_seconds_as_vmstat_prints_them() {
+    let host = |step: u64| HostCounters {
+        running: Some(step % 3),
+        blocked: Some(1),
+        free_bytes: Some((5_837_492 << 10) - step * 4096),
+        buffer_bytes: Some(65_916 << 10),
+        cached_bytes: Some((17_788_796 << 10) + step * 4096),
+        swapped_bytes: Some(0),
+        swap_in_bytes: Some(8192 * step),
+        swap_out_bytes: Some(0),
+        block_in_bytes: Some(step * (100 << 20) + 512),
+        block_out_bytes: Some(step * 5 * 1024),
+        interrupts: Some(16_105_766 + step * 1_234),
+        context_switches: Some(26_724_688 + step * 2_345),
+        user_ns: Some(step * 1_110_000_000),
+        system_ns: Some(step * 420_000_000),
+        idle_ns: Some(step * 300_000_000),
+        wait_ns: Some(step * 150_000_000),
+        steal_ns: Some(step * 20_000_000),
+        ..HostCounters::default()
+    };
+    let second = |at_ms: u64, begins, step| HostSecond { at_ns: at_ms * 1_000_000, begins, host: host(step) };
+    // Another kernel after a boot in between: no steal, no count of swapping, and idle time that it took back.
+    let booted = |at_ms, begins, idle_ns| {
+        let mut second = second(at_ms, begins, at_ms / 1000);
+        second.host.swap_in_bytes = None;
+        second.host.steal_ns = None;
+        second.host.idle_ns = Some(idle_ns);
+        second
+    };
+    let seconds = [
+        second(0, true, 10),
+        second(1_000, false, 11),
+        second(2_002, false, 12),
+        second(4_000, false, 14),
+        booted(4_321, true, 1_000_000_000),
+        booted(5_000, false, 1_600_000_000),
+        booted(6_000, false, 1_599_000_000),
+    ];
+    let mut out = Vec::new();
+    vmstat::write(&mut out, &vmstat::rows(&seconds)).expect("memory");
+    assert_golden("vmstat.csv", &out);
 }

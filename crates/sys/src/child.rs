@@ -1,10 +1,44 @@
-//! Children that do not outlive their parent.
+//! Children that do not outlive their parent, and that are in their cgroup and on their CPUs before exec.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// What a child does between fork and exec. If a step fails it does not start, and `spawn` returns the errno.
+#[derive(Debug, Default)]
+pub struct Spawn {
+    /// The kernel kills the child when the thread that spawns it ends; see [`die_with_parent`].
+    pub die_with_parent: bool,
+    /// `cgroup.procs` files, open for writing, of groups that the child joins.
+    pub join: Vec<OwnedFd>,
+    /// The CPUs that it may use, all of them and no other.
+    pub cpus: Option<CpuMask>,
+}
+
+impl Spawn {
+    /// Has the child of `command` do so.
+    pub fn apply(self, command: &mut Command) -> &mut Command {
+        let Self { die_with_parent: dies, join, cpus } = self;
+        if dies {
+            die_with_parent(command);
+        }
+        if !join.is_empty() {
+            // SAFETY: the closure runs between fork and exec and calls only write(2), which is
+            // async-signal-safe; it allocates nothing.
+            unsafe { command.pre_exec(move || join.iter().try_for_each(join_group)) };
+        }
+        if let Some(cpus) = cpus {
+            let mut allowed = cpus.cleared();
+            // SAFETY: the closure runs between fork and exec and calls only sched_setaffinity(2) and
+            // sched_getaffinity(2) on memory that was allocated before the fork.
+            unsafe { command.pre_exec(move || cpus.apply(&mut allowed)) };
+        }
+        command
+    }
+}
 
 /// Has the kernel kill the child when the thread that spawns it ends (prctl(2), PR_SET_PDEATHSIG), so call
 /// it from a thread that lives as long as the child should.
@@ -18,5 +52,144 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
             // The parent may have died before the call above; then nobody will send the signal.
             if getppid() == Some(parent) { Ok(()) } else { Err(io::Error::from(rustix::io::Errno::SRCH)) }
         })
+    }
+}
+
+/// To both cgroup versions `0` is the process that writes it.
+fn join_group(procs: &OwnedFd) -> io::Result<()> {
+    match rustix::io::write(procs, b"0\n") {
+        Ok(2) => Ok(()),
+        Ok(_) => Err(rustix::io::Errno::IO.into()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// CPUs as sched_setaffinity(2) takes them, for machines of any size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuMask(Box<[libc::c_ulong]>);
+
+impl CpuMask {
+    /// The CPUs of these numbers.
+    pub fn new(cpus: &[u32]) -> Self {
+        let bits = libc::c_ulong::BITS;
+        let highest = cpus.iter().copied().max().unwrap_or(0);
+        // The kernel wants sched_getaffinity(2) to have room for every CPU that it could have.
+        let mut words = vec![0; (highest.max(MOST_CPUS - 1) / bits + 1) as usize];
+        for cpu in cpus {
+            words[(cpu / bits) as usize] |= 1 << (cpu % bits);
+        }
+        Self(words.into())
+    }
+
+    /// The CPUs that this thread may use (sched_getaffinity(2)).
+    pub fn of_this_thread() -> io::Result<Self> {
+        let mut mask = Self::new(&[]);
+        mask.read()?;
+        Ok(mask)
+    }
+
+    /// Their numbers, ascending.
+    pub fn numbers(&self) -> Vec<u32> {
+        let bits = libc::c_ulong::BITS;
+        let has = |cpu: &u32| self.0[(cpu / bits) as usize] >> (cpu % bits) & 1 == 1;
+        (0..self.0.len() as u32 * bits).filter(has).collect()
+    }
+
+    /// Has the calling thread use these CPUs, all of them and no other; EINVAL if it cannot.
+    pub fn confine_this_thread(&self) -> io::Result<()> {
+        self.apply(&mut self.cleared())
+    }
+
+    fn cleared(&self) -> Self {
+        Self(vec![0; self.0.len()].into())
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        self.0.fill(0);
+        // SAFETY: the kernel writes at most the size that is given with the memory.
+        let written = unsafe {
+            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*self.0), self.0.as_mut_ptr())
+        };
+        if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The kernel drops the CPUs that are offline or outside of the cpuset without a word, hence the look at
+    /// what came of it. `scratch` is as long as this mask.
+    fn apply(&self, scratch: &mut Self) -> io::Result<()> {
+        // SAFETY: the kernel reads the size that is given with the memory.
+        let set =
+            unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*self.0), self.0.as_ptr()) };
+        if set < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        scratch.read()?;
+        if scratch == self { Ok(()) } else { Err(rustix::io::Errno::INVAL.into()) }
+    }
+}
+
+/// The most that Linux is built for (CONFIG_NR_CPUS with CPUMASK_OFFSTACK).
+const MOST_CPUS: u32 = 8192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::process::Stdio;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    #[test]
+    fn a_child_writes_itself_into_every_group() {
+        let directory = tempfile::tempdir().expect("directory");
+        let paths = ["memory", "blkio"].map(|name| directory.path().join(name));
+        let join = paths
+            .iter()
+            .map(|path| OpenOptions::new().create_new(true).write(true).open(path).expect("open").into())
+            .collect();
+        let mut command = shell("exit 0");
+        let status =
+            Spawn { die_with_parent: true, join, cpus: None }.apply(&mut command).status().expect("start");
+        assert!(status.success());
+        for path in &paths {
+            assert_eq!(std::fs::read_to_string(path).expect("read"), "0\n");
+        }
+    }
+
+    #[test]
+    fn a_child_that_cannot_join_does_not_start() {
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("open").into();
+        let mut command = shell("exit 0");
+        let error = Spawn { join: vec![full], ..Spawn::default() }.apply(&mut command).status();
+        assert_eq!(error.expect_err("started").raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    #[test]
+    fn a_child_runs_where_it_is_told_to() {
+        let own = CpuMask::of_this_thread().expect("affinity");
+        let last = *own.numbers().last().expect("a CPU");
+        let mut command = shell("grep Cpus_allowed_list /proc/self/status");
+        let output = Spawn { cpus: Some(CpuMask::new(&[last])), ..Spawn::default() }
+            .apply(&mut command)
+            .output()
+            .expect("start");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(text.trim(), format!("Cpus_allowed_list:\t{last}"));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error_even_beside_one_that_is() {
+        let own = CpuMask::of_this_thread().expect("affinity").numbers();
+        let missing = MOST_CPUS - 1;
+        assert!(!own.contains(&missing));
+        for cpus in [vec![missing], vec![own[0], missing]] {
+            let mut command = shell("exit 0");
+            let error =
+                Spawn { cpus: Some(CpuMask::new(&cpus)), ..Spawn::default() }.apply(&mut command).status();
+            assert_eq!(error.expect_err("started").raw_os_error(), Some(libc::EINVAL), "{cpus:?}");
+        }
     }
 }

@@ -6,9 +6,11 @@
 
 pub mod child;
 pub mod mapping;
+pub mod placement;
 pub mod residency;
 pub mod ring;
 
+pub use child::{CpuMask, Spawn};
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
 pub use residency::CacheStat;
 pub use ring::{Completion, Ring, RingError, RingOptions};

@@ -1,12 +1,12 @@
 //! Whether what the worker says is true: the bytes, the time, the counts, the calls.
 
-use pagewise_model::Access;
+use pagewise_model::{Access, CacheState};
 
 use super::Subject;
 
-/// What the wall clock may show beyond the worker's own time: two messages through pipes, and the
 /// How often the time to answer is allowed: it is a median, and a cold worker is slower than a warm one.
 const ANSWERS: u64 = 3;
+/// What the wall clock may show beyond the worker's own time: two messages through pipes, and the
 /// supervisor's wake-up on a busy machine.
 const WALL_SLACK_NS: u64 = 10_000_000;
 /// The same as a share of the wall time.
@@ -46,10 +46,15 @@ pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// What an answer may take: it was measured with one thread, and threads that share a CPU wake one after another.
+/// What an answer may take: it was measured with one thread, and threads that share a CPU wake one after another. A
+/// cold start has an answer for each window.
 fn answer_slack(subject: &Subject<'_>) -> u64 {
-    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.context.cpus.max(1)));
-    ANSWERS * subject.context.answer_ns * turns
+    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
+    let answers = match subject.cell.conditions.cache {
+        CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
+        _ => 1,
+    };
+    ANSWERS * subject.context.answer_ns * turns * answers
 }
 
 /// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
@@ -149,6 +154,28 @@ pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("{stalls} stalls are said to have taken at most {longest} ns"))
 }
 
+/// A cold start is its windows: their operations and times add up to those of the sample.
+pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.conditions.cache != CacheState::ColdStart {
+        return None;
+    }
+    let windows = &subject.evidence.windows;
+    if windows.is_empty() {
+        return Some("a cold start without a window".to_string());
+    }
+    let operations: u128 = windows.iter().map(|window| u128::from(window.operations)).sum();
+    let elapsed: u128 = windows.iter().map(|window| u128::from(window.elapsed_ns)).sum();
+    let told = (u128::from(subject.operations()), u128::from(subject.worker_ns()));
+    ((operations, elapsed) != told).then(|| {
+        format!(
+            "{} windows hold {operations} operations in {elapsed} ns, the sample {} in {} ns",
+            windows.len(),
+            told.0,
+            told.1
+        )
+    })
+}
+
 /// What pread(2) and preadv2(2) return is counted by the kernel: `vfs_read` and `do_preadv` add to rchar and
 /// syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads pass by these counters
 /// (io_uring/rw.c calls `read_iter` itself), so only `pread` can be checked so.
@@ -168,7 +195,7 @@ pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::checks::honest::{cell, kinds};
-    use pagewise_model::CacheState::Warm;
+    use pagewise_model::CacheState::{ColdStart, Warm};
     use pagewise_model::FailureKind::{
         FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
     };
@@ -273,5 +300,13 @@ mod tests {
         assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = Some(2559)), [MissingReads]);
         assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = None), []);
         assert_eq!(kinds(&cell("uring", Warm), |_, evidence| evidence.read_calls = Some(0)), []);
+    }
+
+    #[test]
+    fn windows_that_do_not_add_up_are_noticed() {
+        let cell = cell("pread", ColdStart);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows[0].operations += 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows[7].elapsed_ns -= 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows.clear()), [InconsistentCounts]);
     }
 }

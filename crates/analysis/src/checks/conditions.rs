@@ -18,6 +18,15 @@ const OTHERS_SHARE: f64 = 0.10;
 /// A journal's commit, or a log line of someone else.
 const OTHERS_BYTES: u64 = 4 << 20;
 
+/// The hypervisor may take this share of the CPU time that the threads could have used.
+const STEAL_SHARE: f64 = 0.10;
+/// Steal is counted in ticks of 10 ms.
+const STEAL_TICK_NS: u64 = 10_000_000;
+/// The wall clock may move against the monotonic one by this, and by [`CLOCK_SLEW_SHARE`]: NTP slews it by half that.
+const CLOCK_STEP_NS: u64 = 1_000_000;
+/// See [`CLOCK_STEP_NS`].
+const CLOCK_SLEW_SHARE: f64 = 0.001;
+
 /// Fails if less than nearly all of what was asked for came from the device, but for what set-up had brought
 /// in before.
 fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
@@ -44,10 +53,12 @@ fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
 
 /// A cold sample begins with none of the span in the page cache, reads no block twice, and has all bytes
 /// from the device. The bytes prove it where residency cannot be seen; where holes or compression may hide
-/// bytes, residency decides alone. Methods that read everything during set-up begin with a full cache.
+/// bytes, residency decides alone. Methods that read everything during set-up begin with a full cache. A cold start
+/// begins in the same way, and what is in the cache after it came from the device for it.
 pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
-    if cell.conditions.cache != CacheState::Cold
+    let cache = cell.conditions.cache;
+    if !matches!(cache, CacheState::Cold | CacheState::ColdStart)
         || !cell.depends_on_cache()
         || cell.method.reads_all_in_setup()
     {
@@ -61,6 +72,9 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
             "{resident} bytes of the span ({share}) were in the page cache before it began"
         ));
     }
+    if cache == CacheState::ColdStart {
+        return not_started_cold(subject, in_setup);
+    }
     if evidence.requested_bytes > span {
         let requested = evidence.requested_bytes;
         return Some(format!("{requested} bytes were asked for of {span}: some blocks were read twice"));
@@ -72,10 +86,29 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// A warm sample begins with all of the span in the page cache and needs nothing from the device.
+/// What a cold start fills the cache with comes from the device, and not from somebody who warms the file meanwhile.
+fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
+    let evidence = subject.evidence;
+    let (Some(_), Some(resident), Some(read)) =
+        (evidence.resident_before_bytes, evidence.resident_after_bytes, subject.device_bytes())
+    else {
+        return Some(
+            "residency or device bytes are not known: nothing proves that it started cold".to_string(),
+        );
+    };
+    let brought_in = read.saturating_add(in_setup) as f64;
+    (!subject.context.hidden_bytes && brought_in < resident as f64 * ALL_FROM_DEVICE).then(|| {
+        format!(
+            "{resident} bytes of the span were in the page cache after it, {read} came from the device for it"
+        )
+    })
+}
+
+/// A warm sample begins with all of the span in the page cache and needs nothing from the device, if memory holds it.
 pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
-    if cell.conditions.cache != CacheState::Warm || !cell.depends_on_cache() {
+    let conditions = &cell.conditions;
+    if conditions.cache != CacheState::Warm || !cell.depends_on_cache() || !conditions.fits_memory() {
         return None;
     }
     let (page, span) = (subject.context.page_bytes, cell.conditions.span_bytes.0);
@@ -143,10 +176,11 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
 
 /// `MAP_POPULATE` hides its errors, but a mapping that is populated takes no faults. One that is not takes
 /// at least one for each 16 pages that it touches (fault-around); a fiftieth of the span's pages is allowed,
-/// as are the offset table's own pages and the threads' buffers.
+/// as are the offset table's own pages and the threads' buffers. Where memory does not hold the span, pages leave the
+/// mapping again.
 pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
-    if !method.has(MethodOption::Populate) && !method.has(MethodOption::PopulateRead) {
+    if !method.reads_all_in_setup() || !subject.cell.conditions.fits_memory() {
         return None;
     }
     let (page, conditions) = (subject.context.page_bytes, &subject.cell.conditions);
@@ -180,16 +214,37 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
 /// than a hundredth of its bytes from the device does not read it. What set-up asked for may arrive later.
 pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
-    let (own, other) = (evidence.device_read_bytes?, evidence.device_other_bytes?);
+    let (own, other) = (subject.device_bytes()?, evidence.device_other_bytes?);
     let reads_device = match cell.conditions.cache {
         _ if cell.method.is_direct() => true,
         CacheState::Cold | CacheState::ColdStart => true,
-        CacheState::AsIs => own > evidence.requested_bytes / 100,
-        CacheState::Warm => false,
+        CacheState::AsIs => subject.device_flows(),
+        CacheState::Warm => subject.is_warm_above_memory() && subject.device_flows(),
     };
     let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + brought_in_by_setup(subject);
     (reads_device && cell.method.access() != Access::Anonymous && other > most)
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
+}
+
+/// A virtual machine that does not get its CPUs measures its neighbours. Steal is counted over all CPUs.
+pub(super) fn cpu_stolen(subject: &Subject<'_>) -> Option<String> {
+    let (stolen, cpus) = (subject.evidence.steal_ns?, subject.cpus_used());
+    let most = (subject.evidence.wall_ns as f64 * cpus as f64 * STEAL_SHARE) as u64 + STEAL_TICK_NS;
+    (stolen > most).then(|| {
+        format!(
+            "the hypervisor took {stolen} ns of CPU time, at most {most} ns of {cpus} x {} ns may be",
+            subject.evidence.wall_ns
+        )
+    })
+}
+
+/// A clock that steps during a sample was set, or the machine was suspended.
+pub(super) fn clock_stepped(subject: &Subject<'_>) -> Option<String> {
+    let step = subject.evidence.clock_step_ns?;
+    let most = CLOCK_STEP_NS + (subject.evidence.wall_ns as f64 * CLOCK_SLEW_SHARE) as u64;
+    (step.unsigned_abs() > most).then(|| {
+        format!("the wall clock stepped by {step} ns against the monotonic one, at most {most} ns may be")
+    })
 }
 
 /// Why an option that the kernel accepted has no effect on this file; the cell is then unavailable, since
@@ -206,8 +261,9 @@ pub fn no_effect(cell: &Cell, evidence: &Evidence) -> Option<String> {
 mod tests {
     use super::*;
     use crate::checks::Context;
+    use crate::checks::honest::limited;
     use crate::checks::honest::{CONTEXT, cell, evidence, kinds, kinds_in};
-    use pagewise_model::CacheState::{AsIs, Cold, Warm};
+    use pagewise_model::CacheState::{AsIs, Cold, ColdStart, Warm};
     use pagewise_model::FailureKind::{ColdOverrun, Contaminated, NotCold, NotDirect, NotInForce, NotWarm};
 
     const HOLED_FILE: Context = Context { hidden_bytes: true, ..CONTEXT };
@@ -415,5 +471,59 @@ mod tests {
             evidence.device_read_bytes = Some(4096);
         };
         assert_eq!(kinds(&cell("pread", AsIs), cached), [], "a page of metadata is no use of the device");
+    }
+
+    #[test]
+    fn others_on_the_device_are_noticed_above_memory() {
+        let busy = |_: &mut _, evidence: &mut Evidence| evidence.device_other_bytes = Some(9 << 20);
+        assert_eq!(kinds(&limited("pread", Warm, 128), busy), [Contaminated]);
+        assert_eq!(kinds(&limited("pread", Warm, 320), busy), [], "everything comes from memory");
+        let by_group = |_: &mut _, evidence: &mut Evidence| {
+            evidence.device_read_bytes = None;
+            evidence.device_other_bytes = Some(9 << 20);
+        };
+        assert_eq!(kinds(&limited("pread:direct", AsIs, 320), by_group), [Contaminated]);
+    }
+
+    #[test]
+    fn cpu_time_that_was_stolen_is_noticed() {
+        let stolen =
+            |ms: u64| kinds(&cell("mmap", Warm), |_, evidence| evidence.steal_ns = Some(ms * 1_000_000));
+        // Two threads of 151 ms: a tenth of 302 ms, and a tick.
+        assert_eq!((stolen(40), stolen(41)), (vec![], vec![Contaminated]));
+    }
+
+    #[test]
+    fn a_clock_that_stepped_is_noticed() {
+        let stepped = |ns| kinds(&cell("mmap", Warm), |_, evidence| evidence.clock_step_ns = Some(ns));
+        assert_eq!((stepped(1_100_000), stepped(-1_100_000)), (vec![], vec![]));
+        assert_eq!((stepped(1_200_000), stepped(-1_200_000)), (vec![Contaminated], vec![Contaminated]));
+    }
+
+    #[test]
+    fn a_cold_start_begins_cold_and_fills_from_the_device() {
+        let cell = cell("pread", ColdStart);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.resident_before_bytes = Some(4096)), [NotCold]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.resident_before_bytes = None), [NotCold]);
+        let warmed_by_others =
+            |_: &mut _, evidence: &mut Evidence| evidence.resident_after_bytes = Some(256 << 20);
+        assert_eq!(kinds(&cell, warmed_by_others), [NotCold]);
+        assert_eq!(kinds_in(&cell, &HOLED_FILE, warmed_by_others), []);
+    }
+
+    #[test]
+    fn a_span_that_fits_under_a_limit_must_be_whole() {
+        let short = |_: &mut _, evidence: &mut Evidence| {
+            evidence.resident_before_bytes = Some((1 << 28) - 4096);
+        };
+        assert_eq!(kinds(&limited("pread", Warm, 320), short), [NotWarm]);
+        assert_eq!(kinds(&limited("pread", Warm, 128), short), [], "above memory it cannot be");
+    }
+
+    #[test]
+    fn a_populated_mapping_above_memory_takes_faults() {
+        let faults = |_: &mut _, evidence: &mut Evidence| evidence.minor_faults = Some(1 << 20);
+        assert_eq!(kinds(&limited("mmap:populate", Warm, 128), faults), []);
+        assert_eq!(kinds(&limited("mmap:populate", Warm, 320), faults), [NotInForce]);
     }
 }

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Conditions, Consume, Descriptor, Evidence, MethodOption, Role, Workload,
+    Bytes, CacheState, Conditions, Consume, Descriptor, DeviceCap, Evidence, MethodOption, Role,
+    Surroundings, Workload,
 };
 use serde::Serialize;
 
+use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
+use super::evidence::EvidenceMedians;
 use crate::bound::{Activity, BoundName, Ceilings};
 use crate::collected::{CellSamples, ops_per_second};
-use crate::latency::Latency;
+use crate::latency::{Latency, not_told};
 use crate::statistics::{median, median_count, median_interval};
 
 /// Coverage of the intervals that are shown.
@@ -51,7 +54,8 @@ pub struct MedianInterval {
 }
 
 impl MedianInterval {
-    fn of(values: &[f64]) -> Option<Self> {
+    /// Of no value: `None`.
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
         let interval = median_interval(values, SHOWN_LEVEL);
         Some(Self {
             median: median(values)?,
@@ -74,16 +78,36 @@ pub struct Parameters {
     pub consume: Consume,
     /// Who owns the open file.
     pub descriptor: Descriptor,
+    /// How offsets spread.
+    pub skew: String,
+    /// Whether offsets follow from the data before them.
+    pub dependent: bool,
+    /// What the device may deliver.
+    pub device_cap: Option<DeviceCap>,
+    /// Readahead that the device was set to.
+    pub readahead_bytes: Option<Bytes>,
+    /// CPUs that the worker was confined to.
+    pub cpus: Option<String>,
+    /// Where the pages were put, seen from the worker.
+    pub numa: Option<String>,
 }
 
 impl Parameters {
     pub(crate) fn of(conditions: &Conditions) -> Self {
+        let Surroundings { memory_limit_bytes: _, device_cap, readahead_bytes, cpus, numa } =
+            &conditions.surroundings;
         Self {
             read_bytes: conditions.read_bytes,
             reads_per_op: conditions.reads_per_op,
             align_bytes: conditions.align_bytes,
             consume: conditions.consume,
             descriptor: conditions.descriptor,
+            skew: conditions.skew.to_string(),
+            dependent: conditions.dependent,
+            device_cap: *device_cap,
+            readahead_bytes: *readahead_bytes,
+            cpus: cpus.as_ref().map(ToString::to_string),
+            numa: numa.map(|numa| numa.to_string()),
         }
     }
 }
@@ -113,6 +137,12 @@ pub struct CellJudgement {
     pub span_bytes: Bytes,
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
+    /// What of the limit was left for page cache: limit less what else was charged, the median over samples.
+    pub cache_capacity_bytes: Option<u64>,
+    /// The span over that.
+    pub data_over_cache: Option<f64>,
+    /// The span over the limit.
+    pub data_over_memory: Option<f64>,
     /// Page cache at the start.
     pub cache: CacheState,
     /// The other conditions.
@@ -133,6 +163,14 @@ pub struct CellJudgement {
     pub bytes_per_second: Option<MedianInterval>,
     /// Latency of operations.
     pub latency_ns: Option<Latency>,
+    /// Why there is none, where it would say nothing.
+    pub latency_reason: Option<&'static str>,
+    /// Time until a cold start had become steady.
+    pub time_to_warm_ns: Option<MedianInterval>,
+    /// Device bytes until then.
+    pub bytes_to_warm: Option<MedianInterval>,
+    /// The course of a cold start, window by window.
+    pub cold_start: Option<Vec<ColdWindow>>,
     /// Open, map, advise, populate.
     pub setup_ns: Option<u64>,
     /// Reading page tables warm before the clock starts.
@@ -163,109 +201,6 @@ pub enum OptionValue {
     Number(u32),
 }
 
-/// Defines the medians of those fields of [`Evidence`] that are numbers which may be missing.
-macro_rules! evidence_medians {
-    ($($(#[$doc:meta])* $field:ident,)+) => {
-        /// Medians over valid samples of what the supervisor saw; `None`: unknown in all of them.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-        pub struct EvidenceMedians {
-            /// From sending `go` to receiving `sample`.
-            pub wall_ns: u64,
-            /// Bytes that were asked for in both phases.
-            pub requested_bytes: u64,
-            $($(#[$doc])* pub $field: Option<u64>,)+
-            /// Device bytes over bytes asked for.
-            pub amplification: Option<f64>,
-            /// CPU time over the time of all threads.
-            pub cpu_share: Option<f64>,
-            /// Mean size of a request to the device.
-            pub issued_bytes: Option<f64>,
-            /// Where residency comes from.
-            pub residency_source: String,
-            /// VmFlags of the mapping.
-            pub mapping_flags: Option<String>,
-            /// Whether the descriptor has O_DIRECT.
-            pub descriptor_direct: Option<bool>,
-            /// Reads that were compared byte for byte, in all samples together.
-            pub verified_reads: u64,
-        }
-
-        impl EvidenceMedians {
-            fn counts(evidence: &[&Evidence]) -> Self {
-                let of = |field: fn(&Evidence) -> Option<u64>| {
-                    median_count(&evidence.iter().filter_map(|seen| field(seen)).collect::<Vec<_>>())
-                };
-                Self { $($field: of(|seen| seen.$field),)+ ..Self::default() }
-            }
-        }
-    };
-}
-
-evidence_medians! {
-    /// Bytes that storage read for the worker.
-    device_read_bytes,
-    /// Bytes that others moved on the device.
-    device_other_bytes,
-    /// Read requests that the device completed, whoever asked.
-    device_read_requests,
-    /// Bytes that came through read calls.
-    read_call_bytes,
-    /// Read calls.
-    read_calls,
-    /// Faults served without the device.
-    minor_faults,
-    /// Faults that waited for the device.
-    major_faults,
-    /// CPU time of the worker's threads.
-    cpu_ns,
-    /// Time its threads were runnable and not running.
-    run_queue_ns,
-    /// CPU time in user mode.
-    user_ns,
-    /// CPU time in the kernel.
-    system_ns,
-    /// Context switches because a thread waited.
-    voluntary_switches,
-    /// Context switches because a thread was preempted.
-    involuntary_switches,
-    /// Time that the hypervisor gave to others.
-    steal_ns,
-    /// Bytes of the span in the page cache before.
-    resident_before_bytes,
-    /// The same after.
-    resident_after_bytes,
-    /// Bytes of the mapping in huge pages.
-    huge_mapped_bytes,
-    /// Peak resident memory of the worker.
-    worker_peak_bytes,
-}
-
-impl EvidenceMedians {
-    fn of(evidence: &[&Evidence], activity: Option<&Activity>) -> Option<Self> {
-        let last = evidence.last()?;
-        let count = |field: fn(&Evidence) -> u64| {
-            median_count(&evidence.iter().map(|seen| field(seen)).collect::<Vec<_>>()).unwrap_or(0)
-        };
-        let amplification: Vec<f64> = evidence
-            .iter()
-            .filter(|seen| seen.requested_bytes > 0)
-            .filter_map(|seen| Some(seen.device_read_bytes? as f64 / seen.requested_bytes as f64))
-            .collect();
-        Some(Self {
-            wall_ns: count(|seen| seen.wall_ns),
-            requested_bytes: count(|seen| seen.requested_bytes),
-            amplification: median(&amplification),
-            cpu_share: activity.and_then(|activity| activity.cpu_share),
-            issued_bytes: activity.and_then(Activity::issued_bytes),
-            residency_source: last.residency_source.clone(),
-            mapping_flags: last.mapping_flags.clone(),
-            descriptor_direct: last.descriptor_direct,
-            verified_reads: evidence.iter().map(|seen| seen.verified_reads).sum(),
-            ..Self::counts(evidence)
-        })
-    }
-}
-
 impl CellJudgement {
     /// Judges one cell.
     pub(crate) fn of(samples: &CellSamples<'_>, ceilings: &Ceilings) -> Self {
@@ -281,6 +216,10 @@ impl CellJudgement {
             median_count(&measurements.iter().map(|measurement| figure(measurement)).collect::<Vec<_>>())
         };
         let (status, reason) = status(samples);
+        let capacity = cache_capacity(&evidence);
+        let span = conditions.span_bytes.0 as f64;
+        let limit = conditions.surroundings.memory_limit_bytes;
+        let latency_reason = not_told(conditions);
         Self {
             id: samples.id.clone(),
             role: cell.role,
@@ -292,7 +231,10 @@ impl CellJudgement {
             threads: conditions.threads,
             file_bytes: conditions.file_bytes,
             span_bytes: conditions.span_bytes,
-            memory_limit_bytes: None,
+            memory_limit_bytes: limit,
+            cache_capacity_bytes: capacity,
+            data_over_cache: capacity.filter(|bytes| *bytes > 0).map(|bytes| span / bytes as f64),
+            data_over_memory: limit.filter(|bytes| bytes.0 > 0).map(|bytes| span / bytes.0 as f64),
             cache: conditions.cache,
             parameters: Parameters::of(conditions),
             status,
@@ -302,7 +244,14 @@ impl CellJudgement {
             ops_per_second: per_second(1.0),
             reads_per_second: per_second(f64::from(conditions.reads_per_op)),
             bytes_per_second: per_second(conditions.op_bytes() as f64),
-            latency_ns: Latency::merged(measurements.iter().copied()),
+            latency_ns: match latency_reason {
+                Some(_) => None,
+                None => Latency::merged(measurements.iter().copied()),
+            },
+            latency_reason,
+            time_to_warm_ns: MedianInterval::of(&times_to_warm(samples)),
+            bytes_to_warm: MedianInterval::of(&bytes_to_warm(samples)),
+            cold_start: course(samples),
             setup_ns: ns(|measurement| measurement.setup_ns),
             warmup_ns: ns(|measurement| measurement.warmup_ns),
             measured_ns: ns(|measurement| measurement.measured_ns),
@@ -313,7 +262,7 @@ impl CellJudgement {
             bound: bound.map(|bound| bound.name),
             of_ceiling: bound.and_then(|bound| bound.of_ceiling),
             ceiling: bound.and_then(|bound| bound.ceiling),
-            evidence: EvidenceMedians::of(&evidence, activity.as_ref()),
+            evidence: EvidenceMedians::of(samples, activity.as_ref()),
         }
     }
 
@@ -323,9 +272,19 @@ impl CellJudgement {
     }
 }
 
+/// What of the limit the page cache could have: everything that nothing else in the group took.
+fn cache_capacity(evidence: &[&Evidence]) -> Option<u64> {
+    let of_sample = |seen: &&Evidence| {
+        let group = seen.group.as_ref()?;
+        let others = group.usage_bytes?.saturating_sub(group.file_bytes?);
+        Some(group.limit_bytes?.saturating_sub(others))
+    };
+    median_count(&evidence.iter().filter_map(of_sample).collect::<Vec<_>>())
+}
+
 fn options(options: &[MethodOption]) -> BTreeMap<&'static str, OptionValue> {
     let value = |option: &MethodOption| match option {
-        MethodOption::Depth(depth) => OptionValue::Number(*depth),
+        MethodOption::Depth(value) | MethodOption::PrefetchWindow(value) => OptionValue::Number(*value),
         _ => OptionValue::Flag(true),
     };
     options.iter().map(|option| (option.name(), value(option))).collect()

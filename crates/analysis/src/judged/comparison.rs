@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{CacheState, Conditions, Consume, Descriptor, MethodOption, Role};
+use pagewise_model::{
+    CacheState, Conditions, Consume, Descriptor, MethodOption, Numa, Role, Skew, Surroundings,
+};
 use serde::Serialize;
 
 use crate::collected::CellSamples;
@@ -139,12 +141,13 @@ pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Com
     let settled = settled_rounds(conditions, &ranked);
     let noise = noise(&measured, &controls, &settled);
     let judgement = judge(conditions, &ranked, noise, &settled);
-    unranked.extend(
-        judgement
-            .unranked
-            .iter()
-            .map(|(index, reason)| Unranked { reason: reason.clone(), ..named(ranked[*index]) }),
-    );
+    unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
+        let reason = match unsteady(ranked[*index]) {
+            0 => reason.clone(),
+            samples => format!("{reason}; it did not become steady in {samples} more"),
+        };
+        Unranked { reason, ..named(ranked[*index]) }
+    }));
     let method = |index: usize| ranked[index].cell.method.to_string();
     let leader = judgement.leader.map(method);
     Comparison {
@@ -189,10 +192,22 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     if method.has(MethodOption::InPlace) && conditions.consume == Consume::Touch {
         return Some("touching one word of a mapped page is not reading it".to_string());
     }
-    if conditions.cache == CacheState::Cold && method.reads_all_in_setup() {
+    if matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart) && method.reads_all_in_setup() {
         return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
     }
-    cell.valid().next().is_none().then(|| "no sample of it is valid".to_string())
+    if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {
+        return Some("it does not use the page cache, so nothing becomes warm".to_string());
+    }
+    let valid = cell.valid().count();
+    if valid > 0 && unsteady(cell) == valid {
+        return Some("it did not become steady, so it has no time to warm".to_string());
+    }
+    (valid == 0).then(|| "no sample of it is valid".to_string())
+}
+
+/// Valid samples that have nothing to rank: cold starts that did not become steady.
+fn unsteady(cell: &CellSamples<'_>) -> usize {
+    cell.valid().count() - cell.rates().iter().flatten().count()
 }
 
 /// The largest noise that any control shows; `None` where none can show it.
@@ -342,7 +357,10 @@ pub(crate) fn label(conditions: &Conditions) -> String {
             1 => format!("1 read of {read}"),
             reads => format!("{reads} reads of {read}"),
         },
-        conditions.cache.name().to_string(),
+        match conditions.cache {
+            CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
+            cache => cache.to_string(),
+        },
         if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") },
         spaced(conditions.file_bytes.to_string()),
     ];
@@ -358,7 +376,50 @@ pub(crate) fn label(conditions: &Conditions) -> String {
     if conditions.descriptor == Descriptor::PerThread {
         parts.push("a descriptor per thread".to_string());
     }
+    if let Skew::Zipf { .. } = conditions.skew {
+        parts.push(conditions.skew.to_string().replace(':', " "));
+    }
+    if conditions.dependent {
+        parts.push("dependent".to_string());
+    }
+    parts.extend(surroundings(conditions));
     parts.join(" · ")
+}
+
+/// What the machine was set to, in words.
+fn surroundings(conditions: &Conditions) -> Vec<String> {
+    let Surroundings { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } =
+        &conditions.surroundings;
+    let memory = memory_limit_bytes.map(|limit| {
+        let limit = spaced(limit.to_string());
+        match conditions.cache_capacity().filter(|capacity| capacity.0 > 0) {
+            Some(capacity) => {
+                let ratio = conditions.span_bytes.0 as f64 / capacity.0 as f64;
+                format!("memory {limit}, data {}x of the cache", two_decimals(ratio))
+            }
+            None => format!("memory {limit}, which leaves no cache"),
+        }
+    });
+    let numa = numa.map(|numa| match numa {
+        Numa::Same => "pages on the same node".to_string(),
+        Numa::Other => "pages on the other node".to_string(),
+        Numa::Node(node) => format!("pages on node {node}"),
+    });
+    [
+        memory,
+        device_cap.map(|cap| format!("cap {cap}")),
+        readahead_bytes.map(|bytes| format!("readahead {}", spaced(bytes.to_string()))),
+        cpus.as_ref().map(|cpus| format!("CPUs {cpus}")),
+        numa,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// `1.50` as `1.5`.
+fn two_decimals(value: f64) -> String {
+    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 /// `16KiB` as `16 KiB`.

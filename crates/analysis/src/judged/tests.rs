@@ -1,5 +1,7 @@
 //! Whole runs with a known answer.
 
+mod settings;
+
 use super::*;
 use crate::checks::honest;
 use crate::verdict::Verdict;

@@ -11,7 +11,8 @@ use pagewise_model::checksum;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory};
 
-use super::mmap::{copy_reads, touched_buffer};
+use super::dependent::Chain;
+use super::mmap::{copy_dependent_reads, copy_reads, touched_buffer};
 use super::{Reader, Target, by_consumer};
 use crate::failure::{failed, short};
 
@@ -23,13 +24,21 @@ struct AnonymousReader {
     target: Target,
 }
 
-pub(super) fn open(target: &Target, threads: usize) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
+pub(super) fn open(
+    target: &Target,
+    threads: usize,
+    dependent: bool,
+) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let memory = Arc::new(filled(target)?);
     (0..threads)
         .map(|_| {
             let buffer = touched_buffer(target.read_bytes, target)?;
-            Ok(Box::new(AnonymousReader { memory: memory.clone(), buffer, target: target.clone() })
-                as Box<dyn Reader>)
+            let reader = AnonymousReader { memory: memory.clone(), buffer, target: target.clone() };
+            Ok(if dependent {
+                Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
+            } else {
+                Box::new(reader)
+            })
         })
         .collect()
 }
@@ -63,5 +72,26 @@ impl Reader for AnonymousReader {
         let start = offset as usize;
         into.copy_from_slice(&self.memory.bytes()[start..start + into.len()]);
         Ok(())
+    }
+}
+
+struct DependentReader {
+    reader: AnonymousReader,
+    chain: Chain,
+}
+
+impl Reader for DependentReader {
+    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+        let AnonymousReader { memory, buffer, target } = &mut self.reader;
+        let (source, chain) = (memory.bytes(), self.chain);
+        let buffer = &mut buffer.bytes_mut()[..target.read_bytes];
+        by_consumer!(target.consumption, |consume| copy_dependent_reads(
+            source, entries, chain, buffer, consume
+        ))
+        .map_err(|astray| astray.into_failure(target))
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.reader.fetch(offset, into)
     }
 }

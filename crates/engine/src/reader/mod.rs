@@ -5,8 +5,10 @@
 //! for each way of consuming.
 
 mod anonymous;
+mod dependent;
 mod mmap;
 mod pread;
+mod reads;
 mod uring;
 mod widening;
 
@@ -15,12 +17,13 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use pagewise_model::checksum::Consumption;
 use pagewise_model::protocol::{CallFailure, Job};
-use pagewise_model::{Access, Consume, Method};
+use pagewise_model::{Access, Bytes, Consume, Method};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
 use crate::failure::refused;
+pub use reads::Reads;
 
 /// Latencies in nanoseconds, to three significant digits.
 pub type Latencies = Histogram<u64>;
@@ -34,23 +37,28 @@ pub trait Reader: Send {
     /// the checksums of the reads that were done in this call: reads may stay in flight.
     fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure>;
 
+    /// As [`Reader::read`] of the reads that are due, for a reader that makes use of what comes behind them.
+    fn read_ahead(&mut self, reads: Reads<'_>) -> Result<u64, CallFailure> {
+        self.read(reads.due())
+    }
+
     /// Waits for reads in flight and returns the sum of their checksums.
     fn finish(&mut self) -> Result<u64, CallFailure> {
         Ok(0)
     }
 
-    /// As [`Reader::read`] and [`Reader::finish`], with the time of each operation of `reads_per_op` reads
+    /// As [`Reader::read_ahead`] and [`Reader::finish`], with the time of each operation of `reads_per_op` reads
     /// recorded: from asking for its first byte to having consumed its last.
     fn read_timed(
         &mut self,
-        offsets: &[u64],
+        reads: Reads<'_>,
         reads_per_op: usize,
         latencies: &mut Latencies,
     ) -> Result<u64, CallFailure> {
         let mut total = 0u64;
         let mut before = now_ns();
-        for operation in offsets.chunks_exact(reads_per_op) {
-            total = total.wrapping_add(self.read(operation)?);
+        for operation in reads.operations(reads_per_op) {
+            total = total.wrapping_add(self.read_ahead(operation)?);
             let after = now_ns();
             latencies.saturating_record(after - before);
             before = after;
@@ -107,12 +115,16 @@ pub fn open(
             touch_last: job.touch_last == 1,
         },
     };
+    let dependent = job.dependent == 1;
+    if let Some(reason) = method.refuses_dependent(Bytes(job.read_bytes)).filter(|_| dependent) {
+        return Err(dependent::refusal(method, reason, &target));
+    }
     let threads = job.threads as usize;
     match method.access() {
-        Access::Mmap => mmap::open(method, &target, threads, per_thread),
-        Access::Pread => pread::open(method, &target, threads, per_thread),
-        Access::Uring => uring::open(method, &target, threads, per_thread),
-        Access::Anonymous => anonymous::open(&target, threads),
+        Access::Mmap => mmap::open(method, &target, threads, per_thread, dependent),
+        Access::Pread => pread::open(method, &target, threads, per_thread, dependent),
+        Access::Uring => uring::open(method, &target, threads, per_thread, dependent),
+        Access::Anonymous => anonymous::open(&target, threads, dependent),
     }
 }
 
@@ -162,4 +174,4 @@ macro_rules! by_consumer {
 use by_consumer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -11,8 +11,9 @@ use rustix::fd::OwnedFd;
 use rustix::fs::Advice;
 use rustix::io::{Errno, ReadWriteFlags};
 
+use super::dependent::{Astray, Chain, link};
 use super::mmap::touched_buffer;
-use super::widening::{widen, widest};
+use super::widening::{Widened, widen, widest};
 use super::{Reader, Target, by_consumer, share};
 use crate::failure::{failed, refused, short};
 
@@ -39,6 +40,7 @@ pub(super) fn open(
     target: &Target,
     threads: usize,
     per_thread: bool,
+    dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let way = if method.is_direct() {
         Way::Direct
@@ -57,7 +59,12 @@ pub(super) fn open(
         };
         let mut buffer = touched_buffer(len, target)?;
         try_out(way, &file, &mut buffer, target)?;
-        readers.push(Box::new(PreadReader { file, buffer, target: target.clone(), way }) as Box<dyn Reader>);
+        let reader = PreadReader { file, buffer, target: target.clone(), way };
+        readers.push(if dependent {
+            Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
+        } else {
+            Box::new(reader)
+        });
     }
     Ok(readers)
 }
@@ -212,5 +219,70 @@ impl Reader for PreadReader {
         };
         into.copy_from_slice(&self.buffer.bytes()[inner..inner + into.len()]);
         Ok(())
+    }
+}
+
+struct DependentReader {
+    reader: PreadReader,
+    chain: Chain,
+}
+
+/// Why a batch of dependent reads stopped.
+enum ChainStopped {
+    Astray(Astray),
+    Read(Stopped),
+}
+
+impl From<Astray> for ChainStopped {
+    fn from(astray: Astray) -> Self {
+        ChainStopped::Astray(astray)
+    }
+}
+
+/// Timed region: [`Chain::follow`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `call` is
+/// one of those above, and `place` is where its bytes come to lie.
+#[inline(never)]
+fn dependent_reads(
+    entries: &[u64],
+    chain: Chain,
+    buffer: &mut [u8],
+    place: impl Fn(u64) -> Widened,
+    call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+    (len, consume): (usize, impl Fn(&[u8]) -> u64),
+) -> Result<u64, ChainStopped> {
+    chain.follow(entries, |offset| {
+        let read = place(offset);
+        let result = call(&mut buffer[..read.len], read.offset);
+        if result != Ok(read.expected) {
+            return Err(ChainStopped::Read(Stopped { offset, expected: read.expected, result }));
+        }
+        let bytes = &buffer[read.inner..read.inner + len];
+        Ok((link(bytes), consume(bytes)))
+    })
+}
+
+impl Reader for DependentReader {
+    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+        let PreadReader { file, buffer, target, way } = &mut self.reader;
+        let (file, buffer, chain, len) = (&**file, buffer.bytes_mut(), self.chain, target.read_bytes);
+        let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
+        let dontcache = |buffer: &mut [u8], offset| {
+            rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
+        };
+        let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
+        let aligned = |offset| widen(offset, len, target.direct_alignment, target.file_bytes);
+        let result = by_consumer!(target.consumption, |consume| match way {
+            Way::Cached => dependent_reads(entries, chain, buffer, as_asked, plain, (len, consume)),
+            Way::DontCache => dependent_reads(entries, chain, buffer, as_asked, dontcache, (len, consume)),
+            Way::Direct => dependent_reads(entries, chain, buffer, aligned, plain, (len, consume)),
+        });
+        result.map_err(|stopped| match stopped {
+            ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
+            ChainStopped::Read(stopped) => stopped.into_failure(self.reader.call(), &self.reader.target.path),
+        })
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.reader.fetch(offset, into)
     }
 }

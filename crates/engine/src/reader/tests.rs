@@ -9,13 +9,13 @@ use super::*;
 
 const SEED: u64 = 11;
 
-struct Fixture {
+pub(crate) struct Fixture {
     file: tempfile::NamedTempFile,
     file_bytes: u64,
 }
 
 impl Fixture {
-    fn new(file_bytes: u64) -> Self {
+    pub(crate) fn new(file_bytes: u64) -> Self {
         let mut file = tempfile::NamedTempFile::new().expect("file");
         let mut bytes = vec![0; file_bytes as usize];
         content::fill(SEED, 0, &mut bytes);
@@ -24,7 +24,7 @@ impl Fixture {
         Self { file, file_bytes }
     }
 
-    fn job(&self, read_bytes: u64, align_bytes: u64, threads: u32) -> Job {
+    pub(crate) fn job(&self, read_bytes: u64, align_bytes: u64, threads: u32) -> Job {
         Job {
             method: String::new(),
             path: self.file.path().to_str().expect("text").to_string(),
@@ -50,7 +50,7 @@ impl Fixture {
     }
 }
 
-fn expected(offsets: &[u64], job: &Job, consume: Consume) -> u64 {
+pub(crate) fn expected(offsets: &[u64], job: &Job, consume: Consume) -> u64 {
     let consumption = Consumption { consume, page_bytes: 4096, touch_last: job.touch_last == 1 };
     let mut bytes = vec![0; job.read_bytes as usize];
     offsets.iter().fold(0u64, |total, offset| {
@@ -59,7 +59,7 @@ fn expected(offsets: &[u64], job: &Job, consume: Consume) -> u64 {
     })
 }
 
-const METHODS: &[&str] = &[
+pub(crate) const METHODS: &[&str] = &[
     "mmap",
     "mmap:random",
     "mmap:sequential",
@@ -70,6 +70,9 @@ const METHODS: &[&str] = &[
     "mmap:random+prefetch",
     "mmap:in-place",
     "mmap:random+prefetch+in-place",
+    "mmap:prefetch=1",
+    "mmap:random+prefetch=8",
+    "mmap:random+prefetch=4096+in-place",
     "pread",
     "pread:random",
     "pread:sequential",
@@ -117,7 +120,7 @@ fn every_method_reads_the_bytes_of_the_table() {
                 assert_eq!(total, expected, "{what}");
 
                 let mut latencies = Latencies::new(3).expect("histogram");
-                let total = reader.read_timed(&offsets, 4, &mut latencies).expect(&what);
+                let total = reader.read_timed(Reads::alone(&offsets), 4, &mut latencies).expect(&what);
                 assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
 
                 let mut fetched = vec![0; read_bytes as usize];
@@ -181,5 +184,151 @@ fn a_file_that_is_gone_is_named() {
         let failure =
             open(&text.parse().expect(text), &job, Consume::Touch, false).map(drop).expect_err(text);
         assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), ("open", 2, 0));
+    }
+}
+
+/// The entries that a worker gets for dependent reads at `offsets` in operations of four.
+pub(crate) fn chained(offsets: &[u64]) -> Vec<u64> {
+    let mut entries = offsets.to_vec();
+    for (entries, offsets) in entries.chunks_mut(4).zip(offsets.chunks(4)) {
+        for (entry, before) in entries[1..].iter_mut().zip(offsets) {
+            let mut link = [0; 8];
+            content::fill(SEED, *before, &mut link);
+            *entry ^= u64::from_le_bytes(link);
+        }
+    }
+    entries
+}
+
+pub(crate) const DEPENDENT_METHODS: &[&str] = &[
+    "mmap",
+    "mmap:random",
+    "mmap:in-place",
+    "mmap:populate",
+    "pread",
+    "pread:random",
+    "pread:dontcache",
+    "pread:direct",
+    "uring:depth=1",
+    "uring:direct+depth=1",
+    "uring:fixed+depth=1",
+    "uring:direct+fixed+depth=1",
+    "anonymous",
+];
+
+fn dependent_reader(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Reader>> {
+    if text == "anonymous" {
+        let readers = open(&Method::anonymous(), job, consume, false).map_err(|failure| failure.detail);
+        return readers.expect(text).pop();
+    }
+    open_or_skip(text, job, consume, false)?.pop()
+}
+
+#[test]
+fn dependent_reads_follow_the_data() {
+    let fixture = Fixture::new((1 << 20) + 777);
+    for (read_bytes, align_bytes) in [(4096, 4096), (16384, 4096), (8, 1), (12345, 1)] {
+        for consume in [Consume::Touch, Consume::Sum] {
+            let job = Job { dependent: 1, ..fixture.job(read_bytes, align_bytes, 1) };
+            let mut random = Random::new(6);
+            let last = fixture.file_bytes - read_bytes;
+            let mut offsets: Vec<u64> =
+                (0..64).map(|_| random.below(last / align_bytes + 1) * align_bytes).collect();
+            offsets[7] = last / align_bytes * align_bytes;
+            let (entries, expected) = (chained(&offsets), expected(&offsets, &job, consume));
+            for text in DEPENDENT_METHODS {
+                let Some(mut reader) = dependent_reader(text, &job, consume) else { continue };
+                let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
+                let total = reader.read(&entries).expect(&what);
+                assert_eq!((total, reader.finish()), (expected, Ok(0)), "{what}");
+                assert!(reader.is_sequential(), "{what}");
+
+                let mut latencies = Latencies::new(3).expect("histogram");
+                let total = reader.read_timed(Reads::alone(&entries), 4, &mut latencies).expect(&what);
+                assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
+
+                // What is verified is asked for by its true offset.
+                let mut fetched = vec![0; read_bytes as usize];
+                let mut formula = fetched.clone();
+                reader.fetch(offsets[7], &mut fetched).expect(&what);
+                content::fill(SEED, offsets[7], &mut formula);
+                assert_eq!(fetched, formula, "{what}, fetched");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_data_lead_astray_and_end_with_a_sentence() {
+    use std::os::unix::fs::FileExt;
+    for (changed_at, value) in [(4096, 0xff), (4096 + 7, 0xff), (4096 + 2, 0x80)] {
+        let fixture = Fixture::new(1 << 20);
+        let job = Job { dependent: 1, ..fixture.job(4096, 4096, 1) };
+        let entries = chained(&[0, 4096, 8192, 12288]);
+        let mut byte = [0];
+        content::fill(SEED, changed_at, &mut byte);
+        let honest = expected(&[0, 4096, 8192, 12288], &job, Consume::Sum);
+        fixture.file.as_file().write_all_at(&[byte[0] ^ value], changed_at).expect("write");
+        fixture.file.as_file().sync_all().expect("sync");
+        for text in DEPENDENT_METHODS {
+            let Some(mut reader) = dependent_reader(text, &job, Consume::Sum) else { continue };
+            match reader.read(&entries) {
+                // A bit among the lowest leads elsewhere within the span.
+                Ok(total) => assert_ne!(total, honest, "{text} with another byte at {changed_at}"),
+                Err(failure) => {
+                    assert!(
+                        failure.detail.contains("a dependent read of")
+                            && failure.detail.contains("beyond the 1048576 bytes"),
+                        "{text}: {}",
+                        failure.detail
+                    );
+                    assert!(failure.offset > (1 << 20) - 4096, "{text}");
+                    assert_eq!((failure.errno, failure.unavailable), (0, 0));
+                    // The reader is as good as before.
+                    let mut fetched = vec![0; 4096];
+                    reader.fetch(0, &mut fetched).expect(text);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
+    let fixture = Fixture::new(1 << 20);
+    let span = (1 << 20) - 4096;
+    let job = Job { dependent: 1, span_bytes: span, ..fixture.job(4096, 1, 1) };
+    for text in DEPENDENT_METHODS {
+        let Some(mut reader) = dependent_reader(text, &job, Consume::Touch) else { continue };
+        let inside = [0, span - 4096];
+        assert_eq!(
+            reader.read(&chained(&inside)),
+            Ok(expected(&inside, &job, Consume::Touch)),
+            "{text} in the span"
+        );
+        for outside in [span - 4095, span, u64::MAX, u64::MAX - 4095] {
+            let failure = reader.read(&[outside]).expect_err(text);
+            assert_eq!((failure.call.as_str(), failure.offset), ("dependent read", outside), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_dependent_is_refused_as_unavailable() {
+    let fixture = Fixture::new(1 << 20);
+    let job = |read_bytes| Job { dependent: 1, ..fixture.job(read_bytes, 4096, 1) };
+    for (text, read_bytes) in [
+        ("mmap:prefetch", 4096),
+        ("mmap:prefetch=4", 4096),
+        ("uring:depth=2", 4096),
+        ("uring", 4096),
+        ("pread", 7),
+    ] {
+        let method: Method = text.parse().expect(text);
+        let failure = open(&method, &job(read_bytes), Consume::Touch, false).map(drop).expect_err(text);
+        assert_eq!((failure.call.as_str(), failure.unavailable), ("dependent read", 1), "{text}");
+        assert!(failure.detail.starts_with(&format!("{method} cannot do dependent reads of ")), "{text}");
+        let independent = Job { dependent: 0, ..job(read_bytes) };
+        open_or_skip(text, &independent, Consume::Touch, false);
     }
 }

@@ -8,8 +8,9 @@ use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Consume, Method, MethodOption};
 use pagewise_sys::{Completion, Ring, RingOptions};
 
+use super::dependent::{Astray, Chain, link};
 use super::widening::{Widened, widen, widest};
-use super::{Latencies, Reader, TIMED_BATCH_OPERATIONS, Target, by_consumer};
+use super::{Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target, by_consumer};
 use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
 
@@ -38,6 +39,7 @@ pub(super) fn open(
     target: &Target,
     threads: usize,
     per_thread: bool,
+    dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let direct = method.is_direct();
     let alignment = if direct { target.direct_alignment } else { 1 };
@@ -70,7 +72,11 @@ pub(super) fn open(
             if direct {
                 reader.try_out()?;
             }
-            Ok(Box::new(reader) as Box<dyn Reader>)
+            Ok(if dependent {
+                Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
+            } else {
+                Box::new(reader)
+            })
         })
         .collect()
 }
@@ -208,12 +214,12 @@ impl Reader for UringReader {
 
     fn read_timed(
         &mut self,
-        offsets: &[u64],
+        reads: Reads<'_>,
         reads_per_op: usize,
         latencies: &mut Latencies,
     ) -> Result<u64, CallFailure> {
         by_consumer!(self.target.consumption, |consume| self.queue_timed(
-            offsets,
+            reads.due(),
             reads_per_op,
             latencies,
             consume
@@ -232,5 +238,66 @@ impl Reader for UringReader {
         self.finish()?;
         into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);
         Ok(())
+    }
+}
+
+/// One read in flight: the next one follows from its data.
+struct DependentReader {
+    reader: UringReader,
+    chain: Chain,
+}
+
+/// Why a batch of dependent reads stopped.
+enum ChainStopped {
+    Astray(Astray),
+    Submit(std::io::Error),
+    Read(Completion),
+}
+
+impl From<Astray> for ChainStopped {
+    fn from(astray: Astray) -> Self {
+        ChainStopped::Astray(astray)
+    }
+}
+
+/// Timed region: [`Chain::follow`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`.
+#[inline(never)]
+fn dependent_reads(
+    reader: &mut UringReader,
+    entries: &[u64],
+    chain: Chain,
+    consume: impl Fn(&[u8]) -> u64,
+) -> Result<u64, ChainStopped> {
+    chain.follow(entries, |offset| {
+        reader.queue(0, offset);
+        let completion = loop {
+            reader.ring.submit(1).map_err(ChainStopped::Submit)?;
+            // None where a signal ended the wait.
+            if let Some(completion) = reader.ring.complete() {
+                break completion;
+            }
+        };
+        let read = reader.reads[0];
+        if completion.result != read.expected as i32 {
+            return Err(ChainStopped::Read(completion));
+        }
+        let bytes = &reader.ring.buffer(0)[read.inner..read.inner + reader.target.read_bytes];
+        Ok((link(bytes), consume(bytes)))
+    })
+}
+
+impl Reader for DependentReader {
+    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+        let (reader, chain) = (&mut self.reader, self.chain);
+        by_consumer!(reader.target.consumption, |consume| dependent_reads(reader, entries, chain, consume))
+            .map_err(|stopped| match stopped {
+                ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
+                ChainStopped::Submit(error) => self.reader.submit_failure(error),
+                ChainStopped::Read(completion) => self.reader.failure(completion),
+            })
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.reader.fetch(offset, into)
     }
 }

@@ -1,4 +1,4 @@
-//! `pagewise clean`: removes what a dead run left, never what a live one holds.
+//! `pagewise clean`: undoes what a dead run left, never what a live one holds.
 
 use anyhow::Result;
 
@@ -11,10 +11,13 @@ pub fn clean() -> Result<Ending> {
         Claim::Refused { holder } => {
             println!("A run is live ({holder}); what it holds is left alone, and there is nothing else.");
         }
-        Claim::Granted { swept, .. } if swept.is_empty() => println!("Nothing was left behind."),
         Claim::Granted { swept, .. } => {
-            for path in swept {
-                println!("removed {}", path.display());
+            swept.undone.iter().for_each(|undone| println!("{undone}"));
+            swept.left.iter().for_each(|left| println!("{left}"));
+            match (swept.undone.is_empty(), swept.left.is_empty()) {
+                (true, true) => println!("Nothing was left behind."),
+                (_, true) => {}
+                (_, false) => return Ok(Ending::FellShort),
             }
         }
     }

@@ -1,14 +1,14 @@
 //! `pagewise report`: run files judged again and printed. A pure function of the files: no clock, no machine.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use pagewise_analysis::judged::Status;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
-use pagewise_model::{CacheState, Cell, Plan, Role, Source};
-use pagewise_report::{csv, json, table};
+use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source};
+use pagewise_report::{csv, json, table, vmstat};
 
 use super::Ending;
 use super::run::result_file;
@@ -21,6 +21,9 @@ const DEFAULT_WIDTH: usize = 140;
 
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Ending> {
+    if arguments.vmstat {
+        return print_seconds(&arguments.runs);
+    }
     let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let mut out = io::stdout().lock();
@@ -35,6 +38,22 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
         }
     }
     Ok(ending(&judged))
+}
+
+/// `--vmstat`: the times of two runs have nothing to do with each other, so it takes one.
+fn print_seconds(paths: &[PathBuf]) -> Result<Ending> {
+    let [path] = paths else {
+        bail!("--vmstat prints the seconds of one run, and {} run files were given", paths.len());
+    };
+    let rows = vmstat::rows(&store::load(path)?.seconds);
+    if rows.is_empty() {
+        bail!(
+            "{} holds no second of the host: the run was shorter than that, or made by a pagewise that kept none",
+            path.display()
+        );
+    }
+    vmstat::write(&mut io::stdout().lock(), &rows)?;
+    Ok(Ending::Done)
 }
 
 /// Prints a run that has just been taken.
@@ -105,8 +124,12 @@ fn milliseconds(nanoseconds: u64) -> String {
 fn describe(cell: &Cell) -> String {
     let conditions = &cell.conditions;
     let cache = if cell.role == Role::Ceiling { String::new() } else { format!(" {}", conditions.cache) };
+    let skew =
+        if conditions.skew == Skew::Uniform { String::new() } else { format!(", {}", conditions.skew) };
+    let dependent = if conditions.dependent { ", dependent" } else { "" };
+    let surroundings = conditions.surroundings.to_string().replace(',', ", ");
     format!(
-        "{} {}{cache}, {} x {} aligned to {}, {}, {} thread(s), {} of {}, {} descriptor",
+        "{} {}{cache}, {} x {} aligned to {}, {}, {} thread(s), {} of {}, {} descriptor{skew}{dependent}{surroundings}",
         cell.method,
         conditions.workload,
         conditions.reads_per_op,

@@ -2,28 +2,27 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_host::{BlockDevice, Dataset, DatasetError, dataset, environment, files, memory, pace};
+use pagewise_host::cgroup::{self, Control};
+use pagewise_host::{BlockDevice, dataset, environment, files, pace, placement};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
-use pagewise_model::{Bytes, Environment, Plan, Sample, Source};
+use pagewise_model::{CpuList, Environment, Plan, Source};
 
 use super::{Ending, Trouble, report};
 use crate::arguments::RunArguments;
+use crate::course::{Course, Ended};
 use crate::plan::resolve::{Machine, Variant, resolve};
-use crate::plan::{Layer, PlanText, QUESTIONS, estimate, text};
-use crate::progress::Progress;
-use crate::schedule::{Ledger, order};
+use crate::plan::{Layer, PlanText, QUESTIONS, text};
 use crate::state::{Claim, State};
 use crate::store::{self, Store};
 use crate::supervise::answer;
-use crate::supervise::files::Input;
-use crate::supervise::sample::{Sampler, Setting, Stopped};
 use crate::supervise::worker::Program;
 
 /// A plan file larger than this is none.
@@ -51,6 +50,7 @@ pub fn run(arguments: &RunArguments) -> Result<Ending> {
         json: arguments.json,
         worker_command: arguments.worker_command.clone(),
         patience: Duration::from_secs(arguments.patience),
+        drop_caches: arguments.drop_caches,
     };
     if arguments.resume {
         return resume(arguments, &options);
@@ -82,6 +82,7 @@ struct Options {
     json: bool,
     worker_command: Option<String>,
     patience: Duration,
+    drop_caches: bool,
 }
 
 impl Default for Options {
@@ -92,6 +93,7 @@ impl Default for Options {
             json: false,
             worker_command: None,
             patience: Duration::from_secs(30),
+            drop_caches: false,
         }
     }
 }
@@ -137,8 +139,28 @@ fn begin(
     options: &Options,
 ) -> Result<Ending> {
     let (source, mut environment, free_bytes) = examine(place)?;
-    let mut machine =
-        Machine { environment: &environment, free_bytes, write_pace: None, fresh_seed: fresh_seed() };
+    let control = Control::detect();
+    environment.memory_control = Some(text_of_control(control.memory()));
+    environment.device_control = Some(text_of_control(control.device()));
+    let place = match &source {
+        Source::Dataset { directory } => directory,
+        Source::File { path, .. } => path,
+    };
+    let topology = placement::Topology::read().map_err(anyhow::Error::msg)?;
+    let numa_nodes =
+        topology.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.number).collect();
+    let online_cpus = CpuList::new(topology.cpus).context("no CPU of this machine is known")?;
+    let mut machine = Machine {
+        environment: &environment,
+        free_bytes,
+        write_pace: None,
+        fresh_seed: fresh_seed(),
+        online_cpus,
+        numa_nodes,
+        least_memory_bytes: cgroup::LEAST_MEMORY_BYTES,
+        no_device: BlockDevice::behind(Path::new(place)).err().map(|reason| reason.to_string()),
+        drop_caches: options.drop_caches,
+    };
     let mut plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
         report::dry_run(&plan, &mut io::stdout().lock())?;
@@ -147,6 +169,7 @@ fn begin(
     if let Source::Dataset { directory } = &plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), plan.dataset_bytes().0)?;
     }
+    enter_scope(&plan, &control);
     let stop = stop_flag()?;
     let state = claim()?;
     if let (Variant::Quick, Source::Dataset { directory }) = (variant, &plan.source) {
@@ -163,7 +186,11 @@ fn begin(
     let header =
         Header { schema: SCHEMA_VERSION, plan, environment, worker_command: options.worker_command.clone() };
     let store = Store::create(&path, header.clone())?;
-    Run { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state }.complete(options, &stop)
+    finish(
+        Course { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
+        options,
+        &stop,
+    )
 }
 
 /// Continues a run where it stopped.
@@ -175,7 +202,8 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
             && arguments.file.is_none()
             && !arguments.quick
             && !arguments.full
-            && !arguments.evict,
+            && !arguments.evict
+            && !arguments.drop_caches,
         "--resume takes every choice from {}; leave the others out",
         path.display()
     );
@@ -214,6 +242,7 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
         report::dry_run(&run.header.plan, &mut io::stdout().lock())?;
         return Ok(Ending::Done);
     }
+    enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.dataset_bytes().0)?;
     }
@@ -225,7 +254,54 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
     store.append(&Record::Resumed { unix_s: unix_s() })?;
     let elapsed_before_ns =
         run.samples.last().map_or(0, |sample| sample.started_ns + run.header.plan.sample_ns);
-    Run { header: run.header, store, earlier: run.samples, elapsed_before_ns, state }.complete(options, &stop)
+    let course = Course {
+        header: run.header,
+        store,
+        earlier: run.samples,
+        elapsed_before_ns,
+        state,
+        random: fresh_seed(),
+    };
+    finish(course, options, &stop)
+}
+
+/// Completes a run file and shows it.
+fn finish(course: Course, options: &Options, stop: &AtomicBool) -> Result<Ending> {
+    let program = match &options.worker_command {
+        None => Program::Own,
+        Some(command) => Program::Other(command.clone()),
+    };
+    match course.complete(program, options.patience, stop) {
+        Ok((Ended::Completed, path)) => report::show(&path, options.json),
+        Ok((Ended::Interrupted, path)) => {
+            eprintln!(
+                "stopped; the samples so far are in {0}. Finish the run with: pagewise run --resume --out {0}",
+                path.display()
+            );
+            Ok(Ending::FellShort)
+        }
+        Err(error) => Err(Trouble(error).into()),
+    }
+}
+
+/// Where only systemd hands out the right to limit memory, the whole program runs anew in a scope of its own; returns
+/// where that is not so, or did not work.
+fn enter_scope(plan: &Plan, control: &Control) {
+    let needs = |pick: fn(&pagewise_model::Surroundings) -> bool| {
+        plan.cells.iter().any(|cell| pick(&cell.conditions.surroundings))
+    };
+    let refusals = [
+        control.memory().err().filter(|_| needs(|all| all.memory_limit_bytes.is_some())),
+        control.device().err().filter(|_| needs(|all| all.device_cap.is_some())),
+    ];
+    let Some(scope) = refusals.into_iter().flatten().find_map(|refusal| refusal.scope.as_ref()) else {
+        return;
+    };
+    let Ok(program) = std::env::current_exe() else { return };
+    let argv = std::iter::once(program.into_os_string()).chain(std::env::args_os().skip(1));
+    eprintln!("running in a scope of its own: {}", scope.text());
+    let error = scope.command(argv).exec();
+    eprintln!("warning: {} could not be started: {error}", scope.text());
 }
 
 /// What is to be read, on which machine, with how much room beside it.
@@ -283,9 +359,10 @@ fn claim() -> Result<State> {
             )
         }
         Claim::Granted { state, swept } => {
-            for path in swept {
-                eprintln!("removed {}, which an earlier run had left", path.display());
+            for undone in swept.undone {
+                eprintln!("{undone}, which an earlier run had left");
             }
+            swept.left.iter().for_each(|left| eprintln!("warning: {left}; an earlier run had left it"));
             Ok(state)
         }
     }
@@ -301,6 +378,14 @@ fn numbered_run_path(question: &str) -> Result<PathBuf> {
         })
 }
 
+/// What can be limited, or why it cannot.
+fn text_of_control(place: Result<&cgroup::Place, &cgroup::NoControl>) -> String {
+    match place {
+        Ok(place) => place.to_string(),
+        Err(refusal) => format!("none: {refusal}"),
+    }
+}
+
 fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // 53 bits, so that every JSON reader keeps the seed exactly.
@@ -309,131 +394,6 @@ fn fresh_seed() -> u64 {
 
 fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-/// A run file that is to be completed.
-struct Run {
-    header: Header,
-    store: Store,
-    earlier: Vec<Sample>,
-    elapsed_before_ns: u64,
-    state: State,
-}
-
-/// How sampling went.
-enum Course {
-    Completed,
-    Interrupted,
-}
-
-impl Run {
-    fn complete(mut self, options: &Options, stop: &AtomicBool) -> Result<Ending> {
-        let progress = Progress::new();
-        let plan = self.header.plan.clone();
-        let outcome = self.measure(&plan, options, stop, &progress);
-        progress.clear();
-        let swept = self.state.sweep();
-        let path = self.store.path().to_path_buf();
-        match outcome.and_then(|course| swept.map(|_| course)) {
-            Ok(Course::Completed) => report::show(&path, options.json),
-            Ok(Course::Interrupted) => {
-                eprintln!(
-                    "stopped; the samples so far are in {0}. Finish the run with: pagewise run --resume --out {0}",
-                    path.display()
-                );
-                Ok(Ending::FellShort)
-            }
-            Err(error) => Err(Trouble(error).into()),
-        }
-    }
-
-    fn measure(
-        &mut self,
-        plan: &Plan,
-        options: &Options,
-        stop: &AtomicBool,
-        progress: &Progress,
-    ) -> Result<Course> {
-        let Some(inputs) = self.inputs(plan, stop, progress)? else { return Ok(Course::Interrupted) };
-        let device_path = match &plan.source {
-            Source::Dataset { directory } => directory,
-            Source::File { path, .. } => path,
-        };
-        let environment = &self.header.environment;
-        let setting = Setting {
-            program: match &options.worker_command {
-                None => Program::Own,
-                Some(command) => Program::Other(command.clone()),
-            },
-            patience: options.patience,
-            page_bytes: environment.page_bytes,
-            cpus: environment.cpus,
-            answer_ns: environment.worker_answer_ns.unwrap_or(0),
-            direct_alignment: environment.direct_alignment_bytes.unwrap_or(environment.page_bytes),
-            device: BlockDevice::behind(Path::new(device_path)).ok(),
-        };
-        let mut sampler = Sampler::new(plan, &inputs, setting, stop);
-        let mut ledger = Ledger::new(plan, &self.earlier);
-        let mut samples = self.earlier.len() as u64;
-        let started = Instant::now();
-        let elapsed_before_ns = self.elapsed_before_ns;
-        let elapsed_ns = || elapsed_before_ns + started.elapsed().as_nanos() as u64;
-        progress.samples(ledger.settled(plan), estimate::samples(plan));
-        for round in 0..plan.rounds {
-            for index in order(plan, round) {
-                let cell = &plan.cells[index];
-                progress.sample(&format!(
-                    "{} {} ({})",
-                    cell.conditions.workload, cell.method, cell.conditions.cache
-                ));
-                while let Some(attempt) = ledger.next_attempt(cell, round) {
-                    let started_ns = elapsed_ns();
-                    let Ok(outcome) = sampler.take(cell, round).map_err(|Stopped| ()) else {
-                        return Ok(Course::Interrupted);
-                    };
-                    if stop.load(Ordering::Relaxed) {
-                        // The wish to stop may have reached the worker too, as Ctrl-C does.
-                        return Ok(Course::Interrupted);
-                    }
-                    let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
-                    ledger.note(&sample);
-                    self.store.append(&Record::Sample(Box::new(sample)))?;
-                    samples += 1;
-                }
-                progress.advance(1);
-            }
-        }
-        self.store.append(&Record::End {
-            samples,
-            elapsed_ns: elapsed_ns(),
-            supervisor_peak_bytes: memory::own_peak_bytes(),
-        })?;
-        Ok(Course::Completed)
-    }
-
-    /// Makes the datasets, or opens the user's file; `None`: stopped.
-    fn inputs(&mut self, plan: &Plan, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
-        let directory = match &plan.source {
-            Source::File { path, .. } => {
-                let (file, identity) = files::identify(Path::new(path))?;
-                return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity)?]));
-            }
-            Source::Dataset { directory } => PathBuf::from(directory),
-        };
-        let mut inputs = Vec::new();
-        for (index, Bytes(file_bytes)) in plan.file_sizes().into_iter().enumerate() {
-            let path = self.state.reserve(&directory, fresh_seed())?;
-            progress.bytes("writing the dataset", file_bytes);
-            let content_seed = mix(plan.seed ^ index as u64);
-            let mut told = |done| progress.bytes_done(done);
-            match Dataset::create(&path, file_bytes, content_seed, &mut told, stop) {
-                Ok(dataset) => inputs.push(Input::dataset(dataset)?),
-                Err(DatasetError::Stopped { .. }) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(Some(inputs))
-    }
 }
 
 /// Set by SIGINT, SIGTERM and SIGHUP.

@@ -1,33 +1,88 @@
 //! How long a plan will take and what it will write, told before it starts.
 
-use pagewise_model::{CacheState, Plan, Source};
+use pagewise_model::{CacheState, Cell, Plan, Role, Source};
 
 /// What a sample takes beside its phases: a process, set-up, evidence, verification, tear-down.
 const OVERHEAD_NS: u64 = 45_000_000;
 /// Writing or reading a dataset, a guess that a disk of 500 MB/s would meet.
 const DATASET_NS_PER_BYTE: u64 = 2;
+/// What a group costs: made, emptied, removed.
+const GROUP_NS: u64 = 60_000_000;
+/// Windows in which the workload warms a cache that cannot hold all.
+const SETTLING_WINDOWS: u64 = 4;
+/// Windows of a cold start.
+const COLD_START_WINDOWS: u64 = 20;
+/// What leads into a cap.
+const LEAD_IN_NS: u64 = 650_000_000;
+/// A crossing is looked for in the interval between two sizes of the grid, half as large again.
+const GRID_STEP: f64 = 0.5;
+/// Cells of a step of the search: two methods and a control.
+const STEP_CELLS: u64 = 3;
+/// Crossings that a set of curves usually has.
+const CROSSINGS: u64 = 2;
 
-/// Samples that the plan takes.
+/// Samples that the plan takes, a search aside.
 pub fn samples(plan: &Plan) -> u64 {
     plan.cells.len() as u64 * u64::from(plan.rounds)
 }
 
-/// How long it takes, roughly.
+/// How long it takes, roughly, with the search.
 pub fn duration_ns(plan: &Plan) -> u64 {
-    let sampling = samples(plan) * (plan.sample_ns + plan.latency_ns + OVERHEAD_NS);
+    let rounds = u64::from(plan.rounds);
+    let cells: u64 = plan.cells.iter().map(|cell| sample_ns(plan, cell)).sum();
     let largest = plan.file_sizes().first().map_or(0, |size| size.0);
     let writing = match plan.source {
         Source::Dataset { .. } => plan.dataset_bytes().0 * DATASET_NS_PER_BYTE,
         Source::File { .. } => 0,
     };
     // Each round that goes from cold to warm reads the file once more.
-    let states = |state| plan.cells.iter().any(|cell| cell.conditions.cache == state);
-    let warmings = if states(CacheState::Warm) {
-        if states(CacheState::Cold) { u64::from(plan.rounds) } else { 1 }
-    } else {
-        0
+    let states = |state| {
+        plan.cells.iter().any(|cell| {
+            cell.conditions.cache == state && cell.conditions.surroundings.memory_limit_bytes.is_none()
+        })
     };
-    sampling + writing + warmings * largest * DATASET_NS_PER_BYTE
+    let warmings =
+        if states(CacheState::Warm) { if states(CacheState::Cold) { rounds } else { 1 } } else { 0 };
+    cells * rounds + search_ns(plan) + writing + warmings * largest * DATASET_NS_PER_BYTE
+}
+
+/// One sample of `cell`, from set-up to tear-down.
+fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
+    let conditions = &cell.conditions;
+    let (throughput_ns, latency_ns) = plan.phases_ns(cell);
+    let mut all = throughput_ns + latency_ns + OVERHEAD_NS;
+    if conditions.surroundings.device_cap.is_some() {
+        all += LEAD_IN_NS;
+    }
+    if conditions.surroundings.needs_group() {
+        all += GROUP_NS;
+    }
+    let through_cache = cell.depends_on_cache();
+    if conditions.cache == CacheState::ColdStart && through_cache {
+        all += COLD_START_WINDOWS * plan.sample_ns;
+    }
+    if let Some(capacity) = conditions.cache_capacity().filter(|_| through_cache) {
+        all += conditions.span_bytes.0.min(capacity.0) * DATASET_NS_PER_BYTE;
+        if !conditions.fits_memory() {
+            all += SETTLING_WINDOWS * plan.sample_ns;
+        }
+    }
+    all
+}
+
+/// What halving the intervals of crossings takes.
+fn search_ns(plan: &Plan) -> u64 {
+    let Some(search) = &plan.search else { return 0 };
+    let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
+    let steps = ((1.0 + GRID_STEP).ln() / (1.0 + tolerance).ln()).log2().ceil().max(1.0) as u64;
+    let measured: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.role == Role::Measured).collect();
+    let Some(longest) = measured.iter().map(|cell| sample_ns(plan, cell)).max() else { return 0 };
+    let mut spans: Vec<u64> = measured.iter().map(|cell| cell.conditions.span_bytes.0).collect();
+    spans.sort_unstable();
+    spans.dedup();
+    let curves = (plan.comparisons().len() / spans.len().max(1)).max(1) as u64;
+    let windows = if search.prefetch_windows.is_empty() { 0 } else { curves * spans.len() as u64 };
+    (curves * CROSSINGS * steps * STEP_CELLS + windows) * u64::from(plan.rounds) * longest
 }
 
 /// A duration as people say it.

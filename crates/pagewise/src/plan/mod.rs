@@ -3,16 +3,24 @@
 //! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). What comes
 //! out is a [`pagewise_model::Plan`], the one value that is printed, run and stored.
 
+mod beside;
 pub mod estimate;
+mod possible;
 pub mod resolve;
 pub mod text;
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
-use pagewise_model::{Bytes, CacheState, Consume, Descriptor, Method, Workload};
+use pagewise_model::{
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Workload,
+};
 
 /// The shipped questions by name.
-pub const QUESTIONS: &[(&str, &str)] = &[("read", include_str!("../../../../questions/read.toml"))];
+pub const QUESTIONS: &[(&str, &str)] = &[
+    ("read", include_str!("../../../../questions/read.toml")),
+    ("cliff", include_str!("../../../../questions/cliff.toml")),
+];
 
 /// Threads as a plan says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +31,48 @@ pub enum Threads {
     Cpus,
 }
 
+/// A size as a plan says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// So many bytes.
+    Exact(Bytes),
+    /// A multiple of the cache capacity under the memory limit, in thousandths: `1.5x`.
+    Times(u64),
+}
+
+/// More than this many times the cache is a slip of the pen.
+const MAX_TIMES: f64 = 1000.0;
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(number) = text.strip_suffix('x') else {
+            return text.parse().map(Size::Exact).map_err(|error| format!("{error}"));
+        };
+        match number.parse::<f64>() {
+            Ok(times) if (0.001..=MAX_TIMES).contains(&times) => {
+                Ok(Size::Times((times * 1000.0).round() as u64))
+            }
+            _ => Err(format!(
+                "'{text}' is no multiple of the cache; write a number from 0.001 to {MAX_TIMES} before the x, as in 1.5x"
+            )),
+        }
+    }
+}
+
+/// A setting of the machine that may be left alone: `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrNone<T>(pub Option<T>);
+
+impl<T: FromStr> FromStr for OrNone<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text == "none" { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
+    }
+}
+
 /// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes {
@@ -31,9 +81,9 @@ pub struct Axes {
     /// Threads.
     pub threads: Option<Vec<Threads>>,
     /// Dataset sizes.
-    pub file_size: Option<Vec<Bytes>>,
+    pub file_size: Option<Vec<Size>>,
     /// Parts of the file in which reads fall.
-    pub span: Option<Vec<Bytes>>,
+    pub span: Option<Vec<Size>>,
     /// Sizes of a read.
     pub read_size: Option<Vec<Bytes>>,
     /// Reads in an operation.
@@ -46,6 +96,20 @@ pub struct Axes {
     pub cache: Option<Vec<CacheState>>,
     /// One descriptor and mapping, or one each.
     pub descriptor: Option<Vec<Descriptor>>,
+    /// How offsets spread.
+    pub skew: Option<Vec<Skew>>,
+    /// Whether reads depend on each other.
+    pub dependent: Option<Vec<bool>>,
+    /// Memory limits.
+    pub memory: Option<Vec<OrNone<Bytes>>>,
+    /// Device caps.
+    pub device_cap: Option<Vec<OrNone<DeviceCap>>>,
+    /// Settings of the device's readahead.
+    pub readahead: Option<Vec<OrNone<Bytes>>>,
+    /// CPUs of the worker.
+    pub cpus: Option<Vec<OrNone<CpuList>>>,
+    /// Where the file's pages lie.
+    pub numa: Option<Vec<OrNone<Numa>>>,
 }
 
 /// How to sample; never an axis.
@@ -61,6 +125,8 @@ pub struct Sampling {
     pub seed: Option<u64>,
     /// Whether ceilings are measured; without them no bound is named.
     pub ceilings: Option<bool>,
+    /// Look for the sizes of data at which two methods change places, each to this many per cent.
+    pub crossing_percent: Option<u32>,
 }
 
 /// One source of choices.

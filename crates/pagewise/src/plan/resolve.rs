@@ -2,29 +2,28 @@
 //! is refused here, before anything is created.
 
 use anyhow::{Result, bail, ensure};
+use pagewise_model::plan::Search;
 use pagewise_model::{
-    Access, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Environment, Method, MethodOption,
-    Plan, Role, Source, Workload,
+    Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Method, Plan, Role, Skew,
+    Source, Surroundings, Workload,
 };
 
-use super::{Axes, Layer, PlanText, Sampling, Threads};
+use super::beside::{ceilings, controls};
+use super::possible::{ensure_possible, refuse_unreachable_states};
+use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
 
 /// More cells than this are a slip of the pen: at a second each, a round would take more than an hour.
 const MAX_CELLS: usize = 5_000;
-/// Threads beyond this measure the scheduler.
-const MAX_THREADS: u32 = 1024;
 /// The distribution-free interval of a median needs as many.
 const MIN_ROUNDS: u32 = 7;
 const MAX_ROUNDS: u32 = 10_000;
-/// A read must fit into memory many times over.
-const MAX_READ: Bytes = Bytes::gib(1);
-/// Reads of the ceiling of bandwidth.
-const BANDWIDTH_READ: Bytes = Bytes::mib(1);
-const BANDWIDTH_DEPTH: u32 = 8;
 /// What a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
 /// Samples disturbed from outside are taken again so often.
 const RETAKES: u32 = 2;
+
+/// The ratio of data to cache at which windows of prefetch are compared: behind the cliff, where they matter.
+const WINDOW_RATIO: f64 = 1.5;
 
 /// Which variant of a plan is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +46,16 @@ pub struct Machine<'a> {
     pub write_pace: Option<u64>,
     /// A seed for a plan that names none.
     pub fresh_seed: u64,
+    /// CPUs that are online.
+    pub online_cpus: CpuList,
+    /// NUMA nodes with memory.
+    pub numa_nodes: Vec<u32>,
+    /// The least memory limit under which a worker runs.
+    pub least_memory_bytes: u64,
+    /// Why no cap can be put on what lies under the files; `None` where one can, as far as the device goes.
+    pub no_device: Option<String>,
+    /// Whether the whole page cache may be dropped.
+    pub drop_caches: bool,
 }
 
 /// Resolves `plan` under what the command line chose.
@@ -70,7 +79,7 @@ pub fn resolve(
     for workload in distinct(workloads) {
         let axes = Resolved::new(&layers, workload, &source, machine)?;
         axes.ensure_not_absurd(cells.len())?;
-        axes.add_cells(workload, machine.environment, &mut cells)?;
+        axes.add_cells(workload, machine, &mut cells)?;
     }
     ensure!(!cells.is_empty(), "the plan has no cell: there is nothing to measure");
     refuse_unreachable_states(&cells, &source)?;
@@ -78,6 +87,7 @@ pub fn resolve(
         true => ceilings(&cells, machine.environment.page_bytes),
         false => Vec::new(),
     };
+    let search = search(&mut cells, sampling.crossing_percent)?;
     let controls = controls(&cells);
     cells.extend(controls);
     cells.extend(ceilings);
@@ -89,8 +99,8 @@ pub fn resolve(
         sample_ns: sampling.sample_ns,
         latency_ns: sampling.latency_ns,
         retakes: RETAKES,
-        drop_caches: false,
-        search: None,
+        drop_caches: machine.drop_caches,
+        search,
         cells,
     })
 }
@@ -101,6 +111,7 @@ struct Sampled {
     sample_ns: u64,
     latency_ns: u64,
     ceilings: bool,
+    crossing_percent: Option<u32>,
 }
 
 fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
@@ -121,7 +132,38 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     ensure!(latency_ns <= 3_600_000_000_000, "a latency phase lasts 3600s at most");
     let seed = first(layers, |sampling| sampling.seed, fresh_seed);
     let ceilings = first(layers, |sampling| sampling.ceilings, true);
-    Ok(Sampled { seed, rounds, sample_ns, latency_ns, ceilings })
+    let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
+    Ok(Sampled { seed, rounds, sample_ns, latency_ns, ceilings, crossing_percent })
+}
+
+/// What is looked for beyond the matrix. Where a method comes with several windows of prefetch, they are compared
+/// at one size of data first, and only the best goes on.
+fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option<Search>> {
+    let Some(percent) = crossing_percent else { return Ok(None) };
+    ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
+    ensure!(
+        cells.iter().all(|cell| cell.conditions.cache_capacity().is_some()),
+        "the ratio of data to cache at which methods change places needs a memory limit; write --memory 256MiB"
+    );
+    let mut prefetch_windows: Vec<u32> =
+        cells.iter().filter_map(|cell| cell.method.prefetch_window()).collect();
+    prefetch_windows.sort_unstable();
+    prefetch_windows.dedup();
+    if prefetch_windows.len() < 2 {
+        prefetch_windows.clear();
+    }
+    let ratio = |cell: &Cell| {
+        let capacity = cell.conditions.cache_capacity().map_or(1, |capacity| capacity.0.max(1));
+        cell.conditions.span_bytes.0 as f64 / capacity as f64
+    };
+    let behind = cells.iter().map(ratio).filter(|ratio| *ratio >= WINDOW_RATIO * 0.99).min_by(f64::total_cmp);
+    if let (false, Some(behind)) = (prefetch_windows.is_empty(), behind) {
+        // Threads and read sizes make small differences in the capacity, hence in the ratio.
+        cells.retain(|cell| {
+            cell.method.prefetch_window().is_none() || (ratio(cell) / behind - 1.0).abs() < 0.1
+        });
+    }
+    Ok(Some(Search { tolerance_thousandths: percent * 10, prefetch_windows }))
 }
 
 fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {
@@ -138,15 +180,19 @@ fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {
 struct Resolved {
     methods: Vec<Method>,
     threads: Vec<u32>,
-    file_size: Vec<Bytes>,
+    /// `None`: the largest span.
+    file_size: Option<Vec<Size>>,
     /// `None`: the whole file.
-    span: Option<Vec<Bytes>>,
+    span: Option<Vec<Size>>,
     read_size: Vec<Bytes>,
     reads_per_op: Vec<u32>,
     align: Vec<Bytes>,
+    skew: Vec<Skew>,
+    dependent: Vec<bool>,
     consume: Vec<Consume>,
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
+    surroundings: Vec<Surroundings>,
 }
 
 impl Resolved {
@@ -162,6 +208,10 @@ impl Resolved {
                 .flatten()
                 .find_map(|axes| pick(axes).clone())
                 .map(distinct)
+        }
+        /// What a setting may be; left alone where nobody chooses.
+        fn setting<T: Clone>(chosen: Option<Vec<OrNone<T>>>) -> Vec<Option<T>> {
+            chosen.map_or(vec![None], |values| values.into_iter().map(|value| value.0).collect())
         }
         let threads = choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(1)]);
         let cpus = machine.environment.cpus;
@@ -181,15 +231,26 @@ impl Resolved {
                     file_size.is_none(),
                     "--file and a file size do not go together: the file has its size"
                 );
-                vec![identity.file_bytes]
+                Some(vec![Size::Exact(identity.file_bytes)])
             }
-            Source::Dataset { .. } => file_size.unwrap_or_else(|| vec![default_file_size(machine)]),
+            Source::Dataset { .. } => file_size,
         };
+        let memory = setting(choose(layers, workload, |axes| &axes.memory));
         // The user's own file is left as it is unless its cache is named.
         let default_cache = match source {
             Source::File { .. } => CacheState::AsIs,
             Source::Dataset { .. } => CacheState::Warm,
         };
+        let mut surroundings = vec![Surroundings::default()];
+        surroundings = vary(surroundings, &memory, |all, value| all.memory_limit_bytes = value);
+        let caps = setting(choose(layers, workload, |axes| &axes.device_cap));
+        surroundings = vary(surroundings, &caps, |all, value| all.device_cap = value);
+        let readahead = setting(choose(layers, workload, |axes| &axes.readahead));
+        surroundings = vary(surroundings, &readahead, |all, value| all.readahead_bytes = value);
+        let cpus = setting(choose(layers, workload, |axes| &axes.cpus));
+        surroundings = vary(surroundings, &cpus, |all, value| all.cpus = value);
+        let numa = setting(choose(layers, workload, |axes| &axes.numa));
+        surroundings = vary(surroundings, &numa, |all, value| all.numa = value);
         Ok(Self {
             methods: choose(layers, workload, |axes| &axes.methods).unwrap_or_else(default_methods),
             threads,
@@ -198,9 +259,12 @@ impl Resolved {
             read_size: choose(layers, workload, |axes| &axes.read_size).unwrap_or(vec![Bytes::kib(16)]),
             reads_per_op: choose(layers, workload, |axes| &axes.reads_per_op).unwrap_or(vec![16]),
             align: choose(layers, workload, |axes| &axes.align).unwrap_or(vec![Bytes::kib(4)]),
+            skew: choose(layers, workload, |axes| &axes.skew).unwrap_or(vec![Skew::Uniform]),
+            dependent: choose(layers, workload, |axes| &axes.dependent).unwrap_or(vec![false]),
             consume: choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Touch]),
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
+            surroundings,
         })
     }
 
@@ -209,14 +273,17 @@ impl Resolved {
         let lengths = [
             self.methods.len(),
             self.threads.len(),
-            self.file_size.len(),
+            self.file_size.as_ref().map_or(1, Vec::len),
             self.span.as_ref().map_or(1, Vec::len),
             self.read_size.len(),
             self.reads_per_op.len(),
             self.align.len(),
+            self.skew.len(),
+            self.dependent.len(),
             self.consume.len(),
             self.cache.len(),
             self.descriptor.len(),
+            self.surroundings.len(),
         ];
         let cells = lengths.iter().try_fold(1usize, |product, len| product.checked_mul(*len));
         match cells.and_then(|cells| cells.checked_add(already)) {
@@ -228,9 +295,9 @@ impl Resolved {
         }
     }
 
-    fn add_cells(&self, workload: Workload, environment: &Environment, cells: &mut Vec<Cell>) -> Result<()> {
-        for conditions in self.conditions(workload) {
-            ensure_possible(&conditions, environment)?;
+    fn add_cells(&self, workload: Workload, machine: &Machine<'_>, cells: &mut Vec<Cell>) -> Result<()> {
+        for conditions in self.conditions(workload, machine)? {
+            ensure_possible(&conditions, machine)?;
             for method in &self.methods {
                 cells.push(Cell {
                     role: Role::Measured,
@@ -242,43 +309,91 @@ impl Resolved {
         Ok(())
     }
 
-    fn conditions(&self, workload: Workload) -> Vec<Conditions> {
-        let mut all = Vec::new();
-        for &file_bytes in &self.file_size {
-            for &span_bytes in self.span.as_ref().unwrap_or(&vec![file_bytes]) {
-                for &threads in &self.threads {
-                    for &cache in &self.cache {
-                        for &descriptor in &self.descriptor {
-                            for &read_bytes in &self.read_size {
-                                for &reads_per_op in &self.reads_per_op {
-                                    for &align_bytes in &self.align {
-                                        for &consume in &self.consume {
-                                            all.push(Conditions {
-                                                workload,
-                                                threads,
-                                                file_bytes,
-                                                span_bytes,
-                                                cache,
-                                                descriptor,
-                                                read_bytes,
-                                                reads_per_op,
-                                                align_bytes,
-                                                skew: Default::default(),
-                                                dependent: false,
-                                                consume,
-                                                surroundings: Default::default(),
-                                            });
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
+    fn conditions(&self, workload: Workload, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
+        let mut all = vec![Conditions {
+            workload,
+            threads: 0,
+            file_bytes: Bytes(0),
+            span_bytes: Bytes(0),
+            cache: CacheState::Warm,
+            descriptor: Descriptor::Shared,
+            read_bytes: Bytes(0),
+            reads_per_op: 0,
+            align_bytes: Bytes(0),
+            skew: Skew::Uniform,
+            dependent: false,
+            consume: Consume::Touch,
+            surroundings: Surroundings::default(),
+        }];
+        all = vary(all, &self.surroundings, |conditions, value| conditions.surroundings = value);
+        all = vary(all, &self.skew, |conditions, value| conditions.skew = value);
+        all = vary(all, &self.dependent, |conditions, value| conditions.dependent = value);
+        all = vary(all, &self.threads, |conditions, value| conditions.threads = value);
+        all = vary(all, &self.cache, |conditions, value| conditions.cache = value);
+        all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value);
+        all = vary(all, &self.read_size, |conditions, value| conditions.read_bytes = value);
+        all = vary(all, &self.reads_per_op, |conditions, value| conditions.reads_per_op = value);
+        all = vary(all, &self.align, |conditions, value| conditions.align_bytes = value);
+        all = vary(all, &self.consume, |conditions, value| conditions.consume = value);
+        self.sized(all, machine)
+    }
+
+    /// Every size of file and span for each of `all`, since a multiple of the cache depends on the others.
+    fn sized(&self, all: Vec<Conditions>, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
+        // One file serves all spans, whatever the memory limit and the threads.
+        let mut largest = None;
+        for conditions in &all {
+            for span in self.span.iter().flatten() {
+                largest = largest.max(Some(size_of(*span, conditions)?));
+            }
+        }
+        let multiples = self.span.iter().flatten().any(|span| matches!(span, Size::Times(_)));
+        let default_file = match largest {
+            Some(largest) if multiples => largest,
+            _ => default_file_size(machine),
+        };
+        let file_sizes = self.file_size.clone().unwrap_or(vec![Size::Exact(default_file)]);
+        let mut sized = Vec::new();
+        for file_size in &file_sizes {
+            for span in self.span.as_ref().unwrap_or(&vec![*file_size]) {
+                for conditions in &all {
+                    sized.push(Conditions {
+                        file_bytes: size_of(*file_size, conditions)?,
+                        span_bytes: size_of(*span, conditions)?,
+                        ..conditions.clone()
+                    });
                 }
             }
         }
-        all
+        Ok(sized)
     }
+}
+
+/// A size under some conditions; multiples of the cache are whole MiB where they are large enough.
+fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
+    let times = match size {
+        Size::Exact(bytes) => return Ok(bytes),
+        Size::Times(thousandths) => thousandths,
+    };
+    let Some(capacity) = conditions.cache_capacity() else {
+        bail!(
+            "a size in multiples of the cache needs a memory limit; write --memory 256MiB, or the size in bytes"
+        );
+    };
+    let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;
+    let grain = if bytes >= Bytes::mib(16).0 { Bytes::mib(1).0 } else { Bytes::kib(64).0 };
+    Ok(Bytes((bytes + grain / 2) / grain * grain))
+}
+
+/// Each of `all` with each of `values`.
+fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Vec<A> {
+    all.into_iter()
+        .flat_map(|one| values.iter().map(move |value| (one.clone(), value.clone())).collect::<Vec<_>>())
+        .map(|(mut one, value)| {
+            set(&mut one, value);
+            one
+        })
+        .collect()
 }
 
 fn default_methods() -> Vec<Method> {
@@ -297,121 +412,6 @@ fn default_file_size(machine: &Machine<'_>) -> Bytes {
     let affordable = machine.write_pace.map_or(u64::MAX, |pace| pace.saturating_mul(DATASET_SECONDS));
     let bytes = wanted.min(memory).min(machine.free_bytes / 4).min(affordable).max(Bytes::mib(16).0);
     Bytes(bytes >> 20 << 20)
-}
-
-fn ensure_possible(conditions: &Conditions, environment: &Environment) -> Result<()> {
-    let Conditions { threads, file_bytes, span_bytes, read_bytes, reads_per_op, align_bytes, cache, .. } =
-        conditions;
-    ensure!(*threads > 0, "0 threads read nothing; write 1 or more");
-    ensure!(*threads <= MAX_THREADS, "{threads} threads: write {MAX_THREADS} at most");
-    ensure!(read_bytes.0 > 0, "a read of 0B reads nothing");
-    ensure!(
-        *read_bytes <= MAX_READ,
-        "a read of {read_bytes} is larger than the {MAX_READ} that are sensible"
-    );
-    ensure!((1..=65_536).contains(reads_per_op), "{reads_per_op} reads in an operation: write 1 to 65536");
-    ensure!(align_bytes.0 > 0, "an alignment of 0B is none; write 1B for unaligned reads");
-    ensure!(file_bytes.0 > 0, "a file of 0B holds nothing to read");
-    ensure!(span_bytes.0 > 0, "a span of 0B holds nothing to read");
-    ensure!(span_bytes <= file_bytes, "the span of {span_bytes} is larger than the file of {file_bytes}");
-    ensure!(read_bytes <= span_bytes, "a read of {read_bytes} is larger than the span of {span_bytes}");
-    let op_bytes = conditions.op_bytes();
-    if conditions.workload == Workload::SequentialRead {
-        ensure!(
-            op_bytes <= span_bytes.0,
-            "an operation of {reads_per_op} contiguous reads of {read_bytes} is larger than the span of {span_bytes}"
-        );
-    }
-    let bytes = op_bytes.saturating_mul(u64::from(*threads)).max(op_bytes);
-    if *cache == CacheState::Cold {
-        ensure!(
-            bytes <= conditions.cold_budget_bytes(),
-            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of every thread asks \
-             for {}; use a larger file, smaller reads or fewer threads",
-            Bytes(bytes)
-        );
-    }
-    let buffers = read_bytes.0.saturating_mul(u64::from(*threads));
-    if let Some(memory) = environment.memory_available_bytes {
-        ensure!(
-            buffers <= memory.0 / 4,
-            "{threads} threads with buffers of {read_bytes} need more than a quarter of the {memory} of memory \
-             that is available"
-        );
-    }
-    Ok(())
-}
-
-/// States that cannot be reached for this source are refused here; those that a filesystem turns out to refuse
-/// become unavailable cells.
-fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> {
-    let cold = cells.iter().any(|cell| cell.conditions.cache == CacheState::Cold);
-    if let Source::File { evict: false, .. } = source {
-        ensure!(!cold, "a cold run drops your file from the page cache; allow it with --evict");
-    }
-    Ok(())
-}
-
-/// One method of each comparison a second time: what it differs by is noise.
-fn controls(cells: &[Cell]) -> Vec<Cell> {
-    let mut controls: Vec<Cell> = Vec::new();
-    for cell in cells {
-        if controls.iter().any(|control| control.conditions == cell.conditions) {
-            continue;
-        }
-        let rivals = cells.iter().filter(|other| other.conditions == cell.conditions);
-        let plain_pread = rivals.clone().find(|rival| rival.method.to_string() == "pread");
-        let baseline = plain_pread.unwrap_or(cell);
-        controls.push(Cell { role: Role::Control, ..baseline.clone() });
-    }
-    controls
-}
-
-/// The most that device and memory can do at the sizes that the cells issue.
-fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
-    let mut ceilings: Vec<Cell> = Vec::new();
-    let mut add = |method: Method, conditions: Conditions| {
-        let ceiling = Cell { role: Role::Ceiling, method, conditions };
-        if !ceilings.contains(&ceiling) {
-            ceilings.push(ceiling);
-        }
-    };
-    for cell in cells {
-        let Conditions { cache, read_bytes, align_bytes, span_bytes, .. } = cell.conditions;
-        if cell.copies() && cache != CacheState::Cold {
-            add(Method::anonymous(), Conditions { cache: CacheState::AsIs, ..cell.conditions.clone() });
-        }
-        if cache == CacheState::Warm && !cell.method.is_direct() {
-            continue;
-        }
-        let at = |read_bytes: Bytes, reads_per_op: u32| Conditions {
-            workload: Workload::RandomRead,
-            cache: CacheState::AsIs,
-            descriptor: Descriptor::Shared,
-            read_bytes,
-            reads_per_op,
-            align_bytes: Bytes(align_bytes.0.next_multiple_of(page_bytes)),
-            ..cell.conditions.clone()
-        };
-        add(Method::uring_direct(Method::DEFAULT_DEPTH), at(read_bytes, cell.conditions.reads_per_op));
-        add(Method::uring_direct(1), at(read_bytes, cell.conditions.reads_per_op));
-        let by_page = cell.method.access() == Access::Mmap && cell.method.has(MethodOption::Random);
-        if by_page
-            && cell.depends_on_cache()
-            && cell.conditions.workload == Workload::RandomRead
-            && read_bytes.0 > page_bytes
-        {
-            add(
-                Method::uring_direct(Method::DEFAULT_DEPTH),
-                at(Bytes(page_bytes), cell.conditions.reads_per_op),
-            );
-            add(Method::uring_direct(1), at(Bytes(page_bytes), cell.conditions.reads_per_op));
-        }
-        if span_bytes >= BANDWIDTH_READ {
-            add(Method::uring_direct(BANDWIDTH_DEPTH), at(BANDWIDTH_READ, 1));
-        }
-    }
-    ceilings
 }
 
 #[cfg(test)]

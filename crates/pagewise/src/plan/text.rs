@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
-const AXES: [&str; 10] = [
+const AXES: [&str; 17] = [
     "methods",
     "threads",
     "file_size",
@@ -22,8 +22,15 @@ const AXES: [&str; 10] = [
     "consume",
     "cache",
     "descriptor",
+    "skew",
+    "dependent",
+    "memory",
+    "device_cap",
+    "readahead",
+    "cpus",
+    "numa",
 ];
-const SAMPLING: [&str; 5] = ["rounds", "sample", "latency", "seed", "ceilings"];
+const SAMPLING: [&str; 6] = ["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
 const VARIANTS: [&str; 2] = ["quick", "full"];
 
 /// Reads the text of a plan file.
@@ -86,14 +93,21 @@ fn set_axis(axes: &mut Axes, key: &str, value: &Value) -> Result<bool> {
     match key {
         "methods" => axes.methods = Some(list(key, value, method)?),
         "threads" => axes.threads = Some(list(key, value, threads)?),
-        "file_size" => axes.file_size = Some(list(key, value, size)?),
-        "span" => axes.span = Some(list(key, value, size)?),
+        "file_size" => axes.file_size = Some(words(key, value)?),
+        "span" => axes.span = Some(words(key, value)?),
         "read_size" => axes.read_size = Some(list(key, value, size)?),
         "reads_per_op" => axes.reads_per_op = Some(list(key, value, count)?),
         "align" => axes.align = Some(list(key, value, size)?),
         "consume" => axes.consume = Some(words(key, value)?),
         "cache" => axes.cache = Some(words(key, value)?),
         "descriptor" => axes.descriptor = Some(words(key, value)?),
+        "skew" => axes.skew = Some(words(key, value)?),
+        "dependent" => axes.dependent = Some(list(key, value, flag)?),
+        "memory" => axes.memory = Some(words(key, value)?),
+        "device_cap" => axes.device_cap = Some(words(key, value)?),
+        "readahead" => axes.readahead = Some(words(key, value)?),
+        "cpus" => axes.cpus = Some(words(key, value)?),
+        "numa" => axes.numa = Some(words(key, value)?),
         _ => return Ok(false),
     }
     Ok(true)
@@ -112,9 +126,9 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
         "sample" => sampling.sample_ns = Some(time(value).with_context(in_key)?),
         "latency" => sampling.latency_ns = Some(time(value).with_context(in_key)?),
         "ceilings" => {
-            let wanted = value.as_bool().with_context(|| format!("{value} is neither true nor false"));
-            sampling.ceilings = Some(wanted.with_context(in_key)?);
+            sampling.ceilings = Some(flag(value).with_context(in_key)?);
         }
+        "crossing_percent" => sampling.crossing_percent = Some(count(value).with_context(in_key)?),
         "seed" => {
             let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
             sampling.seed =
@@ -142,7 +156,19 @@ fn words<T: FromStr>(key: &str, value: &Value) -> Result<Vec<T>>
 where
     T::Err: Display,
 {
-    list(key, value, |value| text(value)?.parse().map_err(|error: T::Err| anyhow::anyhow!("{error}")))
+    list(key, value, |value| plain(value)?.parse().map_err(|error: T::Err| anyhow::anyhow!("{error}")))
+}
+
+fn flag(value: &Value) -> Result<bool> {
+    value.as_bool().with_context(|| format!("{value} is neither true nor false"))
+}
+
+/// A bare number has no unit, and the type says how it should be written.
+fn plain(value: &Value) -> Result<String> {
+    match value {
+        Value::Integer(number) => Ok(number.to_string()),
+        other => text(other).map(str::to_string),
+    }
 }
 
 fn text(value: &Value) -> Result<&str> {

@@ -27,9 +27,8 @@ pub struct Accesses {
 #[derive(Default)]
 pub struct AccessesCache(VecDeque<Accesses>);
 
-/// Reads of all tables that are kept: 8 MiB of offsets, since the supervisor is to stay small beside what it
-/// measures.
-const KEPT_READS: u64 = 1 << 20;
+/// Offsets of all tables that are kept, since the supervisor is to stay small beside what it measures.
+const KEPT_BYTES: u64 = 8 << 20;
 
 impl AccessesCache {
     /// Makes the accesses of `conditions` in `round` unless they are kept; they are [`AccessesCache::current`] then.
@@ -56,8 +55,11 @@ impl AccessesCache {
             self.0.push_back(accesses);
             return Ok(());
         }
-        let table = OffsetTable::new(conditions, seed)?;
-        while self.0.iter().map(|kept| kept.table.reads()).sum::<u64>() + table.reads() > KEPT_READS {
+        let mut table = OffsetTable::new(conditions, seed)?;
+        let kept_bytes = |kept: &VecDeque<Accesses>| {
+            kept.iter().map(|accesses| accesses.table.memory_bytes()).sum::<u64>()
+        };
+        while kept_bytes(&self.0) + table.memory_bytes() > KEPT_BYTES {
             if self.0.pop_front().is_none() {
                 break;
             }
@@ -66,6 +68,11 @@ impl AccessesCache {
             Some(content) => Reference::for_dataset(&table, conditions, content, page_bytes)?,
             None => Reference::for_file(&table, conditions, input.file(), page_bytes, stop)?,
         };
+        // Of dependent reads, workers get the offsets only through the data.
+        match input.seed() {
+            Some(content) => table.chain_dataset(content)?,
+            None => table.chain_file(input.file(), conditions.span_bytes.0, stop)?,
+        }
         self.0.push_back(Accesses { conditions: conditions.clone(), seed, table, reference });
         Ok(())
     }

@@ -67,7 +67,8 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         max_device_bytes: 0,
         handover_path: descriptor_path(&handover),
     };
-    let mut worker = Worker::start(&Program::Own)?;
+    let mut worker =
+        Worker::start(&Program::Own, |command| Ok(pagewise_sys::child::die_with_parent(command)))?;
     worker.greet(patience, stop)?;
     worker.send(&Request::Open(Box::new(job)))?;
     worker.receive("opened", patience, stop)?;

@@ -131,8 +131,17 @@ impl Input {
     }
 
     /// Drops the file from the page cache, with proof.
-    pub fn make_cold(&self, span_bytes: u64) -> Result<(), NoState> {
-        match cache::evict(self.file(), span_bytes) {
+    ///
+    /// With `drop_caches` the whole machine's page cache is dropped where the file does not leave it otherwise.
+    pub fn make_cold(&self, span_bytes: u64, drop_caches: bool) -> Result<(), NoState> {
+        let mut evicted = cache::evict(self.file(), span_bytes);
+        if drop_caches && matches!(evicted, Err(EvictError::Mapped { .. } | EvictError::Stays { .. })) {
+            if let Err(error) = cache::drop_all() {
+                return Err(NoState::Unavailable(format!("the page cache cannot be dropped: {error}")));
+            }
+            evicted = cache::evict(self.file(), span_bytes);
+        }
+        match evicted {
             Ok(_) => Ok(()),
             Err(error @ EvictError::InMemory { .. }) => Err(NoState::Unavailable(error.to_string())),
             Err(error) => {

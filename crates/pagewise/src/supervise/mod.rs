@@ -3,11 +3,19 @@
 //! * [`worker`]: the process and its lines, with time-outs;
 //! * [`files`]: what is read, and the state of its page cache;
 //! * [`accesses`]: the offset table of a cell and what its bytes must add up to;
+//! * [`setting`]: limits, caps and placement, held for a sample and undone;
+//! * [`warming`]: the page cache as the cell asks for it;
+//! * [`evidence`]: what is seen around the measured region;
 //! * [`answer`]: what an honest worker takes to answer;
+//! * [`visit`]: one worker's conversation;
 //! * [`sample`]: the course of one sample.
 
 pub mod accesses;
 pub mod answer;
+pub mod evidence;
 pub mod files;
 pub mod sample;
+pub mod setting;
+pub mod visit;
+pub mod warming;
 pub mod worker;

@@ -1,28 +1,22 @@
-//! The course of one sample: state of the cache, worker, evidence, verification, checks.
-//!
-//! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
-//! `sample`. Verification comes behind it, so that it changes none of the counters.
+//! The course of one sample: setting of the machine, state of the cache, worker, evidence, verification, checks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pagewise_analysis::checks::{self, Context as CheckContext};
 use pagewise_host::memory::Memory;
-use pagewise_host::{BlockDevice, DeviceCounters, ProcessCounters, process};
-use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
-use pagewise_model::random::Random;
-use pagewise_model::sample::Measurement;
+use pagewise_host::{BlockDevice, HostReader, placement};
 use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Outcome, Plan, Source};
 use pagewise_sys::SharedMemory;
 
-use super::accesses::{Accesses, AccessesCache};
+use super::accesses::AccessesCache;
 use super::files::{Input, NoState};
-use super::worker::{Program, Trouble, Worker, died_of_sigbus, unexpected};
+use super::setting::{Held, Setter};
+use super::visit::Visit;
+use super::warming;
+use super::worker::{Program, Trouble, Worker, died_of_sigbus};
+use crate::state::State;
 
-/// Reads of a sample that are compared byte for byte.
-const VERIFIED_READS: u64 = 8;
-/// The comparison may take this much memory: fewer reads are compared where one is large.
-const VERIFIED_BYTES: u64 = 4 << 20;
 /// A storage that reads slower than this makes set-up of a whole file time out.
 const SLOWEST_BYTES_PER_SECOND: u64 = 2 << 20;
 /// Anonymous memory for a ceiling may take this part of what is available.
@@ -38,6 +32,9 @@ pub struct Sampler<'a> {
     page_bytes: u64,
     direct_alignment: u64,
     device: Option<BlockDevice>,
+    readahead_bytes: Option<u64>,
+    setter: Setter,
+    host: HostReader,
     accesses: AccessesCache,
     context: CheckContext,
 }
@@ -61,6 +58,10 @@ pub struct Setting {
     pub direct_alignment: u64,
     /// The device behind the files.
     pub device: Option<BlockDevice>,
+    /// Readahead in force when the run began.
+    pub readahead_bytes: Option<u64>,
+    /// What sets limits, caps and placement.
+    pub setter: Setter,
 }
 
 impl<'a> Sampler<'a> {
@@ -76,6 +77,9 @@ impl<'a> Sampler<'a> {
             page_bytes: setting.page_bytes,
             direct_alignment: setting.direct_alignment,
             device: setting.device,
+            readahead_bytes: setting.readahead_bytes,
+            setter: setting.setter,
+            host: HostReader::new(),
             accesses: AccessesCache::default(),
             context: CheckContext {
                 page_bytes: setting.page_bytes,
@@ -86,8 +90,8 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Takes one sample.
-    pub fn take(&mut self, cell: &Cell, round: u32) -> Result<Outcome, Stopped> {
+    /// Takes one sample. What it changes on the machine is announced in `journal` first.
+    pub fn take(&mut self, cell: &Cell, round: u32, journal: &mut State) -> Result<Outcome, Stopped> {
         let input = self
             .inputs
             .iter()
@@ -108,15 +112,20 @@ impl<'a> Sampler<'a> {
         if let Err(error) = loaded {
             return Ok(Outcome::Unavailable { reason: format!("{error:#}") });
         }
-        match self.prepare_cache(cell, input) {
-            Ok(()) => {}
-            Err(NoState::Stopped) => return Err(Stopped),
-            Err(NoState::Unavailable(reason)) => return Ok(Outcome::Unavailable { reason }),
-            Err(NoState::Failed(failure)) => {
-                return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
-            }
+        let surroundings = &cell.conditions.surroundings;
+        let held = match self.setter.hold(surroundings, journal) {
+            Ok(held) => held,
+            Err(state) => return without_state(state),
+        };
+        // A cap is in force from set-up on, but not while the cache is warmed.
+        let warmed_first = cell.conditions.cache == CacheState::Warm && cell.depends_on_cache();
+        let prepared = warming::prepare(cell, input, &held, self.plan.drop_caches, self.patience, self.stop)
+            .and_then(|()| place_pages(cell, input, &held))
+            .and_then(|()| if warmed_first { Ok(()) } else { self.setter.cap_device(&held) });
+        if let Err(state) = prepared {
+            return without_state(state);
         }
-        let visit = Visit {
+        let mut visit = Visit {
             cell,
             input,
             accesses: self.accesses.current(),
@@ -127,20 +136,25 @@ impl<'a> Sampler<'a> {
             page_bytes: self.page_bytes,
             direct_alignment: self.direct_alignment,
             device: self.device.as_ref(),
+            readahead_bytes: surroundings.readahead_bytes.map(|bytes| bytes.0).or(self.readahead_bytes),
+            held: &held,
+            setter: &self.setter,
+            warmed_first,
+            host: &mut self.host,
         };
         // Made before the worker, which inherits it.
         let handover = match visit.handover() {
             Ok(handover) => handover,
-            Err(trouble) => return finish(trouble, None, input),
+            Err(trouble) => return finish(trouble, None, input, &held),
         };
-        let mut worker = match Worker::start(&self.program) {
+        let mut worker = match Worker::start(&self.program, |command| held.prepare(command)) {
             Ok(worker) => worker,
-            Err(trouble) => return finish(trouble, None, input),
+            Err(trouble) => return finish(trouble, None, input, &held),
         };
         match visit.converse(&mut worker, &handover) {
             Ok((measurement, evidence)) => {
                 if let Err(trouble) = worker.end() {
-                    return finish(trouble, None, input);
+                    return finish(trouble, None, input, &held);
                 }
                 if let Some(reason) = checks::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
@@ -157,7 +171,7 @@ impl<'a> Sampler<'a> {
                             "threads claim {:?} operations, the table has {} for each of {}: what they must add up \
                              to is not known",
                             measurement.thread_operations,
-                            visit.accesses.table.operations_per_thread(),
+                            self.accesses.current().table.operations_per_thread(),
                             cell.conditions.threads
                         ),
                     });
@@ -165,7 +179,7 @@ impl<'a> Sampler<'a> {
                 failures.extend(input.check_unchanged().err());
                 Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
             }
-            Err(trouble) => finish(trouble, Some(worker), input),
+            Err(trouble) => finish(trouble, Some(worker), input, &held),
         }
     }
 
@@ -197,17 +211,30 @@ impl<'a> Sampler<'a> {
         }
         None
     }
+}
 
-    fn prepare_cache(&self, cell: &Cell, input: &Input) -> Result<(), NoState> {
-        if !cell.depends_on_cache() {
-            return Ok(());
-        }
-        match cell.conditions.cache {
-            CacheState::Cold | CacheState::ColdStart => input.make_cold(cell.conditions.span_bytes.0),
-            CacheState::Warm => input.make_warm(cell.conditions.span_bytes.0, self.stop),
-            CacheState::AsIs => Ok(()),
+/// What the lack of a state makes of a sample.
+fn without_state(state: NoState) -> Result<Outcome, Stopped> {
+    match state {
+        NoState::Stopped => Err(Stopped),
+        NoState::Unavailable(reason) => Ok(Outcome::Unavailable { reason }),
+        NoState::Failed(failure) => {
+            Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() })
         }
     }
+}
+
+/// Puts the pages of the span on the node that the cell asks for.
+fn place_pages(cell: &Cell, input: &Input, held: &Held) -> Result<(), NoState> {
+    let Some(plan) = &held.placement else { return Ok(()) };
+    placement::place_pages(input.file(), cell.conditions.span_bytes.0, plan.page_node).map_err(|error| {
+        NoState::Unavailable(format!("pages cannot be put on node {}: {error}", plan.page_node))
+    })
+}
+
+/// Reading so many bytes takes no longer than this.
+pub fn slowest(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
 }
 
 /// Why O_DIRECT means nothing on this filesystem, though it was accepted (tmpfs since Linux 6.6).
@@ -225,7 +252,7 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
 }
 
 /// What trouble makes of a sample.
-fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input) -> Result<Outcome, Stopped> {
+fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input, held: &Held) -> Result<Outcome, Stopped> {
     let stderr_tail = worker.map(Worker::into_stderr_tail).unwrap_or_default();
     // A worker knows the file by its descriptor, the user by its name.
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
@@ -238,7 +265,11 @@ fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input) -> Result<Out
         Trouble::Broken(failure) => failure,
     };
     let mut failures = vec![failure];
-    if let Err(changed) = input.check_unchanged() {
+    if failures[0].kind == FailureKind::WorkerDied
+        && let Some(detail) = held.killed_for_memory()
+    {
+        failures[0] = Failure { kind: FailureKind::KilledForMemory, detail };
+    } else if let Err(changed) = input.check_unchanged() {
         failures.insert(0, changed);
     } else if died_of_sigbus(&failures[0]) {
         failures[0]
@@ -246,238 +277,6 @@ fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input) -> Result<Out
             .push_str("; a page of the mapping could not be read: the device failed or the file changed");
     }
     Ok(Outcome::Broken { failures, stderr_tail })
-}
-
-/// One worker's visit to one cell.
-struct Visit<'a> {
-    cell: &'a Cell,
-    input: &'a Input,
-    accesses: &'a Accesses,
-    plan: &'a Plan,
-    round: u32,
-    patience: Duration,
-    stop: &'a AtomicBool,
-    page_bytes: u64,
-    direct_alignment: u64,
-    device: Option<&'a BlockDevice>,
-}
-
-/// Totals that only differences of mean something.
-struct Totals {
-    process: ProcessCounters,
-    device: Option<DeviceCounters>,
-    steal_ns: Option<u64>,
-}
-
-impl Visit<'_> {
-    fn converse(
-        &self,
-        worker: &mut Worker,
-        handover: &SharedMemory,
-    ) -> Result<(Measurement, Evidence), Trouble> {
-        worker.greet(self.patience, self.stop)?;
-        worker.send(&Request::Open(Box::new(self.job(handover))))?;
-        let setup_ns = match worker.receive("opened", self.setup_patience(), self.stop)? {
-            Reply::Opened { setup_ns } => setup_ns,
-            other => return Err(unexpected("opened", &other)),
-        };
-        let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
-            Reply::Ready { warmup_ns } => warmup_ns,
-            other => return Err(unexpected("ready", &other)),
-        };
-        let residency_before = self.input.residency(self.cell.conditions.span_bytes.0);
-        let before = self.totals(worker);
-        let started = Instant::now();
-        worker.send(&Request::Go(Go {
-            first_operation: 0,
-            sample_ns: self.plan.sample_ns,
-            latency_ns: self.plan.latency_ns,
-        }))?;
-        let reply = match worker.receive("sample", self.sample_patience(), self.stop)? {
-            Reply::Sample(reply) => *reply,
-            other => return Err(unexpected("sample", &other)),
-        };
-        let wall_ns = started.elapsed().as_nanos() as u64;
-        let after = self.totals(worker);
-        let residency_after = self.input.residency(self.cell.conditions.span_bytes.0);
-
-        let mut evidence = self.evidence(worker, &before, &after, &reply);
-        evidence.wall_ns = wall_ns;
-        evidence.resident_before_bytes = residency_before.resident_bytes;
-        evidence.resident_after_bytes = residency_after.resident_bytes;
-        evidence.residency_source = residency_before.source;
-        (evidence.verified_reads, evidence.differing_reads) = self.verify(worker, &reply, handover)?;
-
-        worker.send(&Request::Close)?;
-        let teardown_ns = match worker.receive("closed", self.setup_patience(), self.stop)? {
-            Reply::Closed { teardown_ns } => teardown_ns,
-            other => return Err(unexpected("closed", &other)),
-        };
-        let measurement = Measurement {
-            setup_ns,
-            warmup_ns,
-            measured_ns: reply.elapsed_ns,
-            operations: reply.operations,
-            teardown_ns,
-            latency_phase_ns: reply.latency_elapsed_ns,
-            latency_phase_operations: reply.latency_operations,
-            thread_operations: reply.thread_operations,
-            latency_ns: reply.latency_ns,
-            latency_counts: reply.latency_counts,
-            stalls: reply.stalls,
-            stall_longest_ns: reply.stall_longest_ns,
-        };
-        Ok((measurement, evidence))
-    }
-
-    fn job(&self, handover: &SharedMemory) -> Job {
-        let conditions = &self.cell.conditions;
-        let consumption = conditions.consumption(self.page_bytes);
-        let cold = conditions.cache == CacheState::Cold;
-        let mapped = self.cell.method.access() == Access::Mmap;
-        Job {
-            method: self.cell.method.to_string(),
-            path: self.input.worker_path(),
-            file_bytes: self.input.file_bytes,
-            span_bytes: conditions.span_bytes.0,
-            threads: conditions.threads,
-            descriptor: conditions.descriptor.name().to_string(),
-            table_path: self.accesses.table.path(),
-            table_reads: self.accesses.table.reads(),
-            read_bytes: conditions.read_bytes.0,
-            reads_per_op: conditions.reads_per_op,
-            consume: conditions.consume.name().to_string(),
-            page_bytes: self.page_bytes,
-            dependent: u32::from(conditions.dependent),
-            touch_last: u32::from(consumption.touch_last),
-            direct_flag: rustix::fs::OFlags::DIRECT.bits(),
-            direct_alignment: self.direct_alignment,
-            warm_page_tables: u32::from(mapped && conditions.cache == CacheState::Warm),
-            max_thread_operations: self.accesses.max_thread_operations(),
-            max_device_bytes: if cold { conditions.cold_budget_bytes() } else { 0 },
-            handover_path: descriptor_path(handover),
-        }
-    }
-
-    /// Set-up may read the whole span.
-    fn setup_patience(&self) -> Duration {
-        self.patience + Duration::from_secs(self.cell.conditions.span_bytes.0 / SLOWEST_BYTES_PER_SECOND)
-    }
-
-    /// A batch that has begun is finished, and an operation may be large.
-    fn sample_patience(&self) -> Duration {
-        let phases = Duration::from_nanos(self.plan.sample_ns + self.plan.latency_ns);
-        let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
-        self.patience + 2 * phases + Duration::from_secs(operation / SLOWEST_BYTES_PER_SECOND)
-    }
-
-    fn totals(&self, worker: &Worker) -> Totals {
-        Totals {
-            process: ProcessCounters::read(worker.pid()),
-            device: self.device.and_then(BlockDevice::counters),
-            steal_ns: process::host_steal_ns(),
-        }
-    }
-
-    fn evidence(&self, worker: &Worker, before: &Totals, after: &Totals, reply: &SampleReply) -> Evidence {
-        let process = ProcessCounters::difference(&before.process, &after.process);
-        let device = before
-            .device
-            .as_ref()
-            .zip(after.device.as_ref())
-            .and_then(|(before, after)| DeviceCounters::difference(before, after));
-        let own = process.device_read_bytes;
-        let mapping = process::mapping(worker.pid(), &self.input.key).ok().flatten();
-        Evidence {
-            // As the worker says; the checks compare it with the operations that it claims.
-            requested_bytes: reply.bytes,
-            device_read_bytes: own,
-            device_other_bytes: device
-                .zip(own)
-                .map(|(device, own)| (device.read_bytes + device.written_bytes).saturating_sub(own)),
-            device_read_requests: device.map(|device| device.read_requests),
-            read_call_bytes: process.read_call_bytes,
-            read_calls: process.read_calls,
-            minor_faults: process.minor_faults,
-            major_faults: process.major_faults,
-            cpu_ns: process.cpu_ns,
-            run_queue_ns: process.run_queue_ns,
-            user_ns: process.user_ns,
-            system_ns: process.system_ns,
-            voluntary_switches: process.voluntary_switches,
-            involuntary_switches: process.involuntary_switches,
-            steal_ns: before
-                .steal_ns
-                .zip(after.steal_ns)
-                .and_then(|(before, after)| after.checked_sub(before)),
-            huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
-            mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),
-            descriptor_direct: process::descriptor_direct(worker.pid(), &self.input.key),
-            worker_peak_bytes: process.peak_bytes,
-            expected_checksum: self.expected_checksum(reply),
-            checksum: u64::from_str_radix(&reply.checksum, 16).unwrap_or(0),
-            ..Evidence::default()
-        }
-    }
-
-    /// What the accesses that all threads did must add up to.
-    fn expected_checksum(&self, reply: &SampleReply) -> Option<u64> {
-        reply.thread_operations.iter().enumerate().try_fold(0u64, |total, (thread, operations)| {
-            Some(total.wrapping_add(self.accesses.reference.expected(thread as u32, 0, *operations)?))
-        })
-    }
-
-    fn handover(&self) -> Result<SharedMemory, Trouble> {
-        let len = (self.verified_reads() * self.cell.conditions.read_bytes.0) as usize;
-        SharedMemory::create("pagewise-handover", len)
-            .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))
-    }
-
-    fn verified_reads(&self) -> u64 {
-        (VERIFIED_BYTES / self.cell.conditions.read_bytes.0).clamp(1, VERIFIED_READS)
-    }
-
-    /// Has a seeded subset of the reads done once more and compares their bytes.
-    fn verify(
-        &self,
-        worker: &mut Worker,
-        reply: &SampleReply,
-        handover: &SharedMemory,
-    ) -> Result<(u64, u64), Trouble> {
-        let mut random =
-            Random::for_purpose(self.plan.seed, &format!("verify {} {}", self.cell.id(), self.round));
-        let table = &self.accesses.table;
-        let done: Vec<u64> = reply
-            .thread_operations
-            .iter()
-            .take(self.cell.conditions.threads as usize)
-            .map(|operations| (*operations).min(table.operations_per_thread()))
-            .collect();
-        let offsets: Vec<u64> = (0..self.verified_reads())
-            .filter_map(|read| {
-                let thread = read as usize % done.len().max(1);
-                let operations = *done.get(thread).filter(|operations| **operations > 0)?;
-                let operation = table.operation(thread as u32, random.below(operations))?;
-                Some(operation[random.below(operation.len() as u64) as usize])
-            })
-            .collect();
-        if offsets.is_empty() {
-            return Ok((0, 0));
-        }
-        worker.send(&Request::Verify(Verify { offsets: offsets.clone() }))?;
-        match worker.receive("verified", self.sample_patience(), self.stop)? {
-            Reply::Verified { .. } => {}
-            other => return Err(unexpected("verified", &other)),
-        }
-        let read_bytes = self.cell.conditions.read_bytes.0 as usize;
-        let mut truth = vec![0; read_bytes];
-        let mut differing = 0;
-        for (offset, bytes) in offsets.iter().zip(handover.bytes().chunks_exact(read_bytes)) {
-            self.input.true_bytes(*offset, &mut truth)?;
-            differing += u64::from(bytes != truth);
-        }
-        Ok((offsets.len() as u64, differing))
-    }
 }
 
 /// The path by which a worker opens memory that it inherits.
@@ -491,7 +290,14 @@ pub fn worth_retaking(outcome: &Outcome) -> bool {
     let from_outside = |failure: &Failure| {
         matches!(
             failure.kind,
-            FailureKind::NotCold | FailureKind::NotWarm | FailureKind::Contaminated | FailureKind::FalseTime
+            FailureKind::NotCold
+                | FailureKind::NotWarm
+                | FailureKind::Contaminated
+                | FailureKind::FalseTime
+                | FailureKind::NotSettled
+                | FailureKind::ChargedElsewhere
+                | FailureKind::LimitNotHeld
+                | FailureKind::NotAsSet
         )
     };
     match outcome {

@@ -84,14 +84,17 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker.
-    pub fn start(program: &Program) -> Result<Self, Trouble> {
+    /// Starts a worker, as `prepare` has it start.
+    pub fn start(
+        program: &Program,
+        prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
+    ) -> Result<Self, Trouble> {
         let died = |error: io::Error| {
             broken(FailureKind::WorkerDied, format!("the worker could not be started: {error}"))
         };
         let mut command = program.command().map_err(died)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = pagewise_sys::child::die_with_parent(&mut command).spawn().map_err(died)?;
+        let mut child = prepare(&mut command).and_then(Command::spawn).map_err(died)?;
         let stdin = child.stdin.take().expect("piped above");
         let stdout = child.stdout.take().expect("piped above");
         let stderr = child.stderr.take();

@@ -5,6 +5,9 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod outsider;
+pub mod until;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -207,6 +210,18 @@ impl Place {
         self.entries().iter().filter(|name| named(name)).map(|name| self.file(name)).collect()
     }
 
+    /// The journal of its run: what a killed run may have left.
+    pub fn journal(&self) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.state().join("journal")).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Paths of one kind (`file`, `group`, `setting`) in the journal.
+    pub fn journaled(&self, made: &str) -> BTreeSet<PathBuf> {
+        let lines = self.journal().into_iter().filter(|line| line["made"] == made);
+        lines.filter_map(|line| line["path"].as_str().map(PathBuf::from)).collect()
+    }
+
     /// Processes that came from a command of this place: they inherited its environment.
     pub fn processes(&self) -> Vec<u32> {
         let mark = format!("PAGEWISE_STATE_DIR={}", self.state().display());
@@ -253,6 +268,13 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 pub fn load(path: &Path) -> Run {
     let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     Run::parse(&text).unwrap_or_else(|error| panic!("{}, {error}", path.display()))
+}
+
+/// The whole lines of a run file as they are now; none where there is no file yet.
+pub fn whole_lines(path: &Path) -> Vec<String> {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_string).collect()
 }
 
 /// The samples of cells that are no ceilings.
@@ -320,7 +342,63 @@ pub fn expect_whole(run: &Run) {
     assert_eq!(tries.len(), all, "a sample stands twice in the run file");
 }
 
+/// Whether this test runs in mounts of its own. Else it is run anew there, behind what the shell command `setup` does to
+/// them, and its outcome is that of this one; what is mounted vanishes with its process, however that ends.
+#[track_caller]
+pub fn in_own_mounts(test: &str, setup: &str) -> bool {
+    const MARK: &str = "PAGEWISE_TEST_IN_OWN_MOUNTS";
+    if std::env::var_os(MARK).is_some_and(|marked| marked == test) {
+        return true;
+    }
+    if !rustix::process::geteuid().is_root() {
+        skipped(test, "only root can mount");
+        return false;
+    }
+    let script = format!("{{ {setup} ; }} || exit 77; exec \"$@\"");
+    let program = std::env::current_exe().expect("the path of this program");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation=private", "sh", "-c", &script, "sh"]).arg(program);
+    command.args(["--exact", test, "--show-output"]).env(MARK, test).stdin(Stdio::null());
+    match command.output() {
+        Ok(output) => {
+            print!("{}", String::from_utf8_lossy(&output.stdout));
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            match output.status.code() {
+                Some(77) => skipped(test, "the mounts cannot be had"),
+                code => assert_eq!(code, Some(0), "it failed in mounts of its own"),
+            }
+        }
+        Err(error) => skipped(test, &format!("unshare: {error}")),
+    }
+    false
+}
+
 /// Tells why a test cannot be run here.
 pub fn skipped(name: &str, reason: &str) {
     println!("skipped: {name}: {reason}");
+}
+
+/// Exit 2, one line that says `sentence`, nothing on stdout.
+#[track_caller]
+pub fn expect_refused(finished: &Finished, sentence: &str) {
+    assert_eq!(finished.status.code(), Some(2), "{finished:?}");
+    assert_eq!(finished.stdout, "", "{finished:?}");
+    assert!(finished.stderr.starts_with("pagewise: "), "{finished:?}");
+    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "more than a sentence: {}", finished.stderr);
+    assert!(finished.stderr.contains(sentence), "'{sentence}' is not in: {}", finished.stderr);
+}
+
+/// Each line of words is refused with its sentence, and the place stays as it was.
+#[track_caller]
+pub fn refuse_all(place: &Place, table: &[(&str, &str)]) {
+    let before = place.entries();
+    for (words, sentence) in table {
+        let arguments: Vec<&str> =
+            words.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect();
+        let finished = place.run(&arguments);
+        println!("{words}\n    {}", finished.stderr.trim_end());
+        expect_refused(&finished, sentence);
+        assert_eq!(place.entries(), before, "{words}");
+    }
+    assert_eq!(fs::read_dir(place.state()).expect("list").count(), 0, "the right to run was not needed");
 }

@@ -6,54 +6,97 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use pagewise_analysis::Judged;
 use pagewise_analysis::bound::AT_CEILING;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
+use pagewise_analysis::latency::not_told;
+use pagewise_model::CacheState;
 
 use super::paragraph;
-use crate::numbers::{MISSING, counted, mebibytes, percent, rate, rate_interval, time};
+use crate::numbers::{MISSING, bytes, counted, mebibytes, percent, rate, rate_interval, time, time_interval};
 
-/// A column: its name, how soon it is left out (0: never), and its text for a cell.
+/// A column: its name, how soon it is left out (0: never), where it stands, and its text for a cell.
 struct Column {
     name: &'static str,
     spare: u32,
+    stands: fn(&Comparison) -> bool,
     text: fn(&Comparison, &CellJudgement) -> String,
 }
 
 const LIMITED_BY: &str = "limited by";
+const TIME_TO_WARM: &str = "time to warm [95 % interval]";
+
+fn always(_: &Comparison) -> bool {
+    true
+}
+
+fn cold_start(comparison: &Comparison) -> bool {
+    comparison.conditions.conditions.cache == CacheState::ColdStart
+}
+
+fn no_cold_start(comparison: &Comparison) -> bool {
+    !cold_start(comparison)
+}
 
 const COLUMNS: &[Column] = &[
-    Column { name: "method", spare: 0, text: |_, cell| cell.method.clone() },
-    Column { name: "place", spare: 0, text: place },
+    Column { name: "method", spare: 0, stands: always, text: |_, cell| cell.method.clone() },
+    Column { name: "place", spare: 0, stands: always, text: place },
+    Column {
+        name: TIME_TO_WARM,
+        spare: 0,
+        stands: cold_start,
+        text: |_, cell| or_missing(cell.time_to_warm_ns.as_ref(), time_interval),
+    },
+    Column {
+        name: "read until then",
+        spare: 1,
+        stands: cold_start,
+        text: |_, cell| or_missing(cell.bytes_to_warm.as_ref(), |read| bytes(read.median)),
+    },
     Column {
         name: "ops/s [95 % interval]",
         spare: 0,
+        stands: no_cold_start,
         text: |_, cell| or_missing(cell.ops_per_second.as_ref(), rate_interval),
     },
-    Column { name: "behind", spare: 0, text: behind },
+    Column { name: "behind", spare: 0, stands: always, text: behind },
+    Column {
+        name: "ops/s once warm",
+        spare: 2,
+        stands: cold_start,
+        text: |_, cell| {
+            let last = cell.cold_start.as_ref().and_then(|course| course.last());
+            or_missing(last, |window| rate(window.ops_per_second))
+        },
+    },
     Column {
         name: "MiB/s",
         spare: 3,
+        stands: no_cold_start,
         text: |_, cell| or_missing(cell.bytes_per_second.as_ref(), |value| mebibytes(value.median)),
     },
     Column {
         name: "p50",
         spare: 2,
+        stands: no_cold_start,
         text: |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p50)),
     },
     Column {
         name: "p99",
         spare: 0,
+        stands: no_cold_start,
         text: |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p99)),
     },
     Column {
         name: "max",
         spare: 5,
+        stands: no_cold_start,
         text: |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max)),
     },
     Column {
         name: "set-up",
         spare: 4,
+        stands: always,
         text: |_, cell| or_missing(cell.setup_ns.as_ref(), |setup| time(*setup)),
     },
-    Column { name: LIMITED_BY, spare: 1, text: bound },
+    Column { name: LIMITED_BY, spare: 1, stands: always, text: bound },
 ];
 
 /// Writes title, table, and the reasons of what is missing in it.
@@ -87,6 +130,9 @@ pub(super) fn write(
             &format!("columns that do not fit: {names} (a wider terminal shows them, --json has all)"),
             width,
         )?;
+    }
+    if let Some(reason) = not_told(&comparison.conditions.conditions).filter(|_| no_cold_start(comparison)) {
+        paragraph(out, "  ", &format!("no latency: {reason}"), width)?;
     }
     for cell in &cells {
         if let Some(note) = note(comparison, cell) {
@@ -123,7 +169,7 @@ fn fitting(
     cells: &[&CellJudgement],
     width: usize,
 ) -> (Vec<&'static Column>, Vec<&'static str>) {
-    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    let mut columns: Vec<&Column> = COLUMNS.iter().filter(|column| (column.stands)(comparison)).collect();
     let mut left_out = Vec::new();
     let widest = |columns: &[&Column]| {
         table(comparison, cells, columns)
@@ -153,7 +199,7 @@ fn table(comparison: &Comparison, cells: &[&CellJudgement], columns: &[&Column])
     }
     for (index, column) in columns.iter().enumerate() {
         if let Some(shown) = table.column_mut(index)
-            && !["method", "place", LIMITED_BY, "ops/s [95 % interval]"].contains(&column.name)
+            && !["method", "place", LIMITED_BY, TIME_TO_WARM, "ops/s [95 % interval]"].contains(&column.name)
         {
             shown.set_cell_alignment(CellAlignment::Right);
         }

@@ -1,11 +1,15 @@
 //! Runs with made-up numbers, the same ones each time.
 
+mod settings;
+
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Environment, Evidence, Failure, FailureKind,
     Method, Outcome, Plan, Role, Sample, Source, Workload,
 };
+
+pub use settings::settings;
 
 const ROUNDS: u32 = 7;
 

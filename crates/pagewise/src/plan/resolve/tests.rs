@@ -15,6 +15,20 @@ fn environment() -> Environment {
     }
 }
 
+fn machine(environment: &Environment) -> Machine<'_> {
+    Machine {
+        environment,
+        free_bytes: 100 << 30,
+        write_pace: None,
+        fresh_seed: 9,
+        online_cpus: CpuList::new(vec![0, 1, 2, 3]).expect("four"),
+        numa_nodes: vec![0],
+        least_memory_bytes: 4 << 20,
+        no_device: None,
+        drop_caches: false,
+    }
+}
+
 fn dataset() -> Source {
     Source::Dataset { directory: "/data".into() }
 }
@@ -26,8 +40,7 @@ fn file(evict: bool) -> Source {
 
 fn resolve_text(text: &str, source: Source) -> Result<Plan> {
     let environment = environment();
-    let machine =
-        Machine { environment: &environment, free_bytes: 100 << 30, write_pace: None, fresh_seed: 9 };
+    let machine = machine(&environment);
     resolve(&text::parse("test", text)?, Variant::Standard, &Layer::default(), source, &machine)
 }
 
@@ -39,8 +52,7 @@ fn refused(text: &str) -> String {
 pub(crate) fn quick_plan() -> Plan {
     let (name, text) = QUESTIONS[0];
     let environment = environment();
-    let machine =
-        Machine { environment: &environment, free_bytes: 100 << 30, write_pace: None, fresh_seed: 9 };
+    let machine = machine(&environment);
     let text = text::parse(name, text).expect("a shipped question");
     resolve(&text, Variant::Quick, &Layer::default(), dataset(), &machine).expect("a shipped question")
 }
@@ -115,12 +127,7 @@ fn the_dataset_is_large_against_the_cache_and_small_against_the_machine() {
             memory_available_bytes: Some(available),
             ..environment()
         };
-        default_file_size(&Machine {
-            environment: &environment,
-            free_bytes: free.0,
-            write_pace,
-            fresh_seed: 0,
-        })
+        default_file_size(&Machine { free_bytes: free.0, write_pace, ..machine(&environment) })
     };
     let size = |last_level, available, free| size_at(last_level, available, free, None);
     assert_eq!(size(Bytes::mib(32), Bytes::gib(64), Bytes::gib(64)), Bytes::gib(1));
@@ -135,8 +142,7 @@ fn the_command_line_is_above_the_variant_and_the_variant_above_the_plan() {
     let text = "methods = \"mmap\"\nthreads = 1\nrounds = 9\n[random-read]\nmethods = \"pread\"\n[quick]\nrounds = 8\n[quick.random-read]\nmethods = \"uring\"";
     let text = text::parse("test", text).expect("plan");
     let environment = environment();
-    let machine =
-        Machine { environment: &environment, free_bytes: 100 << 30, write_pace: None, fresh_seed: 9 };
+    let machine = machine(&environment);
     let resolved =
         |variant, chosen: &Layer| resolve(&text, variant, chosen, dataset(), &machine).expect("plan");
     let standard = resolved(Variant::Standard, &Layer::default());
@@ -193,4 +199,94 @@ fn the_same_value_twice_is_one_cell() {
         dataset(),
     );
     assert_eq!(measured(&plan.expect("plan")), ["pread"]);
+}
+
+const LIMITED: &str = "workload = \"random-read\"\nmethods = [\"mmap\", \"pread\"]\nmemory = \"128MiB\"\n";
+
+#[test]
+fn multiples_are_of_the_cache_under_the_limit_and_share_a_file() {
+    let plan =
+        resolve_text(&format!("{LIMITED}threads = [1, 4]\nspan = [\"0.5x\", \"1x\", \"4x\"]"), dataset());
+    let plan = plan.expect("plan");
+    let spans: Vec<u64> = plan.comparisons().iter().map(|conditions| conditions.span_bytes.0 >> 20).collect();
+    assert_eq!(spans, [63, 63, 125, 125, 500, 500]);
+    assert_eq!(plan.file_sizes(), [Bytes::mib(500)]);
+    let fits: Vec<bool> = plan.comparisons().iter().map(|conditions| conditions.fits_memory()).collect();
+    assert_eq!(fits, [true, true, false, false, false, false]);
+    assert!(refused("workload = \"random-read\"\nspan = \"0.5x\"").contains("needs a memory limit"));
+    for nonsense in ["0x", "-1x", "x", "nanx", "1e9x"] {
+        let text = format!("{LIMITED}span = \"{nonsense}\"");
+        assert!(text::parse("test", &text).is_err(), "{nonsense} was taken");
+    }
+}
+
+#[test]
+fn settings_of_the_machine_are_axes_and_none_leaves_them() {
+    let plan = resolve_text(
+        "workload = \"random-read\"\nmethods = \"pread\"\nmemory = [\"none\", \"256MiB\"]\n\
+         device_cap = [\"none\", \"microsd\", \"read-iops=5,read-bandwidth=1MiB/s\"]\nreadahead = \"128KiB\"\ncpus = \"0-1\"",
+        dataset(),
+    )
+    .expect("plan");
+    assert_eq!(plan.comparisons().len(), 6);
+    let untouched = resolve_text("workload = \"random-read\"\nmemory = \"none\"", dataset()).expect("plan");
+    assert!(untouched.cells.iter().all(|cell| cell.conditions.surroundings.is_untouched()));
+}
+
+#[test]
+fn what_the_machine_cannot_be_set_to_is_refused() {
+    let with = |setting: &str| refused(&format!("workload = \"random-read\"\n{setting}"));
+    let least =
+        "a memory limit of 2MiB is below what a worker itself needs here; the least that works is 5MiB";
+    assert_eq!(with("memory = \"2MiB\""), least);
+    assert!(with("cpus = \"0-9\"").starts_with("there is no CPU 4 here; online are 0-3"));
+    assert!(with("numa = \"7\"").starts_with("there is no NUMA node 7 with memory here; there is only 0"));
+    assert!(with("readahead = \"100B\"").contains("no whole number of KiB"));
+    assert!(with("memory = \"64MiB\"\nspan = \"2x\"\nnuma = \"same\"").contains("use --cache warm"));
+    assert!(with("memory = \"64MiB\"\ncache = \"as-is\"").contains("charged to others"));
+    assert!(with("cache = \"cold\"\nskew = \"zipf:0.99\"").contains("a cold sample none twice"));
+    let sequential = refused("workload = \"sequential-read\"\ndependent = true");
+    assert!(sequential.starts_with("sequential reads do not depend on each other"));
+    let environment = Environment { memory_bytes: Some(Bytes::mib(512)), ..environment() };
+    let resolve_on = |machine: &Machine<'_>, text: &str| {
+        resolve(
+            &text::parse("test", text).expect(text),
+            Variant::Standard,
+            &Layer::default(),
+            dataset(),
+            machine,
+        )
+        .expect_err(text)
+        .to_string()
+    };
+    let text = "workload = \"random-read\"\nmemory = \"1GiB\"";
+    assert_eq!(
+        resolve_on(&machine(&environment), text),
+        "a memory limit of 1GiB is above the 512MiB that this machine has"
+    );
+    let in_memory =
+        Machine { no_device: Some("tmpfs keeps its files in memory".into()), ..machine(&environment) };
+    let text = "workload = \"random-read\"\ndevice_cap = \"emmc\"";
+    assert_eq!(
+        resolve_on(&in_memory, text),
+        "the cap emmc needs a block device, and there is none to be capped: tmpfs keeps its files in memory"
+    );
+}
+
+#[test]
+fn ones_own_file_must_leave_the_cache_to_be_limited() {
+    let text = format!("{LIMITED}cache = \"warm\"");
+    assert!(resolve_text(&text, file(false)).expect_err("kept").to_string().contains("--evict"));
+    assert!(resolve_text(&text, file(true)).is_ok());
+}
+
+#[test]
+fn a_search_compares_windows_of_prefetch_at_one_size_first() {
+    let text = "workload = \"random-read\"\nmemory = \"128MiB\"\nspan = [\"0.5x\", \"1.5x\", \"4x\"]\ncrossing_percent = 5\n\
+                methods = [\"mmap\", \"mmap:random+prefetch=8\", \"mmap:random+prefetch=32\"]";
+    let plan = resolve_text(text, dataset()).expect("plan");
+    let search = plan.search.as_ref().expect("search");
+    assert_eq!((search.tolerance_thousandths, &*search.prefetch_windows), (50, &[8, 32][..]));
+    assert_eq!(measured(&plan).len(), 3 + 2);
+    assert!(refused("workload = \"random-read\"\ncrossing_percent = 5").contains("needs a memory limit"));
 }

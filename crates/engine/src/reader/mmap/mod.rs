@@ -1,5 +1,8 @@
 //! `mmap`: bytes are copied out of a shared mapping, or consumed in it.
 
+mod dependent;
+mod window;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +13,9 @@ use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
 use super::{Reader, Target, by_consumer, share};
 use crate::failure::{failed, refused};
+use dependent::DependentReader;
+pub(super) use dependent::copy_dependent_reads;
+use window::WindowReader;
 
 struct MmapReader {
     mapping: Arc<FileMapping>,
@@ -24,6 +30,7 @@ pub(super) fn open(
     target: &Target,
     threads: usize,
     per_thread: bool,
+    dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let mappings = share(threads, per_thread, || map(method, target))?;
     mappings
@@ -32,8 +39,12 @@ pub(super) fn open(
             let buffer = touched_buffer(target.read_bytes, target)?;
             let (prefetch, in_place) =
                 (method.has(MethodOption::Prefetch), method.has(MethodOption::InPlace));
-            Ok(Box::new(MmapReader { mapping, buffer, target: target.clone(), prefetch, in_place })
-                as Box<dyn Reader>)
+            let reader = MmapReader { mapping, buffer, target: target.clone(), prefetch, in_place };
+            Ok(match method.prefetch_window() {
+                _ if dependent => Box::new(DependentReader::new(reader)) as Box<dyn Reader>,
+                Some(window) => Box::new(WindowReader::new(reader, window)),
+                None => Box::new(reader),
+            })
         })
         .collect()
 }
@@ -72,6 +83,13 @@ fn pages(offset: u64, len: usize, page_bytes: usize) -> Range<usize> {
     start..offset as usize + len
 }
 
+/// MADV_WILLNEED of the pages of a read.
+fn advise_read(mapping: &FileMapping, target: &Target, offset: u64) -> Result<(), CallFailure> {
+    mapping
+        .advise(pages(offset, target.read_bytes, target.consumption.page_bytes), Advice::WillNeed)
+        .map_err(|error| failed(Advice::WillNeed.name(), error, &target.path, offset))
+}
+
 /// Timed region: `for each offset: memcpy(buffer, mapping + offset, len); consume(buffer)`.
 #[inline(never)]
 pub(super) fn copy_reads(
@@ -103,13 +121,7 @@ fn consume_reads(source: &[u8], offsets: &[u64], len: usize, consume: impl Fn(&[
 impl MmapReader {
     /// MADV_WILLNEED of all ranges of an operation, so that the device gets them together.
     fn prefetch(&self, operation: &[u64]) -> Result<(), CallFailure> {
-        for offset in operation {
-            let range = pages(*offset, self.target.read_bytes, self.target.consumption.page_bytes);
-            self.mapping
-                .advise(range, Advice::WillNeed)
-                .map_err(|error| failed(Advice::WillNeed.name(), error, &self.target.path, *offset))?;
-        }
-        Ok(())
+        operation.iter().try_for_each(|offset| advise_read(&self.mapping, &self.target, *offset))
     }
 
     fn read_batch(&mut self, offsets: &[u64]) -> u64 {

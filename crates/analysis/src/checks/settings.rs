@@ -1,0 +1,369 @@
+//! Whether what the cell asks of the machine was in force: memory limit, device cap, readahead, CPUs, node; and whether
+//! a cache under a limit was as warm as it gets.
+
+use pagewise_model::counters::Window;
+use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa};
+
+use super::{Subject, percent};
+use crate::steady;
+
+/// Pages that the kernel charges ahead for each CPU: MEMCG_CHARGE_BATCH in mm/memcontrol.c. Statistics of a group lag by
+/// as much.
+const CHARGE_BATCH_PAGES: u64 = 64;
+/// Of the span, this much may be in the page cache without being charged to the group: pages that come and go while
+/// the counters are read.
+const CHARGED_SHARE: f64 = 0.02;
+/// A group whose cache cannot hold the span is charged at least this share of its limit.
+const NEAR_LIMIT: f64 = 0.90;
+/// The kernel's word for a rate that is not capped.
+const UNCAPPED: u64 = u64::MAX;
+/// Of the pages looked at, this share must be on the node.
+const ON_NODE: f64 = 0.99;
+
+fn charge_batches(subject: &Subject<'_>) -> u64 {
+    CHARGE_BATCH_PAGES * subject.context.page_bytes * u64::from(subject.context.cpus)
+}
+
+/// The limit is read back (in whole pages, as the kernel keeps it), and never more was charged.
+pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
+    let asked = subject.cell.conditions.surroundings.memory_limit_bytes?.0;
+    let Some(group) = &subject.evidence.group else {
+        return Some(format!("the worker was in no cgroup of its own: nothing limits it to {asked} bytes"));
+    };
+    let page = subject.context.page_bytes;
+    match group.limit_bytes {
+        None => {
+            return Some(format!("the group's limit could not be read back, {asked} bytes were asked for"));
+        }
+        Some(found) if found / page != asked / page => {
+            return Some(format!("the group's limit is {found} bytes, the cell's {asked}"));
+        }
+        Some(_) => {}
+    }
+    let Some(peak) = group.peak_bytes.max(group.usage_bytes) else {
+        return Some(
+            "what the group was charged is not known: nothing proves that its limit was held".to_string(),
+        );
+    };
+    (peak > asked + charge_batches(subject))
+        .then(|| format!("{peak} bytes were charged to the group at its peak, its limit is {asked}"))
+}
+
+/// Under a limit, the part of the span that is in the page cache is charged to the group. Cache that was brought in by
+/// somebody else is not, nor is a file that lives in memory; it would make the limit look larger than it is.
+pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    cell.conditions.surroundings.memory_limit_bytes?;
+    let group = evidence.group.as_ref().filter(|_| cell.depends_on_cache())?;
+    let span = cell.conditions.span_bytes.0;
+    // A warm cache that fits is whole, or it is not warm.
+    let whole = (cell.conditions.cache == CacheState::Warm && cell.conditions.fits_memory()).then_some(span);
+    let (Some(resident), Some(charged)) = (evidence.resident_after_bytes.or(whole), group.file_bytes) else {
+        return Some(
+            "residency or the group's page cache is not known: nothing proves that it is charged".to_string(),
+        );
+    };
+    let slack = (span as f64 * CHARGED_SHARE) as u64 + charge_batches(subject);
+    (resident > charged + slack).then(|| {
+        format!(
+            "{resident} bytes of the span are in the page cache, the group is charged for {charged}: {} of them are \
+             charged elsewhere",
+            percent(resident - charged, resident)
+        )
+    })
+}
+
+/// Above memory the workload warms the cache until device bytes per operation stay what they are, in the last two
+/// windows and in the measured region; and the cache is then full.
+pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
+    if !subject.is_warm_above_memory() {
+        return None;
+    }
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    let [earlier @ .., before, after] = evidence.windows.as_slice() else {
+        let windows = evidence.windows.len();
+        return Some(format!("{windows} windows of warming up were taken, two are needed to see it settle"));
+    };
+    let measured = Window {
+        elapsed_ns: subject.worker_ns(),
+        operations: subject.operations(),
+        device_read_bytes: subject.device_bytes(),
+        resident_bytes: evidence.resident_after_bytes,
+    };
+    let Some(apart) = steady::apart(cell, evidence.readahead_bytes, earlier, &[*before, *after, measured])
+    else {
+        return Some("device bytes are not known: nothing proves that the cache had settled".to_string());
+    };
+    if let Some((least, most, share)) = apart {
+        return Some(format!(
+            "the device delivered from {least:.0} to {most:.0} bytes an operation in the last two windows of warming up \
+             and in the sample, {:.0} % apart is the most",
+            share * 100.0
+        ));
+    }
+    // RWF_DONTCACHE leaves nothing in the cache, and a device that delivers nothing shows that all is in it.
+    if cell.method.has(MethodOption::DontCache) || !subject.device_flows() {
+        return None;
+    }
+    let group = evidence.group.as_ref()?;
+    let limit = cell.conditions.surroundings.memory_limit_bytes?.0;
+    let Some(usage) = group.usage_bytes else {
+        return Some(
+            "what the group is charged is not known: nothing proves that its cache was full".to_string(),
+        );
+    };
+    ((usage as f64) < limit as f64 * NEAR_LIMIT).then(|| {
+        format!(
+            "the group is charged {usage} bytes, {} of its limit, while the device still delivers: its cache was not full",
+            percent(usage, limit)
+        )
+    })
+}
+
+/// The cap is read back from the group; one that was not asked for is none of the cell's either.
+pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
+    let asked = subject.cell.conditions.surroundings.device_cap;
+    let Some(group) = &subject.evidence.group else {
+        return asked
+            .map(|cap| format!("the worker was in no cgroup of its own: nothing caps its device at {cap}"));
+    };
+    let capped = |read_back: Option<u64>| read_back.filter(|rate| *rate != UNCAPPED);
+    let pairs = [
+        ("reads per second", asked.and_then(|cap| cap.read_iops), capped(group.cap_read_iops)),
+        (
+            "bytes per second",
+            asked.and_then(|cap| cap.read_bytes_per_second).map(|bytes| bytes.0),
+            capped(group.cap_read_bytes_per_second),
+        ),
+    ];
+    let word = |value: Option<u64>| value.map_or("none".to_string(), |value| value.to_string());
+    let (unit, asked, found) = pairs.into_iter().find(|(_, asked, found)| asked != found)?;
+    Some(format!(
+        "the cap on {unit} read back from the group is {}, the cell's is {}",
+        word(found),
+        word(asked)
+    ))
+}
+
+/// Readahead of the device is what the cell asks for.
+pub(super) fn readahead_not_as_set(subject: &Subject<'_>) -> Option<String> {
+    let asked = subject.cell.conditions.surroundings.readahead_bytes?.0;
+    match subject.evidence.readahead_bytes {
+        Some(found) if found == asked => None,
+        Some(found) => Some(format!("the device's readahead is {found} bytes, the cell's {asked}")),
+        None => Some(format!("the device's readahead could not be read back, {asked} bytes were asked for")),
+    }
+}
+
+/// The worker may run on the cell's CPUs and on no others; where its node matters too, on those of them that are on it.
+pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
+    let surroundings = &subject.cell.conditions.surroundings;
+    let asked = surroundings.cpus.as_ref()?;
+    let of_node = |found: &CpuList| {
+        surroundings.numa.is_some() && found.numbers().iter().all(|cpu| asked.numbers().contains(cpu))
+    };
+    match subject.evidence.cpus_allowed.as_deref().map(str::parse::<CpuList>) {
+        Some(Ok(found)) if found == *asked || of_node(&found) => None,
+        Some(Ok(found)) => Some(format!("the worker was allowed the CPUs {found}, the cell's are {asked}")),
+        _ => Some(format!("the CPUs that the worker was allowed are not known, {asked} were asked for")),
+    }
+}
+
+/// The pages of the file are on the node that was asked for, seen from the worker's.
+pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
+    let asked = subject.cell.conditions.surroundings.numa?;
+    if subject.cell.method.access() == Access::Anonymous || !subject.cell.depends_on_cache() {
+        return None;
+    }
+    let Some(found) = subject.evidence.placement.as_ref().filter(|found| found.pages > 0) else {
+        return Some(format!("on which node the pages lie is not known, {asked} was asked for"));
+    };
+    let wanted = match asked {
+        Numa::Same => found.page_node == found.worker_node,
+        Numa::Other => found.page_node != found.worker_node,
+        Numa::Node(node) => found.page_node == node,
+    };
+    if !wanted {
+        return Some(format!(
+            "the worker ran on node {}, the pages were put on node {}, {asked} was asked for",
+            found.worker_node, found.page_node
+        ));
+    }
+    ((found.pages_on_node as f64) < found.pages as f64 * ON_NODE).then(|| {
+        format!("{} of {} pages looked at are on node {}", found.pages_on_node, found.pages, found.page_node)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checks::honest::{kinds, limited, set};
+    use pagewise_model::CacheState::{AsIs, Cold, Warm};
+    use pagewise_model::FailureKind::{
+        ChargedElsewhere, ContradictsMethod, LimitNotHeld, NotAsSet, NotSettled, NotWarm,
+    };
+    use pagewise_model::{Cell, Evidence, FailureKind, GroupCounters};
+
+    fn grouped(cell: &Cell, change: impl FnOnce(&mut GroupCounters)) -> Vec<FailureKind> {
+        kinds(cell, |_, evidence| change(evidence.group.as_mut().expect("a group")))
+    }
+
+    #[test]
+    fn a_limit_that_is_not_in_force_is_noticed() {
+        for cell in
+            [limited("mmap", Warm, 128), limited("pread", Cold, 320), limited("pread:direct", AsIs, 128)]
+        {
+            assert_eq!(grouped(&cell, |group| group.limit_bytes = Some(1 << 30)), [LimitNotHeld]);
+            assert_eq!(grouped(&cell, |group| group.limit_bytes = None), [LimitNotHeld]);
+            assert_eq!(kinds(&cell, |_, evidence| evidence.group = None), [LimitNotHeld]);
+            let silent = |group: &mut GroupCounters| {
+                group.peak_bytes = None;
+                group.usage_bytes = None;
+            };
+            assert!(grouped(&cell, silent).contains(&LimitNotHeld));
+        }
+    }
+
+    #[test]
+    fn a_limit_is_kept_in_whole_pages() {
+        let mut odd = limited("pread", Warm, 128);
+        odd.conditions.surroundings.memory_limit_bytes = Some(pagewise_model::Bytes((128 << 20) + 1000));
+        assert_eq!(grouped(&odd, |group| group.limit_bytes = Some(128 << 20)), []);
+        assert_eq!(grouped(&odd, |group| group.limit_bytes = Some((128 << 20) + 4096)), [LimitNotHeld]);
+    }
+
+    #[test]
+    fn a_limit_that_was_lifted_for_a_while_shows_in_the_peak() {
+        let cell = limited("pread:random", Warm, 128);
+        let peak = |bytes| grouped(&cell, |group| group.peak_bytes = Some(bytes));
+        // 64 pages for each of 4 CPUs are 1 MiB.
+        assert_eq!((peak(129 << 20), peak((129 << 20) + 1)), (vec![], vec![LimitNotHeld]));
+        assert_eq!(grouped(&cell, |group| group.peak_bytes = None), [], "kernels before 5.19 do not tell it");
+    }
+
+    #[test]
+    fn cache_that_others_are_charged_for_is_noticed() {
+        let charged = |cell: &Cell, mib: u64| grouped(cell, |group| group.file_bytes = Some(mib << 20));
+        let whole = limited("pread", Warm, 320);
+        // 2 % of 256 MiB and 1 MiB may be missing.
+        assert_eq!((charged(&whole, 250), charged(&whole, 249)), (vec![], vec![ChargedElsewhere]));
+        assert_eq!(charged(&limited("mmap:random", Warm, 128), 100), [ChargedElsewhere]);
+        assert_eq!(charged(&limited("pread", Cold, 320), 0), [ChargedElsewhere], "a file in memory");
+        assert_eq!(charged(&limited("pread", AsIs, 320), 0), [ChargedElsewhere], "as it was found");
+        assert_eq!(charged(&limited("pread:direct", AsIs, 320), 0), [], "no cache of the span");
+        assert_eq!(grouped(&whole, |group| group.file_bytes = None), [ChargedElsewhere]);
+    }
+
+    #[test]
+    fn charge_must_be_known_where_residency_is_not() {
+        let unknown = |_: &mut _, evidence: &mut Evidence| evidence.resident_after_bytes = None;
+        assert_eq!(kinds(&limited("pread", Warm, 128), unknown), [ChargedElsewhere]);
+        assert_eq!(kinds(&limited("pread", Warm, 320), unknown), [], "the group is charged for all of it");
+    }
+
+    #[test]
+    fn a_cache_that_still_fills_is_noticed() {
+        let cell = limited("pread:random", Warm, 128);
+        let more = |window: usize, share: f64| {
+            kinds(&cell, move |_, evidence| {
+                let bytes = &mut evidence.windows[window].device_read_bytes;
+                *bytes = bytes.map(|bytes| (bytes as f64 * share) as u64);
+            })
+        };
+        // Four standard errors of 1,280 misses are 16 %.
+        assert_eq!((more(2, 1.1), more(1, 0.9), more(0, 2.0)), (vec![], vec![], vec![]));
+        assert_eq!((more(2, 1.3), more(1, 0.7)), (vec![NotSettled], vec![NotSettled]));
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows.truncate(1)), [NotSettled]);
+        let now = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(40 << 20);
+        assert_eq!(kinds(&cell, now), [NotSettled], "the sample itself");
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows[2].device_read_bytes = None), [NotSettled]);
+        let fits = |_: &mut _, evidence: &mut Evidence| evidence.windows.clear();
+        assert_eq!(kinds(&limited("pread:random", Warm, 320), fits), []);
+    }
+
+    #[test]
+    fn a_group_far_from_its_limit_was_not_full() {
+        let usage = |method: &str, mib: u64| {
+            kinds(&limited(method, Warm, 128), |_, evidence| {
+                let group = evidence.group.as_mut().expect("a group");
+                group.usage_bytes = Some(mib << 20);
+                group.file_bytes = Some((mib - 1) << 20);
+                evidence.resident_after_bytes = Some((mib - 1) << 20);
+            })
+        };
+        assert_eq!((usage("pread", 116), usage("pread", 115)), (vec![], vec![NotSettled]));
+        assert_eq!(usage("pread:dontcache", 20), [], "it leaves nothing behind");
+        let unknown = grouped(&limited("pread", Warm, 128), |group| group.usage_bytes = None);
+        assert_eq!(unknown, [NotSettled]);
+    }
+
+    #[test]
+    fn a_cap_that_is_not_in_force_is_noticed() {
+        let cell = set("pread:direct", AsIs);
+        assert_eq!(grouped(&cell, |group| group.cap_read_iops = Some(4000)), [NotAsSet]);
+        assert_eq!(grouped(&cell, |group| group.cap_read_bytes_per_second = None), [NotAsSet]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.group = None), [NotAsSet]);
+        assert_eq!(
+            grouped(&limited("pread", Warm, 320), |group| group.cap_read_iops = Some(9)),
+            [NotAsSet],
+            "nobody asked for a cap"
+        );
+        let mut one = set("pread:direct", AsIs);
+        one.conditions.surroundings.device_cap = Some("read-iops=2000".parse().expect("a cap"));
+        let bytes = |rate| grouped(&one, |group| group.cap_read_bytes_per_second = Some(rate));
+        assert_eq!(
+            (bytes(u64::MAX), bytes(1 << 30)),
+            (vec![], vec![NotAsSet]),
+            "the other rate is not capped"
+        );
+    }
+
+    #[test]
+    fn readahead_and_cpus_that_are_not_as_set_are_noticed() {
+        let cell = set("pread", Warm);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.readahead_bytes = Some(8 << 20)), [NotAsSet]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.readahead_bytes = None), [NotAsSet]);
+        let cpus = |text: Option<&str>| {
+            kinds(&cell, |_, evidence| evidence.cpus_allowed = text.map(ToString::to_string))
+        };
+        assert_eq!((cpus(Some("0,1,3")), cpus(Some("0-3"))), (vec![], vec![NotAsSet]));
+        assert_eq!(cpus(Some("0-1")), [], "those of the node");
+        let mut anywhere = cell.clone();
+        anywhere.conditions.surroundings.numa = None;
+        let fewer = |_: &mut _, evidence: &mut Evidence| evidence.cpus_allowed = Some("0-1".to_string());
+        assert_eq!(kinds(&anywhere, fewer), [NotAsSet]);
+        assert_eq!((cpus(Some("?")), cpus(None)), (vec![NotAsSet], vec![NotAsSet]));
+    }
+
+    #[test]
+    fn pages_on_another_node_are_noticed() {
+        let cell = set("mmap", Warm);
+        let on_node = |pages| {
+            kinds(&cell, |_, evidence| {
+                evidence.placement.as_mut().expect("placement").pages_on_node = pages;
+            })
+        };
+        assert_eq!((on_node(990), on_node(989)), (vec![], vec![NotAsSet]));
+        assert_eq!(kinds(&cell, |_, evidence| evidence.placement = None), [NotAsSet]);
+        let node = |numa: &str, page_node| {
+            let mut cell = cell.clone();
+            cell.conditions.surroundings.numa = Some(numa.parse().expect("a placement"));
+            kinds(&cell, |_, evidence| evidence.placement.as_mut().expect("placement").page_node = page_node)
+        };
+        assert_eq!((node("same", 0), node("other", 1), node("1", 1)), (vec![], vec![], vec![]));
+        assert_eq!(
+            (node("same", 1), node("other", 0), node("1", 0)),
+            (vec![NotAsSet], vec![NotAsSet], vec![NotAsSet])
+        );
+        let none = |_: &mut _, evidence: &mut Evidence| {
+            evidence.placement.as_mut().expect("placement").pages = 0;
+        };
+        assert_eq!(kinds(&cell, none), [NotAsSet], "no page was looked at");
+    }
+
+    #[test]
+    fn a_device_byte_under_a_limit_that_holds_all_is_not_warm() {
+        let read = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(1 << 20);
+        assert_eq!(kinds(&limited("pread", Warm, 320), read), [NotWarm]);
+        assert_eq!(kinds(&limited("mmap:random", Warm, 320), read), [NotWarm, ContradictsMethod]);
+    }
+}

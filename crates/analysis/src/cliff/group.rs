@@ -1,0 +1,353 @@
+//! Cells that are equal but for span and method, and how two of them compare at one span.
+
+use std::collections::HashMap;
+
+use pagewise_model::run::Run;
+use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
+
+use crate::collected::CellSamples;
+use crate::statistics::{median, median_interval, paired_log_ratios};
+use crate::verdict::{self, FALSE_EXCLUSIONS, NEAR, SMALLEST_DIFFERENCE, Verdict};
+
+/// Coverage of the interval by which a difference narrows the search: six of seven rounds, nine of eleven. That there
+/// is a change is known by then from firm differences; with the level of a verdict, one disturbed sample in seven
+/// rounds would leave the middle unclear.
+const WITHIN_LEVEL: f64 = 0.85;
+
+/// One cell of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Member<'a> {
+    pub(super) samples: &'a CellSamples<'a>,
+    rates: Vec<Option<f64>>,
+    /// Which rounds it was sampled in; `None`: it was not.
+    batch: Option<usize>,
+}
+
+impl Member<'_> {
+    pub(super) fn method(&self) -> &Method {
+        &self.samples.cell.method
+    }
+
+    pub(super) fn span(&self) -> u64 {
+        self.samples.cell.conditions.span_bytes.0
+    }
+
+    pub(super) fn median_rate(&self) -> Option<f64> {
+        median(&self.rates.iter().flatten().copied().collect::<Vec<_>>())
+    }
+
+    /// Whether both were sampled in the same rounds.
+    fn beside(&self, other: &Member<'_>) -> bool {
+        self.batch.is_some() && self.batch == other.batch
+    }
+}
+
+/// The batch of each cell that has a sample. Rounds are counted up through a batch; where they begin anew, so does a
+/// batch.
+fn batches(run: &Run) -> HashMap<&str, usize> {
+    let mut batches: HashMap<&str, usize> = HashMap::new();
+    let (mut batch, mut last_round) = (0, 0);
+    for sample in &run.samples {
+        batch += usize::from(sample.round < last_round);
+        last_round = sample.round;
+        batches.entry(sample.cell.as_str()).or_insert(batch);
+    }
+    batches
+}
+
+/// Which of two methods is clearly faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Faster {
+    First,
+    Second,
+    Unclear,
+}
+
+/// How two methods compare at one span.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Told {
+    pub(super) span: u64,
+    /// By what narrows an interval.
+    pub(super) faster: Faster,
+    /// Whether it is a verdict.
+    pub(super) wins: bool,
+    /// Whether it also stands as one of as many claims as pairs of methods times ratios of the grid.
+    pub(super) firm: bool,
+    /// Median of the logarithm of first over second.
+    pub(super) log_ratio: Option<f64>,
+}
+
+/// The text of a method with its window left out, and the window.
+fn windowed(method: &Method) -> Option<(String, u32)> {
+    let window = method.prefetch_window()?;
+    let rest = method.options().iter().map(|option| match option {
+        MethodOption::PrefetchWindow(_) => option.name().to_string(),
+        option => option.to_string(),
+    });
+    Some((format!("{}:{}", method.access().name(), rest.collect::<Vec<_>>().join("+")), window))
+}
+
+/// One method of which the best window is looked for: its windows, and where they were tried.
+#[derive(Clone, Debug)]
+pub(super) struct Family<'a> {
+    pub(super) span: u64,
+    /// Smallest window first.
+    pub(super) candidates: Vec<(u32, Member<'a>)>,
+    pub(super) chosen: Option<Method>,
+}
+
+/// All cells that are equal but for span, method and role.
+#[derive(Clone, Debug)]
+pub(super) struct Group<'a> {
+    measured: Vec<Member<'a>>,
+    controls: Vec<Member<'a>>,
+    pub(super) families: Vec<Family<'a>>,
+    methods: Vec<&'a Method>,
+    /// Pairs of methods times ratios of the grid: what may be claimed at once.
+    claims: usize,
+}
+
+impl<'a> Group<'a> {
+    /// The groups with a memory limit, in the order of the plan.
+    pub(super) fn all(run: &Run, samples: &'a [CellSamples<'a>]) -> Vec<Group<'a>> {
+        let batches = batches(run);
+        let mut keys: Vec<Conditions> = Vec::new();
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for samples in samples.iter().filter(|samples| samples.cell.role != Role::Ceiling) {
+            let conditions = &samples.cell.conditions;
+            if conditions.cache_capacity().is_none_or(|capacity| capacity.0 == 0) {
+                continue;
+            }
+            let key = Conditions { span_bytes: conditions.file_bytes, ..conditions.clone() };
+            let index = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+                keys.push(key);
+                groups.push(Group {
+                    measured: Vec::new(),
+                    controls: Vec::new(),
+                    families: Vec::new(),
+                    methods: Vec::new(),
+                    claims: 1,
+                });
+                groups.len() - 1
+            });
+            let batch = batches.get(samples.id.as_str()).copied();
+            let member = Member { samples, rates: samples.rates(), batch };
+            match samples.cell.role {
+                Role::Control => groups[index].controls.push(member),
+                _ => groups[index].measured.push(member),
+            }
+        }
+        let windows: &[u32] = match &run.header.plan.search {
+            Some(search) => &search.prefetch_windows,
+            None => &[],
+        };
+        groups.retain(|group| !group.measured.is_empty());
+        for group in &mut groups {
+            group.families = group.find_families(windows);
+            group.methods = group.find_methods();
+            let methods = group.methods.len();
+            group.claims = (methods * methods.saturating_sub(1) / 2 * group.grid().len()).max(1);
+        }
+        groups
+    }
+
+    /// Windows that are tried at the smallest span that has more than one of them.
+    fn find_families(&self, windows: &[u32]) -> Vec<Family<'a>> {
+        let mut found: Vec<(String, Vec<(u32, Member<'a>)>)> = Vec::new();
+        for member in &self.measured {
+            let Some((family, window)) = windowed(member.method()) else { continue };
+            if !windows.contains(&window) {
+                continue;
+            }
+            match found.iter_mut().find(|(name, _)| *name == family) {
+                Some((_, members)) => members.push((window, member.clone())),
+                None => found.push((family, vec![(window, member.clone())])),
+            }
+        }
+        found.into_iter().filter_map(|(_, members)| self.family(members)).collect()
+    }
+
+    fn family(&self, members: Vec<(u32, Member<'a>)>) -> Option<Family<'a>> {
+        let at = |span: u64| members.iter().filter(move |(_, member)| member.span() == span);
+        let most = members.iter().map(|(_, member)| at(member.span()).count()).max()?;
+        let span =
+            members.iter().map(|(_, member)| member.span()).filter(|span| at(*span).count() == most).min()?;
+        let mut candidates: Vec<(u32, Member<'a>)> = at(span).cloned().collect();
+        candidates.sort_by_key(|(window, _)| *window);
+        let rates = || candidates.iter().filter_map(|(_, member)| Some((member, member.median_rate()?)));
+        let best = rates().map(|(_, rate)| rate).max_by(f64::total_cmp);
+        let chosen = best.and_then(|best| rates().find(|(_, rate)| *rate * NEAR >= best));
+        let chosen = chosen.map(|(member, _)| member.method().clone());
+        Some(Family { span, candidates, chosen })
+    }
+
+    fn lost(&self, method: &Method) -> bool {
+        let is_lost = |family: &Family<'_>| {
+            family.chosen.as_ref() != Some(method)
+                && family.candidates.iter().any(|(_, candidate)| candidate.method() == method)
+        };
+        self.families.iter().any(is_lost)
+    }
+
+    fn find_methods(&self) -> Vec<&'a Method> {
+        let mut methods: Vec<&'a Method> = Vec::new();
+        for member in &self.measured {
+            let method = &member.samples.cell.method;
+            if !methods.contains(&method) && !self.lost(method) {
+                methods.push(method);
+            }
+        }
+        methods
+    }
+
+    /// The methods that are compared, in the order of the plan.
+    pub(super) fn methods(&self) -> &[&'a Method] {
+        &self.methods
+    }
+
+    /// Conditions of the group at a span.
+    pub(super) fn conditions(&self, span: u64) -> Conditions {
+        let first = &self.measured[0].samples.cell.conditions;
+        Conditions { span_bytes: Bytes(span), ..first.clone() }
+    }
+
+    /// Every span at which anything was planned, ascending.
+    pub(super) fn spans(&self) -> Vec<u64> {
+        ascending(self.measured.iter().map(Member::span))
+    }
+
+    /// Whether anything was planned at a span.
+    pub(super) fn has_span(&self, span: u64) -> bool {
+        self.measured.iter().any(|member| member.span() == span)
+    }
+
+    /// Cells of the first rounds, controls too.
+    fn first_batch(&self) -> impl Iterator<Item = &Member<'a>> {
+        // A cell that was never tried is counted in: where a run ended early, its grid is what the plan says.
+        self.measured
+            .iter()
+            .chain(&self.controls)
+            .filter(|member| member.batch.is_none_or(|batch| batch == 0))
+    }
+
+    /// The spans of the grid, ascending.
+    pub(super) fn grid(&self) -> Vec<u64> {
+        ascending(
+            self.first_batch().filter(|member| member.samples.cell.role == Role::Measured).map(Member::span),
+        )
+    }
+
+    /// Cells of the grid, and cells that halving added to it.
+    pub(super) fn cell_counts(&self) -> (usize, usize) {
+        let grid = self.grid();
+        let all = self.measured.iter().chain(&self.controls);
+        (self.first_batch().count(), all.filter(|member| !grid.contains(&member.span())).count())
+    }
+
+    /// The spans at which every method was planned, ascending.
+    pub(super) fn full_spans(&self) -> Vec<u64> {
+        let full = |span: &u64| self.methods.iter().all(|method| self.member(method, *span).is_some());
+        self.spans().into_iter().filter(full).collect()
+    }
+
+    /// The cell of a method at a span.
+    pub(super) fn member(&self, method: &Method, span: u64) -> Option<&Member<'a>> {
+        self.measured.iter().find(|member| member.span() == span && member.method() == method)
+    }
+
+    /// Every measured cell.
+    pub(super) fn members(&self) -> &[Member<'a>] {
+        &self.measured
+    }
+
+    /// Whether a method has a control at a span.
+    pub(super) fn has_control(&self, method: &Method, span: u64) -> bool {
+        self.controls.iter().any(|control| control.span() == span && control.method() == method)
+    }
+
+    /// How `first` and `second` compare at a span; `None` where not both were planned.
+    pub(super) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<Told> {
+        let (left, right) = (self.member(first, span)?, self.member(second, span)?);
+        let log_ratios = paired_log_ratios(&left.rates, &right.rates);
+        let log_ratio = median(&log_ratios);
+        let unclear = Told { span, faster: Faster::Unclear, wins: false, firm: false, log_ratio };
+        let Some(noise) = self.noise_between(left, right) else { return Some(unclear) };
+        let threshold = noise.max(SMALLEST_DIFFERENCE).ln_1p();
+        let faster = match (median_interval(&log_ratios, WITHIN_LEVEL), log_ratio) {
+            (Some(interval), Some(middle)) if interval.low > 0.0 && middle > threshold => Faster::First,
+            (Some(interval), Some(middle)) if interval.high < 0.0 && middle < -threshold => Faster::Second,
+            _ => Faster::Unclear,
+        };
+        let judgement = verdict::judge(&[&left.rates, &right.rates], noise);
+        let wins = judgement.verdict == Verdict::Winner;
+        let always = judgement.ratios.first().is_some_and(|ratio| ratio.always_behind);
+        let firm = wins && (always || self.stands_among_claims(&log_ratios));
+        Some(Told { faster, wins, firm, ..unclear })
+    }
+
+    /// Whether the difference is one that also many comparisons at once would not make up.
+    fn stands_among_claims(&self, log_ratios: &[f64]) -> bool {
+        median_interval(log_ratios, 1.0 - FALSE_EXCLUSIONS / self.claims as f64)
+            .is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
+    }
+
+    /// What a method differs from itself by, where these two were measured.
+    fn noise_between(&self, left: &Member<'_>, right: &Member<'_>) -> Option<f64> {
+        let span = left.span();
+        if left.beside(right) {
+            let own = self.largest_noise(|control, baseline| {
+                control.span() == span && control.beside(left) && baseline.beside(control)
+            });
+            // A ratio without a control is as noisy as the noisiest that has one.
+            return own.or_else(|| self.largest_noise(|control, baseline| control.beside(baseline)));
+        }
+        // They were taken in different rounds. Only a control that was taken apart from its own method in the same way
+        // says what that does.
+        self.largest_noise(|control, baseline| {
+            let bridges = |from: &Member<'_>, to: &Member<'_>| baseline.beside(from) && control.beside(to);
+            control.span() == span && (bridges(left, right) || bridges(right, left))
+        })
+    }
+
+    fn largest_noise(&self, counts: impl Fn(&Member<'_>, &Member<'_>) -> bool) -> Option<f64> {
+        self.controls
+            .iter()
+            .filter_map(|control| {
+                let baseline = self.member(control.method(), control.span())?;
+                counts(control, baseline).then(|| verdict::noise(&baseline.rates, &control.rates))?
+            })
+            .max_by(f64::total_cmp)
+    }
+
+    /// The methods that lead at a span or cannot be told from the leader, the leader first; none where the data carry
+    /// no comparison.
+    pub(super) fn leaders(&self, span: u64) -> Vec<&'a Method> {
+        let mut ranked: Vec<(&'a Method, &Member<'a>)> = self
+            .methods
+            .iter()
+            .copied()
+            .filter_map(|method| Some((method, self.member(method, span)?)))
+            .filter(|(_, member)| member.median_rate().is_some())
+            .collect();
+        let Some((_, reference)) = ranked.first().copied() else { return Vec::new() };
+        // One that was taken in other rounds and has nothing to say what that does is no rival.
+        let noise_of = |member: &Member<'a>| self.noise_between(reference, member);
+        ranked.retain(|(_, member)| noise_of(member).is_some());
+        let noises = ranked.iter().filter_map(|(_, member)| noise_of(member));
+        let Some(noise) = noises.max_by(f64::total_cmp) else { return Vec::new() };
+        let rates: Vec<&verdict::Rates> = ranked.iter().map(|(_, member)| member.rates.as_slice()).collect();
+        let judgement = verdict::judge(&rates, noise);
+        match judgement.verdict {
+            Verdict::Winner => judgement.leader.into_iter().map(|index| ranked[index].0).collect(),
+            Verdict::Tie => judgement.tied.into_iter().map(|index| ranked[index].0).collect(),
+            Verdict::NotComparable => Vec::new(),
+        }
+    }
+}
+
+fn ascending(spans: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut spans: Vec<u64> = spans.collect();
+    spans.sort_unstable();
+    spans.dedup();
+    spans
+}

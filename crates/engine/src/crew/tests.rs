@@ -1,0 +1,117 @@
+//! A crew is told to go several times, as when the workload warms the cache before it is measured.
+
+use pagewise_model::random::Random;
+use pagewise_model::{Consume, Method};
+
+use super::*;
+use crate::reader;
+use crate::reader::tests::{DEPENDENT_METHODS, Fixture, METHODS, chained, expected};
+
+const FILE_BYTES: u64 = 1 << 20;
+const THREADS: u32 = 3;
+const PART_OPERATIONS: u64 = 37;
+const READS_PER_OP: u64 = 4;
+
+/// Offsets of all threads.
+fn offsets() -> Vec<u64> {
+    let mut random = Random::new(8);
+    (0..u64::from(THREADS) * PART_OPERATIONS * READS_PER_OP)
+        .map(|_| random.below(FILE_BYTES / 4096) * 4096)
+        .collect()
+}
+
+fn mapped(words: &[u64]) -> FileMapping {
+    let mut memory = SharedMemory::create("table", words.len() * 8).expect("memfd");
+    for (into, word) in memory.bytes_mut().chunks_exact_mut(8).zip(words) {
+        into.copy_from_slice(&word.to_le_bytes());
+    }
+    FileMapping::new(memory.file(), words.len() * 8, true).expect("map")
+}
+
+/// The checksum of each operation.
+fn sums(job: &Job) -> Vec<u64> {
+    offsets().chunks(READS_PER_OP as usize).map(|operation| expected(operation, job, Consume::Sum)).collect()
+}
+
+/// What the operations that threads say they did, from `first` on, must add up to.
+fn truth(sums: &[u64], first: u64, thread_operations: &[u64]) -> u64 {
+    sums.chunks(PART_OPERATIONS as usize)
+        .zip(thread_operations)
+        .flat_map(|(part, done)| {
+            (first..first + done).map(|operation| part[(operation % PART_OPERATIONS) as usize])
+        })
+        .fold(0, u64::wrapping_add)
+}
+
+/// Several samples of one crew, each compared with the truth.
+fn go_again_and_again(text: &str, job: &Job, sums: &[u64], gos: &[Go]) {
+    let method = if text == "anonymous" { Method::anonymous() } else { text.parse::<Method>().expect(text) };
+    for per_thread in [false, true] {
+        let readers = match reader::open(&method, job, Consume::Sum, per_thread) {
+            Ok(readers) => readers,
+            Err(failure) if failure.unavailable == 1 => {
+                println!("skipped: {text}: {}", failure.detail);
+                return;
+            }
+            Err(failure) => panic!("{text}: {}", failure.detail),
+        };
+        let table = if job.dependent == 1 { chained(&offsets()) } else { offsets() };
+        let crew = Crew::start(readers, mapped(&table), job);
+        for (index, go) in gos.iter().enumerate() {
+            let sample = crew.sample(go).expect(text);
+            let what =
+                format!("{text}, go {index} from {}: {:?}", go.first_operation, sample.thread_operations);
+            let truth = truth(sums, go.first_operation, &sample.thread_operations);
+            assert_eq!(sample.checksum, format!("{truth:016x}"), "{what}");
+            let all: u64 = sample.thread_operations.iter().sum();
+            assert_eq!(sample.operations + sample.latency_operations, all, "{what}");
+            assert!(sample.thread_operations.iter().all(|done| *done > 0), "{what}");
+            assert_eq!(sample.bytes, all * READS_PER_OP * job.read_bytes, "{what}");
+            let timed: u64 = sample.latency_counts.iter().sum();
+            assert!(sample.latency_operations == 0 || sample.latency_operations == timed, "{what}");
+            if job.max_thread_operations > 0 {
+                let most = job.max_thread_operations;
+                assert!(sample.thread_operations.iter().all(|done| *done <= most), "{what}");
+            }
+        }
+        crew.end();
+    }
+}
+
+/// A warm-up without and one with a latency phase, and samples from other places; threads come differently far
+/// in each, and begin at the same operation again.
+fn warm_up_and_measure(first: [u64; 4]) -> Vec<Go> {
+    [(3_000_000, 0), (1_000_000, 500_000), (1, 0), (2_000_000, 1_000_000)]
+        .into_iter()
+        .zip(first)
+        .map(|((sample_ns, latency_ns), first_operation)| Go { first_operation, sample_ns, latency_ns })
+        .collect()
+}
+
+#[test]
+fn every_method_can_be_told_to_go_several_times() {
+    let fixture = Fixture::new(FILE_BYTES);
+    let job = fixture.job(4096, 4096, THREADS);
+    let sums = sums(&job);
+    for text in METHODS.iter().chain(&["anonymous"]) {
+        go_again_and_again(text, &job, &sums, &warm_up_and_measure([0, 0, 36, 1000]));
+    }
+    let dependent = Job { dependent: 1, ..job };
+    for text in DEPENDENT_METHODS {
+        go_again_and_again(text, &dependent, &sums, &warm_up_and_measure([0, 0, 36, 1000]));
+    }
+}
+
+#[test]
+fn a_bounded_sample_goes_on_where_the_one_before_ended() {
+    let fixture = Fixture::new(FILE_BYTES);
+    let job = Job { max_thread_operations: 9, ..fixture.job(4096, 4096, THREADS) };
+    let sums = sums(&job);
+    // Bounded by operations alone.
+    let gos: Vec<Go> = [0, 9, 18, 27]
+        .map(|first_operation| Go { first_operation, sample_ns: u64::MAX / 4, latency_ns: u64::MAX / 4 })
+        .to_vec();
+    for text in METHODS {
+        go_again_and_again(text, &job, &sums, &gos);
+    }
+}

@@ -1,0 +1,145 @@
+//! A window of reads advised ahead, which slides over the thread's part of the table.
+
+use pagewise_model::Consume;
+use pagewise_model::checksum;
+use pagewise_model::protocol::CallFailure;
+
+use super::{MmapReader, advise_read};
+use crate::reader::{Reader, Reads, by_consumer};
+
+pub(super) struct WindowReader {
+    reader: MmapReader,
+    window: Window,
+}
+
+impl WindowReader {
+    pub(super) fn new(reader: MmapReader, ahead: u32) -> Self {
+        Self { reader, window: Window::new(ahead) }
+    }
+}
+
+/// How far reads are advised. Positions as in [`Reads`].
+struct Window {
+    /// Reads that are advised ahead of the one being read.
+    ahead: u64,
+    /// The position of the read that comes next, if all goes on as it did.
+    next: u64,
+    /// The position up to which reads are advised.
+    advised: u64,
+}
+
+impl Window {
+    fn new(ahead: u32) -> Self {
+        Self { ahead: u64::from(ahead), next: 0, advised: 0 }
+    }
+
+    /// Timed region: `for each read i that is due: advise reads up to i + ahead; take read i`. That is one piece of
+    /// advice for a read, and a whole window where reads begin at a new place.
+    #[inline(always)]
+    fn slide<E>(
+        &mut self,
+        reads: Reads<'_>,
+        mut advise: impl FnMut(u64) -> Result<(), E>,
+        mut take: impl FnMut(u64) -> u64,
+    ) -> Result<u64, E> {
+        if reads.first() != self.next {
+            self.advised = reads.first();
+        }
+        self.next = reads.first() + reads.due().len() as u64;
+        let mut total = 0u64;
+        for (position, offset) in (reads.first()..).zip(reads.due()) {
+            let advised_end = (position + self.ahead + 1).min(reads.end());
+            while self.advised < advised_end {
+                advise(reads.at(self.advised))?;
+                self.advised += 1;
+            }
+            total = total.wrapping_add(take(*offset));
+        }
+        Ok(total)
+    }
+}
+
+impl Reader for WindowReader {
+    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
+        self.read_ahead(Reads::alone(offsets))
+    }
+
+    fn read_ahead(&mut self, reads: Reads<'_>) -> Result<u64, CallFailure> {
+        let MmapReader { mapping, buffer, target, in_place, .. } = &mut self.reader;
+        let (source, len) = (mapping.bytes(), target.read_bytes);
+        let buffer = &mut buffer.bytes_mut()[..len];
+        let advise = |offset| advise_read(mapping, target, offset);
+        let bytes = |offset: u64| &source[offset as usize..offset as usize + len];
+        by_consumer!(target.consumption, |consume| if *in_place {
+            self.window.slide(reads, advise, |offset| consume(bytes(offset)))
+        } else {
+            self.window.slide(reads, advise, |offset| {
+                buffer.copy_from_slice(bytes(offset));
+                consume(buffer)
+            })
+        })
+    }
+
+    fn warm_page_tables(&mut self) {
+        self.reader.warm_page_tables();
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.reader.fetch(offset, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Reads batches of a part of 10 reads whose offsets are 100 on; what was done, advice as negative numbers.
+    fn course(window: &mut Window, batches: &[(u64, usize)], end: u64) -> Vec<i64> {
+        let part: Vec<u64> = (100..110).collect();
+        let course = RefCell::new(Vec::new());
+        for (first, count) in batches {
+            let total = window.slide(
+                Reads::new(&part, *first, *count, end),
+                |offset| {
+                    course.borrow_mut().push(-(offset as i64));
+                    Ok::<_, ()>(())
+                },
+                |offset| {
+                    course.borrow_mut().push(offset as i64);
+                    1
+                },
+            );
+            assert_eq!(total, Ok(*count as u64));
+        }
+        course.into_inner()
+    }
+
+    #[test]
+    fn the_window_stays_ahead_over_batches_and_laps() {
+        let course = course(&mut Window::new(2), &[(7, 2), (9, 1), (10, 2)], u64::MAX);
+        assert_eq!(course, [-107, -108, -109, 107, -100, 108, -101, 109, -102, 100, -103, 101]);
+    }
+
+    #[test]
+    fn nothing_is_advised_behind_the_last_read() {
+        let course = course(&mut Window::new(4096), &[(6, 2), (8, 1)], 9);
+        assert_eq!(course, [-106, -107, -108, 106, 107, 108]);
+    }
+
+    #[test]
+    fn a_new_start_has_a_new_window() {
+        let mut window = Window::new(1);
+        assert_eq!(course(&mut window, &[(0, 2)], u64::MAX), [-100, -101, 100, -102, 101]);
+        assert_eq!(course(&mut window, &[(0, 1), (1, 1)], u64::MAX), [-100, -101, 100, -102, 101]);
+        assert_eq!(course(&mut window, &[(5, 1)], u64::MAX), [-105, -106, 105]);
+    }
+
+    #[test]
+    fn a_window_wider_than_the_part_goes_round() {
+        let course = course(&mut Window::new(12), &[(0, 1), (1, 1)], u64::MAX);
+        let advice: Vec<i64> = (0..13).map(|read| -(100 + read % 10)).collect();
+        assert_eq!(course, [&advice[..], &[100, -103, 101]].concat());
+    }
+}

@@ -1,0 +1,281 @@
+//! A group of one worker: made, limited, read, emptied and removed.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pagewise_model::{Bytes, DeviceCap, GroupCounters};
+
+use super::sweep::{self, remove_directory};
+use super::{Control, LEAST_MEMORY_BYTES, NoControl, Place, Version, group_path, v1, v2};
+use crate::kernel_files;
+
+/// How long a group whose last process is dead may take to become removable.
+const REMOVABLE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why a group could not be had, or not be what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// There is no right or no controller.
+    #[error(transparent)]
+    NoControl(#[from] NoControl),
+    /// No worker runs in so little.
+    #[error("a worker needs {} of memory at least, the limit is {}", Bytes(*least_bytes), Bytes(*limit_bytes))]
+    TooLittle {
+        /// What was asked for.
+        limit_bytes: u64,
+        /// What would do.
+        least_bytes: u64,
+    },
+    /// A group above has a lower limit, which would be the one in force.
+    #[error("a limit of {} would not hold: {} has {}", Bytes(*limit_bytes), group.display(), Bytes(*above_bytes))]
+    LowerAbove {
+        /// What was asked for.
+        limit_bytes: u64,
+        /// What is in force.
+        above_bytes: u64,
+        /// Where.
+        group: PathBuf,
+    },
+    /// The kernel took a setting and made another of it.
+    #[error("{} was set to {wanted} and reads {found}", path.display())]
+    NotTaken {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        wanted: String,
+        /// What is there.
+        found: String,
+    },
+    /// Processes are still in it.
+    #[error("{} is still in use by {processes:?}", path.display())]
+    InUse {
+        /// The group.
+        path: PathBuf,
+        /// Their ids.
+        processes: Vec<u32>,
+    },
+    /// A call failed.
+    #[error("{call} of {}: {error}", path.display())]
+    Io {
+        /// What was tried.
+        call: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// With which errno.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl GroupError {
+    pub(super) fn io(call: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |error| Self::Io { call, path, error }
+    }
+}
+
+/// One directory of a group, with what it is for.
+#[derive(Debug)]
+struct Part {
+    place: Place,
+    path: PathBuf,
+    memory: bool,
+    device: bool,
+}
+
+/// A group that this process has made. Dropping it removes it if nothing runs in it.
+#[derive(Debug)]
+pub struct Group {
+    parts: Vec<Part>,
+}
+
+impl Group {
+    /// Makes a group, under `memory_limit` bytes if there is one, in which devices can be capped if
+    /// `needs_cap`.
+    ///
+    /// `random` names it; the paths are those of [`Control::group_paths`]. On an error nothing is left.
+    pub fn create(
+        control: &Control,
+        random: u64,
+        memory_limit: Option<u64>,
+        needs_cap: bool,
+    ) -> Result<Self, GroupError> {
+        if let Some(limit_bytes) = memory_limit.filter(|bytes| *bytes < LEAST_MEMORY_BYTES) {
+            return Err(GroupError::TooLittle { limit_bytes, least_bytes: LEAST_MEMORY_BYTES });
+        }
+        let memory = memory_limit.map(|_| control.memory.clone()).transpose()?;
+        let device = needs_cap.then(|| control.device.clone()).transpose()?;
+        let mut group = Self { parts: Vec::new() };
+        for (place, is_memory) in
+            memory.map(|place| (place, true)).into_iter().chain(device.map(|place| (place, false)))
+        {
+            let path = group_path(&place, random);
+            // v2, or two controllers of v1 that are mounted together.
+            if let Some(part) = group.parts.iter_mut().find(|part| part.path == path) {
+                part.device = true;
+                continue;
+            }
+            if place.version == Version::V2 {
+                v2::enable(&place, random)?;
+            }
+            let made = fs::create_dir(&path).map_err(GroupError::io("mkdir", &path));
+            if let Err(error) = made {
+                // The leaf, if one was made for it.
+                let _ = sweep::leave_leaves(&place.parent);
+                return Err(error);
+            }
+            group.parts.push(Part { place, path, memory: is_memory, device: !is_memory });
+        }
+        if let (Some(limit_bytes), Some(part)) = (memory_limit, group.memory()) {
+            match part.place.version {
+                Version::V1 => v1::set_memory_limit(&part.path, limit_bytes)?,
+                Version::V2 => v2::set_memory_limit(&part.path, limit_bytes, &part.place.mount_point)?,
+            }
+        }
+        Ok(group)
+    }
+
+    /// The directories.
+    pub fn paths(&self) -> Vec<&Path> {
+        self.parts.iter().map(|part| part.path.as_path()).collect()
+    }
+
+    /// Its `cgroup.procs` files, for a child to join by writing `0` ([`pagewise_sys::Spawn`]).
+    pub fn entry(&self) -> Result<Vec<OwnedFd>, GroupError> {
+        let open = |part: &Part| {
+            let path = part.path.join("cgroup.procs");
+            OpenOptions::new()
+                .write(true)
+                .open(&path)
+                .map(OwnedFd::from)
+                .map_err(GroupError::io("open", path))
+        };
+        self.parts.iter().map(open).collect()
+    }
+
+    /// Caps what the device of this number ([`crate::BlockDevice::number`]) delivers to the group, and reads
+    /// it back.
+    pub fn set_device_cap(&self, device: (u32, u32), cap: &DeviceCap) -> Result<(), GroupError> {
+        self.cap(device, Some(cap))
+    }
+
+    /// Lifts the cap.
+    pub fn clear_device_cap(&self, device: (u32, u32)) -> Result<(), GroupError> {
+        self.cap(device, None)
+    }
+
+    fn cap(&self, device: (u32, u32), cap: Option<&DeviceCap>) -> Result<(), GroupError> {
+        let Some(part) = self.parts.iter().find(|part| part.device) else {
+            let reason = "the group was made without caps".to_string();
+            return Err(NoControl { reason, scope: None }.into());
+        };
+        let wanted = cap.copied().unwrap_or(DeviceCap { read_iops: None, read_bytes_per_second: None });
+        match part.place.version {
+            Version::V1 => v1::set_cap(&part.path, device, &wanted),
+            Version::V2 => v2::set_cap(&part.path, device, &wanted),
+        }
+    }
+
+    /// What the kernel says of it now; of the device with this number where one is given.
+    pub fn counters(&self, device: Option<(u32, u32)>) -> GroupCounters {
+        let Some(first) = self.parts.first() else { return GroupCounters::default() };
+        let mut counters =
+            GroupCounters { version: first.place.version.to_string(), ..GroupCounters::default() };
+        for part in &self.parts {
+            match part.place.version {
+                Version::V1 => {
+                    if part.memory {
+                        v1::read_memory(&part.path, &mut counters);
+                    }
+                    if let Some(device) = device.filter(|_| part.device) {
+                        v1::read_device(&part.path, device, &mut counters);
+                    }
+                }
+                // The other controller may be enabled as well, for whatever reason: then it counts.
+                Version::V2 => {
+                    v2::read_memory(&part.path, &mut counters);
+                    if let Some(device) = device {
+                        v2::read_device(&part.path, device, &mut counters);
+                    }
+                }
+            }
+        }
+        counters
+    }
+
+    /// Has the kernel take back the memory that is charged to it: page cache, of files that are mapped too.
+    /// Says how many bytes remain; `None` if the group has no limit of memory.
+    pub fn empty(&self) -> Result<Option<u64>, GroupError> {
+        self.memory().map(|part| empty(part.place.version, &part.path)).transpose().map(Option::flatten)
+    }
+
+    /// The processes in it.
+    pub fn processes(&self) -> Result<Vec<u32>, GroupError> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            all.extend(sweep::processes(&part.path)?);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+
+    /// Kills what runs in it.
+    pub fn kill(&self) -> Result<(), GroupError> {
+        self.parts.iter().try_for_each(|part| sweep::kill(&part.path))
+    }
+
+    /// Empties and removes it. Kills nothing: processes that stay in it are an error after a while.
+    pub fn remove(mut self) -> Result<(), GroupError> {
+        // Cache that stays charged would go to the parent.
+        self.empty()?;
+        self.remove_within(REMOVABLE_WITHIN)
+    }
+
+    fn remove_within(&mut self, patience: Duration) -> Result<(), GroupError> {
+        let deadline = Instant::now() + patience;
+        while let Some(part) = self.parts.last() {
+            remove_directory(&part.path, deadline)?;
+            let place = self.parts.pop().expect("seen above").place;
+            if place.version == Version::V2 {
+                sweep::leave_leaves(&place.parent)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> Option<&Part> {
+        self.parts.iter().find(|part| part.memory)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the journal still has the paths.
+        let _ = self.remove_within(Duration::ZERO);
+    }
+}
+
+/// Empties the group of this directory.
+pub(super) fn empty(version: Version, path: &Path) -> Result<Option<u64>, GroupError> {
+    match version {
+        Version::V1 => v1::empty(path),
+        Version::V2 => v2::empty(path),
+    }
+}
+
+/// Writes to a file of the kernel, in one call.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), GroupError> {
+    kernel_files::write(path, text).map_err(GroupError::io("write", path))
+}
+
+/// The same for a file that a kernel may lack.
+pub(super) fn write_if_there(path: &Path, text: &str) -> Result<(), GroupError> {
+    match write(path, text) {
+        Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

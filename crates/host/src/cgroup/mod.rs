@@ -1,0 +1,226 @@
+//! Memory limits and device caps by cgroups: v1, v2, or machines that have both.
+//!
+//! A group is made for one worker, which joins it before exec, and is gone after it. Its paths are known
+//! before anything is made ([`Control::group_paths`]), so that they can be journalled first; [`sweep`]
+//! removes what a dead run left.
+//!
+//! **Swap.** A limit of memory means little if anonymous memory escapes into swap. v2: `memory.swap.max` is
+//! set to 0. v1: `memory.memsw.limit_in_bytes` is set to the limit and `memory.swappiness` to 0, with which a
+//! group under its limit does not swap (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3). Where the
+//! kernel has no such file it does not account swap, or has none: then nothing is set, and nothing is
+//! claimed.
+//!
+//! **Where.** v1: below the own group of each hierarchy. v2: a group gets a controller only from a parent
+//! that has it enabled for its children, and a group with enabled controllers holds no processes
+//! (Documentation/admin-guide/cgroup-v2.rst, "no internal processes"). So either an ancestor that this
+//! process may write to has them enabled already, or the processes of the own group are moved to a leaf
+//! first. That happens when a group is made, not before, and is undone with the last one.
+
+mod detect;
+mod group;
+mod scope;
+mod sweep;
+mod v1;
+mod v2;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use group::{Group, GroupError};
+pub use scope::{SCOPE_MARKER, Scope};
+pub use sweep::sweep;
+
+/// What [`GroupCounters`](pagewise_model::GroupCounters) hold for a limit or cap that is not set, to tell it
+/// from one that this kernel does not show.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// The two generations of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each controller.
+    V1,
+    /// One hierarchy.
+    V2,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Version::V1 => "v1",
+            Version::V2 => "v2",
+        })
+    }
+}
+
+/// What a group is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Controller {
+    Memory,
+    Device,
+}
+
+impl Controller {
+    /// Its name in the files of this version.
+    fn name(self, version: Version) -> &'static str {
+        match (self, version) {
+            (Controller::Memory, _) => "memory",
+            (Controller::Device, Version::V1) => "blkio",
+            (Controller::Device, Version::V2) => "io",
+        }
+    }
+}
+
+/// A group below which groups with a controller can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    version: Version,
+    mount_point: PathBuf,
+    parent: PathBuf,
+    /// v2: what must be enabled for the children first, by the names of v2, sorted.
+    missing: Vec<&'static str>,
+}
+
+impl Place {
+    /// Which interface.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The group below which groups are made.
+    pub fn parent(&self) -> &Path {
+        &self.parent
+    }
+}
+
+/// `cgroup v1 at /sys/fs/cgroup/memory`.
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cgroup {} at {}", self.version, self.mount_point.display())
+    }
+}
+
+/// Why something cannot be limited: one sentence, with what to run instead where that is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NoControl {
+    /// The sentence.
+    pub reason: String,
+    /// In this scope it can be limited.
+    pub scope: Option<Scope>,
+}
+
+/// What can be limited here.
+#[derive(Clone, Debug)]
+pub struct Control {
+    memory: Result<Place, NoControl>,
+    device: Result<Place, NoControl>,
+}
+
+impl Control {
+    /// Looks for it; makes and changes nothing. What looks right may still be refused when it is done:
+    /// see [`Control::tried`].
+    pub fn detect() -> Self {
+        detect::detect()
+    }
+
+    /// The same, after doing it: a group with a limit, and one for caps, read back and removed. The paths of
+    /// `group_paths(random, true, true)` are made.
+    pub fn tried(self, random: u64) -> Self {
+        let refused = |error: GroupError| NoControl { reason: error.to_string(), scope: None };
+        let memory = self.memory.clone().and_then(|place| {
+            Group::create(&self, random, Some(TRIED_BYTES), false)
+                .and_then(Group::remove)
+                .map(|()| place)
+                .map_err(refused)
+        });
+        let device = self.device.clone().and_then(|place| {
+            Group::create(&self, random, None, true).and_then(Group::remove).map(|()| place).map_err(refused)
+        });
+        Self { memory, device }
+    }
+
+    /// Where memory can be limited.
+    pub fn memory(&self) -> Result<&Place, &NoControl> {
+        self.memory.as_ref()
+    }
+
+    /// Where devices can be capped.
+    pub fn device(&self) -> Result<&Place, &NoControl> {
+        self.device.as_ref()
+    }
+
+    /// The directories that [`Group::create`] may make for this number, those of the group first.
+    pub fn group_paths(&self, random: u64, needs_memory: bool, needs_cap: bool) -> Vec<PathBuf> {
+        let places = self.places(needs_memory, needs_cap);
+        let groups = places.iter().map(|place| group_path(place, random));
+        let leaves =
+            places.iter().filter(|place| !place.missing.is_empty()).map(|place| leaf_path(place, random));
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for path in groups.chain(leaves) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    fn places(&self, needs_memory: bool, needs_cap: bool) -> Vec<&Place> {
+        let memory = self.memory.as_ref().ok().filter(|_| needs_memory);
+        let device = self.device.as_ref().ok().filter(|_| needs_cap);
+        memory.into_iter().chain(device).collect()
+    }
+}
+
+/// The limit of a group that is made only to see whether it can be.
+pub(crate) const TRIED_BYTES: u64 = 64 << 20;
+
+/// The least limit with which a worker runs; its buffers come on top.
+///
+/// Found by doing (Linux 6.18, x86_64, pages of 4 KiB): the native worker's whole conversation, with 128
+/// reads of 16 KiB by mmap, pread and io_uring of depth 32, one and two threads, its program evicted first so
+/// that its text is charged to the group. Up to 2 MiB it never came to an end, from 3 to 5 now and then; with
+/// 6 always, but in seconds, because its own text was reclaimed and read again; from 8 on in tenths of a
+/// second, as without a limit.
+pub const LEAST_MEMORY_BYTES: u64 = 8 << 20;
+
+const GROUP_PREFIX: &str = "pagewise-";
+const LEAF_PREFIX: &str = "pagewise-leaf-";
+
+fn group_path(place: &Place, random: u64) -> PathBuf {
+    place.parent.join(format!("{GROUP_PREFIX}{random:016x}"))
+}
+
+/// The leaf to which the processes of the own group are moved. It says what was enabled for it, because that
+/// must be disabled with it, also by another process.
+fn leaf_path(place: &Place, random: u64) -> PathBuf {
+    place.parent.join(format!("{LEAF_PREFIX}{random:016x}.{}", place.missing.join(".")))
+}
+
+/// What a directory of ours is for, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ours {
+    Group,
+    /// With the controllers that were enabled for it.
+    Leaf(Vec<String>),
+}
+
+impl Ours {
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let is_random = |text: &str| {
+            text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match name.strip_prefix(LEAF_PREFIX) {
+            Some(rest) => {
+                let (random, enabled) = rest.split_once('.')?;
+                let enabled: Vec<String> = enabled.split('.').map(str::to_string).collect();
+                let known = enabled.iter().all(|name| matches!(name.as_str(), "memory" | "io"));
+                (is_random(random) && known).then_some(Ours::Leaf(enabled))
+            }
+            None => is_random(name.strip_prefix(GROUP_PREFIX)?).then_some(Ours::Group),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

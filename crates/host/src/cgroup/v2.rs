@@ -1,0 +1,248 @@
+//! The files of cgroup v2: Documentation/admin-guide/cgroup-v2.rst.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use pagewise_model::{DeviceCap, GroupCounters};
+use rustix::io::Errno;
+
+use super::group::{GroupError, write, write_if_there};
+use super::v1::{expect_pages, keyed};
+use super::{Place, UNLIMITED, leaf_path, sweep};
+use crate::kernel_files;
+
+/// Processes may fork while they are moved; this many rounds are tried.
+const ENABLE_ATTEMPTS: u32 = 20;
+/// How often a group is asked to give its memory back.
+const EMPTY_ATTEMPTS: u32 = 5;
+
+/// Enables for the children of the place what is missing; if processes are in the way, moves them to a leaf.
+pub(super) fn enable(place: &Place, random: u64) -> Result<(), GroupError> {
+    let control = place.parent.join("cgroup.subtree_control");
+    let enabled = kernel_files::text(&control).unwrap_or_default();
+    if place.missing.iter().all(|name| enabled.split_whitespace().any(|word| word == *name)) {
+        return Ok(());
+    }
+    // Also where nothing has to be moved: its name says what was enabled.
+    let leaf = leaf_path(place, random);
+    fs::create_dir(&leaf).map_err(GroupError::io("mkdir", &leaf))?;
+    let enabled = enable_with(place, &leaf, &control);
+    if enabled.is_err() {
+        // What was moved goes back; the first error says more.
+        let _ = sweep::leave_leaf(&leaf);
+    }
+    enabled
+}
+
+fn enable_with(place: &Place, leaf: &Path, control: &Path) -> Result<(), GroupError> {
+    let words: Vec<String> = place.missing.iter().map(|name| format!("+{name}")).collect();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match write(control, &words.join(" ")) {
+            // Processes are in the group, which the real root may have.
+            Err(GroupError::Io { error, .. })
+                if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) && attempts < ENABLE_ATTEMPTS =>
+            {
+                sweep::move_processes(&place.parent, leaf)?;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Limits the memory and forbids swap.
+pub(super) fn set_memory_limit(group: &Path, limit_bytes: u64, root: &Path) -> Result<(), GroupError> {
+    let path = group.join("memory.max");
+    write(&path, &limit_bytes.to_string())?;
+    write_if_there(&group.join("memory.swap.max"), "0")?;
+    expect_pages(&path, limit_bytes)?;
+    let above = group.ancestors().skip(1).take_while(|above| above.starts_with(root)).filter_map(|above| {
+        let lowest = ["memory.max", "memory.high"]
+            .iter()
+            .filter_map(|name| kernel_files::number::<u64>(above.join(name)))
+            .min()?;
+        Some((lowest, above))
+    });
+    match above.min_by_key(|(bytes, _)| *bytes) {
+        Some((above_bytes, above)) if above_bytes < limit_bytes => {
+            Err(GroupError::LowerAbove { limit_bytes, above_bytes, group: above.to_path_buf() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Caps the device, or lifts what is `None`.
+pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Result<(), GroupError> {
+    let path = group.join("io.max");
+    let bytes = cap.read_bytes_per_second.map(|bytes| bytes.0);
+    let text = |value: Option<u64>| value.map_or("max".to_string(), |value| value.to_string());
+    let wanted = format!("{}:{} rbps={} riops={}", device.0, device.1, text(bytes), text(cap.read_iops));
+    write(&path, &wanted)?;
+    let found = kernel_files::text(&path).unwrap_or_default();
+    let line = Line::of_device(&found, device);
+    if (line.cap("rbps"), line.cap("riops")) == (bytes, cap.read_iops) {
+        return Ok(());
+    }
+    Err(GroupError::NotTaken { path, wanted, found })
+}
+
+/// Fills in what the memory controller says.
+pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
+    let number = |name: &str| kernel_files::number::<u64>(group.join(name));
+    let text = |name: &str| kernel_files::text(group.join(name)).unwrap_or_default();
+    let memory = Memory::parse(&text("memory.stat"));
+    counters.limit_bytes = match text("memory.max").as_str() {
+        "max" => Some(UNLIMITED),
+        other => other.parse().ok(),
+    };
+    // Linux 5.19.
+    counters.peak_bytes = number("memory.peak");
+    counters.usage_bytes = number("memory.current");
+    counters.kernel_bytes = memory.kernel_bytes;
+    counters.file_bytes = memory.file_bytes;
+    counters.anonymous_bytes = memory.anonymous_bytes;
+    counters.refaults = memory.refaults;
+    counters.scanned_pages = memory.scanned_pages;
+    counters.reclaimed_pages = memory.reclaimed_pages;
+    counters.memory_kills = keyed(&text("memory.events"), "oom_kill");
+}
+
+/// Fills in what the block controller says of a device.
+pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut GroupCounters) {
+    // Devices without a cap, and such that have done nothing for the group, have no line.
+    if let Some(text) = kernel_files::text_or_empty(group.join("io.max")) {
+        let line = Line::of_device(&text, device);
+        counters.cap_read_iops = Some(line.cap("riops").unwrap_or(UNLIMITED));
+        counters.cap_read_bytes_per_second = Some(line.cap("rbps").unwrap_or(UNLIMITED));
+    }
+    if let Some(text) = kernel_files::text_or_empty(group.join("io.stat")) {
+        let line = Line::of_device(&text, device);
+        counters.device_read_bytes = Some(line.number("rbytes").unwrap_or(0));
+        counters.device_read_requests = Some(line.number("rios").unwrap_or(0));
+    }
+}
+
+/// By memory.reclaim (Linux 5.19), else by a high-water mark of nothing, which is reclaimed to when it is
+/// set.
+pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
+    let usage = || kernel_files::number::<u64>(group.join("memory.current"));
+    let reclaim = group.join("memory.reclaim");
+    let mut before = u64::MAX;
+    for _ in 0..EMPTY_ATTEMPTS {
+        match usage() {
+            Some(now) if now > 0 && now < before => before = now,
+            _ => break,
+        }
+        let asked = if reclaim.exists() {
+            write(&reclaim, &before.to_string())
+        } else {
+            let high = group.join("memory.high");
+            let lowered = write(&high, "0");
+            lowered.and(write(&high, "max"))
+        };
+        match asked {
+            // It was less than asked for: kernel memory and pages in use stay.
+            Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => result?,
+        }
+    }
+    Ok(usage())
+}
+
+/// What memory.stat says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Memory {
+    file_bytes: Option<u64>,
+    anonymous_bytes: Option<u64>,
+    kernel_bytes: Option<u64>,
+    refaults: Option<u64>,
+    scanned_pages: Option<u64>,
+    reclaimed_pages: Option<u64>,
+}
+
+impl Memory {
+    fn parse(stat: &str) -> Self {
+        let number = |name| keyed(stat, name);
+        Self {
+            file_bytes: number("file"),
+            anonymous_bytes: number("anon"),
+            // Linux 5.18.
+            kernel_bytes: number("kernel"),
+            // Before Linux 5.9 one number, and of files alone.
+            refaults: number("workingset_refault_file").or_else(|| number("workingset_refault")),
+            scanned_pages: number("pgscan"),
+            reclaimed_pages: number("pgsteal"),
+        }
+    }
+}
+
+/// The `key=value` words after `major:minor`; none where the device has no line.
+struct Line<'a>(&'a str);
+
+impl<'a> Line<'a> {
+    fn of_device(text: &'a str, device: (u32, u32)) -> Self {
+        let start = format!("{}:{} ", device.0, device.1);
+        Self(text.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or_default())
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.0.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.value(key)?.parse().ok()
+    }
+
+    /// `max` is none.
+    fn cap(&self, key: &str) -> Option<u64> {
+        self.number(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A group of 8 MiB after three passes over a file of 30 MB.
+    #[test]
+    fn memory_of_linux_6_1_and_6_12() {
+        let memory = |file_bytes, kernel_bytes, refaults, scanned_pages, reclaimed_pages| Memory {
+            file_bytes: Some(file_bytes),
+            anonymous_bytes: Some(0),
+            kernel_bytes: Some(kernel_bytes),
+            refaults: Some(refaults),
+            scanned_pages: Some(scanned_pages),
+            reclaimed_pages: Some(reclaimed_pages),
+        };
+        assert_eq!(
+            Memory::parse(include_str!("../../tests/fixtures/memory-stat-v2-6.1.txt")),
+            memory(7_958_528, 90_112, 14_650, 25_478, 25_476)
+        );
+        assert_eq!(
+            Memory::parse(include_str!("../../tests/fixtures/memory-stat-v2-6.12.txt")),
+            memory(7_995_392, 77_824, 12_988, 25_856, 25_420)
+        );
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_unknown() {
+        let memory = Memory::parse("anon 4096\nfile 8192\nworkingset_refault 3\n");
+        assert_eq!((memory.refaults, memory.kernel_bytes, memory.scanned_pages), (Some(3), None, None));
+    }
+
+    #[test]
+    fn lines_of_devices() {
+        // Linux 6.1 and 6.12 write the same.
+        let both = Line::of_device("254:0 rbps=1048576 wbps=max riops=2000 wiops=max\n", (254, 0));
+        assert_eq!((both.cap("rbps"), both.cap("riops")), (Some(1 << 20), Some(2000)));
+        let caps = "8:16 rbps=2097152 wbps=max riops=max wiops=120\n";
+        let line = Line::of_device(caps, (8, 16));
+        assert_eq!((line.cap("rbps"), line.cap("riops")), (Some(2_097_152), None));
+        assert_eq!(Line::of_device(caps, (8, 1)).cap("rbps"), None);
+        let done = "8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0\n253:0 \n";
+        let line = Line::of_device(done, (8, 16));
+        assert_eq!((line.number("rbytes"), line.number("rios")), (Some(1_459_200), Some(192)));
+    }
+}

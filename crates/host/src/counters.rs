@@ -1,0 +1,185 @@
+//! What the whole host did, as the kernel counted it: /proc/stat, vmstat, meminfo, interrupts and pressure.
+//!
+//! Totals since boot and gauges, of everyone on the machine. Files stay open and are read again from their
+//! beginning into the same memory, so that a reading costs little more than what the kernel takes to write the text.
+
+mod parse;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use pagewise_model::counters::HostCounters;
+
+pub(crate) use parse::CpuTicks;
+
+/// A text larger than this is not read: /proc/interrupts of the largest machines, a column for each CPU.
+const MAX_TEXT_BYTES: usize = 16 << 20;
+
+/// What [`HostReader::read_often`] takes of /proc/interrupts. The kernel writes about 50 bytes a microsecond, so this
+/// costs some 1 ms; a machine of 64 CPUs with a queue of network and disk for each has 200 KiB and more.
+const MAX_FREQUENT_BYTES: usize = 64 << 10;
+
+/// Reads the host's counters again and again.
+#[derive(Debug)]
+pub struct HostReader {
+    stat: KernelText,
+    vmstat: KernelText,
+    meminfo: KernelText,
+    interrupts: KernelText,
+    memory_pressure: KernelText,
+    io_pressure: KernelText,
+    /// /proc/interrupts was found too large to be read often.
+    interrupts_are_large: bool,
+    page_bytes: u64,
+    tick_ns: u64,
+}
+
+impl HostReader {
+    /// Opens what there is; a file that this kernel does not have leaves its counters unknown.
+    pub fn new() -> Self {
+        Self {
+            stat: KernelText::open("/proc/stat"),
+            vmstat: KernelText::open("/proc/vmstat"),
+            meminfo: KernelText::open("/proc/meminfo"),
+            interrupts: KernelText::open("/proc/interrupts"),
+            memory_pressure: KernelText::open("/proc/pressure/memory"),
+            io_pressure: KernelText::open("/proc/pressure/io"),
+            interrupts_are_large: false,
+            page_bytes: rustix::param::page_size() as u64,
+            tick_ns: tick_ns(),
+        }
+    }
+
+    /// Every counter that this kernel has.
+    pub fn read(&mut self) -> HostCounters {
+        self.read_within(MAX_TEXT_BYTES)
+    }
+
+    /// The same for those who read every second or more often: TLB shootdowns are left unknown where /proc/interrupts
+    /// is so large that reading it would take a part of a CPU worth mentioning.
+    pub fn read_often(&mut self) -> HostCounters {
+        if self.interrupts_are_large { self.read_within(0) } else { self.read_within(MAX_FREQUENT_BYTES) }
+    }
+
+    fn read_within(&mut self, interrupts_bytes: usize) -> HostCounters {
+        let mut host = HostCounters::default();
+        // The CPU split first: reading the others is then not in it.
+        if let Some(text) = self.stat.read(MAX_TEXT_BYTES) {
+            parse::stat(text, self.tick_ns, &mut host);
+        }
+        if let Some(text) = self.vmstat.read(MAX_TEXT_BYTES) {
+            parse::vmstat(text, self.page_bytes, &mut host);
+        }
+        if let Some(text) = self.meminfo.read(MAX_TEXT_BYTES) {
+            parse::meminfo(text, &mut host);
+        }
+        if interrupts_bytes > 0 {
+            match self.interrupts.read(interrupts_bytes) {
+                Some(text) => host.tlb_shootdowns = parse::tlb_shootdowns(text),
+                None => self.interrupts_are_large = self.interrupts.file.is_some(),
+            }
+        }
+        if let Some(text) = self.memory_pressure.read(MAX_TEXT_BYTES) {
+            (host.memory_some_ns, host.memory_full_ns) = parse::pressure(text);
+        }
+        if let Some(text) = self.io_pressure.read(MAX_TEXT_BYTES) {
+            (host.io_some_ns, host.io_full_ns) = parse::pressure(text);
+        }
+        host
+    }
+}
+
+impl Default for HostReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Every counter of the host, once.
+pub fn host() -> HostCounters {
+    HostReader::new().read()
+}
+
+impl CpuTicks {
+    pub(crate) fn read() -> Option<Self> {
+        Self::parse(&std::fs::read("/proc/stat").ok()?)
+    }
+}
+
+pub(crate) fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second()
+}
+
+/// What was done between two readings; gauges are those of the later. A total that went back is unknown: the kernel
+/// takes idle time back at times, and after a boot all begin anew.
+pub fn difference(before: &HostCounters, after: &HostCounters) -> HostCounters {
+    let less = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
+    HostCounters {
+        running: after.running,
+        blocked: after.blocked,
+        free_bytes: after.free_bytes,
+        buffer_bytes: after.buffer_bytes,
+        cached_bytes: after.cached_bytes,
+        swapped_bytes: after.swapped_bytes,
+        dirty_bytes: after.dirty_bytes,
+        writeback_bytes: after.writeback_bytes,
+        swap_in_bytes: less(before.swap_in_bytes, after.swap_in_bytes),
+        swap_out_bytes: less(before.swap_out_bytes, after.swap_out_bytes),
+        block_in_bytes: less(before.block_in_bytes, after.block_in_bytes),
+        block_out_bytes: less(before.block_out_bytes, after.block_out_bytes),
+        interrupts: less(before.interrupts, after.interrupts),
+        context_switches: less(before.context_switches, after.context_switches),
+        major_faults: less(before.major_faults, after.major_faults),
+        refaults: less(before.refaults, after.refaults),
+        scanned_by_kswapd: less(before.scanned_by_kswapd, after.scanned_by_kswapd),
+        scanned_directly: less(before.scanned_directly, after.scanned_directly),
+        reclaimed_by_kswapd: less(before.reclaimed_by_kswapd, after.reclaimed_by_kswapd),
+        reclaimed_directly: less(before.reclaimed_directly, after.reclaimed_directly),
+        tlb_shootdowns: less(before.tlb_shootdowns, after.tlb_shootdowns),
+        user_ns: less(before.user_ns, after.user_ns),
+        system_ns: less(before.system_ns, after.system_ns),
+        idle_ns: less(before.idle_ns, after.idle_ns),
+        wait_ns: less(before.wait_ns, after.wait_ns),
+        steal_ns: less(before.steal_ns, after.steal_ns),
+        memory_some_ns: less(before.memory_some_ns, after.memory_some_ns),
+        memory_full_ns: less(before.memory_full_ns, after.memory_full_ns),
+        io_some_ns: less(before.io_some_ns, after.io_some_ns),
+        io_full_ns: less(before.io_full_ns, after.io_full_ns),
+    }
+}
+
+/// A text of the kernel's that stays open.
+#[derive(Debug)]
+struct KernelText {
+    file: Option<File>,
+    bytes: Vec<u8>,
+}
+
+impl KernelText {
+    fn open(path: &str) -> Self {
+        Self { file: File::open(path).ok(), bytes: vec![0; 4096] }
+    }
+
+    /// The whole text as it is now; `None` where it cannot be read or is larger than `max`.
+    fn read(&mut self, max: usize) -> Option<&[u8]> {
+        let file = self.file.as_ref()?;
+        let mut len = 0;
+        loop {
+            if len == self.bytes.len() {
+                if len >= max {
+                    return None;
+                }
+                self.bytes.resize(len * 2, 0);
+            }
+            match file.read_at(&mut self.bytes[len..], len as u64) {
+                Ok(0) => return Some(&self.bytes[..len]),
+                Ok(read) => len += read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! What can be limited and set here: memory, devices, readahead, placement, the page cache of all.
+
+use std::fs;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use pagewise_model::{DeviceCap, Numa};
+use rustix::fs::{Access, AtFlags, MemfdFlags};
+
+use super::{Capability, FILE_BYTES};
+use crate::cgroup::{self, Control, Group, Place};
+use crate::device::BlockDevice;
+use crate::placement;
+use crate::readahead::Readahead;
+
+/// The number of a group that is made by a probe: these upper 16 bits, a count, and the process in the lower
+/// 32.
+const PROBE_NUMBER: u64 = 0xd0c7 << 48;
+/// No device delivers so many reads, so the cap caps nothing.
+const PROBE_READ_IOPS: u64 = 1_000_000_000;
+
+/// A group with a limit of memory, read back and removed.
+pub fn probe_memory_limit() -> Capability {
+    memory_limit(own_number())
+}
+
+fn memory_limit(number: u64) -> Capability {
+    let name = "memory limit";
+    let control = Control::detect();
+    let place = match control.memory() {
+        Ok(place) => place,
+        Err(reason) => return Capability::unavailable(name, reason.to_string()),
+    };
+    sweep_dead_probes(place);
+    // Creating it reads the limit back.
+    match Group::create(&control, number, Some(cgroup::TRIED_BYTES), false).and_then(Group::remove) {
+        Ok(()) => Capability::available(name, place.to_string()),
+        Err(error) => Capability::unavailable(name, error.to_string()),
+    }
+}
+
+/// A group with a cap on the device behind the directory, read back and removed.
+pub fn probe_device_cap(directory: &Path) -> Capability {
+    device_cap(directory, own_number())
+}
+
+fn device_cap(directory: &Path, number: u64) -> Capability {
+    let name = "device cap";
+    let device = match BlockDevice::behind(directory) {
+        Ok(device) => device,
+        Err(reason) => return Capability::unavailable(name, reason.to_string()),
+    };
+    let control = Control::detect();
+    let place = match control.device() {
+        Ok(place) => place,
+        Err(reason) => return Capability::unavailable(name, reason.to_string()),
+    };
+    sweep_dead_probes(place);
+    let cap = DeviceCap { read_iops: Some(PROBE_READ_IOPS), read_bytes_per_second: None };
+    let tried = Group::create(&control, number, None, true).and_then(|group| {
+        group.set_device_cap(device.number(), &cap)?;
+        group.clear_device_cap(device.number())?;
+        group.remove()
+    });
+    match tried {
+        Ok(()) => Capability::available(name, format!("{place}, {}", device.name)),
+        Err(error) => Capability::unavailable(name, error.to_string()),
+    }
+}
+
+fn own_number() -> u64 {
+    static COUNT: AtomicU16 = AtomicU16::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    PROBE_NUMBER | u64::from(count) << 32 | u64::from(std::process::id())
+}
+
+/// A probe has no journal; a killed one left a group whose name tells the process.
+fn sweep_dead_probes(place: &Place) {
+    for entry in fs::read_dir(place.parent()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("pagewise-"))
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if let Some(number) = number.filter(|number| number >> 48 == PROBE_NUMBER >> 48) {
+            let process = number & u64::from(u32::MAX);
+            if !Path::new(&format!("/proc/{process}")).exists() {
+                // What cannot be removed shows when the probe makes its own.
+                let _ = cgroup::sweep(&entry.path());
+            }
+        }
+    }
+}
+
+/// The readahead of the directory's filesystem, set to what it is.
+pub fn probe_readahead(directory: &Path) -> Capability {
+    let name = "readahead setting";
+    let readahead = match Readahead::of(directory) {
+        Ok(readahead) => readahead,
+        Err(reason) => return Capability::unavailable(name, reason.to_string()),
+    };
+    let set = readahead.read().and_then(|bytes| readahead.set(bytes));
+    match set {
+        Ok(()) => Capability::available(name, readahead.setting_path().display().to_string()),
+        Err(error) => Capability::unavailable(name, error.to_string()),
+    }
+}
+
+/// Memory put on another NUMA node, and found there.
+pub fn probe_numa() -> Capability {
+    let name = "NUMA placement";
+    match try_numa() {
+        Ok(detail) => Capability::available(name, detail),
+        Err(reason) => Capability::unavailable(name, reason),
+    }
+}
+
+fn try_numa() -> Result<String, String> {
+    let plan = placement::resolve(Numa::Other, None)?;
+    let memory = rustix::fs::memfd_create("pagewise-probe", MemfdFlags::CLOEXEC)
+        .map_err(|errno| format!("memfd_create: {errno}"))?;
+    let mut file = File::from(memory);
+    file.write_all(&[1; FILE_BYTES]).map_err(|error| format!("write: {error}"))?;
+    let len = FILE_BYTES as u64;
+    placement::place_pages(&file, len, plan.page_node).map_err(|error| format!("mbind: {error}"))?;
+    let share = placement::pages_on_node(&file, len, plan.page_node)
+        .map_err(|error| format!("move_pages: {error}"))?;
+    if share.looked_at == 0 || share.on_node < share.looked_at {
+        return Err(format!("{} of {} pages went where they were put", share.on_node, share.looked_at));
+    }
+    placement::describe()
+}
+
+/// Whether the page cache of everybody may be dropped. Only looked at: dropping it slows the whole machine.
+pub fn probe_drop_caches() -> Capability {
+    let name = "dropping all caches";
+    let path = "/proc/sys/vm/drop_caches";
+    match rustix::fs::accessat(rustix::fs::CWD, path, Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) => Capability::available(name, "only if it is asked for"),
+        Err(errno) => Capability::unavailable(name, format!("{path}: {errno}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_was_killed_is_swept_by_the_next() {
+        let control = Control::detect();
+        let Ok(place) = control.memory() else {
+            println!("skipped: cgroup-memory: {}", control.memory().expect_err("seen above"));
+            return;
+        };
+        // A process id that no Linux gives.
+        let dead = PROBE_NUMBER | 0xffff_fff0;
+        let paths = control.group_paths(dead, true, false);
+        std::mem::forget(Group::create(&control, dead, Some(64 << 20), false).expect("group"));
+        assert!(paths[0].exists());
+        sweep_dead_probes(place);
+        assert!(paths.iter().all(|path| !path.exists()), "{paths:?}");
+    }
+
+    #[test]
+    fn probes_of_limits_leave_nothing() {
+        let before = Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
+        let number = own_number();
+        for capability in [
+            memory_limit(number),
+            device_cap(Path::new("."), number),
+            probe_readahead(Path::new(".")),
+            probe_numa(),
+            probe_drop_caches(),
+        ] {
+            println!("{capability}");
+            assert!(capability.reason() != Some(""), "{capability:?}");
+        }
+        assert!(Control::detect().group_paths(number, true, true).iter().all(|path| !path.exists()));
+        let after = Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
+        assert_eq!(before, after);
+        let none = probe_device_cap(Path::new("/proc"));
+        assert_eq!(none.reason(), Some("proc is made up by the kernel"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Every way to the sums agrees with the naive one.
+
+use std::os::unix::fs::FileExt;
+
+use super::*;
+use crate::{cache, scratch};
+use pagewise_model::{Bytes, CacheState, Descriptor, Workload};
+use proptest::prelude::*;
+
+const PAGE: u64 = 4096;
+static GO: AtomicBool = AtomicBool::new(false);
+
+fn conditions(
+    workload: Workload,
+    cache: CacheState,
+    consume: Consume,
+    span: u64,
+    read: u64,
+    align: u64,
+) -> Conditions {
+    Conditions {
+        workload,
+        threads: 2,
+        file_bytes: Bytes(span),
+        span_bytes: Bytes(span),
+        cache,
+        descriptor: Descriptor::Shared,
+        read_bytes: Bytes(read),
+        reads_per_op: 3,
+        align_bytes: Bytes(align),
+        skew: pagewise_model::Skew::Uniform,
+        dependent: false,
+        consume,
+        surroundings: pagewise_model::Surroundings::default(),
+    }
+}
+
+fn bytes_of(span: u64, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; span as usize];
+    content::fill(seed, 0, &mut bytes);
+    bytes
+}
+
+/// What a worker would return for operations of a thread, one read at a time.
+fn naive(
+    table: &OffsetTable,
+    conditions: &Conditions,
+    bytes: &[u8],
+    thread: u32,
+    operations: std::ops::Range<u64>,
+) -> u64 {
+    let consumption = conditions.consumption(PAGE);
+    operations
+        .flat_map(|operation| table.operation(thread, operation).expect("in the table").to_vec())
+        .map(|offset| consumption.of(&bytes[offset as usize..][..conditions.read_bytes.0 as usize]))
+        .fold(0, u64::wrapping_add)
+}
+
+fn check(reference: &Reference, table: &OffsetTable, conditions: &Conditions, bytes: &[u8]) {
+    let part = table.operations_per_thread();
+    for thread in 0..conditions.threads {
+        for operations in [0..1, 0..part.min(5), part / 2..part / 2 + 3, part - 1..part, part..part] {
+            if !table.repeats() && operations.end > part {
+                continue;
+            }
+            let expected = naive(table, conditions, bytes, thread, operations.clone());
+            let count = operations.end - operations.start;
+            assert_eq!(reference.expected(thread, operations.start, count), Some(expected), "{operations:?}");
+        }
+    }
+}
+
+#[test]
+fn all_ways_agree_on_a_whole_table() {
+    // Spans over several windows, reads larger than a granule, and every way to add.
+    for (read, align) in [(16384, 4096), (4096, 512), (1000, 8), (1001, 1), (5000, 4096), (8192, 8192)] {
+        for consume in [Consume::Touch, Consume::Sum] {
+            let conditions =
+                conditions(Workload::RandomRead, CacheState::Cold, consume, 3 << 20, read, align);
+            let table = OffsetTable::new(&conditions, 11).expect("table");
+            let bytes = bytes_of(3 << 20, 5);
+            let reference = Reference::for_dataset(&table, &conditions, 5, PAGE).expect("reference");
+            let part = table.operations_per_thread();
+            for thread in 0..2 {
+                assert_eq!(
+                    reference.expected(thread, 0, part),
+                    Some(naive(&table, &conditions, &bytes, thread, 0..part)),
+                    "{read} {align} {consume}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_gives_what_its_bytes_give() {
+    let span = (2 << 20) + 12_345;
+    let bytes = bytes_of(span, 8);
+    let directory = tempfile::tempdir().expect("directory");
+    let file = scratch::nameless_file(directory.path()).expect("file");
+    file.write_all_at(&bytes, 0).expect("write");
+    let mut sources = Vec::new();
+    for evict in [false, true] {
+        for (read, align) in [(16384, 4096), (4096, 512), (999, 1), (2 << 20, 4096)] {
+            for consume in [Consume::Touch, Consume::Sum] {
+                let conditions = Conditions {
+                    reads_per_op: 1,
+                    ..conditions(Workload::RandomRead, CacheState::Warm, consume, span, read, align)
+                };
+                let table = OffsetTable::new(&conditions, 1).expect("table");
+                if evict && let Err(error) = cache::evict(&file, span) {
+                    println!("skipped: {error}");
+                    return;
+                }
+                let reference =
+                    Reference::for_file(&table, &conditions, &file, PAGE, &GO).expect("reference");
+                check(&reference, &table, &conditions, &bytes);
+                if reference.source() == ReferenceSource::DirectReads {
+                    assert_eq!(cache::residency(&file, span).resident_bytes.unwrap_or(0), 0);
+                }
+                sources.push(reference.source());
+            }
+        }
+    }
+    assert!(sources[..8].iter().all(|source| *source == ReferenceSource::CachedReads), "{sources:?}");
+    assert!(sources[8..].iter().all(|source| *source != ReferenceSource::CachedReads), "{sources:?}");
+}
+
+#[test]
+fn a_part_is_begun_again_unless_cold() {
+    for cache in [CacheState::Warm, CacheState::Cold] {
+        let conditions = conditions(Workload::RandomRead, cache, Consume::Sum, 2 << 20, 4096, 4096);
+        let table = OffsetTable::new(&conditions, 2).expect("table");
+        let reference = Reference::for_dataset(&table, &conditions, 7, PAGE).expect("reference");
+        let part = table.operations_per_thread();
+        let beyond = reference.expected(1, part - 1, 2 * part + 3);
+        if cache == CacheState::Cold {
+            assert_eq!(beyond, None);
+            assert_eq!(reference.expected(0, part, 0), Some(0));
+            continue;
+        }
+        let bytes = bytes_of(2 << 20, 7);
+        assert_eq!(beyond, Some(naive(&table, &conditions, &bytes, 1, part - 1..3 * part + 2)));
+        assert_eq!(reference.expected(2, 0, 1), None);
+    }
+}
+
+#[test]
+fn a_file_that_became_shorter_is_an_error() {
+    let conditions = conditions(Workload::RandomRead, CacheState::Warm, Consume::Sum, 1 << 20, 4096, 4096);
+    let table = OffsetTable::new(&conditions, 2).expect("table");
+    let directory = tempfile::tempdir().expect("directory");
+    let file = scratch::nameless_file(directory.path()).expect("file");
+    file.write_all_at(&[1; 10_000], 0).expect("write");
+    match Reference::for_file(&table, &conditions, &file, PAGE, &GO) {
+        Err(ReferenceError::Short { offset, .. }) => assert_eq!(offset, 10_000),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("taken"),
+    }
+    let stopped = Reference::for_file(&table, &conditions, &file, PAGE, &AtomicBool::new(true));
+    assert!(matches!(stopped, Err(ReferenceError::Stopped { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn any_operations_have_the_naive_checksum(
+        sequential: bool,
+        cold: bool,
+        add_all: bool,
+        span in 200_000u64..700_000,
+        read in prop_oneof![
+            1u64..20_000,
+            (1u64..8).prop_map(|pages| pages * PAGE),
+            (1u64..40).prop_map(|sectors| sectors * 512),
+        ],
+        align in prop_oneof![Just(1u64), Just(8), Just(512), Just(1000), Just(PAGE), Just(2 * PAGE)],
+        seed: u64,
+    ) {
+        let workload = if sequential { Workload::SequentialRead } else { Workload::RandomRead };
+        let cache = if cold { CacheState::Cold } else { CacheState::Warm };
+        let consume = if add_all { Consume::Sum } else { Consume::Touch };
+        let conditions = conditions(workload, cache, consume, span, read, align);
+        let Ok(table) = OffsetTable::new(&conditions, seed) else { return Ok(()) };
+        let reference = Reference::for_dataset(&table, &conditions, seed, PAGE).expect("formula");
+        check(&reference, &table, &conditions, &bytes_of(span, seed));
+    }
+}

@@ -1,0 +1,56 @@
+//! Reads gone through in the order of their offsets, in windows of about 1 MiB that leave gaps out.
+
+use super::ReferenceError;
+use super::source::{Source, buffer};
+
+/// Bytes that are held at a time, if a read is not larger.
+pub(super) const WINDOW_BYTES: u64 = 1 << 20;
+/// Bytes that are held at a time for the sake of reads that overlap.
+const WINDOW_MAX_BYTES: u64 = 8 << 20;
+/// A gap between reads that costs less to read than to leave out.
+const GAP_BYTES: u64 = 128 << 10;
+
+/// Shows `see` the index and the `read_bytes` bytes of each read.
+pub(crate) fn each_read(
+    offsets: &[u64],
+    read_bytes: u64,
+    source: &mut dyn Source,
+    see: &mut dyn FnMut(usize, &[u8]),
+) -> Result<(), ReferenceError> {
+    let alignment = source.alignment();
+    // Large reads that overlap share a window, so that their common bytes are not read once for each.
+    let several = (4 * read_bytes).clamp(WINDOW_BYTES, WINDOW_MAX_BYTES);
+    let window_bytes = several.max(read_bytes + 2 * alignment).next_multiple_of(alignment);
+    let mut window = buffer(window_bytes)?;
+    let mut order: Vec<u32> = (0..offsets.len() as u32).collect();
+    order.sort_unstable_by_key(|read| offsets[*read as usize]);
+    let mut rest = &order[..];
+    while let Some(first) = rest.first() {
+        let start = offsets[*first as usize] / alignment * alignment;
+        let mut end = start;
+        let fits = |read: &&u32, end: u64| {
+            let offset = offsets[**read as usize];
+            offset + read_bytes <= start + window_bytes && (end == start || offset <= end + GAP_BYTES)
+        };
+        let count = rest
+            .iter()
+            .take_while(|read| {
+                let taken = fits(read, end);
+                if taken {
+                    end = offsets[**read as usize] + read_bytes;
+                }
+                taken
+            })
+            .count();
+        let (here, later) = rest.split_at(count);
+        let needed = (end - start) as usize;
+        let filled = needed.next_multiple_of(alignment as usize);
+        source.fill(start, &mut window.bytes_mut()[..filled], needed)?;
+        for read in here {
+            let offset = (offsets[*read as usize] - start) as usize;
+            see(*read as usize, &window.bytes()[offset..offset + read_bytes as usize]);
+        }
+        rest = later;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Dependent reads: offsets hidden behind the data of the reads before them.
+//!
+//! The entry that a worker gets for a read is its offset XOR the first 8 bytes, little-endian, of the data of the read
+//! before it; for the first read of an operation it is the offset. So nobody knows where to read next before the data
+//! are there: not a CPU that looks ahead, and not a worker that would rather leave reads out.
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+
+use pagewise_model::{Method, content};
+
+use super::{Entries, OffsetTable, shared};
+use crate::reference::ReferenceError;
+use crate::reference::source::Reader;
+use crate::reference::windows::each_read;
+
+impl OffsetTable {
+    /// Hides the offsets of dependent reads behind the data of a dataset with `content_seed`; does nothing where reads
+    /// are independent.
+    pub fn chain_dataset(&mut self, content_seed: u64) -> Result<(), ReferenceError> {
+        self.chain(|offsets, see| {
+            let mut link = [0; Method::LINK_BYTES as usize];
+            for (read, offset) in offsets.iter().enumerate() {
+                content::fill(content_seed, *offset, &mut link);
+                see(read, &link);
+            }
+            Ok(())
+        })
+    }
+
+    /// Hides the offsets of dependent reads behind the first `span_bytes` of the user's file, which are read for it
+    /// as for [`crate::Reference::for_file`]; does nothing where reads are independent.
+    ///
+    /// Called behind that one: where reading changes the page cache, what it finds is what was there.
+    pub fn chain_file(
+        &mut self,
+        file: &File,
+        span_bytes: u64,
+        stop: &AtomicBool,
+    ) -> Result<(), ReferenceError> {
+        self.chain(|offsets, see| {
+            let (mut reader, _) = Reader::open(file, span_bytes, stop)?;
+            each_read(offsets, Method::LINK_BYTES, &mut reader, see)
+        })
+    }
+
+    /// `links` shows the first bytes of each read with its index, in any order.
+    fn chain(
+        &mut self,
+        links: impl FnOnce(&[u64], &mut dyn FnMut(usize, &[u8])) -> Result<(), ReferenceError>,
+    ) -> Result<(), ReferenceError> {
+        let Entries::Chained { offsets, hidden } = &mut self.entries else { return Ok(()) };
+        let bytes = 8 * self.reads;
+        let no_memory = |source| ReferenceError::Memory { bytes, source };
+        let mut memory = shared(self.reads).map_err(no_memory)?;
+        let entries = memory.bytes_mut();
+        for (entry, offset) in entries.chunks_exact_mut(8).zip(&*offsets) {
+            entry.copy_from_slice(&offset.to_le_bytes());
+        }
+        let reads_per_op = self.reads_per_op as usize;
+        links(offsets, &mut |read, link| {
+            let next = read + 1;
+            if !next.is_multiple_of(reads_per_op) {
+                let entry = &mut entries[next * 8..next * 8 + 8];
+                entry.iter_mut().zip(link).for_each(|(byte, of_link)| *byte ^= of_link);
+            }
+        })?;
+        memory.seal().map_err(no_memory)?;
+        *hidden = Some(memory);
+        Ok(())
+    }
+}

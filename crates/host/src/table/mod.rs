@@ -1,0 +1,359 @@
+//! Offset tables: the accesses that every method of a comparison does, drawn once from the recorded seed.
+//!
+//! A table is a file in memory of little-endian 64-bit offsets, `reads_per_op` for each operation, which
+//! workers of every language map and read front to back. Thread t of n owns the t-th of n equal parts. What a
+//! table holds depends on the seed and on the conditions that shape accesses, never on the method.
+//!
+//! Where reads are dependent, workers get the offsets hidden behind the data (see [`OffsetTable::chain_dataset`]), and
+//! the offsets themselves stay here.
+//!
+//! **What a table can stand for.** It has two reads for each place of the span, 16 where they are skewed, 2^19 at most,
+//! and a part is begun again at its end. What one lap reaches is all that any lap reaches
+//! ([`OffsetTable::distinct_places`]): of uniform places 86 % and fewer over 2^18 of them (1 GiB of 4 KiB); by zipf 0.99
+//! 93 % of 2^15 places, 57 % of 2^17, 38 % of 2^18, 14 % of 2^20, the popular ones among them. A cache that holds all
+//! of those misses nothing in the end, though an endless stream of draws would: so a table stands for such a stream
+//! only under caches that hold clearly less.
+
+mod blocks;
+mod chain;
+mod permutation;
+mod zipf;
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use pagewise_model::random::Random;
+use pagewise_model::{CacheState, Conditions, Method, Skew, Workload};
+use pagewise_sys::SharedMemory;
+
+use blocks::Blocks;
+use permutation::Permutation;
+use zipf::PopularPlaces;
+
+/// Reads in a table at most: 4 MiB of offsets, so that the supervisor stays small with its sums beside them.
+const READS_MAX: u64 = 1 << 19;
+/// Reads in a table at least, where one may repeat: fewer could be learned by the CPU.
+const READS_MIN: u64 = 1 << 16;
+/// Large reads need fewer of them: the minimum asks for no more than this.
+const MIN_REQUESTED_BYTES: u64 = 4 << 30;
+
+/// Why there is no table for some conditions.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Each message says what its variant is.
+pub enum TableError {
+    #[error("{what} is 0; every access needs a size, a count and an alignment")]
+    Zero { what: &'static str },
+    #[error("a span of {span_bytes} bytes is too small for one operation of {op_bytes} bytes")]
+    SpanTooSmall { span_bytes: u64, op_bytes: u64 },
+    #[error(
+        "a span of {span_bytes} bytes has room for {operations} cold operations that do not overlap, and \
+            {threads} threads need one each"
+    )]
+    TooFewBlocks { span_bytes: u64, operations: u64, threads: u32 },
+    #[error(
+        "an operation of {reads_per_op} reads on each of {threads} threads exceeds the {READS_MAX} reads \
+            of a table"
+    )]
+    TooManyReads { reads_per_op: u32, threads: u32 },
+    #[error("zipf repeats places, a cold table has none twice")]
+    ColdZipf,
+    #[error(
+        "a span of {span_bytes} bytes has no room for one block of {block_bytes} bytes, which is a place of zipf"
+    )]
+    NoPlace { span_bytes: u64, block_bytes: u64 },
+    #[error("reads of {read_bytes} bytes cannot be dependent: the offset of the next one is in 8 bytes")]
+    ShortLink { read_bytes: u64 },
+    #[error("an operation of one read has nothing to depend on; dependent reads need two or more")]
+    LoneRead,
+    #[error("memory for a table of {reads} offsets: {source}")]
+    Memory { reads: u64, source: io::Error },
+}
+
+/// The accesses of all threads.
+pub struct OffsetTable {
+    entries: Entries,
+    reads: u64,
+    reads_per_op: u64,
+    threads: u64,
+    repeats: bool,
+}
+
+/// The offsets, and what workers see of them.
+enum Entries {
+    /// Workers follow the offsets themselves.
+    Plain(SharedMemory),
+    /// Workers follow offsets hidden behind the data of the reads before; there are none until the data are known. The
+    /// offsets lie in memory that no worker inherits.
+    Chained { offsets: Vec<u64>, hidden: Option<SharedMemory> },
+}
+
+impl OffsetTable {
+    /// Draws the table for pages of this machine's size.
+    ///
+    /// With dependent reads it has to be chained before workers can follow it.
+    pub fn new(conditions: &Conditions, seed: u64) -> Result<Self, TableError> {
+        Self::with_page(conditions, seed, rustix::param::page_size() as u64)
+    }
+
+    fn with_page(conditions: &Conditions, seed: u64, page: u64) -> Result<Self, TableError> {
+        check(conditions)?;
+        let mut random = Random::for_purpose(seed, &purpose(conditions));
+        let places = Places::new(conditions, page, &mut random)?;
+        let operations = match &places {
+            Places::Once(blocks, _) => cold_operations(conditions, blocks)?,
+            Places::Uniform { .. } | Places::Popular(_) => repeating_operations(conditions),
+        };
+        let reads_per_op = u64::from(conditions.reads_per_op);
+        let reads = operations * reads_per_op;
+        let entries = if conditions.dependent {
+            let mut offsets = Vec::with_capacity(reads as usize);
+            draw(conditions, operations, &places, &mut random, |offset| offsets.push(offset));
+            Entries::Chained { offsets, hidden: None }
+        } else {
+            let no_memory = |source| TableError::Memory { reads, source };
+            let mut memory = shared(reads).map_err(no_memory)?;
+            let mut words = memory.bytes_mut().chunks_exact_mut(8);
+            draw(conditions, operations, &places, &mut random, |offset| {
+                words.next().expect("a word for every read").copy_from_slice(&offset.to_le_bytes());
+            });
+            // A worker follows the table; it has no business in writing to it.
+            memory.seal().map_err(no_memory)?;
+            Entries::Plain(memory)
+        };
+        let repeats = !matches!(places, Places::Once(..));
+        Ok(Self { entries, reads, reads_per_op, threads: u64::from(conditions.threads), repeats })
+    }
+
+    /// The path by which a child opens the table; it inherits the descriptor.
+    ///
+    /// # Panics
+    /// If reads are dependent and the table has not been chained.
+    pub fn path(&self) -> String {
+        let memory = match &self.entries {
+            Entries::Plain(memory) => memory,
+            Entries::Chained { hidden, .. } => {
+                hidden.as_ref().expect("dependent reads are chained to the data before a worker follows them")
+            }
+        };
+        format!("/proc/self/fd/{}", memory.file().as_raw_fd())
+    }
+
+    /// Memory that the table takes.
+    pub fn memory_bytes(&self) -> u64 {
+        match &self.entries {
+            Entries::Plain(_) => 8 * self.reads,
+            Entries::Chained { .. } => 16 * self.reads,
+        }
+    }
+
+    /// Offsets that differ from each other: what one lap of all threads reaches.
+    pub fn distinct_places(&self) -> u64 {
+        let mut offsets = self.offsets().to_vec();
+        offsets.sort_unstable();
+        offsets.dedup();
+        offsets.len() as u64
+    }
+
+    /// Reads in the table.
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// Operations in the table, all threads.
+    pub fn operations(&self) -> u64 {
+        self.reads / self.reads_per_op
+    }
+
+    /// Operations in the part of each thread.
+    pub fn operations_per_thread(&self) -> u64 {
+        self.operations() / self.threads
+    }
+
+    /// Whether a thread that is through with its part begins it again; a cold one must not.
+    pub fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// All offsets, in the order of threads and operations: where reads are, whether dependent or not.
+    pub fn offsets(&self) -> &[u64] {
+        match &self.entries {
+            Entries::Plain(memory) => memory.words(),
+            Entries::Chained { offsets, .. } => offsets,
+        }
+    }
+
+    /// The offsets of one operation of thread `thread`; `None` behind the end of a part that is not repeated.
+    pub fn operation(&self, thread: u32, operation: u64) -> Option<&[u64]> {
+        let part = self.operations_per_thread();
+        assert!(u64::from(thread) < self.threads, "a thread that has no part of the table");
+        if operation >= part && !self.repeats {
+            return None;
+        }
+        let first = ((u64::from(thread) * part + operation % part) * self.reads_per_op) as usize;
+        Some(&self.offsets()[first..first + self.reads_per_op as usize])
+    }
+}
+
+/// Memory for what workers follow.
+fn shared(reads: u64) -> io::Result<SharedMemory> {
+    SharedMemory::create("pagewise-offsets", reads as usize * 8)
+}
+
+/// Where reads (or sequential operations) may begin.
+enum Places {
+    /// At any aligned place, each alike.
+    Uniform { starts: u64, align_bytes: u64 },
+    /// In each block once, in random order.
+    Once(Blocks, Permutation),
+    /// At the start of each block, some more often than others.
+    Popular(PopularPlaces),
+}
+
+impl Places {
+    fn new(conditions: &Conditions, page: u64, random: &mut Random) -> Result<Self, TableError> {
+        // The stretch that one draw places: a read, or all reads of an operation.
+        let drawn_bytes = drawn_bytes(conditions);
+        let align_bytes = conditions.align_bytes.0;
+        Ok(match (conditions.cache, conditions.skew) {
+            (CacheState::Cold, _) => {
+                let blocks = Blocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
+                let permutation = Permutation::new(blocks.count(), random.next_u64());
+                Places::Once(blocks, permutation)
+            }
+            (_, Skew::Uniform) => {
+                let starts = (conditions.span_bytes.0 - drawn_bytes) / align_bytes + 1;
+                Places::Uniform { starts, align_bytes }
+            }
+            (_, Skew::Zipf { theta_thousandths }) => {
+                let blocks = Blocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
+                if blocks.count() == 0 {
+                    let (span_bytes, block_bytes) = (conditions.span_bytes.0, blocks.block_bytes());
+                    return Err(TableError::NoPlace { span_bytes, block_bytes });
+                }
+                Places::Popular(PopularPlaces::new(blocks, theta_thousandths, random))
+            }
+        })
+    }
+
+    /// Where draw number `index` begins.
+    fn draw(&self, index: u64, random: &mut Random) -> u64 {
+        match self {
+            Places::Uniform { starts, align_bytes } => random.below(*starts) * align_bytes,
+            Places::Once(blocks, permutation) => blocks.start(permutation.at(index), random),
+            Places::Popular(places) => places.draw(random),
+        }
+    }
+}
+
+/// Gives `put` the offset of each read in the order of threads and operations.
+fn draw(
+    conditions: &Conditions,
+    operations: u64,
+    places: &Places,
+    random: &mut Random,
+    mut put: impl FnMut(u64),
+) {
+    let reads_per_op = u64::from(conditions.reads_per_op);
+    match conditions.workload {
+        Workload::RandomRead => {
+            (0..operations * reads_per_op).for_each(|read| put(places.draw(read, random)));
+        }
+        Workload::SequentialRead => (0..operations).for_each(|operation| {
+            let start = places.draw(operation, random);
+            (0..reads_per_op).for_each(|read| put(start + read * conditions.read_bytes.0));
+        }),
+    }
+}
+
+fn check(conditions: &Conditions) -> Result<(), TableError> {
+    let sizes = [
+        ("the size of a read", conditions.read_bytes.0),
+        ("the number of reads in an operation", u64::from(conditions.reads_per_op)),
+        ("the number of threads", u64::from(conditions.threads)),
+        ("the alignment", conditions.align_bytes.0),
+    ];
+    if let Some((what, _)) = sizes.iter().find(|(_, value)| *value == 0) {
+        return Err(TableError::Zero { what });
+    }
+    let op_bytes = conditions
+        .read_bytes
+        .0
+        .checked_mul(u64::from(conditions.reads_per_op))
+        .filter(|op_bytes| *op_bytes <= conditions.span_bytes.0);
+    if op_bytes.is_none() {
+        let op_bytes = conditions.read_bytes.0.saturating_mul(u64::from(conditions.reads_per_op));
+        return Err(TableError::SpanTooSmall { span_bytes: conditions.span_bytes.0, op_bytes });
+    }
+    if u64::from(conditions.reads_per_op) * u64::from(conditions.threads) > READS_MAX {
+        let Conditions { reads_per_op, threads, .. } = *conditions;
+        return Err(TableError::TooManyReads { reads_per_op, threads });
+    }
+    if conditions.cache == CacheState::Cold && conditions.skew != Skew::Uniform {
+        return Err(TableError::ColdZipf);
+    }
+    if conditions.dependent && conditions.read_bytes.0 < Method::LINK_BYTES {
+        return Err(TableError::ShortLink { read_bytes: conditions.read_bytes.0 });
+    }
+    if conditions.dependent && conditions.reads_per_op < 2 {
+        return Err(TableError::LoneRead);
+    }
+    Ok(())
+}
+
+/// Everything that shapes the accesses, and nothing else: descriptor and consumption do not, nor does
+/// dependence, so that dependent and independent reads can be compared.
+fn purpose(conditions: &Conditions) -> String {
+    let Conditions {
+        workload, threads, span_bytes, cache, read_bytes, reads_per_op, align_bytes, skew, ..
+    } = conditions;
+    // Uniform tables are what they were before there was another skew.
+    let skew = if *skew == Skew::Uniform { String::new() } else { format!(" {skew}") };
+    let kind = if *cache == CacheState::Cold { "cold" } else { "repeating" };
+    format!(
+        "offsets {workload} {kind} span={span_bytes} {read_bytes}x{reads_per_op} align={align_bytes} \
+            threads={threads}{skew}"
+    )
+}
+
+fn drawn_bytes(conditions: &Conditions) -> u64 {
+    match conditions.workload {
+        Workload::RandomRead => conditions.read_bytes.0,
+        Workload::SequentialRead => conditions.op_bytes(),
+    }
+}
+
+/// Operations of a table that is gone through again and again: about two reads for each place of the span, and more
+/// where some places are so rare that two would leave most of them out.
+fn repeating_operations(conditions: &Conditions) -> u64 {
+    let read_bytes = conditions.read_bytes.0;
+    let per_place = if conditions.skew == Skew::Uniform { 2 } else { 16 };
+    let reads_min = READS_MIN.min(MIN_REQUESTED_BYTES.div_ceil(read_bytes));
+    let reads = (conditions.span_bytes.0.saturating_mul(per_place) / read_bytes).clamp(reads_min, READS_MAX);
+    whole_operations(conditions, reads / u64::from(conditions.reads_per_op))
+}
+
+/// Operations of a table in which no block comes twice.
+fn cold_operations(conditions: &Conditions, blocks: &Blocks) -> Result<u64, TableError> {
+    let reads_per_op = u64::from(conditions.reads_per_op);
+    let operations = match conditions.workload {
+        Workload::RandomRead => blocks.count() / reads_per_op,
+        Workload::SequentialRead => blocks.count(),
+    };
+    if operations < u64::from(conditions.threads) {
+        return Err(TableError::TooFewBlocks {
+            span_bytes: conditions.span_bytes.0,
+            operations,
+            threads: conditions.threads,
+        });
+    }
+    Ok(whole_operations(conditions, operations.min(READS_MAX / reads_per_op)))
+}
+
+/// The same number of operations for every thread, and at least one.
+fn whole_operations(conditions: &Conditions, operations: u64) -> u64 {
+    let threads = u64::from(conditions.threads);
+    (operations / threads).max(1) * threads
+}
+
+#[cfg(test)]
+mod tests;

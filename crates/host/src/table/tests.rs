@@ -1,0 +1,323 @@
+//! Tables for every kind of conditions.
+
+use super::*;
+use pagewise_model::{Bytes, Consume, Descriptor, content};
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
+
+fn conditions(workload: Workload, cache: CacheState, span: u64, read: u64, align: u64) -> Conditions {
+    Conditions {
+        workload,
+        threads: 2,
+        file_bytes: Bytes(span + 77),
+        span_bytes: Bytes(span),
+        cache,
+        descriptor: Descriptor::Shared,
+        read_bytes: Bytes(read),
+        reads_per_op: 4,
+        align_bytes: Bytes(align),
+        skew: pagewise_model::Skew::Uniform,
+        dependent: false,
+        consume: Consume::Touch,
+        surroundings: pagewise_model::Surroundings::default(),
+    }
+}
+
+#[test]
+fn a_warm_table_repeats_and_is_cut_into_equal_parts() {
+    let conditions = conditions(Workload::RandomRead, CacheState::Warm, 64 << 20, 4096, 4096);
+    let table = OffsetTable::new(&conditions, 5).expect("table");
+    assert_eq!((table.reads(), table.operations_per_thread()), (1 << 16, (1 << 16) / 8));
+    assert!(table.offsets().iter().all(|offset| offset % 4096 == 0 && offset + 4096 <= 64 << 20));
+    let part = table.operations_per_thread();
+    assert_eq!(table.operation(1, 3), table.operation(1, part + 3));
+    assert_eq!(table.operation(1, 0).expect("first"), &table.offsets()[(part * 4) as usize..][..4]);
+    // All places are drawn from, the first and the last ones too.
+    let distinct: HashSet<_> = table.offsets().iter().collect();
+    assert!(distinct.len() > 13_000 && distinct.len() <= 16_384, "{}", distinct.len());
+}
+
+#[test]
+fn the_table_depends_on_what_shapes_accesses_only() {
+    let base = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 512);
+    let offsets =
+        |conditions: &Conditions, seed| OffsetTable::new(conditions, seed).expect("table").offsets().to_vec();
+    let same = Conditions {
+        consume: Consume::Sum,
+        descriptor: Descriptor::PerThread,
+        cache: CacheState::AsIs,
+        ..base.clone()
+    };
+    assert_eq!(offsets(&base, 1), offsets(&same, 1));
+    assert_ne!(offsets(&base, 1), offsets(&base, 2));
+    assert_ne!(offsets(&base, 1), offsets(&Conditions { threads: 1, ..base.clone() }, 1));
+}
+
+#[test]
+fn a_cold_table_takes_every_block_once() {
+    let conditions = conditions(Workload::RandomRead, CacheState::Cold, 8 << 20, 16384, 4096);
+    let table = OffsetTable::with_page(&conditions, 5, 4096).expect("table");
+    let mut offsets = table.offsets().to_vec();
+    assert_ne!(offsets, (0..512).map(|block| block * 16384).collect::<Vec<_>>());
+    offsets.sort_unstable();
+    assert_eq!(offsets, (0..512).map(|block| block * 16384).collect::<Vec<_>>());
+    assert_eq!(table.operation(0, table.operations_per_thread()), None);
+}
+
+#[test]
+fn sequential_operations_are_contiguous() {
+    for cache in [CacheState::Warm, CacheState::Cold] {
+        let conditions = conditions(Workload::SequentialRead, cache, 8 << 20, 4096, 4096);
+        let table = OffsetTable::with_page(&conditions, 5, 4096).expect("table");
+        for operation in table.offsets().chunks_exact(4) {
+            assert!(operation.windows(2).all(|pair| pair[1] == pair[0] + 4096));
+        }
+    }
+}
+
+#[test]
+fn a_large_file_needs_no_large_table() {
+    let conditions = conditions(Workload::RandomRead, CacheState::Cold, 1 << 40, 4096, 4096);
+    assert_eq!(OffsetTable::new(&conditions, 5).expect("table").reads(), 1 << 19);
+    let conditions = Conditions { cache: CacheState::Warm, read_bytes: Bytes::mib(1), ..conditions };
+    let small = Conditions { span_bytes: Bytes::mib(64), ..conditions.clone() };
+    assert_eq!(OffsetTable::new(&conditions, 5).expect("table").reads(), 1 << 19);
+    assert_eq!(OffsetTable::new(&small, 5).expect("table").reads(), 4096);
+}
+
+#[test]
+fn what_does_not_fit_is_a_sentence() {
+    let refused = |conditions: &Conditions| match OffsetTable::new(conditions, 1) {
+        Ok(_) => panic!("taken"),
+        Err(error) => error.to_string(),
+    };
+    let base = conditions(Workload::RandomRead, CacheState::Warm, 8192, 4096, 4096);
+    assert_eq!(refused(&base), "a span of 8192 bytes is too small for one operation of 16384 bytes");
+    let cold = Conditions { cache: CacheState::Cold, span_bytes: Bytes(16384), ..base.clone() };
+    assert_eq!(
+        refused(&cold),
+        "a span of 16384 bytes has room for 1 cold operations that do not overlap, and 2 threads need \
+            one each"
+    );
+    assert!(refused(&Conditions { align_bytes: Bytes(0), ..base.clone() }).starts_with("the alignment is 0"));
+    let skewed = |cache| Conditions { cache, skew: zipf(990), span_bytes: Bytes(1 << 20), ..base.clone() };
+    assert_eq!(refused(&skewed(CacheState::Cold)), "zipf repeats places, a cold table has none twice");
+    let unaligned =
+        Conditions { align_bytes: Bytes(1), span_bytes: Bytes(16384), ..skewed(CacheState::Warm) };
+    let huge = Conditions { read_bytes: Bytes(16384), reads_per_op: 1, ..unaligned };
+    assert_eq!(
+        refused(&huge),
+        "a span of 16384 bytes has no room for one block of 20480 bytes, which is a place of zipf"
+    );
+    let dependent = Conditions { dependent: true, span_bytes: Bytes(1 << 20), ..base.clone() };
+    assert_eq!(
+        refused(&Conditions { read_bytes: Bytes(7), ..dependent.clone() }),
+        "reads of 7 bytes cannot be dependent: the offset of the next one is in 8 bytes"
+    );
+    assert_eq!(
+        refused(&Conditions { reads_per_op: 1, ..dependent }),
+        "an operation of one read has nothing to depend on; dependent reads need two or more"
+    );
+    let many = Conditions { threads: 1 << 20, span_bytes: Bytes::gib(1), ..base };
+    assert!(refused(&many).contains("exceeds the 524288 reads of a table"));
+}
+
+#[test]
+fn a_seed_means_the_same_table_in_every_version() {
+    // A run is resumed with the offsets that it was begun with; a change here needs another schema.
+    let warm = conditions(Workload::RandomRead, CacheState::Warm, 64 << 20, 4096, 4096);
+    let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
+    let first = |conditions| {
+        let table = OffsetTable::with_page(conditions, 5, 4096).expect("table");
+        [0, 1, 2].map(|read| table.offsets()[read] / 4096)
+    };
+    assert_eq!((first(&warm), first(&cold)), ([5499, 8906, 10201], [2463, 12627, 5600]));
+}
+
+fn zipf(theta_thousandths: u32) -> Skew {
+    Skew::Zipf { theta_thousandths }
+}
+
+#[test]
+fn a_cold_start_repeats_like_a_warm_table() {
+    let warm = conditions(Workload::RandomRead, CacheState::Warm, 8 << 20, 4096, 4096);
+    let cold_start = Conditions { cache: CacheState::ColdStart, ..warm.clone() };
+    let (warm, cold_start) = (OffsetTable::new(&warm, 3), OffsetTable::new(&cold_start, 3));
+    let (warm, cold_start) = (warm.expect("table"), cold_start.expect("table"));
+    assert!(cold_start.repeats());
+    assert_eq!(warm.offsets(), cold_start.offsets());
+}
+
+#[test]
+fn popular_places_are_scattered_and_as_popular_as_they_should_be() {
+    let uniform = conditions(Workload::RandomRead, CacheState::ColdStart, 64 << 20, 16384, 4096);
+    let skewed = Conditions { skew: zipf(990), ..uniform.clone() };
+    let table = OffsetTable::with_page(&skewed, 5, 4096).expect("table");
+    assert!(table.repeats());
+    assert!(table.offsets().iter().all(|offset| offset % 16384 == 0 && offset + 16384 <= 64 << 20));
+    let mut draws: HashMap<u64, u64> = HashMap::new();
+    table.offsets().iter().for_each(|offset| *draws.entry(*offset).or_default() += 1);
+    assert_eq!(table.distinct_places(), draws.len() as u64);
+    let mut by_popularity: Vec<(u64, u64)> = draws.into_iter().map(|(place, draws)| (draws, place)).collect();
+    by_popularity.sort_unstable_by(|left, right| right.cmp(left));
+    let total: f64 = (1..=4096).map(|rank| f64::from(rank).powf(-0.99)).sum();
+    for (rank, (draws, _)) in (1..).zip(&by_popularity[..10]) {
+        let expected = table.reads() as f64 * f64::from(rank).powf(-0.99) / total;
+        assert!((*draws as f64 / expected - 1.0).abs() < 0.1, "rank {rank}: {draws} draws, not {expected}");
+    }
+    // In each eighth of the span some of the 64 most popular places.
+    let eighths: HashSet<u64> = by_popularity[..64].iter().map(|(_, place)| place >> 23).collect();
+    assert_eq!(eighths.len(), 8);
+    // Other seeds have other favourites.
+    let other = OffsetTable::with_page(&skewed, 6, 4096).expect("table");
+    let favourite = |offsets: &[u64]| {
+        let mut draws: HashMap<u64, u64> = HashMap::new();
+        offsets.iter().for_each(|offset| *draws.entry(*offset).or_default() += 1);
+        draws.into_iter().max_by_key(|(_, draws)| *draws).expect("draws").0
+    };
+    assert_ne!(favourite(table.offsets()), favourite(other.offsets()));
+}
+
+#[test]
+fn unaligned_popular_places_are_unaligned_and_share_no_page() {
+    let skewed = Conditions {
+        skew: zipf(500),
+        ..conditions(Workload::RandomRead, CacheState::AsIs, 4 << 20, 1000, 1)
+    };
+    let table = OffsetTable::with_page(&skewed, 5, 4096).expect("table");
+    let distinct: HashSet<u64> = table.offsets().iter().copied().collect();
+    let pages: HashSet<u64> =
+        distinct.iter().flat_map(|start| [start / 4096, (start + 999) / 4096]).collect();
+    let crossing = distinct.iter().filter(|start| *start / 4096 != (*start + 999) / 4096).count();
+    assert_eq!(pages.len(), distinct.len() + crossing);
+    assert!(distinct.iter().filter(|start| !start.is_multiple_of(4096)).count() > distinct.len() / 2);
+}
+
+#[test]
+fn sequential_operations_can_be_skewed() {
+    let skewed = Conditions {
+        skew: zipf(1200),
+        ..conditions(Workload::SequentialRead, CacheState::Warm, 8 << 20, 4096, 4096)
+    };
+    let table = OffsetTable::with_page(&skewed, 5, 4096).expect("table");
+    let mut starts: HashMap<u64, u64> = HashMap::new();
+    for operation in table.offsets().chunks_exact(4) {
+        assert!(operation.windows(2).all(|pair| pair[1] == pair[0] + 4096));
+        assert!(operation[0].is_multiple_of(16384), "blocks are disjoint");
+        *starts.entry(operation[0]).or_default() += 1;
+    }
+    // 1 / sum of k^-1.2 over 512 blocks is 0.215.
+    let most = *starts.values().max().expect("starts") as f64 / table.operations() as f64;
+    assert!((0.19..0.24).contains(&most), "{most}");
+}
+
+/// What a child reads by the table's path.
+fn seen_by_child(table: &OffsetTable) -> Vec<u64> {
+    let output = std::process::Command::new("cat").arg(table.path()).output().expect("cat");
+    output.stdout.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8"))).collect()
+}
+
+#[test]
+fn dependent_offsets_are_hidden_behind_the_data_before_them() {
+    const SPAN: u64 = 1 << 20;
+    let mut bytes = vec![0; SPAN as usize];
+    content::fill(77, 0, &mut bytes);
+    let file = crate::scratch::nameless_file(&std::env::temp_dir()).expect("file");
+    std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).expect("write");
+    for (workload, read, align) in
+        [(Workload::RandomRead, 4096, 4096), (Workload::RandomRead, 9, 1), (Workload::SequentialRead, 512, 8)]
+    {
+        let independent = conditions(workload, CacheState::Warm, SPAN, read, align);
+        let dependent = Conditions { dependent: true, ..independent.clone() };
+        let plain = OffsetTable::new(&independent, 3).expect("table");
+        let mut of_dataset = OffsetTable::new(&dependent, 3).expect("table");
+        let mut of_file = OffsetTable::new(&dependent, 3).expect("table");
+        of_dataset.chain_dataset(77).expect("chain");
+        of_file.chain_file(&file, SPAN, &AtomicBool::new(false)).expect("chain");
+        // Here nothing differs but the memory that it takes.
+        assert_eq!(of_dataset.offsets(), plain.offsets());
+        assert_eq!(of_dataset.operation(1, 5), plain.operation(1, 5));
+        assert_eq!(of_dataset.memory_bytes(), 2 * plain.memory_bytes());
+        let entries = seen_by_child(&of_dataset);
+        assert_eq!(seen_by_child(&of_file), entries);
+        for (entries, offsets) in entries.chunks_exact(4).zip(plain.offsets().chunks_exact(4)) {
+            let mut link = 0;
+            for (entry, offset) in entries.iter().zip(offsets) {
+                assert_eq!(entry ^ link, *offset);
+                let at = *offset as usize;
+                link = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8"));
+            }
+        }
+    }
+    // Independent reads need no chain, and asking for one changes nothing.
+    let mut plain = OffsetTable::new(&conditions(Workload::RandomRead, CacheState::Warm, SPAN, 9, 1), 3);
+    let table = plain.as_mut().expect("table");
+    let before = table.path();
+    table.chain_dataset(77).expect("nothing to do");
+    assert_eq!(table.path(), before);
+}
+
+#[test]
+#[should_panic(expected = "chained to the data")]
+fn a_dependent_table_is_not_handed_out_unchained() {
+    let dependent = Conditions {
+        dependent: true,
+        ..conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096)
+    };
+    let _ = OffsetTable::new(&dependent, 1).expect("table").path();
+}
+
+#[test]
+fn a_child_can_open_the_table_by_its_path() {
+    let conditions = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096);
+    let table = OffsetTable::new(&conditions, 5).expect("table");
+    assert!(seen_by_child(&table) == table.offsets());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_permutation_gives_every_number_once(count in 1u64..3000, key: u64) {
+        let permutation = Permutation::new(count, key);
+        let distinct: HashSet<u64> = (0..count).map(|index| permutation.at(index)).collect();
+        prop_assert_eq!(distinct.len() as u64, count);
+        prop_assert!(distinct.iter().all(|value| *value < count));
+    }
+
+    #[test]
+    fn reads_stay_within_the_span_and_cold_ones_share_no_page(
+        sequential: bool,
+        cold: bool,
+        span in 100_000u64..3_000_000,
+        read in 1u64..20_000,
+        align in prop_oneof![Just(1u64), Just(512), Just(1000), Just(4096), Just(5000), Just(8192)],
+    ) {
+        let workload = if sequential { Workload::SequentialRead } else { Workload::RandomRead };
+        let cache = if cold { CacheState::Cold } else { CacheState::Warm };
+        let conditions = conditions(workload, cache, span, read, align);
+        let table = match OffsetTable::with_page(&conditions, 3, 4096) {
+            Ok(table) => table,
+            Err(TableError::TooFewBlocks { .. }) => return Ok(()),
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        };
+        prop_assert_eq!(table.reads() % 8, 0);
+        let mut pages = HashSet::new();
+        for operation in table.offsets().chunks_exact(4) {
+            let stretches: Vec<(u64, u64)> = if sequential {
+                vec![(operation[0], operation[3] + read)]
+            } else {
+                operation.iter().map(|offset| (*offset, offset + read)).collect()
+            };
+            for (start, end) in stretches {
+                prop_assert!(start % align == 0 && end <= span);
+                if cold {
+                    for page in start / 4096..end.div_ceil(4096) {
+                        prop_assert!(pages.insert(page), "page {} twice", page);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A run file being completed: datasets, rounds, what a search adds, the end.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use pagewise_analysis::cliff::{self, Next};
+use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
+use pagewise_model::random::mix;
+use pagewise_model::run::{Header, Record, Run};
+use pagewise_model::{Bytes, Plan, Sample, Source};
+
+use crate::plan::estimate;
+use crate::progress::Progress;
+use crate::schedule::{Ledger, order};
+use crate::series::Series;
+use crate::state::State;
+use crate::store::Store;
+use crate::supervise::files::Input;
+use crate::supervise::sample::Setting;
+use crate::supervise::sample::{Sampler, Stopped};
+use crate::supervise::setting::Setter;
+use crate::supervise::worker::Program;
+
+/// A run file that is to be completed.
+pub struct Course {
+    /// Its first line; a search extends the plan.
+    pub header: Header,
+    /// Where records go.
+    pub store: Store,
+    /// What was taken before the run was resumed.
+    pub earlier: Vec<Sample>,
+    /// How long that took.
+    pub elapsed_before_ns: u64,
+    /// The right to run.
+    pub state: State,
+    /// A number of which names follow.
+    pub random: u64,
+}
+
+/// How sampling went.
+pub enum Ended {
+    /// To the end of the plan and of its search.
+    Completed,
+    /// The user stopped it.
+    Interrupted,
+}
+
+impl Course {
+    /// Takes the samples that are missing, then undoes everything; with the path of the run file.
+    pub fn complete(
+        mut self,
+        program: Program,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(Ended, PathBuf)> {
+        let progress = Progress::new();
+        let outcome = self.measure(program, patience, stop, &progress);
+        progress.clear();
+        let swept = self.state.sweep();
+        let path = self.store.path().to_path_buf();
+        for left in swept.iter().flat_map(|swept| &swept.left) {
+            eprintln!("warning: {left}; try it again with: pagewise clean");
+        }
+        outcome.and_then(|ended| swept.map(|_| (ended, path)))
+    }
+
+    fn measure(
+        &mut self,
+        program: Program,
+        patience: Duration,
+        stop: &AtomicBool,
+        progress: &Progress,
+    ) -> Result<Ended> {
+        let Some(inputs) = self.inputs(stop, progress)? else { return Ok(Ended::Interrupted) };
+        let started = Instant::now();
+        let series = Series::start(started, self.elapsed_before_ns)?;
+        let plan = self.header.plan.clone();
+        let sampler = Sampler::new(&plan, &inputs, self.setting(&plan, program, patience), stop);
+        let mut rounds =
+            Rounds { course: self, sampler, series, started, stop, progress, samples: Vec::new() };
+        rounds.samples = std::mem::take(&mut rounds.course.earlier);
+        let mut first = 0;
+        loop {
+            if let Ended::Interrupted = rounds.take_from(first)? {
+                return Ok(Ended::Interrupted);
+            }
+            first = rounds.course.header.plan.cells.len();
+            if !rounds.extend()? {
+                break;
+            }
+        }
+        let (samples, elapsed_ns) = (rounds.samples.len() as u64, rounds.elapsed_ns());
+        rounds.note_seconds()?;
+        drop(rounds);
+        self.store.append(&Record::End {
+            samples,
+            elapsed_ns,
+            supervisor_peak_bytes: memory::own_peak_bytes(),
+        })?;
+        Ok(Ended::Completed)
+    }
+
+    fn setting(&self, plan: &Plan, program: Program, patience: Duration) -> Setting {
+        let environment = &self.header.environment;
+        let path = match &plan.source {
+            Source::Dataset { directory } => Path::new(directory),
+            Source::File { path, .. } => Path::new(path),
+        };
+        let device = BlockDevice::behind(path).ok();
+        Setting {
+            program,
+            patience,
+            page_bytes: environment.page_bytes,
+            cpus: environment.cpus,
+            answer_ns: environment.worker_answer_ns.unwrap_or(0),
+            direct_alignment: environment.direct_alignment_bytes.unwrap_or(environment.page_bytes),
+            readahead_bytes: environment.readahead_bytes.map(Bytes::get),
+            setter: Setter::new(plan, path, device.clone(), self.random),
+            device,
+        }
+    }
+
+    /// Makes the datasets, or opens the user's file; `None`: stopped.
+    fn inputs(&mut self, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
+        let plan = &self.header.plan;
+        let directory = match &plan.source {
+            Source::File { path, .. } => {
+                let (file, identity) = files::identify(Path::new(path))?;
+                return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity)?]));
+            }
+            Source::Dataset { directory } => PathBuf::from(directory),
+        };
+        let mut inputs = Vec::new();
+        for (index, Bytes(file_bytes)) in plan.file_sizes().into_iter().enumerate() {
+            let path = self.state.reserve(&directory, mix(self.random ^ index as u64))?;
+            progress.bytes("writing the dataset", file_bytes);
+            let content_seed = mix(plan.seed ^ index as u64);
+            let mut told = |done| progress.bytes_done(done);
+            match Dataset::create(&path, file_bytes, content_seed, &mut told, stop) {
+                Ok(dataset) => inputs.push(Input::dataset(dataset)?),
+                Err(DatasetError::Stopped { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(inputs))
+    }
+}
+
+/// Rounds of samples, and what they need.
+struct Rounds<'a> {
+    course: &'a mut Course,
+    sampler: Sampler<'a>,
+    series: Series,
+    started: Instant,
+    stop: &'a AtomicBool,
+    progress: &'a Progress,
+    /// All samples of the run so far.
+    samples: Vec<Sample>,
+}
+
+impl Rounds<'_> {
+    fn elapsed_ns(&self) -> u64 {
+        self.course.elapsed_before_ns + self.started.elapsed().as_nanos() as u64
+    }
+
+    /// All rounds of the cells from `first` on.
+    fn take_from(&mut self, first: usize) -> Result<Ended> {
+        let plan = self.course.header.plan.clone();
+        let mut ledger = Ledger::new(&plan, &self.samples);
+        self.progress.samples(ledger.settled(&plan), estimate::samples(&plan));
+        for round in 0..plan.rounds {
+            for index in order(&plan, round).into_iter().filter(|index| *index >= first) {
+                let cell = &plan.cells[index];
+                self.progress.sample(&format!(
+                    "{} {} ({})",
+                    cell.conditions.workload, cell.method, cell.conditions.cache
+                ));
+                while let Some(attempt) = ledger.next_attempt(cell, round) {
+                    let started_ns = self.elapsed_ns();
+                    let taken = self.sampler.take(cell, round, &mut self.course.state);
+                    let Ok(outcome) = taken.map_err(|Stopped| ()) else { return Ok(Ended::Interrupted) };
+                    if self.stop.load(Ordering::Relaxed) {
+                        // The wish to stop may have reached the worker too, as Ctrl-C does.
+                        return Ok(Ended::Interrupted);
+                    }
+                    let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
+                    ledger.note(&sample);
+                    self.samples.push(sample.clone());
+                    self.course.store.append(&Record::Sample(Box::new(sample)))?;
+                    self.note_seconds()?;
+                }
+                self.progress.advance(1);
+            }
+        }
+        Ok(Ended::Completed)
+    }
+
+    fn note_seconds(&mut self) -> Result<()> {
+        let seconds = self.series.take();
+        if seconds.is_empty() {
+            return Ok(());
+        }
+        self.course.store.append(&Record::Seconds { seconds })
+    }
+
+    /// Adds the cells that the search asks for next; false if it asks for none.
+    fn extend(&mut self) -> Result<bool> {
+        if self.course.header.plan.search.is_none() {
+            return Ok(false);
+        }
+        let run = Run {
+            header: self.course.header.clone(),
+            samples: std::mem::take(&mut self.samples),
+            seconds: Vec::new(),
+            elapsed_ns: None,
+            intact_bytes: 0,
+            resumptions: 0,
+        };
+        let next = cliff::next(&run);
+        self.samples = run.samples;
+        match next {
+            Next::Done => Ok(false),
+            Next::Measure(cells) => {
+                self.course.store.append(&Record::Extended { cells: cells.clone() })?;
+                self.course.header.plan.cells.extend(cells);
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the supervisor sees around a measured region: running totals before and after, and their differences.
+
+use pagewise_host::{
+    BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, counters, process,
+};
+use pagewise_model::protocol::SampleReply;
+use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
+
+use super::setting::Held;
+
+/// Totals that only differences of mean something.
+pub struct Totals {
+    process: ProcessCounters,
+    threads: Vec<ThreadCounters>,
+    device: Option<DeviceCounters>,
+    group: Option<GroupCounters>,
+    host: HostCounters,
+    clocks: ClockPair,
+}
+
+impl Totals {
+    /// What worker `pid`, its group, the device and the host have done so far. What only the worker changes is read
+    /// closest to it.
+    pub fn read(pid: u32, device: Option<&BlockDevice>, held: &Held, host: &mut HostReader) -> Self {
+        let (host, group) = (host.read(), held.counters());
+        let device = device.and_then(BlockDevice::counters);
+        let (process, threads) = ProcessCounters::read_with_threads(pid);
+        Self { process, threads, device, group, host, clocks: ClockPair::now() }
+    }
+}
+
+/// The evidence that follows from two readings and the worker's answer.
+pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply: &SampleReply) -> Evidence {
+    let process = ProcessCounters::difference(&before.process, &after.process);
+    let device = before
+        .device
+        .as_ref()
+        .zip(after.device.as_ref())
+        .and_then(|(before, after)| DeviceCounters::difference(before, after));
+    let own = process.device_read_bytes;
+    let host = counters::difference(&before.host, &after.host);
+    let mapping = process::mapping(pid, file).ok().flatten();
+    Evidence {
+        // As the worker says; the checks compare it with the operations that it claims.
+        requested_bytes: reply.bytes,
+        device_read_bytes: own,
+        device_other_bytes: device
+            .zip(own)
+            .map(|(device, own)| (device.read_bytes + device.written_bytes).saturating_sub(own)),
+        device_read_requests: device.map(|device| device.read_requests),
+        read_call_bytes: process.read_call_bytes,
+        read_calls: process.read_calls,
+        minor_faults: process.minor_faults,
+        major_faults: process.major_faults,
+        cpu_ns: process.cpu_ns,
+        run_queue_ns: process.run_queue_ns,
+        user_ns: process.user_ns,
+        system_ns: process.system_ns,
+        voluntary_switches: process.voluntary_switches,
+        involuntary_switches: process.involuntary_switches,
+        steal_ns: host.steal_ns,
+        huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
+        mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),
+        descriptor_direct: process::descriptor_direct(pid, file),
+        worker_peak_bytes: process.peak_bytes,
+        checksum: u64::from_str_radix(&reply.checksum, 16).unwrap_or(0),
+        group: before
+            .group
+            .as_ref()
+            .zip(after.group.as_ref())
+            .map(|(before, after)| in_region(before, after)),
+        threads: process::thread_differences(&before.threads, &after.threads),
+        host,
+        clock_step_ns: Some(ClockPair::step_ns(&before.clocks, &after.clocks)),
+        cpus_allowed: process::cpus_allowed(pid),
+        ..Evidence::default()
+    }
+}
+
+/// The group after the region, with what happened within it where that is what counts.
+fn in_region(before: &GroupCounters, after: &GroupCounters) -> GroupCounters {
+    let less = |pick: fn(&GroupCounters) -> Option<u64>| pick(after)?.checked_sub(pick(before)?);
+    GroupCounters {
+        refaults: less(|group| group.refaults),
+        scanned_pages: less(|group| group.scanned_pages),
+        reclaimed_pages: less(|group| group.reclaimed_pages),
+        memory_kills: less(|group| group.memory_kills),
+        device_read_bytes: less(|group| group.device_read_bytes),
+        device_read_requests: less(|group| group.device_read_requests),
+        ..after.clone()
+    }
+}

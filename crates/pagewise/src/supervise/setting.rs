@@ -1,0 +1,193 @@
+//! What the machine is set to for a sample: cgroup, cap, readahead, placement. It is announced in the journal before it
+//! is done, read back, and undone.
+
+use std::path::Path;
+use std::process::Command;
+
+use pagewise_host::BlockDevice;
+use pagewise_host::cgroup::{Control, Group, GroupError};
+use pagewise_host::placement::{self, PlacementPlan};
+use pagewise_host::readahead::Readahead;
+use pagewise_model::random::Random;
+use pagewise_model::{Failure, FailureKind, GroupCounters, Plan, Surroundings};
+use pagewise_sys::{CpuMask, Spawn};
+
+use super::files::NoState;
+use crate::state::State;
+
+/// Sets the machine for the samples of a run.
+pub struct Setter {
+    control: Control,
+    readahead: Result<Readahead, String>,
+    /// Whether any cell asks for a readahead; where none does, it is only looked at.
+    sets_readahead: bool,
+    /// What readahead was when the run began, and is to be again.
+    readahead_found: Option<u64>,
+    /// What it was set to last, if it was.
+    readahead_set: Option<u64>,
+    device: Option<BlockDevice>,
+    names: Random,
+}
+
+/// What holds for one sample; undone when it is dropped.
+pub struct Held {
+    /// The worker's group.
+    pub group: Option<Group>,
+    /// Where worker and pages are to be.
+    pub placement: Option<PlacementPlan>,
+    surroundings: Surroundings,
+    device: Option<(u32, u32)>,
+    cpus: Option<CpuMask>,
+}
+
+fn not_as_set(detail: String) -> NoState {
+    NoState::Failed(Failure { kind: FailureKind::NotAsSet, detail })
+}
+
+impl Setter {
+    /// For the samples of `plan` on what lies at `path`.
+    pub fn new(plan: &Plan, path: &Path, device: Option<BlockDevice>, random: u64) -> Self {
+        let sets_readahead =
+            plan.cells.iter().any(|cell| cell.conditions.surroundings.readahead_bytes.is_some());
+        let readahead = Readahead::of(path).map_err(|reason| reason.to_string());
+        let readahead_found = readahead.as_ref().ok().and_then(|readahead| readahead.read().ok());
+        Self {
+            control: Control::detect(),
+            readahead,
+            sets_readahead,
+            readahead_found,
+            readahead_set: None,
+            device,
+            names: Random::for_purpose(random, "names of groups"),
+        }
+    }
+
+    /// Sets the machine for one sample, all but the device cap: that waits for [`Held::cap_device`].
+    pub fn hold(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<Held, NoState> {
+        let device = self.device.as_ref().map(BlockDevice::number);
+        let mut held =
+            Held { surroundings: surroundings.clone(), device, group: None, placement: None, cpus: None };
+        if let Some(numa) = surroundings.numa {
+            let plan = placement::resolve(numa, surroundings.cpus.as_ref())
+                .map_err(|reason| NoState::Unavailable(reason.to_string()))?;
+            held.cpus = Some(CpuMask::new(plan.worker_cpus.numbers()));
+            held.placement = Some(plan);
+        } else if let Some(cpus) = &surroundings.cpus {
+            held.cpus = Some(CpuMask::new(cpus.numbers()));
+        }
+        self.set_readahead(surroundings, journal)?;
+        if surroundings.needs_group() {
+            held.group = Some(self.make_group(surroundings, journal)?);
+        }
+        Ok(held)
+    }
+
+    fn make_group(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<Group, NoState> {
+        let limit = surroundings.memory_limit_bytes.map(|limit| limit.0);
+        let capped = surroundings.device_cap.is_some();
+        let name = self.names.next_u64();
+        let unavailable = |error: GroupError| NoState::Unavailable(error.to_string());
+        let paths = self.control.group_paths(name, limit.is_some(), capped);
+        journal.announce_groups(&paths).map_err(|error| not_as_set(format!("{error:#}")))?;
+        Group::create(&self.control, name, limit, capped).map_err(unavailable)
+    }
+
+    fn set_readahead(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<(), NoState> {
+        if !self.sets_readahead {
+            return Ok(());
+        }
+        let readahead = match (surroundings.readahead_bytes, &self.readahead) {
+            (Some(wanted), Err(reason)) => {
+                return Err(NoState::Unavailable(format!("readahead cannot be set to {wanted}: {reason}")));
+            }
+            (None, Err(_)) => return Ok(()),
+            (_, Ok(readahead)) => readahead,
+        };
+        let failed = |what: String| NoState::Unavailable(format!("readahead cannot be set: {what}"));
+        let now = readahead.read().map_err(|error| failed(error.to_string()))?;
+        let ours = self.readahead_set.or(self.readahead_found);
+        if ours != Some(now) {
+            // Somebody else has set it meanwhile: that is what is to be there again.
+            self.readahead_found = Some(now);
+        }
+        let found = self.readahead_found.unwrap_or(now);
+        let wanted = surroundings.readahead_bytes.map_or(found, |bytes| bytes.0);
+        if now == wanted {
+            self.readahead_set = Some(now);
+            return Ok(());
+        }
+        journal
+            .announce_setting(readahead.setting_path(), found, wanted)
+            .map_err(|error| not_as_set(format!("{error:#}")))?;
+        readahead.set(wanted).map_err(|error| failed(error.to_string()))?;
+        self.readahead_set = Some(wanted);
+        Ok(())
+    }
+
+    /// Readahead in force.
+    pub fn readahead_bytes(&self) -> Option<u64> {
+        self.readahead.as_ref().ok()?.read().ok()
+    }
+
+    /// Puts the cap of the cell on the device.
+    pub fn cap_device(&self, held: &Held) -> Result<(), NoState> {
+        let (Some(cap), Some(group)) = (&held.surroundings.device_cap, &held.group) else { return Ok(()) };
+        let Some(device) = &self.device else {
+            return Err(NoState::Unavailable(format!(
+                "the cap {cap} needs a block device, and none was found"
+            )));
+        };
+        group
+            .set_device_cap(device.number(), cap)
+            .map_err(|error| NoState::Unavailable(format!("the device cannot be capped: {error}")))
+    }
+}
+
+impl Held {
+    /// Starts `command` in the group and on the CPUs.
+    pub fn prepare<'a>(&self, command: &'a mut Command) -> std::io::Result<&'a mut Command> {
+        let join = match &self.group {
+            Some(group) => group.entry().map_err(std::io::Error::other)?,
+            None => Vec::new(),
+        };
+        Ok(Spawn { die_with_parent: true, join, cpus: self.cpus.clone() }.apply(command))
+    }
+
+    /// What the group says.
+    pub fn counters(&self) -> Option<GroupCounters> {
+        self.group.as_ref().map(|group| group.counters(self.device))
+    }
+
+    /// Why the worker was killed, if it was because the memory limit left no other way.
+    pub fn killed_for_memory(&self) -> Option<String> {
+        let limit = self.surroundings.memory_limit_bytes?;
+        let kills = self.counters()?.memory_kills?;
+        (kills > 0).then(|| {
+            format!("killed for memory: what it needs beside the page cache does not fit under its limit of {limit}")
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(group) = self.group.take() {
+            // The worker has ended; what it left running would keep the group. What remains is in the journal, and
+            // swept at the end of the run.
+            let _ = group.kill();
+            let _ = group.remove();
+        }
+    }
+}
+
+impl Drop for Setter {
+    fn drop(&mut self) {
+        // The journal holds it too, for the case that this fails. What somebody else has set since is theirs.
+        if let (Ok(readahead), Some(found), Some(set)) =
+            (&self.readahead, self.readahead_found, self.readahead_set)
+            && set != found
+            && readahead.read().is_ok_and(|now| now == set)
+        {
+            let _ = readahead.set(found);
+        }
+    }
+}

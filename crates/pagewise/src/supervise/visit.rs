@@ -1,0 +1,376 @@
+//! One worker's visit to one cell: the conversation, with evidence read around the measured region.
+//!
+//! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
+//! `sample`. Verification comes behind it, so that it changes none of the counters.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pagewise_analysis::steady;
+use pagewise_host::{BlockDevice, HostReader, ProcessCounters, placement};
+use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
+use pagewise_model::random::Random;
+use pagewise_model::sample::{Measurement, Placement};
+use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Plan, Window};
+use pagewise_sys::SharedMemory;
+
+use super::accesses::Accesses;
+use super::evidence::{Totals, between};
+use super::files::{Input, NoState};
+use super::sample::{descriptor_path, slowest};
+use super::setting::{Held, Setter};
+use super::worker::{Trouble, Worker, unexpected};
+
+/// Reads of a sample that are compared byte for byte.
+const VERIFIED_READS: u64 = 8;
+/// The comparison may take this much memory: fewer reads are compared where one is large.
+const VERIFIED_BYTES: u64 = 4 << 20;
+/// A cap is in force this long before the measured region: a new one lets a double burst through at first.
+/// It is over in the middle of a pause of 100 ms, as a sample is (`Plan::phases_ns`).
+const LEAD_IN_NS: u64 = 650_000_000;
+/// The workload warms a cache that cannot hold all in windows as long as a sample, but no shorter: less says too little
+/// of a method that does a hundred operations a second.
+const WINDOW_MIN_NS: u64 = 50_000_000;
+/// It gives up after so long, and after this many windows: the sample is then taken and called unsettled.
+const SETTLING: Duration = Duration::from_secs(20);
+const SETTLING_WINDOWS: usize = 200;
+/// A cold start is given up after so long, and what reading the span at this pace takes: the sample then has no time to warm.
+const COLD_START: Duration = Duration::from_secs(20);
+const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
+const COLD_START_WINDOWS: usize = 600;
+
+/// One worker's visit to one cell.
+pub struct Visit<'a> {
+    pub cell: &'a Cell,
+    pub input: &'a Input,
+    pub accesses: &'a Accesses,
+    pub plan: &'a Plan,
+    pub round: u32,
+    pub patience: Duration,
+    pub stop: &'a AtomicBool,
+    pub page_bytes: u64,
+    pub direct_alignment: u64,
+    pub device: Option<&'a BlockDevice>,
+    pub readahead_bytes: Option<u64>,
+    pub held: &'a Held,
+    pub setter: &'a Setter,
+    pub warmed_first: bool,
+    pub host: &'a mut HostReader,
+}
+
+/// How far threads have gone, and what came of it.
+#[derive(Default)]
+struct Progress {
+    /// Where the next `go` begins.
+    first_operation: u64,
+    windows: Vec<Window>,
+}
+
+impl Visit<'_> {
+    /// The whole conversation: what the worker measured, and what was seen around it.
+    pub fn converse(
+        &mut self,
+        worker: &mut Worker,
+        handover: &SharedMemory,
+    ) -> Result<(Measurement, Evidence), Trouble> {
+        worker.greet(self.patience, self.stop)?;
+        worker.send(&Request::Open(Box::new(self.job(handover))))?;
+        let setup_ns = match worker.receive("opened", self.setup_patience(), self.stop)? {
+            Reply::Opened { setup_ns } => setup_ns,
+            other => return Err(unexpected("opened", &other)),
+        };
+        let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
+            Reply::Ready { warmup_ns } => warmup_ns,
+            other => return Err(unexpected("ready", &other)),
+        };
+        let mut progress = Progress::default();
+        let conditions = &self.cell.conditions;
+        if self.warmed_first {
+            if !conditions.fits_memory() {
+                self.settle(worker, &mut progress)?;
+            }
+            self.setter.cap_device(self.held).map_err(as_trouble)?;
+        }
+        let span_bytes = conditions.span_bytes.0;
+        let residency_before = self.input.residency(span_bytes);
+        let cold_start = conditions.cache == CacheState::ColdStart;
+        if conditions.surroundings.device_cap.is_some() && !cold_start {
+            let lead_in = self.go(worker, progress.first_operation, LEAD_IN_NS, 0)?.0;
+            progress.first_operation += furthest(&lead_in);
+        }
+        let first_operation = progress.first_operation;
+        let before = self.totals(worker);
+        let (reply, wall_ns, expected_checksum) = match cold_start {
+            true => self.cold_start(worker, &mut progress)?,
+            false => {
+                let (sample_ns, latency_ns) = self.plan.phases_ns(self.cell);
+                let (reply, wall_ns) = self.go(worker, first_operation, sample_ns, latency_ns)?;
+                let expected = self.expected_checksum(&reply, first_operation);
+                (reply, wall_ns, expected)
+            }
+        };
+        let after = self.totals(worker);
+        let residency_after = self.input.residency(span_bytes);
+        let mut evidence = between(&before, &after, worker.pid(), &self.input.key, &reply);
+        evidence.wall_ns = wall_ns;
+        evidence.expected_checksum = expected_checksum;
+        evidence.resident_before_bytes = residency_before.resident_bytes;
+        evidence.resident_after_bytes = residency_after.resident_bytes;
+        evidence.residency_source = residency_before.source;
+        evidence.readahead_bytes = self.setter.readahead_bytes();
+        evidence.windows = progress.windows;
+        evidence.placement = self.placement();
+        (evidence.verified_reads, evidence.differing_reads) =
+            self.verify(worker, &reply, first_operation, handover)?;
+
+        worker.send(&Request::Close)?;
+        let teardown_ns = match worker.receive("closed", self.setup_patience(), self.stop)? {
+            Reply::Closed { teardown_ns } => teardown_ns,
+            other => return Err(unexpected("closed", &other)),
+        };
+        let measurement = Measurement {
+            setup_ns,
+            warmup_ns,
+            measured_ns: reply.elapsed_ns,
+            operations: reply.operations,
+            teardown_ns,
+            latency_phase_ns: reply.latency_elapsed_ns,
+            latency_phase_operations: reply.latency_operations,
+            thread_operations: reply.thread_operations,
+            latency_ns: reply.latency_ns,
+            latency_counts: reply.latency_counts,
+            stalls: reply.stalls,
+            stall_longest_ns: reply.stall_longest_ns,
+        };
+        Ok((measurement, evidence))
+    }
+
+    /// One `go`, with the time that it took on the supervisor's clock.
+    fn go(
+        &self,
+        worker: &mut Worker,
+        first_operation: u64,
+        sample_ns: u64,
+        latency_ns: u64,
+    ) -> Result<(SampleReply, u64), Trouble> {
+        let started = Instant::now();
+        worker.send(&Request::Go(Go { first_operation, sample_ns, latency_ns }))?;
+        match worker.receive("sample", self.sample_patience(sample_ns + latency_ns), self.stop)? {
+            Reply::Sample(reply) => Ok((*reply, started.elapsed().as_nanos() as u64)),
+            other => Err(unexpected("sample", &other)),
+        }
+    }
+
+    /// One `go` as a window of the progress.
+    fn window(
+        &mut self,
+        worker: &mut Worker,
+        progress: &mut Progress,
+        sample_ns: u64,
+    ) -> Result<(SampleReply, u64), Trouble> {
+        let before = ProcessCounters::read(worker.pid()).device_read_bytes;
+        let (reply, wall_ns) = self.go(worker, progress.first_operation, sample_ns, 0)?;
+        let after = ProcessCounters::read(worker.pid()).device_read_bytes;
+        progress.first_operation = progress.first_operation.saturating_add(furthest(&reply));
+        progress.windows.push(Window {
+            elapsed_ns: reply.elapsed_ns,
+            operations: reply.operations,
+            device_read_bytes: after.zip(before).and_then(|(after, before)| after.checked_sub(before)),
+            resident_bytes: self.input.residency(self.cell.conditions.span_bytes.0).resident_bytes,
+        });
+        Ok((reply, wall_ns))
+    }
+
+    /// Has the workload itself warm a cache that cannot hold the whole span, until it has turned the cache over once
+    /// and what it reads from the device for an operation stays the same.
+    fn settle(&mut self, worker: &mut Worker, progress: &mut Progress) -> Result<(), Trouble> {
+        let deadline = Instant::now() + SETTLING;
+        let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
+        let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
+        let mut read = 0u64;
+        while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
+            self.window(worker, progress, window_ns)?;
+            let last = progress.windows.last().and_then(|window| window.device_read_bytes);
+            read = read.saturating_add(last.unwrap_or(0));
+            // What reads next to nothing from the device would take forever to turn the cache over.
+            let turned_over = read >= capacity || last.is_some_and(|last| last < capacity / 1000);
+            if turned_over && steady::settled(self.cell, self.readahead_bytes, &progress.windows) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The workload from an empty cache until it is steady, as one answer.
+    fn cold_start(
+        &mut self,
+        worker: &mut Worker,
+        progress: &mut Progress,
+    ) -> Result<(SampleReply, u64, Option<u64>), Trouble> {
+        let span = self.cell.conditions.span_bytes.0;
+        let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
+        let window_ns = self.plan.sample_ns;
+        let mut total = SampleReply::default();
+        let (mut wall_ns, mut checksum, mut expected) = (0, 0u64, Some(0u64));
+        while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
+            let first_operation = progress.first_operation;
+            let (reply, window_wall_ns) = self.window(worker, progress, window_ns)?;
+            wall_ns += window_wall_ns;
+            expected = expected
+                .zip(self.expected_checksum(&reply, first_operation))
+                .map(|(total, window)| total.wrapping_add(window));
+            checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
+            total.operations = total.operations.saturating_add(reply.operations);
+            total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns);
+            total.bytes = total.bytes.saturating_add(reply.bytes);
+            total.stalls = total.stalls.saturating_add(reply.stalls);
+            total.stall_longest_ns = total.stall_longest_ns.max(reply.stall_longest_ns);
+            total.thread_operations.resize(reply.thread_operations.len(), 0);
+            for (sum, window) in total.thread_operations.iter_mut().zip(&reply.thread_operations) {
+                *sum = sum.saturating_add(*window);
+            }
+            if steady::is_steady(&progress.windows) {
+                break;
+            }
+        }
+        total.checksum = format!("{checksum:016x}");
+        Ok((total, wall_ns, expected))
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        let plan = self.held.placement.as_ref()?;
+        let span = self.cell.conditions.span_bytes.0;
+        let seen = placement::pages_on_node(self.input.file(), span, plan.page_node).ok();
+        Some(Placement {
+            worker_node: plan.worker_node,
+            page_node: plan.page_node,
+            pages: seen.map_or(0, |share| share.looked_at),
+            pages_on_node: seen.map_or(0, |share| share.on_node),
+        })
+    }
+
+    fn job(&self, handover: &SharedMemory) -> Job {
+        let conditions = &self.cell.conditions;
+        let consumption = conditions.consumption(self.page_bytes);
+        let cold = conditions.cache == CacheState::Cold;
+        let mapped = self.cell.method.access() == Access::Mmap;
+        // What leads into a cap takes its part of what a cold sample may read.
+        let shares = if cold && conditions.surroundings.device_cap.is_some() { 2 } else { 1 };
+        Job {
+            method: self.cell.method.to_string(),
+            path: self.input.worker_path(),
+            file_bytes: self.input.file_bytes,
+            span_bytes: conditions.span_bytes.0,
+            threads: conditions.threads,
+            descriptor: conditions.descriptor.name().to_string(),
+            table_path: self.accesses.table.path(),
+            table_reads: self.accesses.table.reads(),
+            read_bytes: conditions.read_bytes.0,
+            reads_per_op: conditions.reads_per_op,
+            consume: conditions.consume.name().to_string(),
+            page_bytes: self.page_bytes,
+            dependent: u32::from(conditions.dependent),
+            touch_last: u32::from(consumption.touch_last),
+            direct_flag: rustix::fs::OFlags::DIRECT.bits(),
+            direct_alignment: self.direct_alignment,
+            warm_page_tables: u32::from(
+                mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
+            ),
+            max_thread_operations: (self.accesses.max_thread_operations() / shares)
+                .max(self.accesses.max_thread_operations().min(1)),
+            max_device_bytes: if cold { conditions.cold_budget_bytes() / shares } else { 0 },
+            handover_path: descriptor_path(handover),
+        }
+    }
+
+    /// Set-up may read the whole span.
+    fn setup_patience(&self) -> Duration {
+        self.patience + slowest(self.cell.conditions.span_bytes.0)
+    }
+
+    /// A batch that has begun is finished, and an operation may be large.
+    fn sample_patience(&self, phases_ns: u64) -> Duration {
+        let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
+        self.patience + 2 * Duration::from_nanos(phases_ns) + slowest(operation)
+    }
+
+    fn totals(&mut self, worker: &Worker) -> Totals {
+        Totals::read(worker.pid(), self.device, self.held, self.host)
+    }
+
+    /// What the accesses that all threads did from `first_operation` on must add up to.
+    fn expected_checksum(&self, reply: &SampleReply, first_operation: u64) -> Option<u64> {
+        reply.thread_operations.iter().enumerate().try_fold(0u64, |total, (thread, operations)| {
+            let expected = self.accesses.reference.expected(thread as u32, first_operation, *operations)?;
+            Some(total.wrapping_add(expected))
+        })
+    }
+
+    /// Memory for reads that are compared byte for byte.
+    pub fn handover(&self) -> Result<SharedMemory, Trouble> {
+        let len = (self.verified_reads() * self.cell.conditions.read_bytes.0) as usize;
+        SharedMemory::create("pagewise-handover", len)
+            .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))
+    }
+
+    fn verified_reads(&self) -> u64 {
+        (VERIFIED_BYTES / self.cell.conditions.read_bytes.0).clamp(1, VERIFIED_READS)
+    }
+
+    /// Has a seeded subset of the reads done once more and compares their bytes.
+    fn verify(
+        &self,
+        worker: &mut Worker,
+        reply: &SampleReply,
+        first_operation: u64,
+        handover: &SharedMemory,
+    ) -> Result<(u64, u64), Trouble> {
+        let mut random =
+            Random::for_purpose(self.plan.seed, &format!("verify {} {}", self.cell.id(), self.round));
+        let table = &self.accesses.table;
+        let done: Vec<u64> = reply
+            .thread_operations
+            .iter()
+            .take(self.cell.conditions.threads as usize)
+            .map(|operations| (*operations).min(table.operations_per_thread()))
+            .collect();
+        let offsets: Vec<u64> = (0..self.verified_reads())
+            .filter_map(|read| {
+                let thread = read as usize % done.len().max(1);
+                let operations = *done.get(thread).filter(|operations| **operations > 0)?;
+                let operation = table.operation(thread as u32, first_operation + random.below(operations))?;
+                Some(operation[random.below(operation.len() as u64) as usize])
+            })
+            .collect();
+        if offsets.is_empty() {
+            return Ok((0, 0));
+        }
+        worker.send(&Request::Verify(Verify { offsets: offsets.clone() }))?;
+        match worker.receive("verified", self.sample_patience(0), self.stop)? {
+            Reply::Verified { .. } => {}
+            other => return Err(unexpected("verified", &other)),
+        }
+        let read_bytes = self.cell.conditions.read_bytes.0 as usize;
+        let mut truth = vec![0; read_bytes];
+        let mut differing = 0;
+        for (offset, bytes) in offsets.iter().zip(handover.bytes().chunks_exact(read_bytes)) {
+            self.input.true_bytes(*offset, &mut truth)?;
+            differing += u64::from(bytes != truth);
+        }
+        Ok((offsets.len() as u64, differing))
+    }
+}
+
+/// The most operations that a thread did.
+fn furthest(reply: &SampleReply) -> u64 {
+    reply.thread_operations.iter().copied().max().unwrap_or(0)
+}
+
+/// A state that is lost in the middle of a conversation.
+fn as_trouble(state: NoState) -> Trouble {
+    match state {
+        NoState::Stopped => Trouble::Stopped,
+        NoState::Failed(failure) => Trouble::Broken(failure),
+        NoState::Unavailable(detail) => Trouble::Broken(Failure { kind: FailureKind::NotAsSet, detail }),
+    }
+}

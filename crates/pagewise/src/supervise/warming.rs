@@ -1,0 +1,129 @@
+//! Bringing the page cache into the state that a cell asks for, so that what comes in is charged to the worker's group.
+//!
+//! Under a memory limit the file is evicted first and then read by a process within the group ([`from_inside`]). A cache that
+//! cannot hold the whole span is warmed further by the workload itself, in windows, until it brings in as much from
+//! the device per operation as before (`pagewise_analysis::steady`).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pagewise_model::{CacheState, Cell, Failure, FailureKind};
+use pagewise_sys::AnonymousMemory;
+
+use super::files::{Input, NoState};
+use super::setting::Held;
+
+/// How often the wish to stop is looked at.
+const STOP_CHECK: Duration = Duration::from_millis(2);
+/// Reads of the process that warms: large, since the device should be the limit.
+const READ_BYTES: usize = 1 << 20;
+/// The last part of the limit is left to the worker, so that it need not wait for reclaim when it starts.
+const LEFT_SHARE: u64 = 16;
+
+/// Makes the cache of `cell`'s span what the cell asks for.
+pub fn prepare(
+    cell: &Cell,
+    input: &Input,
+    held: &Held,
+    drop_caches: bool,
+    patience: Duration,
+    stop: &AtomicBool,
+) -> Result<(), NoState> {
+    if !cell.depends_on_cache() {
+        return Ok(());
+    }
+    let conditions = &cell.conditions;
+    let span = conditions.span_bytes.0;
+    match (conditions.cache, conditions.cache_capacity()) {
+        (CacheState::AsIs, _) => Ok(()),
+        (CacheState::Cold | CacheState::ColdStart, _) => input.make_cold(span, drop_caches),
+        (CacheState::Warm, None) => input.make_warm(span, stop),
+        (CacheState::Warm, Some(capacity)) => {
+            // What lies in memory cannot be evicted, and its charge will show that it is not the worker's.
+            if input.in_memory().is_none() {
+                input.make_cold(span, drop_caches)?;
+            }
+            let fits = conditions.fits_memory();
+            let most = if fits { span } else { span.min(capacity.0 - capacity.0 / LEFT_SHARE) };
+            from_inside(input, most, held, patience, stop)?;
+            let resident = input.residency(span).resident_bytes;
+            match resident.filter(|resident| fits && *resident < span) {
+                Some(resident) => Err(not_warm(format!(
+                    "only {resident} of {span} bytes stay in the page cache under the memory limit"
+                ))),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn not_warm(detail: String) -> NoState {
+    NoState::Failed(Failure { kind: FailureKind::NotWarm, detail })
+}
+
+/// Has a process within the worker's group read the first `len` bytes, which charges them to it.
+fn from_inside(
+    input: &Input,
+    len: u64,
+    held: &Held,
+    patience: Duration,
+    stop: &AtomicBool,
+) -> Result<(), NoState> {
+    let failed =
+        |detail: String| not_warm(format!("the file could not be warmed from inside the limit: {detail}"));
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["warm", &input.worker_path(), &len.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let command = held.prepare(&mut command).map_err(|error| failed(error.to_string()))?;
+    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    let deadline = Instant::now() + patience + super::sample::slowest(len);
+    let ended: io::Result<Option<ExitStatus>> = loop {
+        match child.try_wait() {
+            Ok(None) if stop.load(Ordering::Relaxed) => break Ok(None),
+            Ok(None) if Instant::now() >= deadline => break Err(io::ErrorKind::TimedOut.into()),
+            Ok(None) => std::thread::sleep(STOP_CHECK),
+            ended => break ended,
+        }
+    };
+    if !matches!(ended, Ok(Some(_))) {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    match ended {
+        Ok(Some(status)) if status.success() => Ok(()),
+        Ok(Some(status)) => {
+            if let Some(reason) = held.killed_for_memory() {
+                return Err(NoState::Failed(Failure { kind: FailureKind::KilledForMemory, detail: reason }));
+            }
+            let mut text = String::new();
+            let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut text));
+            Err(failed(if text.is_empty() { status.to_string() } else { text.trim().to_string() }))
+        }
+        Ok(None) => Err(NoState::Stopped),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// What the process within the group does: reads the first `len` bytes of the file.
+pub fn read_into_cache(path: &Path, len: u64) -> anyhow::Result<()> {
+    let file = File::open(path)?;
+    // No readahead, which would bring in more than the span.
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
+    let mut buffer = AnonymousMemory::new(READ_BYTES)?;
+    let mut offset = 0;
+    while offset < len {
+        let wanted = (len - offset).min(READ_BYTES as u64) as usize;
+        match file.read_at(&mut buffer.bytes_mut()[..wanted], offset) {
+            Ok(0) => anyhow::bail!("the file ends at byte {offset}, and {len} were to be read"),
+            Ok(read) => offset += read as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
