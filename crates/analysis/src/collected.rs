@@ -33,13 +33,14 @@ impl<'a> CellSamples<'a> {
     }
 
     /// What is ranked, by round: operations per second, or for a cold start how often it could become warm in a
-    /// second. A cold start that did not become steady has none.
+    /// second. A cold start that did not become warm has none.
     pub fn rates(&self) -> Vec<Option<f64>> {
         let cold_start = self.cell.conditions.cache == CacheState::ColdStart;
         let rate = |sample: &Sample| {
             let (measurement, evidence) = sample.valid()?;
             match cold_start {
-                true => time_to_warm(&evidence.windows).map(|warmed| 1e9 / warmed.time_ns as f64),
+                true => time_to_warm(self.cell.conditions.op_bytes(), &evidence.windows)
+                    .map(|warmed| 1e9 / warmed.time_ns as f64),
                 false => Some(ops_per_second(measurement)),
             }
         };

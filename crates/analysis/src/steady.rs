@@ -5,11 +5,9 @@
 use pagewise_model::counters::Window;
 use pagewise_model::{Access, Cell, MethodOption};
 
-use crate::statistics::median;
-
-/// Rates of windows are steady within this share of their median.
-const STEADY_SHARE: f64 = 0.10;
-/// The last windows, whose median is what a rate becomes: a quarter, and at least this many.
+/// Of the bytes that an operation asks for, this much more may come from the device in a window that is warm.
+const WARM_SHARE: f64 = 0.05;
+/// The last windows, which show what becomes of it: a quarter, and at least this many.
 const FEWEST_LAST: usize = 3;
 /// Fewer windows than this show no course.
 const FEWEST_WINDOWS: usize = 6;
@@ -46,19 +44,21 @@ pub struct Warmed {
     pub device_bytes: Option<u64>,
 }
 
-/// When the windows of a cold start became steady: from the first window on from which all rates lie within 10 %
-/// of the median of the last quarter (of at least three). `None` while they are not, while the page cache still fills
-/// up (a cold file is read at an even pace at first), and where residency is not known, which alone can tell.
-pub fn time_to_warm(windows: &[Window]) -> Option<Warmed> {
+/// When the windows of a cold start became warm: from the first window on from which the device delivers no more for an
+/// operation than in the last quarter of the windows (at least three), give or take 5 % of the `op_bytes` that an operation
+/// asks for. `None` while it is not so, while the page cache still fills up (a cold file is read at an even pace at first), and
+/// where residency is not known, which alone can tell.
+///
+/// Counters decide and not the rate, which a busy machine keeps unsteady long after the cache is full.
+pub fn time_to_warm(op_bytes: u64, windows: &[Window]) -> Option<Warmed> {
     if windows.len() < FEWEST_WINDOWS {
         return None;
     }
-    let rates: Vec<f64> = windows.iter().map(rate).collect::<Option<_>>()?;
+    let delivered: Vec<f64> = windows.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
     let last = windows.len() - windows.len().div_ceil(4).max(FEWEST_LAST);
-    let becomes = median(&rates[last..])?;
-    let steady = |rate: &f64| (rate - becomes).abs() <= becomes * STEADY_SHARE;
-    let first = rates.iter().rposition(|rate| !steady(rate)).map_or(0, |unsteady| unsteady + 1);
-    if first > last || fills_up(windows, first)? {
+    let most = delivered[last..].iter().copied().max_by(f64::total_cmp)? + op_bytes as f64 * WARM_SHARE;
+    let first = delivered.iter().rposition(|bytes| *bytes > most).map_or(0, |cold| cold + 1);
+    if fills_up(windows, first)? {
         return None;
     }
     let until = first.max(1);
@@ -69,9 +69,9 @@ pub fn time_to_warm(windows: &[Window]) -> Option<Warmed> {
     })
 }
 
-/// Whether a cold start has become steady, so that no more windows are needed.
-pub fn is_steady(windows: &[Window]) -> bool {
-    time_to_warm(windows).is_some()
+/// Whether a cold start has become warm, so that no more windows are needed.
+pub fn is_steady(op_bytes: u64, windows: &[Window]) -> bool {
+    time_to_warm(op_bytes, windows).is_some()
 }
 
 /// Whether the workload of `cell` has warmed a cache that cannot hold all: device bytes per operation of the last two
@@ -142,10 +142,6 @@ fn device_bytes_per_operation(window: &Window) -> Option<f64> {
     Some(window.device_read_bytes? as f64 / window.operations as f64)
 }
 
-fn rate(window: &Window) -> Option<f64> {
-    (window.elapsed_ns > 0).then(|| window.operations as f64 / window.elapsed_ns as f64)
-}
-
 /// Whether the cache keeps more of what came in than one that is full.
 fn gains(before: &Window, after: &Window) -> bool {
     let (Some(was), Some(is), Some(read)) =
@@ -186,6 +182,12 @@ mod tests {
         }
     }
 
+    const OP_BYTES: u64 = 256 << 10;
+
+    fn warm(windows: &[Window]) -> Option<Warmed> {
+        time_to_warm(OP_BYTES, windows)
+    }
+
     /// 64 MiB come in within four windows, then everything is served from memory.
     fn warming() -> Vec<Window> {
         let filling = [window(100, 16, 16), window(120, 16, 32), window(150, 16, 48), window(400, 16, 64)];
@@ -193,48 +195,49 @@ mod tests {
     }
 
     #[test]
-    fn a_cold_start_is_warm_when_its_rate_stays() {
+    fn a_cold_start_is_warm_when_the_device_is_not_needed_any_more() {
         let warmed = Warmed { window: 4, time_ns: 400 * MS, device_bytes: Some(64 * MIB) };
-        assert_eq!(time_to_warm(&warming()), Some(warmed));
-        assert!(is_steady(&warming()));
-        assert!(!is_steady(&warming()[..6]), "two steady windows are too few");
-        assert!(is_steady(&warming()[..7]));
+        assert_eq!(warm(&warming()), Some(warmed));
+        assert!(is_steady(OP_BYTES, &warming()));
+        assert!(!is_steady(OP_BYTES, &warming()[..6]), "two steady windows are too few");
+        assert!(is_steady(OP_BYTES, &warming()[..7]));
     }
 
     #[test]
-    fn a_rate_that_changes_once_more_was_not_steady() {
+    fn a_window_that_needs_the_device_once_more_was_not_warm() {
         let mut windows = warming();
-        windows[6].operations = 800;
-        assert_eq!(time_to_warm(&windows), None, "within the last three it is not steady at all");
         windows.extend([window(1000, 0, 64); 3]);
-        assert_eq!(time_to_warm(&windows).map(|warmed| warmed.window), Some(7));
-        windows[6].operations = 901;
-        assert_eq!(time_to_warm(&windows).map(|warmed| warmed.window), Some(4));
+        windows[6].device_read_bytes = Some(13 * MIB);
+        assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(7), "13 KiB of the 256 of an operation");
+        windows[6].device_read_bytes = Some(12 * MIB);
+        assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(4));
+        // How quick the machine is does not matter.
+        windows[6].operations = 800;
+        windows[7].elapsed_ns = 900 * MS;
+        assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(7), "15 KiB of the 256");
+        windows[6].device_read_bytes = Some(0);
+        assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(4));
     }
 
     #[test]
     fn an_even_pace_while_the_cache_fills_is_not_warm() {
         let filling: Vec<Window> = (1..20).map(|index| window(100, 16, 16 * index)).collect();
-        assert_eq!(time_to_warm(&filling), None);
+        assert_eq!(warm(&filling), None);
         // Full: what comes in pushes out what is there.
         let full: Vec<Window> = (1..40).map(|index| window(100, 16, (16 * index).min(64))).collect();
-        assert_eq!(time_to_warm(&full).map(|warmed| warmed.window), Some(0));
-        assert_eq!(
-            time_to_warm(&full).map(|warmed| warmed.time_ns),
-            Some(100 * MS),
-            "no shorter than a window"
-        );
+        assert_eq!(warm(&full).map(|warmed| warmed.window), Some(0));
+        assert_eq!(warm(&full).map(|warmed| warmed.time_ns), Some(100 * MS), "no shorter than a window");
     }
 
     #[test]
     fn what_cannot_be_known_is_not_warm() {
         let mut windows = warming();
         windows[8].resident_bytes = None;
-        assert_eq!(time_to_warm(&windows), None);
+        assert_eq!(warm(&windows), None);
         let mut windows = warming();
-        windows[2].elapsed_ns = 0;
-        assert_eq!(time_to_warm(&windows), None);
-        assert_eq!(time_to_warm(&[]), None);
+        windows[2].operations = 0;
+        assert_eq!(warm(&windows), None);
+        assert_eq!(warm(&[]), None);
     }
 
     /// Whether a warm-up that ends so is settled, after three windows like the first of the two.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use pagewise_analysis::cliff::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::random::mix;
@@ -74,6 +74,11 @@ impl Course {
         progress: &Progress,
     ) -> Result<Ended> {
         let Some(inputs) = self.inputs(stop, progress)? else { return Ok(Ended::Interrupted) };
+        // Pages that somebody has still to write would be written while something is measured.
+        for input in &inputs {
+            rustix::fs::syncfs(input.file())
+                .context("what is dirty on the filesystem cannot be written back")?;
+        }
         let started = Instant::now();
         let series = Series::start(started, self.elapsed_before_ns)?;
         let plan = self.header.plan.clone();

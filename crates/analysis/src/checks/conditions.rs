@@ -19,9 +19,10 @@ const OTHERS_SHARE: f64 = 0.10;
 const OTHERS_BYTES: u64 = 4 << 20;
 
 /// The hypervisor may take this share of the CPU time that the threads could have used.
-const STEAL_SHARE: f64 = 0.10;
-/// Steal is counted in ticks of 10 ms.
-const STEAL_TICK_NS: u64 = 10_000_000;
+const STEAL_SHARE: f64 = 0.20;
+/// Steal is counted in ticks of 10 ms, and each end of the region may fall into one.
+const STEAL_TICKS_NS: u64 = 20_000_000;
+const NS_PER_MS: u64 = 1_000_000;
 /// The wall clock may move against the monotonic one by this, and by [`CLOCK_SLEW_SHARE`]: NTP slews it by half that.
 const CLOCK_STEP_NS: u64 = 1_000_000;
 /// See [`CLOCK_STEP_NS`].
@@ -229,11 +230,13 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
 /// A virtual machine that does not get its CPUs measures its neighbours. Steal is counted over all CPUs.
 pub(super) fn cpu_stolen(subject: &Subject<'_>) -> Option<String> {
     let (stolen, cpus) = (subject.evidence.steal_ns?, subject.cpus_used());
-    let most = (subject.evidence.wall_ns as f64 * cpus as f64 * STEAL_SHARE) as u64 + STEAL_TICK_NS;
+    let most = (subject.evidence.wall_ns as f64 * cpus as f64 * STEAL_SHARE) as u64 + STEAL_TICKS_NS;
     (stolen > most).then(|| {
         format!(
-            "the hypervisor took {stolen} ns of CPU time, at most {most} ns of {cpus} x {} ns may be",
-            subject.evidence.wall_ns
+            "the hypervisor took {} ms of CPU time, at most {} of {cpus} x {} ms may be",
+            stolen / NS_PER_MS,
+            most / NS_PER_MS,
+            subject.evidence.wall_ns / NS_PER_MS
         )
     })
 }
@@ -489,8 +492,8 @@ mod tests {
     fn cpu_time_that_was_stolen_is_noticed() {
         let stolen =
             |ms: u64| kinds(&cell("mmap", Warm), |_, evidence| evidence.steal_ns = Some(ms * 1_000_000));
-        // Two threads of 151 ms: a tenth of 302 ms, and a tick.
-        assert_eq!((stolen(40), stolen(41)), (vec![], vec![Contaminated]));
+        // Two threads of 151 ms: a fifth of 302 ms, and two ticks.
+        assert_eq!((stolen(80), stolen(81)), (vec![], vec![Contaminated]));
     }
 
     #[test]

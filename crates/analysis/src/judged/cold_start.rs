@@ -31,7 +31,8 @@ fn warmed<'a>(samples: &'a CellSamples<'_>) -> impl Iterator<Item = Warmed> + 'a
     // What does not use the page cache is as fast at once as later.
     let warms = is_cold_start(samples) && samples.cell.depends_on_cache();
     let of_cold_start = samples.valid().filter(move |_| warms);
-    of_cold_start.filter_map(|(_, evidence)| time_to_warm(&evidence.windows))
+    of_cold_start
+        .filter_map(|(_, evidence)| time_to_warm(samples.cell.conditions.op_bytes(), &evidence.windows))
 }
 
 /// Nanoseconds until each sample had become steady that did.

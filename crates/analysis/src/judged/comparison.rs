@@ -144,7 +144,7 @@ pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Com
     unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
         let reason = match unsteady(ranked[*index]) {
             0 => reason.clone(),
-            samples => format!("{reason}; it did not become steady in {samples} more"),
+            samples => format!("{reason}; it did not become warm in {samples} more"),
         };
         Unranked { reason, ..named(ranked[*index]) }
     }));
@@ -200,12 +200,12 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     }
     let valid = cell.valid().count();
     if valid > 0 && unsteady(cell) == valid {
-        return Some("it did not become steady, so it has no time to warm".to_string());
+        return Some("it did not become warm, so it has no time to warm".to_string());
     }
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }
 
-/// Valid samples that have nothing to rank: cold starts that did not become steady.
+/// Valid samples that have nothing to rank: cold starts that did not become warm.
 fn unsteady(cell: &CellSamples<'_>) -> usize {
     cell.valid().count() - cell.rates().iter().flatten().count()
 }

@@ -36,7 +36,7 @@ fn memory_limit(number: u64) -> Capability {
     sweep_dead_probes(place);
     // Creating it reads the limit back.
     match Group::create(&control, number, Some(cgroup::TRIED_BYTES), false).and_then(Group::remove) {
-        Ok(()) => Capability::available(name, place.to_string()),
+        Ok(()) => Capability::available(name, where_below(place)),
         Err(error) => Capability::unavailable(name, error.to_string()),
     }
 }
@@ -65,9 +65,13 @@ fn device_cap(directory: &Path, number: u64) -> Capability {
         group.remove()
     });
     match tried {
-        Ok(()) => Capability::available(name, format!("{place}, {}", device.name)),
+        Ok(()) => Capability::available(name, format!("{}, {}", where_below(place), device.name)),
         Err(error) => Capability::unavailable(name, error.to_string()),
     }
+}
+
+fn where_below(place: &Place) -> String {
+    format!("cgroup {}, groups below {}", place.version(), place.parent().display())
 }
 
 fn own_number() -> u64 {

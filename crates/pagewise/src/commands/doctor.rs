@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Capability, State};
 use pagewise_host::{environment, files};
 use pagewise_model::{Bytes, Environment};
@@ -11,6 +12,7 @@ use pagewise_report::numbers;
 use serde::Serialize;
 
 use super::Ending;
+use super::run::text_of_control;
 use crate::arguments::DoctorArguments;
 
 #[derive(Serialize)]
@@ -44,9 +46,13 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
     let directory = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     files::check_directory(&directory)?;
     let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
+    let mut environment = environment::detect(&directory);
+    let control = Control::detect();
+    environment.memory_control = Some(text_of_control(control.memory()));
+    environment.device_control = Some(text_of_control(control.device()));
     let findings = Findings {
         schema: 1,
-        environment: environment::detect(&directory),
+        environment,
         capabilities: probe::probe_all(&directory).into_iter().map(Finding::from).collect(),
     };
     let mut out = std::io::stdout().lock();

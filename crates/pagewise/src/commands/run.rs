@@ -20,7 +20,7 @@ use crate::arguments::RunArguments;
 use crate::course::{Course, Ended};
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, PlanText, QUESTIONS, text};
-use crate::state::{Claim, State};
+use crate::state::{Claim, State, Undone};
 use crate::store::{self, Store};
 use crate::supervise::answer;
 use crate::supervise::worker::Program;
@@ -98,6 +98,7 @@ impl Default for Options {
     }
 }
 
+#[derive(Clone)]
 enum Place {
     Directory(PathBuf),
     File { path: PathBuf, evict: bool },
@@ -138,10 +139,9 @@ fn begin(
     place: Place,
     options: &Options,
 ) -> Result<Ending> {
+    let again = place.clone();
     let (source, mut environment, free_bytes) = examine(place)?;
     let control = Control::detect();
-    environment.memory_control = Some(text_of_control(control.memory()));
-    environment.device_control = Some(text_of_control(control.device()));
     let place = match &source {
         Source::Dataset { directory } => directory,
         Source::File { path, .. } => path,
@@ -171,7 +171,7 @@ fn begin(
     }
     enter_scope(&plan, &control);
     let stop = stop_flag()?;
-    let state = claim()?;
+    let (state, restored) = claim()?;
     if let (Variant::Quick, Source::Dataset { directory }) = (variant, &plan.source) {
         // A quick run on a slow device gets a smaller dataset. What is written to learn that needs the right to
         // run, so the plan is resolved once more.
@@ -182,6 +182,12 @@ fn begin(
         Some(path) => path.clone(),
         None => numbered_run_path(&plan.question)?,
     };
+    if restored {
+        // What was seen above is not what the machine is set to.
+        environment = examine(again)?.1;
+    }
+    environment.memory_control = Some(text_of_control(control.memory()));
+    environment.device_control = Some(text_of_control(control.device()));
     environment.worker_answer_ns = answer::answer_ns(environment.page_bytes, options.patience, &stop);
     let header =
         Header { schema: SCHEMA_VERSION, plan, environment, worker_command: options.worker_command.clone() };
@@ -224,6 +230,11 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
         Source::Dataset { directory } => Place::Directory(PathBuf::from(directory)),
         Source::File { path, evict, .. } => Place::File { path: PathBuf::from(path), evict: *evict },
     };
+    // A killed run's settings are undone before the machine is compared with that of the run.
+    let claimed = match options.dry_run {
+        true => None,
+        false => Some((stop_flag()?, claim()?.0)),
+    };
     let (source, environment, _) = examine(place)?;
     if let Some(difference) = run.header.environment.difference(&environment) {
         bail!("{} cannot be resumed: {difference}", path.display());
@@ -238,16 +249,14 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
         "{} cannot be resumed: it was begun with another worker",
         path.display()
     );
-    if options.dry_run {
+    let Some((stop, state)) = claimed else {
         report::dry_run(&run.header.plan, &mut io::stdout().lock())?;
         return Ok(Ending::Done);
-    }
+    };
     enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.dataset_bytes().0)?;
     }
-    let stop = stop_flag()?;
-    let state = claim()?;
     // Read again under the right to run: another process may have continued it meanwhile.
     let (mut store, run) = Store::resume(path)?;
     ensure!(!run.is_complete(), "{} was completed by another process meanwhile", path.display());
@@ -350,7 +359,8 @@ fn text_of(path: &Path) -> Result<String> {
     }
 }
 
-fn claim() -> Result<State> {
+/// The right to run, and whether a setting of the machine was put back for it.
+fn claim() -> Result<(State, bool)> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
         Claim::Refused { holder } => {
@@ -359,11 +369,12 @@ fn claim() -> Result<State> {
             )
         }
         Claim::Granted { state, swept } => {
+            let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
             for undone in swept.undone {
                 eprintln!("{undone}, which an earlier run had left");
             }
             swept.left.iter().for_each(|left| eprintln!("warning: {left}; an earlier run had left it"));
-            Ok(state)
+            Ok((state, restored))
         }
     }
 }
@@ -379,7 +390,7 @@ fn numbered_run_path(question: &str) -> Result<PathBuf> {
 }
 
 /// What can be limited, or why it cannot.
-fn text_of_control(place: Result<&cgroup::Place, &cgroup::NoControl>) -> String {
+pub fn text_of_control(place: Result<&cgroup::Place, &cgroup::NoControl>) -> String {
     match place {
         Ok(place) => place.to_string(),
         Err(refusal) => format!("none: {refusal}"),

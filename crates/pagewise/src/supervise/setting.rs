@@ -73,6 +73,7 @@ impl Setter {
             held.cpus = Some(CpuMask::new(plan.worker_cpus.numbers()));
             held.placement = Some(plan);
         } else if let Some(cpus) = &surroundings.cpus {
+            placement::check_cpus(cpus).map_err(NoState::Unavailable)?;
             held.cpus = Some(CpuMask::new(cpus.numbers()));
         }
         self.set_readahead(surroundings, journal)?;

@@ -229,7 +229,7 @@ impl Visit<'_> {
             for (sum, window) in total.thread_operations.iter_mut().zip(&reply.thread_operations) {
                 *sum = sum.saturating_add(*window);
             }
-            if steady::is_steady(&progress.windows) {
+            if steady::is_steady(self.cell.conditions.op_bytes(), &progress.windows) {
                 break;
             }
         }
