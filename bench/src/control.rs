@@ -12,7 +12,7 @@ use pagewise_analysis::collected::{CellSamples, collect};
 use pagewise_analysis::verdict::{self, Judgement, Verdict};
 use pagewise_model::run::Run;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, CacheState, Descriptor, Role, Workload};
+use pagewise_model::{Bytes, CacheState, Descriptor, Role, Surroundings, Workload};
 
 use crate::dataset::{Dataset, Scratch};
 use crate::pagewise::{Executable, Request};
@@ -65,6 +65,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             rounds: options.rounds,
             sample_ns: options.sample,
             seed: options.seed.wrapping_add(index),
+            surroundings: Surroundings::default(),
         };
         let judgement = judge(&pagewise.run(&dataset, &request)?)?;
         match judgement.verdict {

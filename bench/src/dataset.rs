@@ -1,14 +1,19 @@
 //! The file that is read, and the folder it lies in, which is gone afterwards: at the end, on an error, and
-//! on Ctrl-C or SIGTERM. (Not on SIGKILL: the folder is then `pagewise-bench-*`.)
+//! on Ctrl-C or SIGTERM, with the groups and settings that were made. (Not on SIGKILL: the folder is then
+//! `pagewise-bench-*`, and `pagewise clean` with PAGEWISE_STATE_DIR at its `state` sweeps what a run left.)
 
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
+use pagewise_host::cgroup;
 use pagewise_model::{Bytes, content};
 use pagewise_sys::residency;
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
@@ -19,7 +24,19 @@ pub const CONTENT_SEED: u64 = 20_260_101;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// A folder that vanishes.
-pub struct Scratch(TempDir);
+pub struct Scratch {
+    folder: TempDir,
+    undo: Arc<Mutex<Undo>>,
+}
+
+/// What is undone on a signal, when nothing is dropped.
+#[derive(Default)]
+struct Undo {
+    /// A run of pagewise that is going on, with the executable and the state that sweep after it.
+    run: Option<(Pid, PathBuf, PathBuf)>,
+    /// Groups that may be there.
+    groups: Vec<PathBuf>,
+}
 
 impl Scratch {
     /// Makes it within `parent`.
@@ -28,21 +45,68 @@ impl Scratch {
             .prefix("pagewise-bench-")
             .tempdir_in(parent)
             .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
-        remove_on_signal(folder.path().to_path_buf())?;
-        Ok(Self(folder))
+        let undo = Arc::new(Mutex::new(Undo::default()));
+        remove_on_signal(folder.path().to_path_buf(), Arc::clone(&undo))?;
+        Ok(Self { folder, undo })
     }
 
     /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.folder.path().join(name)
+    }
+
+    /// Has groups of these paths removed on a signal, with what runs in them.
+    pub fn sweep_on_signal(&self, groups: Vec<PathBuf>) {
+        lock(&self.undo).groups.extend(groups);
+    }
+
+    /// Has a run that changes settings of the machine ended on a signal, and swept after by `executable`.
+    pub fn run_begins(&self, process: u32, executable: &Path) {
+        let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+        lock(&self.undo).run = process.map(|pid| (pid, executable.to_path_buf(), self.path("state")));
+    }
+
+    /// Call it before the process is waited for: its id may be another's afterwards.
+    pub fn run_ends(&self) {
+        lock(&self.undo).run = None;
     }
 }
 
-fn remove_on_signal(folder: PathBuf) -> Result<()> {
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // While a signal is served this waits for the end of the process.
+        drop(lock(&self.undo));
+    }
+}
+
+fn lock(undo: &Mutex<Undo>) -> MutexGuard<'_, Undo> {
+    undo.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remove_on_signal(folder: PathBuf, undo: Arc<Mutex<Undo>>) -> Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            // The process ends either way; what cannot be removed is left.
+            // Held to the end, so that the folder with the run's journal is not dropped meanwhile.
+            let undo = lock(&undo);
+            if let Some((pid, executable, state)) = &undo.run {
+                // The process ends either way, so what fails here is left, as it is below.
+                let _ = kill_process(*pid, Signal::KILL);
+                let ended = Path::new("/proc").join(pid.to_string()).join("exe");
+                for _ in 0..500 {
+                    // A dead process that nobody has waited for has no program.
+                    if std::fs::read_link(&ended).is_err() {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                let mut clean = Command::new(executable);
+                clean.arg("clean").env("PAGEWISE_STATE_DIR", state);
+                let _ = clean.stdin(Stdio::null()).stdout(Stdio::null()).status();
+            }
+            for group in &undo.groups {
+                let _ = cgroup::sweep(group);
+            }
             let _ = std::fs::remove_dir_all(&folder);
             std::process::exit(128 + signal);
         }

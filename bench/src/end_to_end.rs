@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Access, Bytes, CacheState};
+use pagewise_model::{Access, Bytes, CacheState, Surroundings};
 
 use crate::bare_rates::{BareRates, BothRates, in_own_process};
 use crate::cell::Cell;
@@ -126,6 +126,7 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         rounds: options.rounds,
         sample_ns: options.sample,
         seed: options.seed,
+        surroundings: Surroundings::default(),
     };
     let through_pagewise = || -> Result<BothRates> {
         let run = pagewise.run(dataset, &request)?;

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Access, Bytes, CacheState, Workload};
+use pagewise_model::{Access, Bytes, CacheState, Surroundings, Workload};
 use pagewise_sys::child::die_with_parent;
 
 use crate::cell::Cell;
@@ -191,6 +191,7 @@ impl Contest {
             rounds: options.rounds,
             sample_ns: options.sample,
             seed: options.seed,
+            surroundings: Surroundings::default(),
         };
         reads_per_second(&pagewise.run(dataset, &request)?, self.method)
     }
@@ -218,7 +219,7 @@ impl Contest {
 }
 
 /// Reads per second of fio's only group. Warnings may stand above the JSON.
-fn rate(text: &str) -> Result<f64> {
+pub fn rate(text: &str) -> Result<f64> {
     let start = text.find('{').context("no JSON")?;
     let report: serde_json::Value = serde_json::from_str(&text[start..])?;
     let job = &report["jobs"][0];
@@ -235,7 +236,8 @@ mod tests {
     #[test]
     fn each_cached_cell_and_the_device_is_contested() {
         let contests = contests();
-        assert_eq!(contests.len(), 18);
+        assert_eq!(contests.len(), 22);
+        assert_eq!(contests.iter().filter(|contest| contest.clockless).count(), 4);
         assert_eq!(contests.iter().filter(|contest| contest.bar == 2.0).count(), 4);
         assert_eq!(contests.iter().filter(|contest| contest.direct).count(), 2);
     }

@@ -9,12 +9,15 @@ mod control;
 mod dataset;
 mod end_to_end;
 mod fio;
+mod limits;
 mod memory;
 mod offsets;
+mod orderings;
 mod pagewise;
 mod ratio;
 mod sampling_cost;
 mod slices;
+mod stepwise;
 mod transparency;
 mod verdicts;
 
@@ -35,6 +38,8 @@ enum Command {
     Transparency(transparency::Options),
     EndToEnd(end_to_end::Options),
     Fio(fio::Options),
+    Limits(limits::Options),
+    Orderings(orderings::Options),
     Control(control::Options),
     Verdicts(verdicts::Options),
     Memory(memory::Options),
@@ -53,6 +58,8 @@ fn main() -> ExitCode {
         Command::Transparency(options) => transparency::run(options, &mut out),
         Command::EndToEnd(options) => end_to_end::run(options, &mut out),
         Command::Fio(options) => fio::run(options, &mut out),
+        Command::Limits(options) => limits::run(options, &mut out),
+        Command::Orderings(options) => orderings::run(options, &mut out),
         Command::Control(options) => control::run(options, &mut out),
         Command::Verdicts(options) => verdicts::run(options, &mut out),
         Command::Memory(options) => memory::run(options, &mut out),

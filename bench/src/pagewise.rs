@@ -1,13 +1,13 @@
 //! `pagewise run` as a user calls it, and what its run file says. All flags that the benchmarks use are here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_analysis::collected::{CellSamples, collect, ops_per_second};
 use pagewise_analysis::statistics::median;
 use pagewise_model::run::Run;
-use pagewise_model::{Bytes, CacheState, Role, Workload};
+use pagewise_model::{Bytes, CacheState, Role, Surroundings, Workload};
 use pagewise_sys::child::die_with_parent;
 use rustix::process::Signal;
 
@@ -44,6 +44,8 @@ pub struct Request {
     pub sample_ns: u64,
     /// Seed of the offsets.
     pub seed: u64,
+    /// What the machine is set to: limit of memory and cap of the device.
+    pub surroundings: Surroundings,
 }
 
 /// The command with a state of its own, so that it neither waits for nor sweeps another run's.
@@ -94,8 +96,33 @@ impl Pagewise<'_> {
         for (option, value) in options {
             command.arg(option).arg(value);
         }
+        if let Some(limit) = request.surroundings.memory_limit_bytes {
+            // Below a limit the file is evicted first, so that its pages are charged to the worker.
+            command.args(["--evict", "--memory", &limit.to_string()]);
+        }
+        if let Some(cap) = request.surroundings.device_cap {
+            command.args(["--device-cap", &cap.to_string()]);
+        }
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
+    }
+
+    /// Another part of the run that [`Pagewise::run_command`] began, to be started.
+    pub fn resume_command(&self) -> Command {
+        let mut command = self.command();
+        command.args(["run", "--resume", "--out"]).arg(self.run_file());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    /// The folder that holds its state.
+    pub fn scratch(&self) -> &Scratch {
+        self.scratch
+    }
+
+    /// The command itself.
+    pub fn executable(&self) -> &Path {
+        &self.executable
     }
 
     /// Where [`Pagewise::run_command`] writes.

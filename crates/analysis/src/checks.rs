@@ -64,9 +64,11 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::contaminated),
     (FailureKind::Contaminated, conditions::cpu_stolen),
     (FailureKind::Contaminated, conditions::clock_stepped),
+    (FailureKind::Contaminated, conditions::cold_start_lost_pages),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedElsewhere, settings::charged_elsewhere),
     (FailureKind::NotSettled, settings::not_settled),
+    (FailureKind::NotSettled, settings::capped_too_short),
     (FailureKind::NotAsSet, settings::cap_not_as_set),
     (FailureKind::NotAsSet, settings::readahead_not_as_set),
     (FailureKind::NotAsSet, settings::cpus_not_as_set),
@@ -230,7 +232,12 @@ pub(crate) mod honest {
 
     /// What an honest worker says of `cell`.
     pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
-        if cell.conditions.cache == CacheState::ColdStart { cold_start() } else { measurement() }
+        match (cell.conditions.cache, cell.conditions.surroundings.device_cap) {
+            (CacheState::ColdStart, _) => cold_start(),
+            (_, None) => measurement(),
+            // Under a cap a sample is long, and has no latency phase.
+            (_, Some(_)) => Measurement { measured_ns: 1_050_000_000, ..cold_start() },
+        }
     }
 
     /// What of the span is in the page cache before and after, and what the device delivers.
@@ -298,7 +305,10 @@ pub(crate) mod honest {
         let (before, after, device_bytes) = cached(cell);
         let surroundings = &cell.conditions.surroundings;
         Evidence {
-            wall_ns: if cell.conditions.cache == CacheState::ColdStart { 161_000_000 } else { 151_000_000 },
+            wall_ns: {
+                let measurement = measurement_of(cell);
+                measurement.measured_ns + measurement.latency_phase_ns + 1_000_000
+            },
             requested_bytes: requested,
             device_read_bytes: Some(device_bytes),
             device_other_bytes: Some(0),

@@ -124,3 +124,54 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::Surroundings;
+    use crate::{CacheState, Consume, Descriptor, Method, Skew, Workload};
+
+    fn phases(sample_ms: u64, cap: Option<&str>) -> (u64, u64) {
+        let device_cap = cap.map(|cap| cap.parse().expect("a cap"));
+        let cell = Cell {
+            role: Role::Measured,
+            method: Method::anonymous(),
+            conditions: Conditions {
+                workload: Workload::RandomRead,
+                threads: 1,
+                file_bytes: Bytes::mib(1),
+                span_bytes: Bytes::mib(1),
+                cache: CacheState::AsIs,
+                descriptor: Descriptor::Shared,
+                read_bytes: Bytes::kib(4),
+                reads_per_op: 1,
+                align_bytes: Bytes::kib(4),
+                skew: Skew::Uniform,
+                dependent: false,
+                consume: Consume::Touch,
+                surroundings: Surroundings { device_cap, ..Surroundings::default() },
+            },
+        };
+        let plan = Plan {
+            question: "read".into(),
+            source: Source::Dataset { directory: "/data".into() },
+            seed: 1,
+            rounds: 7,
+            sample_ns: sample_ms * 1_000_000,
+            latency_ns: 5_000_000,
+            retakes: 0,
+            drop_caches: false,
+            search: None,
+            cells: Vec::new(),
+        };
+        plan.phases_ns(&cell)
+    }
+
+    #[test]
+    fn a_sample_under_a_cap_is_long_and_ends_in_a_pause() {
+        assert_eq!(phases(150, None), (150_000_000, 5_000_000));
+        for (sample_ms, capped_ms) in [(150, 1050), (1000, 1050), (1080, 1050), (2000, 2050)] {
+            assert_eq!(phases(sample_ms, Some("emmc")), (capped_ms * 1_000_000, 0));
+        }
+    }
+}

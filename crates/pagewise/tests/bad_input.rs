@@ -8,7 +8,7 @@ use std::process::Command;
 
 use pagewise_model::run::{Header, Record};
 use rustix::process::{Pid, Signal};
-use support::{Finished, PAGEWISE, Place, cheating_worker, load, wait_for};
+use support::{PAGEWISE, Place, cheating_worker, expect_refused, load, refuse_all, wait_for};
 
 /// A run that would be quick if it were not refused.
 const SMALL: [&str; 9] = [
@@ -23,16 +23,6 @@ const SMALL: [&str; 9] = [
     "--file-size=4MiB",
 ];
 
-/// Exit 2, one line that says `sentence`, nothing on stdout.
-#[track_caller]
-fn expect_refused(finished: &Finished, sentence: &str) {
-    assert_eq!(finished.status.code(), Some(2), "{finished:?}");
-    assert_eq!(finished.stdout, "", "{finished:?}");
-    assert!(finished.stderr.starts_with("pagewise: "), "{finished:?}");
-    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "more than a sentence: {}", finished.stderr);
-    assert!(finished.stderr.contains(sentence), "'{sentence}' is not in: {}", finished.stderr);
-}
-
 /// A place with what the tables below name.
 fn furnished() -> Place {
     let place = Place::new();
@@ -44,21 +34,6 @@ fn furnished() -> Place {
     rustix::fs::mknodat(rustix::fs::CWD, place.file("pipe"), rustix::fs::FileType::Fifo, modes, 0)
         .expect("pipe");
     place
-}
-
-/// Each line of words is refused with its sentence, and the place stays as it was.
-#[track_caller]
-fn refuse_all(place: &Place, table: &[(&str, &str)]) {
-    let before = place.entries();
-    for (words, sentence) in table {
-        let arguments: Vec<&str> =
-            words.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect();
-        let finished = place.run(&arguments);
-        println!("{words}\n    {}", finished.stderr.trim_end());
-        expect_refused(&finished, sentence);
-        assert_eq!(place.entries(), before, "{words}");
-    }
-    assert_eq!(fs::read_dir(place.state()).expect("list").count(), 0, "the right to run was not needed");
 }
 
 #[test]
@@ -79,7 +54,10 @@ fn words_that_make_no_sense() {
             ("run read --file-size=-4KiB", "'-4KiB' is no size"),
             ("run read --file-size 99999999999TiB", "is larger than any file can be"),
             ("run read --read-size 4096", "'4096' has no unit"),
-            ("run read --span 1x", "'1x' is no size"),
+            (
+                "run read --span 1x",
+                "a size in multiples of the cache needs a memory limit; write --memory 256MiB",
+            ),
             ("run read --align 1", "'1' has no unit"),
             ("run read --threads many", "'many' is no number of threads; write a whole number or 'cpus'"),
             ("run read --threads=-1", "'-1' is no number of threads"),
@@ -95,8 +73,8 @@ fn words_that_make_no_sense() {
             ("run read --dir . --file data", "cannot be used with"),
             ("run read --evict", "--file"),
             ("run read --resume", "--out"),
-            ("run", "what is to be run is missing; write a question (read) or a plan file"),
-            ("run write", "'write' is neither a question (read) nor a file"),
+            ("run", "what is to be run is missing; write a question (read, cliff) or a plan file"),
+            ("run write", "'write' is neither a question (read, cliff) nor a file"),
             ("measure", "measure"),
             ("report", "RUN"),
         ],
@@ -242,7 +220,7 @@ fn plans_that_cannot_be_read() {
             ("run huge.toml", "huge.toml is no plan file: it has 1048577 bytes"),
             ("run directory", "directory is no plan file: it is no regular file"),
             ("run pipe", "pipe is no plan file: it is no regular file"),
-            ("run none.toml", "'none.toml' is neither a question (read) nor a file"),
+            ("run none.toml", "'none.toml' is neither a question (read, cliff) nor a file"),
         ],
     );
 }

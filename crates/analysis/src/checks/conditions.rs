@@ -22,6 +22,8 @@ const OTHERS_BYTES: u64 = 4 << 20;
 const STEAL_SHARE: f64 = 0.20;
 /// Steal is counted in ticks of 10 ms, and each end of the region may fall into one.
 const STEAL_TICKS_NS: u64 = 20_000_000;
+/// Of the span, this much may leave the page cache from one window of a cold start to the next.
+const LOST_SHARE: f64 = 0.02;
 const NS_PER_MS: u64 = 1_000_000;
 /// The wall clock may move against the monotonic one by this, and by [`CLOCK_SLEW_SHARE`]: NTP slews it by half that.
 const CLOCK_STEP_NS: u64 = 1_000_000;
@@ -248,6 +250,26 @@ pub(super) fn clock_stepped(subject: &Subject<'_>) -> Option<String> {
     (step.unsigned_abs() > most).then(|| {
         format!("the wall clock stepped by {step} ns against the monotonic one, at most {most} ns may be")
     })
+}
+
+/// A page cache that only grows with a cold start gives nothing up, unless somebody takes it away.
+pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
+    let conditions = &subject.cell.conditions;
+    if conditions.cache != CacheState::ColdStart || !conditions.fits_memory() {
+        return None;
+    }
+    // What RWF_DONTCACHE brings in goes by itself.
+    if subject.cell.method.has(MethodOption::DontCache) {
+        return None;
+    }
+    let slack = (conditions.span_bytes.0 as f64 * LOST_SHARE) as u64;
+    let resident: Vec<u64> =
+        subject.evidence.windows.iter().filter_map(|window| window.resident_bytes).collect();
+    let (before, after) =
+        resident.windows(2).map(|pair| (pair[0], pair[1])).find(|(before, after)| after + slack < *before)?;
+    Some(format!(
+        "the page cache held {before} bytes of the span, and {after} a window later: somebody took pages away"
+    ))
 }
 
 /// Why an option that the kernel accepted has no effect on this file; the cell is then unavailable, since
@@ -494,6 +516,21 @@ mod tests {
             |ms: u64| kinds(&cell("mmap", Warm), |_, evidence| evidence.steal_ns = Some(ms * 1_000_000));
         // Two threads of 151 ms: a fifth of 302 ms, and two ticks.
         assert_eq!((stolen(80), stolen(81)), (vec![], vec![Contaminated]));
+    }
+
+    #[test]
+    fn pages_that_were_taken_from_a_cold_start_are_noticed() {
+        let lost = |bytes: u64| {
+            move |_: &mut _, evidence: &mut Evidence| {
+                let last = evidence.windows.last_mut().expect("a window");
+                last.resident_bytes = last.resident_bytes.map(|resident| resident - bytes);
+            }
+        };
+        let cell = cell("pread", CacheState::ColdStart);
+        let share = cell.conditions.span_bytes.0 / 50;
+        assert_eq!((kinds(&cell, lost(share)), kinds(&cell, lost(share + 1))), (vec![], vec![Contaminated]));
+        let limited = limited("pread", CacheState::ColdStart, 128);
+        assert_eq!(kinds(&limited, lost(share + 1)), [], "a cache that is full gives pages up");
     }
 
     #[test]

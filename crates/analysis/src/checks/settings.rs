@@ -7,6 +7,8 @@ use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa};
 use super::{Subject, percent};
 use crate::steady;
 
+/// A sample under a device cap lasts at least so long.
+const CAPPED_LEAST_NS: u64 = 950_000_000;
 /// Pages that the kernel charges ahead for each CPU: MEMCG_CHARGE_BATCH in mm/memcontrol.c. Statistics of a group lag by
 /// as much.
 const CHARGE_BATCH_PAGES: u64 = 64;
@@ -120,6 +122,21 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
+/// A cap works in slices of 100 ms, and a sample that ends with a part of one holds too much of it: over a second that is
+/// little. A cold sample ends before where its span is small.
+pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
+    subject.cell.conditions.surroundings.device_cap?;
+    let in_windows = subject.cell.conditions.cache == CacheState::ColdStart;
+    let measured_ns = subject.measurement.measured_ns;
+    (!in_windows && subject.device_flows() && measured_ns < CAPPED_LEAST_NS).then(|| {
+        format!(
+            "it lasted {} ms, and under a cap a rate is known after {} ms: the data are too small for a cold sample",
+            measured_ns / 1_000_000,
+            CAPPED_LEAST_NS / 1_000_000
+        )
+    })
+}
+
 /// The cap is read back from the group; one that was not asked for is none of the cell's either.
 pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.surroundings.device_cap;
@@ -221,6 +238,19 @@ mod tests {
             };
             assert!(grouped(&cell, silent).contains(&LimitNotHeld));
         }
+    }
+
+    #[test]
+    fn a_short_sample_under_a_cap_is_noticed() {
+        let shortened = |cell: &Cell, measured_ms: u64| {
+            kinds(cell, |measurement, evidence| {
+                evidence.wall_ns -= measurement.measured_ns - measured_ms * 1_000_000;
+                measurement.measured_ns = measured_ms * 1_000_000;
+            })
+        };
+        let capped = set("pread:direct", Cold);
+        assert_eq!((shortened(&capped, 950), shortened(&capped, 949)), (vec![], vec![NotSettled]));
+        assert_eq!(shortened(&set("pread", Warm), 500), [], "nothing comes from the device");
     }
 
     #[test]

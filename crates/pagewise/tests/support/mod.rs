@@ -373,6 +373,15 @@ pub fn in_own_mounts(test: &str, setup: &str) -> bool {
     false
 }
 
+/// For [`in_own_mounts`]: a filesystem of 96 MiB on a loop device, in place of the directory for the files of tests. Its image has no name
+/// any more, so that nothing of it can stay.
+pub const OWN_FILESYSTEM: &str = concat!(
+    "cd ",
+    env!("CARGO_TARGET_TMPDIR"),
+    " && truncate -s 96M image-$$ && mkfs.ext4 -q -F -E nodiscard image-$$ && \
+     mount -o loop image-$$ . ; code=$?; rm -f image-$$; [ $code = 0 ] && cd / "
+);
+
 /// Tells why a test cannot be run here.
 pub fn skipped(name: &str, reason: &str) {
     println!("skipped: {name}: {reason}");

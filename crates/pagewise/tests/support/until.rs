@@ -95,7 +95,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    fn of(run: &Run) -> Self {
+    /// Judges what a run file holds so far.
+    pub fn of(run: &Run) -> Self {
         let run = forgiven(run.clone());
         let judged = serde_json::to_value(pagewise_analysis::judge(&run)).expect("a judged run");
         Self { run, judged }
@@ -112,10 +113,10 @@ fn forgiven(mut run: Run) -> Run {
 }
 
 /// Measures at `place` until `enough` of the run file holds or the plan ends; nothing is left behind. A plan that ends
-/// without it is taken again, twice at most: on a busy machine the pages of a warm file may be reclaimed each time.
+/// without it is taken again, once: on a busy machine the pages of a warm file may be reclaimed each time.
 #[track_caller]
 pub fn take(place: &Place, more: &[&str], enough: impl Fn(&Run) -> bool) -> Taken {
-    for attempt in 0..3 {
+    for attempt in 0..2 {
         let taken = take_once(place, more, &enough);
         if enough(&taken.run) {
             return taken;
@@ -123,7 +124,7 @@ pub fn take(place: &Place, more: &[&str], enough: impl Fn(&Run) -> bool) -> Take
         println!("taken again, as attempt {attempt} has too few valid samples: {}", summary(&taken.run));
         let _ = std::fs::remove_file(place.file("run.jsonl"));
     }
-    panic!("three runs have too few valid samples each");
+    panic!("two runs have too few valid samples each");
 }
 
 fn take_once(place: &Place, more: &[&str], enough: &impl Fn(&Run) -> bool) -> Taken {
@@ -140,8 +141,7 @@ pub fn stop_when(place: &Place, more: &[&str], enough: impl Fn(Run) -> bool) -> 
         let late = Instant::now() > deadline;
         let len = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let grown = std::mem::replace(&mut looked_at, len) < len;
-        let holds_enough =
-            || Run::parse(&std::fs::read(&path).unwrap_or_default()).is_ok_and(&enough);
+        let holds_enough = || Run::parse(&std::fs::read(&path).unwrap_or_default()).is_ok_and(&enough);
         if late || (grown && holds_enough()) {
             let pid = Pid::from_raw(child.id() as i32).expect("a process id");
             let _ = kill_process(pid, Signal::INT);
@@ -174,25 +174,33 @@ fn summary(run: &Run) -> String {
 }
 
 /// The measured cells and controls that `pick` picks.
-pub fn cells<'a>(run: &'a Run, pick: impl Fn(&Cell) -> bool) -> Vec<&'a Cell> {
+pub fn cells(run: &Run, pick: impl Fn(&Cell) -> bool) -> Vec<&Cell> {
     run.header.plan.cells.iter().filter(|cell| cell.role != Role::Ceiling && pick(cell)).collect()
 }
 
 /// The samples of the cells that `pick` picks, ceilings too.
-pub fn samples<'a>(run: &'a Run, pick: impl Fn(&Cell) -> bool) -> Vec<&'a Sample> {
+pub fn samples(run: &Run, pick: impl Fn(&Cell) -> bool) -> Vec<&Sample> {
     let ids: Vec<String> =
         run.header.plan.cells.iter().filter(|cell| pick(cell)).map(|cell| cell.id()).collect();
     run.samples.iter().filter(|sample| ids.contains(&sample.cell)).collect()
 }
 
 /// The valid ones of them.
-pub fn valid<'a>(run: &'a Run, pick: impl Fn(&Cell) -> bool) -> Vec<(&'a Measurement, &'a Evidence)> {
+pub fn valid(run: &Run, pick: impl Fn(&Cell) -> bool) -> Vec<(&Measurement, &Evidence)> {
     samples(run, pick).into_iter().filter_map(Sample::valid).collect()
 }
 
 /// Whether each measured cell or control has `count` valid samples.
 pub fn each_has(run: &Run, count: usize) -> bool {
     cells(run, |_| true).iter().all(|cell| valid(run, |other| other == *cell).len() >= count)
+}
+
+/// Whether each measured cell has `count` valid samples, its control's among them.
+pub fn each_method_has(run: &Run, count: usize) -> bool {
+    let is_same =
+        |cell: &Cell, other: &Cell| cell.method == other.method && cell.conditions == other.conditions;
+    let measured = cells(run, |cell| cell.role == Role::Measured);
+    measured.iter().all(|cell| valid(run, |other| is_same(cell, other)).len() >= count)
 }
 
 /// No sample of an honest run fails anything that the rest of the machine is not to blame for.
