@@ -222,7 +222,7 @@ fn refaults(cells: &[&CellJudgement]) -> Option<String> {
     let methods: Vec<String> = cells.iter().filter_map(of_cell).collect();
     (!methods.is_empty()).then(|| {
         format!(
-            "Pages an operation that came back soon after they had been reclaimed: {}.",
+            "Pages read again for each operation, because the memory limit had pushed them out: {}.",
             methods.join(", ")
         )
     })

@@ -31,6 +31,8 @@ pub struct Context {
     pub answer_ns: u64,
     /// Whether the file has holes or is compressed, so that fewer bytes come from the device than are read.
     pub hidden_bytes: bool,
+    /// Readahead of the device when the run began, which holds for cells that ask for none.
+    pub readahead_bytes: Option<u64>,
 }
 
 /// One sample with all that a check looks at.
@@ -70,6 +72,8 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotSettled, settings::not_settled),
     (FailureKind::NotSettled, settings::capped_too_short),
     (FailureKind::NotAsSet, settings::cap_not_as_set),
+    (FailureKind::NotAsSet, settings::cap_not_held),
+    (FailureKind::NotAsSet, settings::cap_escaped),
     (FailureKind::NotAsSet, settings::readahead_not_as_set),
     (FailureKind::NotAsSet, settings::cpus_not_as_set),
     (FailureKind::NotAsSet, settings::placement_not_as_set),
@@ -152,7 +156,7 @@ pub(crate) mod honest {
     };
 
     pub(crate) const CONTEXT: Context =
-        Context { page_bytes: 4096, cpus: 4, answer_ns: 0, hidden_bytes: false };
+        Context { page_bytes: 4096, cpus: 4, answer_ns: 0, hidden_bytes: false, readahead_bytes: None };
 
     /// A cell that reads 16 KiB sixteen times an operation, from 256 MiB, on two threads.
     pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {

@@ -218,7 +218,17 @@ fn warnings(run: &Run, summary: &RunSummary) -> Vec<String> {
 
 fn validity(samples: &[CellSamples<'_>]) -> Validity {
     let mut reasons: Vec<InvalidReason> = Vec::new();
-    for failure in samples.iter().flat_map(|cell| &cell.attempts).flat_map(|sample| sample.failures()) {
+    let attempts = samples.iter().flat_map(|cell| &cell.attempts);
+    // A sample may fail checks of one kind for several reasons, and counts once.
+    let first_of_kind = attempts.flat_map(|sample| {
+        let failures = sample.failures();
+        failures
+            .iter()
+            .enumerate()
+            .filter(|(index, failure)| !failures[..*index].iter().any(|other| other.kind == failure.kind))
+            .map(|(_, failure)| failure)
+    });
+    for failure in first_of_kind {
         match reasons.iter_mut().find(|reason| reason.kind == failure.kind) {
             Some(reason) => reason.count += 1,
             None => {

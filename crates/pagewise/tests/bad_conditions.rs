@@ -174,7 +174,7 @@ fn conditions_that_are_impossible() {
             ("run read --cpus 0,999", "there is no CPU 999 here; online are"),
             ("run read --numa 9999", "there is no NUMA node 9999 with memory here; there"),
             ("run read --numa same --cache cold", "so all of them must be there: use --cache warm"),
-            ("run read --readahead 1000B", "a readahead of 1000B is no whole number of KiB"),
+            ("run read --readahead 1000B", "a readahead of 1000B is no whole number of pages of"),
             ("run read --readahead 99TiB", "a readahead of 99TiB is larger than the 1GiB that are sensible"),
             ("run cliff", "needs a memory limit; write --memory 256MiB"),
         ],

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::cliff::{CapacitySource, Cliff, Curve, CurveGroup};
+use pagewise_analysis::verdict::FEWEST_ROUNDS;
 use pagewise_model::Bytes;
 
 use crate::chart::{self, Chart, letter};
@@ -15,6 +16,13 @@ pub const NARROWEST: usize = chart::NARROWEST;
 const WIDEST_CHART: usize = 100;
 /// Columns between two columns of the table.
 const BETWEEN: usize = 2;
+/// High over low end of the widest interval whose crossing is marked in a chart, where there is no tolerance: of a
+/// search it is twice the tolerance.
+const WIDEST_MARKED: f64 = 1.25;
+/// What stands before a rate of fewer samples than a verdict needs.
+const FEW: char = '~';
+/// More decimals are not shown, also where two ratios look alike.
+const MOST_DECIMALS: usize = 6;
 
 /// Writes every group of curves for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, cliff: &Cliff, width: usize) -> io::Result<()> {
@@ -32,7 +40,7 @@ pub fn write(out: &mut dyn Write, cliff: &Cliff, width: usize) -> io::Result<()>
             writeln!(out)?;
         }
         paragraph(out, "", &group.label, width)?;
-        write_chart(out, group, width)?;
+        write_chart(out, group, cliff.tolerance, width)?;
         write_table(out, group, width)?;
         for sentence in &group.sentences {
             paragraph(out, "  ", &format!("{}.", capitalized(sentence)), width)?;
@@ -41,14 +49,23 @@ pub fn write(out: &mut dyn Write, cliff: &Cliff, width: usize) -> io::Result<()>
     Ok(())
 }
 
-fn write_chart(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Result<()> {
+fn write_chart(
+    out: &mut dyn Write,
+    group: &CurveGroup,
+    tolerance: Option<f64>,
+    width: usize,
+) -> io::Result<()> {
     let points = |curve: &Curve| {
         curve.points.iter().map(|point| (point.ratio, point.ops_per_second.map(|rate| rate.median))).collect()
     };
+    // A line at one place says that the place is known.
+    let widest = tolerance.map_or(WIDEST_MARKED, |tolerance| 1.0 + 2.0 * tolerance);
+    let known = group.crossings.iter().filter(|crossing| crossing.high <= crossing.low * widest);
+    let ratios: Vec<f64> = ratios(group).into_iter().map(|(ratio, _)| ratio).collect();
     let chart = Chart {
         lines: group.curves.iter().map(points).collect(),
-        marks: group.crossings.iter().filter_map(|crossing| crossing.ratio).collect(),
-        ticks: ratios(group).into_iter().map(|(ratio, _)| (ratio, times(ratio))).collect(),
+        marks: known.filter_map(|crossing| crossing.ratio).collect(),
+        ticks: ratios.iter().copied().zip(headings(&ratios)).collect(),
     };
     let rows = chart::rows(&chart, width.min(WIDEST_CHART));
     if rows.is_empty() {
@@ -84,8 +101,15 @@ fn write_table(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Res
     let longest = names.iter().map(|name| name.chars().count()).chain([first.len(), limit.len()]).max();
     // A long method leaves room for at least one column of numbers.
     let head = longest.unwrap_or(0).min(width.saturating_sub(BETWEEN + 8));
-    let columns: Vec<Vec<String>> =
-        ratios(group).into_iter().map(|(ratio, span)| column(group, ratio, span)).collect();
+    let (ratios, spans): (Vec<f64>, Vec<Bytes>) = ratios(group).into_iter().unzip();
+    let limit_bytes = group.memory_limit_bytes.0.max(1) as f64;
+    let to_limit: Vec<f64> = spans.iter().map(|span| span.0 as f64 / limit_bytes).collect();
+    let columns: Vec<Vec<String>> = headings(&ratios)
+        .into_iter()
+        .zip(headings(&to_limit))
+        .zip(&spans)
+        .map(|((ratio, to_limit), span)| [ratio, to_limit].into_iter().chain(column(group, *span)).collect())
+        .collect();
     let mut from = 0;
     while from < columns.len() {
         let mut to = from;
@@ -108,25 +132,28 @@ fn write_table(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Res
         CapacitySource::Measured => "cache as measured",
         CapacitySource::Nominal => "cache as calculated",
     };
+    let few = match columns.iter().flatten().any(|text| text.starts_with(FEW)) {
+        true => format!("; {FEW}: fewer than {FEWEST_ROUNDS} valid samples, too few for a verdict"),
+        false => String::new(),
+    };
     paragraph(
         out,
         "  ",
-        &format!("{source}; {MISSING}: no valid sample; blank: not measured at this ratio"),
+        &format!("{source}; {MISSING}: no valid sample{few}; blank: not measured at this ratio"),
         width,
     )
 }
 
-/// Titles and numbers of one ratio, a line for each method.
-fn column(group: &CurveGroup, ratio: f64, span: Bytes) -> Vec<String> {
-    let to_limit = span.0 as f64 / group.memory_limit_bytes.0.max(1) as f64;
-    let rates = group.curves.iter().map(|curve| {
+/// Numbers of one span, one for each method.
+fn column(group: &CurveGroup, span: Bytes) -> impl Iterator<Item = String> {
+    group.curves.iter().map(move |curve| {
         let point = curve.points.iter().find(|point| point.span_bytes == span);
         point.map_or_else(String::new, |point| match &point.ops_per_second {
+            Some(value) if point.samples < FEWEST_ROUNDS => format!("{FEW}{}", rate(value.median)),
             Some(value) => rate(value.median),
             None => MISSING.to_string(),
         })
-    });
-    [times(ratio), times(to_limit)].into_iter().chain(rates).collect()
+    })
 }
 
 fn wide(column: &[String]) -> usize {
@@ -142,8 +169,20 @@ fn shortened(text: &str, len: usize) -> String {
     format!("{kept}…")
 }
 
-fn times(ratio: f64) -> String {
-    format!("{ratio:.2}x")
+/// Ascending ratios in words: two decimals, more where two of them would look alike.
+fn headings(ratios: &[f64]) -> Vec<String> {
+    let times = |ratio: f64, decimals: usize| format!("{ratio:.decimals$}x");
+    let alike = |index: usize, other: usize, decimals: usize| {
+        let other = ratios.get(other).filter(|other| **other != ratios[index]);
+        other.is_some_and(|other| times(*other, decimals) == times(ratios[index], decimals))
+    };
+    let heading = |index: usize| {
+        let told = |decimals: &usize| {
+            !alike(index, index.wrapping_sub(1), *decimals) && !alike(index, index + 1, *decimals)
+        };
+        times(ratios[index], (2..MOST_DECIMALS).find(told).unwrap_or(MOST_DECIMALS))
+    };
+    (0..ratios.len()).map(heading).collect()
 }
 
 fn capitalized(sentence: &str) -> String {
@@ -152,5 +191,19 @@ fn capitalized(sentence: &str) -> String {
     match characters.next() {
         Some(first) => first.to_uppercase().chain(characters).collect(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_that_would_look_alike_get_more_digits() {
+        assert_eq!(headings(&[0.5, 0.96, 1.0, 4.0]), ["0.50x", "0.96x", "1.00x", "4.00x"]);
+        assert_eq!(headings(&[0.89, 0.9601, 0.9632, 4.0]), ["0.89x", "0.960x", "0.963x", "4.00x"]);
+        assert_eq!(headings(&[0.96312, 0.96318, 0.9633]), ["0.9631x", "0.9632x", "0.9633x"]);
+        assert_eq!(headings(&[1.0, 1.0]), ["1.00x", "1.00x"]);
+        assert!(headings(&[]).is_empty());
     }
 }

@@ -125,6 +125,30 @@ fn a_run_cut_short_is_shown_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_crossing_that_is_not_known_closely_is_not_marked() {
+    let mut cliff = crossings(&run());
+    assert!(text(&cliff, 80).contains('┆'));
+    for crossing in &mut cliff.groups[0].crossings {
+        crossing.high = crossing.low * 1.21;
+    }
+    assert!(!text(&cliff, 80).contains('┆'), "more than twice the tolerance of 10 %");
+    cliff.tolerance = None;
+    assert!(text(&cliff, 80).contains('┆'));
+}
+
+#[test]
+fn rates_of_too_few_samples_are_marked() {
+    let mut cliff = crossings(&run());
+    assert!(!text(&cliff, 100).contains('~'));
+    let point = &mut cliff.groups[0].curves[0].points[0];
+    point.samples = 6;
+    let text = text(&cliff, 100);
+    assert!(text.contains(" ~35.7k"), "{text}");
+    assert!(text.contains("~: fewer than 7 valid samples, too few for a verdict"), "{text}");
+    assert_eq!(text.matches('~').count(), 2, "{text}");
+}
+
+#[test]
 fn a_run_without_a_limit_has_no_ratio() {
     let nothing = Cliff { tolerance: None, groups: Vec::new() };
     assert_eq!(text(&nothing, 80), "no cell has a memory limit, so there is no ratio of data to cache\n");

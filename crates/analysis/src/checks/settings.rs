@@ -7,6 +7,16 @@ use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa};
 use super::{Subject, percent};
 use crate::steady;
 
+/// A cap works in slices of so long.
+const CAP_SLICE_SECONDS: f64 = 0.1;
+/// A rate that was capped may be this much over its cap.
+const CAP_EXCESS: f64 = 1.05;
+/// Reads that were let through before the region and are done in it.
+const CAP_SLACK_READS: u64 = 32;
+/// The same in bytes: one large readahead.
+const CAP_SLACK_BYTES: u64 = 8 << 20;
+/// Of the worker's device bytes, this much may be counted elsewhere than in its group.
+const ESCAPED_SHARE: f64 = 0.05;
 /// A sample under a device cap lasts at least so long.
 const CAPPED_LEAST_NS: u64 = 950_000_000;
 /// Pages that the kernel charges ahead for each CPU: MEMCG_CHARGE_BATCH in mm/memcontrol.c. Statistics of a group lag by
@@ -162,11 +172,48 @@ pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// Readahead of the device is what the cell asks for.
+/// The device delivers to the group no more than the cap allows, whatever was read back before and after.
+pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
+    let cap = subject.cell.conditions.surroundings.device_cap?;
+    let group = subject.evidence.group.as_ref()?;
+    // What was saved up in the slice before, and in those between the windows of a cold start.
+    let slices = 2 + subject.evidence.windows.len() as u64;
+    let seconds = subject.evidence.wall_ns as f64 / 1e9 + slices as f64 * CAP_SLICE_SECONDS;
+    let pairs = [
+        ("reads", cap.read_iops, group.device_read_requests, CAP_SLACK_READS),
+        ("bytes", cap.read_bytes_per_second.map(|bytes| bytes.0), group.device_read_bytes, CAP_SLACK_BYTES),
+    ];
+    pairs.into_iter().find_map(|(unit, rate, done, slack)| {
+        let most = (rate? as f64 * seconds * CAP_EXCESS) as u64 + slack;
+        (done? > most).then(|| {
+            format!(
+                "the device did {} {unit} for the group, and the cap {cap} allows {most} at most",
+                done.unwrap_or(0)
+            )
+        })
+    })
+}
+
+/// What the worker read from the device was counted in its group, or it read outside of the cap.
+pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
+    subject.cell.conditions.surroundings.device_cap?;
+    let (own, group) =
+        (subject.evidence.device_read_bytes?, subject.evidence.group.as_ref()?.device_read_bytes?);
+    let slack = (own as f64 * ESCAPED_SHARE) as u64 + CAP_SLACK_BYTES;
+    (own > group + slack).then(|| {
+        format!("the worker read {own} bytes from the device, its group {group}: the cap did not hold for all of them")
+    })
+}
+
+/// Readahead of the device is what the cell asks for, or what it was when the run began.
 pub(super) fn readahead_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    let asked = subject.cell.conditions.surroundings.readahead_bytes?.0;
+    let set = subject.cell.conditions.surroundings.readahead_bytes.map(|bytes| bytes.0);
+    let asked = set.or(subject.context.readahead_bytes)?;
     match subject.evidence.readahead_bytes {
         Some(found) if found == asked => None,
+        Some(found) if set.is_none() => Some(format!(
+            "the device's readahead is {found} bytes, and it was {asked} when the run began: somebody changed it"
+        )),
         Some(found) => Some(format!("the device's readahead is {found} bytes, the cell's {asked}")),
         None => Some(format!("the device's readahead could not be read back, {asked} bytes were asked for")),
     }
@@ -213,7 +260,8 @@ pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::checks::honest::{kinds, limited, set};
+    use crate::checks::Context;
+    use crate::checks::honest::{self, CONTEXT, cell, kinds, kinds_in, limited, set};
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
     use pagewise_model::FailureKind::{
         ChargedElsewhere, ContradictsMethod, LimitNotHeld, NotAsSet, NotSettled, NotWarm,
@@ -238,6 +286,36 @@ mod tests {
             };
             assert!(grouped(&cell, silent).contains(&LimitNotHeld));
         }
+    }
+
+    #[test]
+    fn a_cap_that_did_not_hold_is_noticed() {
+        // 1.05 s and the slices, at 2,000 reads/s: 2,628 reads and a slack.
+        let cell = set("pread:direct", Cold);
+        let done = |reads: u64| grouped(&cell, |group| group.device_read_requests = Some(reads));
+        assert_eq!((done(2_600), done(2_700)), (vec![], vec![NotAsSet]));
+        let mut by_bytes = cell.clone();
+        by_bytes.conditions.surroundings.device_cap = "read-bandwidth=40MiB/s".parse().ok();
+        let read = |bytes| grouped(&by_bytes, |group| group.device_read_bytes = Some(bytes));
+        assert_eq!((read(60 << 20), read(63 << 20)), (vec![], vec![NotAsSet]));
+    }
+
+    #[test]
+    fn reads_outside_of_a_capped_group_are_noticed() {
+        let cell = set("pread:direct", Cold);
+        let own = honest::evidence(&cell).device_read_bytes.expect("known");
+        let counted = |bytes| grouped(&cell, |group| group.device_read_bytes = Some(bytes));
+        assert_eq!((counted(own), counted(own / 2)), (vec![], vec![NotAsSet]));
+        assert_eq!(grouped(&cell, |group| group.device_read_bytes = None), []);
+    }
+
+    #[test]
+    fn a_readahead_that_somebody_changed_during_the_run_is_noticed() {
+        let cell = cell("mmap", Cold);
+        let context = Context { readahead_bytes: Some(128 << 10), ..CONTEXT };
+        let found = |bytes| kinds_in(&cell, &context, |_, evidence| evidence.readahead_bytes = bytes);
+        assert_eq!((found(Some(128 << 10)), found(Some(8 << 20))), (vec![], vec![NotAsSet]));
+        assert_eq!(found(None), [NotAsSet]);
     }
 
     #[test]

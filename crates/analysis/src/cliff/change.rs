@@ -1,12 +1,14 @@
 //! Changes of places, and how the interval of one is narrowed.
 
+use std::iter;
+
 use pagewise_model::Method;
 
 use super::group::{Faster, Group, Told};
 
-/// So many spans in the middle of an interval that tell nothing end the search in it.
+/// So many spans that halving added to an interval and that tell nothing end the search in it.
 const MOST_UNCLEAR: usize = 4;
-/// A side is not narrowed further once it is this part of the tolerance.
+/// A part of an interval is not narrowed further once it is this part of the tolerance.
 const FINEST_PART: f64 = 0.25;
 
 /// Two methods, and the interval in which they change places.
@@ -29,9 +31,9 @@ pub(super) struct Change<'a> {
 pub(super) enum Narrowing {
     /// Its interval is within the tolerance.
     Reached,
-    /// Spans to measure.
-    Measure(Vec<u64>),
-    /// What lies in the middle cannot be told.
+    /// The span to measure.
+    Measure(u64),
+    /// What lies between cannot be told.
     CannotTell,
     /// No span lies between.
     TooFine,
@@ -123,23 +125,30 @@ impl Change<'_> {
         if high as f64 <= low as f64 * (1.0 + tolerance) {
             return Narrowing::Reached;
         }
-        let middle = |from: u64, to: u64| middle(from, to, group, page_bytes);
-        let (Some(&first), Some(&last)) = (self.unclear.first(), self.unclear.last()) else {
-            return match middle(low, high) {
-                Some(span) => Narrowing::Measure(vec![span]),
-                None => Narrowing::TooFine,
-            };
-        };
-        // Neither is faster in the middle. What lies to both sides of it may still be told.
-        let finest = 1.0 + tolerance * FINEST_PART;
-        let sides = [(low, first), (last, high)];
-        let worth = |(from, to): &(u64, u64)| *to as f64 > *from as f64 * finest;
-        let spans: Vec<u64> =
-            sides.into_iter().filter(worth).filter_map(|(from, to)| middle(from, to)).collect();
-        if self.unclear.len() >= MOST_UNCLEAR || spans.is_empty() {
+        let grid = group.grid();
+        let added = self.unclear.iter().filter(|span| !grid.contains(span)).count();
+        if added >= MOST_UNCLEAR {
             return Narrowing::CannotTell;
         }
-        Narrowing::Measure(spans)
+        // What lies beside a span that tells nothing may still be told.
+        let finest = 1.0 + tolerance * FINEST_PART;
+        let worth = |(from, to): &(u64, u64)| *to as f64 > *from as f64 * finest;
+        let widest_first = self.parts().into_iter().filter(worth);
+        match widest_first.filter_map(|(from, to)| middle(from, to, group, page_bytes)).next() {
+            Some(span) => Narrowing::Measure(span),
+            None if self.unclear.is_empty() => Narrowing::TooFine,
+            None => Narrowing::CannotTell,
+        }
+    }
+
+    /// The parts that spans which tell nothing cut the interval into, the widest first.
+    fn parts(&self) -> Vec<(u64, u64)> {
+        let ends: Vec<u64> =
+            iter::once(self.low.span).chain(self.unclear.iter().copied()).chain([self.high.span]).collect();
+        let mut parts: Vec<(u64, u64)> = ends.windows(2).map(|part| (part[0], part[1])).collect();
+        let width = |(from, to): &(u64, u64)| *to as f64 / *from as f64;
+        parts.sort_by(|left, right| width(right).total_cmp(&width(left)));
+        parts
     }
 }
 
@@ -215,6 +224,20 @@ mod tests {
         let found = of_pair(&mmap, &pread, &all);
         assert_eq!((found[0].before, found[0].after), (&pread, &mmap));
         assert_eq!((found[0].low.span, found[0].high.span, found[0].unclear.len()), (2, 5, 2));
+    }
+
+    #[test]
+    fn an_unclear_span_does_not_hide_the_wider_part_beside_it() {
+        let (mmap, pread) = methods();
+        let parts = |unclear: &[u64]| {
+            let inside = unclear.iter().map(|span| told(*span, Unclear, false));
+            let ends = (told(88, First, true), told(395, Second, true));
+            let all: Vec<Told> = iter::once(ends.0).chain(inside).chain([ends.1]).collect();
+            of_pair(&mmap, &pread, &all)[0].parts()
+        };
+        assert_eq!(parts(&[]), [(88, 395)]);
+        assert_eq!(parts(&[106]), [(106, 395), (88, 106)]);
+        assert_eq!(parts(&[106, 205]), [(106, 205), (205, 395), (88, 106)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use pagewise_model::run::Run;
 use pagewise_model::{Cell, Method, Role};
 
 use super::Next;
-use super::change::{self, Narrowing};
+use super::change::{self, Change, Narrowing};
 use super::group::Group;
 use crate::collected::CellSamples;
 
@@ -76,33 +76,57 @@ fn bridge(group: &Group<'_>, method: &Method, span: u64) -> Option<Method> {
     rates.max_by(|left, right| left.1.total_cmp(&right.1)).map(|(rival, _)| rival.clone())
 }
 
-/// The next middles of every change in a group, as far as they can be afforded.
+/// The next middles of every change in a group, as far as they can be afforded. Changes with the same middle share its
+/// cells: measured later it would need a span of its own.
 fn middles(group: &Group<'_>, search: &Search, page_bytes: u64) -> Vec<Cell> {
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
-    let mut left = affordable(group, search);
-    let mut cells: Vec<Cell> = Vec::new();
-    for change in change::changes(group) {
-        let Narrowing::Measure(spans) = change.narrow(tolerance, group, page_bytes) else { continue };
-        for span in spans {
-            let conditions = group.conditions(span);
-            let cell = |role: Role, method: &Method| Cell {
-                role,
-                method: method.clone(),
-                conditions: conditions.clone(),
-            };
-            let mut wanted = vec![cell(Role::Measured, change.before), cell(Role::Measured, change.after)];
-            if !cells.iter().any(|cell| cell.role == Role::Control && cell.conditions == conditions) {
-                wanted.push(cell(Role::Control, change.before));
-            }
-            wanted.retain(|cell| !cells.contains(cell));
-            if wanted.len() <= left {
-                left -= wanted.len();
-                // What the next steps of this change will take is not spent on changes of less weight.
-                let later = change.halvings(tolerance).saturating_sub(1) * wanted.len();
-                left = left.saturating_sub(later);
-                cells.extend(wanted);
-            }
+    let changes = change::changes(group);
+    let mut columns: Vec<(u64, Vec<&Change<'_>>)> = Vec::new();
+    for change in &changes {
+        let Narrowing::Measure(span) = change.narrow(tolerance, group, page_bytes) else { continue };
+        match columns.iter_mut().find(|(known, _)| *known == span) {
+            Some((_, sharing)) => sharing.push(change),
+            None => columns.push((span, vec![change])),
         }
     }
+    let mut left = affordable(group, search);
+    let mut cells: Vec<Cell> = Vec::new();
+    for (span, sharing) in columns {
+        let (column, halvings) = column(group, span, &sharing, tolerance, left);
+        left -= column.len();
+        // What the next steps of these changes will take is not spent on changes of less weight.
+        left = left.saturating_sub(halvings.saturating_sub(1) * column.len());
+        cells.extend(column);
+    }
     cells
+}
+
+/// The methods of as many of these changes as `most` cells allow, with one control, and how often their intervals must
+/// be halved.
+fn column(
+    group: &Group<'_>,
+    span: u64,
+    sharing: &[&Change<'_>],
+    tolerance: f64,
+    most: usize,
+) -> (Vec<Cell>, usize) {
+    let cell = |role: Role, method: &Method| Cell {
+        role,
+        method: method.clone(),
+        conditions: group.conditions(span),
+    };
+    let mut column: Vec<Cell> = Vec::new();
+    let mut halvings = 0;
+    for change in sharing {
+        let mut wanted = vec![cell(Role::Measured, change.before), cell(Role::Measured, change.after)];
+        if column.is_empty() {
+            wanted.push(cell(Role::Control, change.before));
+        }
+        wanted.retain(|cell| !column.contains(cell));
+        if column.len() + wanted.len() <= most {
+            column.extend(wanted);
+            halvings = halvings.max(change.halvings(tolerance));
+        }
+    }
+    (column, halvings)
 }

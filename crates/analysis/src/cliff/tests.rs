@@ -131,6 +131,42 @@ fn the_middles_are_measured_with_the_two_methods_and_a_control() {
 }
 
 #[test]
+fn changes_with_the_same_middle_share_a_column_and_an_unclear_ratio_hides_no_gap() {
+    let methods = ["mmap", "mmap:random", "pread", "pread:random"];
+    let mut made = with_methods(&methods, &[0.5, 0.89, 1.06, 4.0], &[]);
+    made.search.as_mut().expect("a search").tolerance_thousandths = 100;
+    let grid = made.cells.len();
+    // From 1 to 1.5 all are equal: the gap from 1.06 to 4 is the wider one.
+    let run = quiet(made, |cell| {
+        let method = methods.iter().position(|method| *method == cell.method.to_string()).expect("known");
+        let ratio = ratio_of(cell);
+        Some(match ratio {
+            ratio if ratio < 1.0 => [1000.0, 700.0, 500.0, 495.0][method],
+            ratio if ratio < 1.5 => 500.0,
+            _ => [10.0, 100.0, 500.0, 495.0][method],
+        })
+    });
+    let added = &run.header.plan.cells[grid..];
+    let first: Vec<String> = added
+        .iter()
+        .filter(|cell| cell.conditions.span_bytes == added[0].conditions.span_bytes)
+        .map(|cell| format!("{} {}", cell.role, cell.method))
+        .collect();
+    assert!((2.0..2.1).contains(&ratio_of(&added[0])), "{}", ratio_of(&added[0]));
+    let all = ["control mmap", "measured mmap", "measured mmap:random", "measured pread"];
+    assert!(all.iter().all(|cell| first.iter().any(|found| found == cell)), "{first:?}");
+    assert_eq!(first.iter().filter(|cell| cell.starts_with("control")).count(), 1, "{first:?}");
+    assert!(added.len() <= 12, "{}", added.len());
+    // No two spans are so near that one would have done.
+    let mut ratios: Vec<f64> = run.header.plan.cells.iter().map(ratio_of).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.dedup();
+    assert!(ratios.windows(2).all(|pair| pair[1] > pair[0] * 1.02), "{ratios:?}");
+    let crossing = &crossings(&run).groups[0].crossings[0];
+    assert!(crossing.high < 2.1, "{crossing:?}");
+}
+
+#[test]
 fn the_search_is_a_function_of_the_run() {
     let made = plan(&setting(falling(10.0), &FULL, 7, 50));
     let run = quiet(made.clone(), |cell| {

@@ -359,6 +359,8 @@ pub(crate) fn label(conditions: &Conditions) -> String {
         },
         match conditions.cache {
             CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
+            // It cannot be whole: it is as warm as it gets.
+            CacheState::Warm if !conditions.fits_memory() => "settled".to_string(),
             cache => cache.to_string(),
         },
         if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") },

@@ -12,6 +12,9 @@ const MAX_READ: Bytes = Bytes::gib(1);
 /// The kernel keeps no larger readahead than this, whatever is written: 4 GiB in KiB would overflow.
 const MAX_READAHEAD: Bytes = Bytes::gib(1);
 
+/// An operation that takes longer than this under a cap tells nothing in a sample.
+const SLOWEST_OP_SECONDS: f64 = 10.0;
+
 /// Refuses conditions that no method could be measured under.
 pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     let Conditions { threads, file_bytes, span_bytes, read_bytes, reads_per_op, align_bytes, cache, .. } =
@@ -65,6 +68,10 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
             conditions.workload == Workload::RandomRead,
             "sequential reads do not depend on each other; use --workload random-read"
         );
+        ensure!(
+            *reads_per_op > 1,
+            "a single read depends on nothing: dependent reads need 2 or more in an operation (--reads-per-op)"
+        );
     }
     ensure_settable(conditions, machine)
 }
@@ -86,12 +93,28 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     if let (Some(cap), Some(reason)) = (surroundings.device_cap, &machine.no_device) {
         bail!("the cap {cap} needs a block device, and there is none to be capped: {reason}");
     }
+    if let Some(cap) = surroundings.device_cap {
+        let reads = cap.read_iops.map_or(0.0, |iops| f64::from(conditions.reads_per_op) / iops as f64);
+        let bytes =
+            cap.read_bytes_per_second.map_or(0.0, |rate| conditions.op_bytes() as f64 / rate.0 as f64);
+        ensure!(
+            reads.max(bytes) <= SLOWEST_OP_SECONDS,
+            "under the cap {cap} one operation of {} reads of {} would take {:.0} s",
+            conditions.reads_per_op,
+            conditions.read_bytes,
+            reads.max(bytes)
+        );
+    }
     if let Some(readahead) = surroundings.readahead_bytes {
         ensure!(
             readahead <= MAX_READAHEAD,
             "a readahead of {readahead} is larger than the {MAX_READAHEAD} that are sensible"
         );
-        ensure!(readahead.0.is_multiple_of(1024), "a readahead of {readahead} is no whole number of KiB");
+        let page_bytes = machine.environment.page_bytes;
+        ensure!(
+            readahead.0.is_multiple_of(page_bytes.max(1024)),
+            "a readahead of {readahead} is no whole number of pages of {page_bytes} bytes"
+        );
     }
     if let Some(cpus) = &surroundings.cpus {
         let online = machine.online_cpus.numbers();

@@ -67,6 +67,7 @@ pub struct Setting {
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
     pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: Setting, stop: &'a AtomicBool) -> Self {
+        let readahead_bytes = setting.setter.readahead_at_start();
         let hidden_bytes = inputs.iter().any(Input::hides_bytes);
         Self {
             plan,
@@ -86,6 +87,7 @@ impl<'a> Sampler<'a> {
                 cpus: setting.cpus,
                 answer_ns: setting.answer_ns,
                 hidden_bytes,
+                readahead_bytes,
             },
         }
     }

@@ -1,6 +1,7 @@
 //! What the machine is set to for a sample: cgroup, cap, readahead, placement. It is announced in the journal before it
 //! is done, read back, and undone.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,6 +13,8 @@ use pagewise_model::random::Random;
 use pagewise_model::{Failure, FailureKind, GroupCounters, Plan, Surroundings};
 use pagewise_sys::{CpuMask, Spawn};
 
+use rustix::fs::FlockOperation;
+
 use super::files::NoState;
 use crate::state::State;
 
@@ -19,6 +22,9 @@ use crate::state::State;
 pub struct Setter {
     control: Control,
     readahead: Result<Readahead, String>,
+    /// Held while cells set readahead: another run, of any user, would take our setting for what was there before.
+    _claim: Option<File>,
+    readahead_at_start: Option<u64>,
     /// Whether any cell asks for a readahead; where none does, it is only looked at.
     sets_readahead: bool,
     /// What readahead was when the run began, and is to be again.
@@ -44,17 +50,36 @@ fn not_as_set(detail: String) -> NoState {
     NoState::Failed(Failure { kind: FailureKind::NotAsSet, detail })
 }
 
+/// The right to change a setting of the machine: a lock on its file, which goes with the process.
+fn claim_setting(path: &Path) -> Result<File, String> {
+    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(format!("another run sets {} at the moment", path.display())),
+    }
+}
+
 impl Setter {
     /// For the samples of `plan` on what lies at `path`.
     pub fn new(plan: &Plan, path: &Path, device: Option<BlockDevice>, random: u64) -> Self {
         let sets_readahead =
             plan.cells.iter().any(|cell| cell.conditions.surroundings.readahead_bytes.is_some());
         let readahead = Readahead::of(path).map_err(|reason| reason.to_string());
+        let claimed = readahead.and_then(|readahead| match sets_readahead {
+            true => claim_setting(readahead.setting_path()).map(|claim| (readahead, Some(claim))),
+            false => Ok((readahead, None)),
+        });
+        let (readahead, claim) = match claimed {
+            Ok((readahead, claim)) => (Ok(readahead), claim),
+            Err(reason) => (Err(reason), None),
+        };
         let readahead_found = readahead.as_ref().ok().and_then(|readahead| readahead.read().ok());
         Self {
             control: Control::detect(),
             readahead,
+            _claim: claim,
             sets_readahead,
+            readahead_at_start: readahead_found,
             readahead_found,
             readahead_set: None,
             device,
@@ -104,7 +129,10 @@ impl Setter {
             (None, Err(_)) => return Ok(()),
             (_, Ok(readahead)) => readahead,
         };
-        let failed = |what: String| NoState::Unavailable(format!("readahead cannot be set: {what}"));
+        let failed = |what: String| {
+            let hint = if what.contains("Permission denied") { "; it takes root, as with sudo" } else { "" };
+            NoState::Unavailable(format!("readahead cannot be set: {what}{hint}"))
+        };
         let now = readahead.read().map_err(|error| failed(error.to_string()))?;
         let ours = self.readahead_set.or(self.readahead_found);
         if ours != Some(now) {
@@ -123,6 +151,11 @@ impl Setter {
         readahead.set(wanted).map_err(|error| failed(error.to_string()))?;
         self.readahead_set = Some(wanted);
         Ok(())
+    }
+
+    /// What readahead was when the run began.
+    pub fn readahead_at_start(&self) -> Option<u64> {
+        self.readahead_at_start
     }
 
     /// Readahead in force.

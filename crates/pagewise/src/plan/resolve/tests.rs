@@ -241,7 +241,7 @@ fn what_the_machine_cannot_be_set_to_is_refused() {
     assert_eq!(with("memory = \"2MiB\""), least);
     assert!(with("cpus = \"0-9\"").starts_with("there is no CPU 4 here; online are 0-3"));
     assert!(with("numa = \"7\"").starts_with("there is no NUMA node 7 with memory here; there is only 0"));
-    assert!(with("readahead = \"100B\"").contains("no whole number of KiB"));
+    assert!(with("readahead = \"100B\"").contains("no whole number of pages"));
     assert!(with("memory = \"64MiB\"\nspan = \"2x\"\nnuma = \"same\"").contains("use --cache warm"));
     assert!(with("memory = \"64MiB\"\ncache = \"as-is\"").contains("charged to others"));
     assert!(with("cache = \"cold\"\nskew = \"zipf:0.99\"").contains("a cold sample none twice"));
