@@ -157,7 +157,7 @@ fn an_endless_line_is_not_collected() {
 fn another_version_of_the_protocol_is_refused() {
     let run = ends_every_cell("other-protocol", WorkerNonsense, "speaks protocol");
     let (failures, _) = broken(&run.samples[0]);
-    assert!(failures[0].detail.contains("'cheating' 1 speaks protocol 2, pagewise speaks 1"), "{failures:?}");
+    assert!(failures[0].detail.contains("'cheating' 1 speaks protocol 3, pagewise speaks 2"), "{failures:?}");
 }
 
 #[test]

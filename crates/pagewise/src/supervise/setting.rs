@@ -87,7 +87,7 @@ impl Setter {
         }
     }
 
-    /// Sets the machine for one sample, all but the device cap: that waits for [`Held::cap_device`].
+    /// Sets the machine for one sample, all but the device cap: that waits for [`Setter::cap_device`].
     pub fn hold(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<Held, NoState> {
         let device = self.device.as_ref().map(BlockDevice::number);
         let mut held =

@@ -11,7 +11,7 @@ use pagewise_host::{BlockDevice, HostReader, ProcessCounters, placement};
 use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::random::Random;
 use pagewise_model::sample::{Measurement, Placement};
-use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Plan, Window};
+use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Plan, Skew, Window};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
@@ -181,19 +181,21 @@ impl Visit<'_> {
         Ok((reply, wall_ns))
     }
 
-    /// Has the workload itself warm a cache that cannot hold the whole span, until it has turned the cache over once
-    /// and what it reads from the device for an operation stays the same.
+    /// Has the workload itself warm a cache that cannot hold the whole span, until it has turned over as much of the cache
+    /// as its popular places may need and what it reads from the device for an operation stays the same.
     fn settle(&mut self, worker: &mut Worker, progress: &mut Progress) -> Result<(), Trouble> {
         let deadline = Instant::now() + SETTLING;
         let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
+        // Uniform reads find as much in any full cache; skewed ones must bring in what they come back to.
+        let turnover = if self.cell.conditions.skew == Skew::Uniform { capacity / 2 } else { capacity };
         let mut read = 0u64;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
             self.window(worker, progress, window_ns)?;
             let last = progress.windows.last().and_then(|window| window.device_read_bytes);
             read = read.saturating_add(last.unwrap_or(0));
             // What reads next to nothing from the device would take forever to turn the cache over.
-            let turned_over = read >= capacity || last.is_some_and(|last| last < capacity / 1000);
+            let turned_over = read >= turnover || last.is_some_and(|last| last < capacity / 1000);
             if turned_over && steady::settled(self.cell, self.readahead_bytes, &progress.windows) {
                 break;
             }
