@@ -1,4 +1,10 @@
-//! Compiles the bare loops.
+//! Compiles the bare loops: those that are called, and the program that is a process of its own.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The program of its own.
+const ONCE: &str = "src/once/bare.c";
 
 fn main() {
     println!("cargo::rerun-if-changed=src/bare.c");
@@ -9,4 +15,20 @@ fn main() {
         .force_frame_pointer(false)
         .extra_warnings(true)
         .compile("bare");
+    once();
+}
+
+/// As a user compiles it: -O2, for the processors that Rust's default target is for.
+fn once() {
+    println!("cargo::rerun-if-changed={ONCE}");
+    let program = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("once");
+    let compiler = cc::Build::new().opt_level(2).cargo_metadata(false).get_compiler();
+    let status = std::process::Command::new(compiler.path())
+        .args(["-O2", "-std=c11", "-Wall", "-Wextra", "-o"])
+        .arg(&program)
+        .arg(ONCE)
+        .status()
+        .expect("the C compiler starts");
+    assert!(status.success(), "the C compiler: {status}");
+    println!("cargo::rustc-env=BARE_ONCE={}", program.display());
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use pagewise_host::cgroup;
-use pagewise_model::{Bytes, content};
+use pagewise_model::{Bytes, Content};
 use pagewise_sys::residency;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -123,13 +123,18 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Writes it and waits until it is on the device, so that no writeback falls into a measurement.
+    /// Random bytes.
     pub fn create(scratch: &Scratch, size: Bytes) -> Result<Self> {
+        Self::create_with(scratch, size, Content::Random)
+    }
+
+    /// Writes it and waits until it is on the device, so that no writeback falls into a measurement.
+    pub fn create_with(scratch: &Scratch, size: Bytes, content: Content) -> Result<Self> {
         let path = scratch.path("data");
         let mut file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
         let mut block = vec![0; WRITE_BYTES];
         for offset in (0..size.0).step_by(WRITE_BYTES) {
-            content::fill(CONTENT_SEED, offset, &mut block);
+            content.fill(CONTENT_SEED, offset, &mut block);
             let len = WRITE_BYTES.min((size.0 - offset) as usize);
             file.write_all(&block[..len])
                 .with_context(|| format!("cannot write {} bytes to {}", size.0, path.display()))?;

@@ -12,6 +12,7 @@ mod fio;
 mod limits;
 mod memory;
 mod offsets;
+mod once;
 mod orderings;
 mod pagewise;
 mod ratio;
@@ -42,6 +43,9 @@ enum Command {
     Orderings(orderings::Options),
     Control(control::Options),
     Verdicts(verdicts::Options),
+    Scan(once::scan::Options),
+    Append(once::append::Options),
+    Fill(once::fill::Options),
     Memory(memory::Options),
     Advice(advice::Options),
     SamplingCost(sampling_cost::Options),
@@ -62,6 +66,9 @@ fn main() -> ExitCode {
         Command::Orderings(options) => orderings::run(options, &mut out),
         Command::Control(options) => control::run(options, &mut out),
         Command::Verdicts(options) => verdicts::run(options, &mut out),
+        Command::Scan(options) => once::scan::run(options, &mut out),
+        Command::Append(options) => once::append::run(options, &mut out),
+        Command::Fill(options) => once::fill::run(options, &mut out),
         Command::Memory(options) => memory::run(options, &mut out),
         Command::Advice(options) => advice::run(options, &mut out),
         Command::SamplingCost(options) => sampling_cost::run(options, &mut out),

@@ -236,7 +236,7 @@ fn evidence(judged: &Judged, out: &mut impl Write) -> Result<()> {
     for comparison in &judged.comparisons {
         for cell in comparison.cells.iter().filter_map(|id| judged.cell(id)) {
             let seen = cell.evidence.as_ref();
-            let reads = f64::from(cell.parameters.reads_per_op);
+            let reads = cell.parameters.reads_per_op.map_or(1.0, f64::from);
             let requests = seen
                 .and_then(|seen| Some(seen.device_read_requests? as f64 * 1e9 / seen.wall_ns.max(1) as f64));
             let share = cell.of_ceiling.map_or(String::new(), |share| format!(" ({:.0} %)", share * 100.0));

@@ -169,7 +169,8 @@ pub fn cell_of<'a>(run: &'a Run, method: &str, role: Role) -> Result<CellSamples
 /// Reads per second of a measured method: the median of its valid samples.
 pub fn reads_per_second(run: &Run, method: &str) -> Result<f64> {
     let cell = cell_of(run, method, Role::Measured)?;
-    let reads_per_op = f64::from(cell.cell.conditions.reads_per_op);
+    let reads = cell.cell.conditions.reads().context("the run is one of reads")?;
+    let reads_per_op = f64::from(reads.reads_per_op);
     let rates = cell.figures(|measurement, _| ops_per_second(measurement) * reads_per_op);
     median(&rates).with_context(|| format!("no valid sample of {method}: {}", why_invalid(&cell)))
 }

@@ -10,16 +10,22 @@
 //! the last thread's last one, whichever loop it ran. All slices of a cell do the same number of reads, each
 //! the next ones of the offset table, and what they consumed is compared with what the file holds.
 
+use std::fs::File;
+use std::io::Write;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_engine::clock::now_ns;
-use pagewise_engine::reader::{self, Latencies, Reader};
-use pagewise_engine::sampling::{self, Limits, Part};
+use pagewise_engine::operations::{Latencies, Operations};
+use pagewise_engine::reader::{self, TableReads};
+use pagewise_engine::sampling::empty_latencies;
+use pagewise_engine::sampling::timed::{self, Limits};
 use pagewise_model::protocol::Job;
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
+use pagewise_sys::FileMapping;
+use rustix::fs::MemfdFlags;
 
 use crate::bare::Bare;
 use crate::cell::Cell;
@@ -64,7 +70,7 @@ pub struct Rates {
 
 /// One thread with all its loops.
 struct Lane<'a> {
-    reader: Box<dyn Reader>,
+    work: Box<dyn Operations>,
     bare: Bare,
     control: Bare,
     /// For the next sample, made ahead as a worker does.
@@ -88,23 +94,23 @@ pub struct Slices<'a> {
 impl<'a> Slices<'a> {
     /// Opens all sides in random order and fills their page tables.
     pub fn open(dataset: &Dataset, cell: &Cell, tables: &'a [Table], random: &mut Random) -> Result<Self> {
-        let (mut readers, mut bare, mut control) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut work, mut bare, mut control) = (Vec::new(), Vec::new(), Vec::new());
         let mut order = SIDES;
         random.shuffle(&mut order);
         for side in order {
             match side {
-                Side::Engine => readers = engine_readers(dataset, cell)?,
+                Side::Engine => work = engine_work(dataset, cell, tables)?,
                 Side::Bare => bare = Bare::open(&dataset.path, cell)?,
                 Side::Control => control = Bare::open(&dataset.path, cell)?,
             }
         }
-        let lanes = readers.into_iter().zip(bare).zip(control).zip(tables);
+        let lanes = work.into_iter().zip(bare).zip(control).zip(tables);
         let reads_per_op = cell.reads_per_op() as usize;
-        let lanes = lanes.map(|(((reader, bare), control), table)| Lane {
-            reader,
+        let lanes = lanes.map(|(((work, bare), control), table)| Lane {
+            work,
             bare,
             control,
-            latencies: sampling::empty_latencies(),
+            latencies: empty_latencies(),
             offsets: table.offsets(),
             reads_per_op,
         });
@@ -176,35 +182,44 @@ fn extent(stretches: &[Vec<Stretch>], slice: usize) -> u64 {
     ended.saturating_sub(started).max(1)
 }
 
-fn engine_readers(dataset: &Dataset, cell: &Cell) -> Result<Vec<Box<dyn Reader>>> {
+/// What each thread of a job does: the readers of the job, and the table of each thread.
+fn engine_work(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<Box<dyn Operations>>> {
     let method: Method = cell.access.name().parse().context("a cell names a method")?;
     let page_bytes = rustix::param::page_size() as u64;
     let job = Job {
         method: method.to_string(),
+        workload: cell.workload.name().into(),
         path: dataset.path.to_str().context("a path that is text")?.to_string(),
         file_bytes: dataset.file_bytes,
         span_bytes: dataset.file_bytes,
         threads: cell.threads,
         descriptor: "shared".into(),
-        table_path: String::new(),
-        table_reads: 0,
         read_bytes: cell.read_bytes.0,
         reads_per_op: cell.reads_per_op(),
         consume: "touch".into(),
         page_bytes,
-        dependent: 0,
-        touch_last: 0,
         direct_flag: rustix::fs::OFlags::DIRECT.bits(),
         direct_alignment: page_bytes,
         warm_page_tables: 1,
-        max_thread_operations: 0,
-        max_device_bytes: 0,
-        handover_path: String::new(),
+        ..Job::default()
     };
-    let mut readers = reader::open(&method, &job, Consume::Touch, false)
+    let readers = reader::open(&method, &job, Consume::Touch, false)
         .map_err(|failure| anyhow!("{}", failure.detail))?;
-    readers.iter_mut().for_each(|reader| reader.warm_page_tables());
-    Ok(readers)
+    let mut work = Vec::new();
+    for (reader, table) in readers.into_iter().zip(tables) {
+        work.extend(TableReads::divide(vec![reader], mapped(table)?, &job));
+    }
+    work.iter_mut().for_each(|work| work.warm_page_tables());
+    Ok(work)
+}
+
+/// A table in shared memory, as a worker gets it.
+fn mapped(table: &Table) -> Result<FileMapping> {
+    let reads = table.offsets().reads();
+    let mut file = File::from(rustix::fs::memfd_create("table", MemfdFlags::CLOEXEC)?);
+    let bytes: Vec<u8> = reads.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    file.write_all(&bytes)?;
+    Ok(FileMapping::new(&file, bytes.len(), true)?)
 }
 
 impl Lane<'_> {
@@ -228,8 +243,6 @@ impl Lane<'_> {
 
     /// The throughput phase of a sample, ended by a count so that it does the same reads as the bare loop.
     fn engine(&mut self, first: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
-        let offsets = self.offsets.reads();
-        let part = Part { offsets, reads_per_op: self.reads_per_op };
         let limits = Limits {
             sample_ns: u64::MAX / 2,
             latency_ns: 0,
@@ -241,17 +254,10 @@ impl Lane<'_> {
             barrier.wait();
         };
         let timed_phase = AtomicBool::new(false);
-        let latencies = std::mem::replace(&mut self.latencies, sampling::empty_latencies());
-        let sample = sampling::sample(
-            self.reader.as_mut(),
-            part,
-            first as u64,
-            limits,
-            &rendezvous,
-            &timed_phase,
-            latencies,
-        )
-        .map_err(|failure| anyhow!("{}", failure.detail))?;
+        let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
+        let sample =
+            timed::sample(self.work.as_mut(), first as u64, limits, &rendezvous, &timed_phase, latencies)
+                .map_err(|failure| anyhow!("{}", failure.detail))?;
         ensure!(
             sample.operations == operations as u64,
             "the engine did {} of {operations} operations",

@@ -1,4 +1,17 @@
-//! What to choose, in one sentence for each comparison.
+//! What to choose, in one sentence for each comparison, and what explains it.
+//!
+//! Pure functions of judged cells and comparisons. A sentence says nothing that these do not carry: a difference within
+//! the noise is none, and a verdict that is unclear gives no more than that.
+
+mod append;
+mod case;
+mod fill;
+mod headline;
+mod reads;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod words;
 
 use pagewise_model::{Access, CacheState, Method, MethodOption, Workload};
 use serde::Serialize;
@@ -6,16 +19,13 @@ use serde::Serialize;
 use crate::bound::{AT_CEILING, BoundName};
 use crate::judged::{CellJudgement, ComparedConditions, Comparison};
 use crate::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
+use case::Case;
+use words::times;
 
-/// From this many bytes read per byte asked for on, readahead explains a result.
-pub const AMPLIFIED: f64 = 1.5;
-
-/// From this many faults an operation on, they explain why a mapping is behind.
-const FAULTS_PER_OP: f64 = 0.5;
-/// Beneath this many bytes per byte asked for, a result comes from memory.
-const FROM_MEMORY: f64 = 0.01;
-/// Fewer refaults than this an operation explain nothing.
-const REFAULTS_PER_OP: f64 = 0.01;
+pub use append::Buffers;
+pub use headline::headline;
+pub use reads::AMPLIFIED;
+pub use words::listed;
 
 /// A tie with more noise than this, as a share, carries no advice: the machine decided and not the methods.
 pub const UNSTEADY: f64 = 0.5;
@@ -29,14 +39,30 @@ pub struct Advice {
     pub recommended: Option<String>,
     /// Methods that cannot be told from it.
     pub alternatives: Vec<String>,
+    /// Why nothing is recommended; `None` where something is.
+    pub reason: Option<String>,
     /// All of it as a sentence.
     pub sentence: String,
+    /// What the result means beyond the choice, without a full stop: of a cold scan what is left to be gained, of a fill what
+    /// prefaulting gains and moves. It stands among the notes as a sentence.
+    pub insight: Option<String>,
+    /// Which buffers are as good as the best, where methods of an append differ by that.
+    pub buffers: Vec<Buffers>,
     /// What explains the result, one sentence each.
     pub notes: Vec<String>,
 }
 
+/// The advice that follows from each comparison; `cells` are all of the run.
+pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Advice> {
+    let mut all: Vec<Advice> = comparisons.iter().map(|comparison| advise(comparison, cells)).collect();
+    for (index, sentence) in append::by_file_size(&all) {
+        all[index].notes.push(sentence);
+    }
+    all
+}
+
 /// The advice that follows from a comparison; `cells` are all of the run.
-pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
+fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
     let compared: Vec<&CellJudgement> =
         cells.iter().filter(|cell| comparison.cells.contains(&cell.id)).collect();
     let obstacle = obstacle(comparison, &compared);
@@ -44,30 +70,60 @@ pub fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
         Some(_) => (None, Vec::new()),
         None => choice(comparison),
     };
-    let subject = subject(&comparison.conditions);
-    let bound = recommended.as_deref().and_then(|method| bound_of(method, &compared));
-    let sentence = match (comparison.verdict, &recommended) {
-        (Verdict::Winner, Some(method)) => {
-            format!("{subject}: choose {method}; {}{}.", lead(comparison), bound.unwrap_or_default())
+    let reason = match &recommended {
+        Some(_) => None,
+        None => Some(obstacle.unwrap_or_else(|| "the data carry no verdict".to_string())),
+    };
+    let sentence = sentence(comparison, &compared, recommended.as_deref(), &alternatives, reason.as_deref());
+    let case = Case { comparison, compared, cells, recommended: recommended.as_deref() };
+    let (insight, buffers, notes) = match comparison.conditions.conditions.workload() {
+        Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), reads::notes(&case)),
+        Workload::Scan => {
+            let (insight, notes) = scan::explain(&case);
+            (insight, Vec::new(), notes)
         }
-        (Verdict::Tie, Some(method)) => format!(
-            "{subject}: choose {method}{}{}; {} cannot be told from the best in these rounds{}.",
-            why_simplest(comparison, method),
-            bound.unwrap_or_default(),
-            listed(&alternatives),
-            if comparison.unclear().is_empty() { "" } else { ", more of them (--full) may tell" }
-        ),
-        _ => {
-            let reason = obstacle.as_deref().unwrap_or("the data carry no verdict");
-            format!("{subject}: no advice, because {reason}.")
+        Workload::Append => {
+            let (buffers, notes) = append::explain(&case);
+            (None, buffers, notes)
+        }
+        Workload::Fill => {
+            let (insight, notes) = fill::explain(&case);
+            (insight, Vec::new(), notes)
         }
     };
+    let first = insight.as_ref().map(|insight| format!("{insight}."));
     Advice {
         conditions: comparison.conditions.clone(),
         recommended,
         alternatives,
+        reason,
         sentence,
-        notes: notes(comparison, &compared),
+        insight,
+        buffers,
+        notes: first.into_iter().chain(notes).collect(),
+    }
+}
+
+fn sentence(
+    comparison: &Comparison,
+    compared: &[&CellJudgement],
+    recommended: Option<&str>,
+    alternatives: &[String],
+    reason: Option<&str>,
+) -> String {
+    let subject = subject(&comparison.conditions);
+    let Some(method) = recommended else {
+        return format!("{subject}: no advice, because {}.", reason.unwrap_or_default());
+    };
+    let bound = bound_of(method, compared).unwrap_or_default();
+    match comparison.verdict {
+        Verdict::Winner => format!("{subject}: choose {method}; {}{bound}.", lead(comparison)),
+        _ => format!(
+            "{subject}: choose {method}{}{bound}; {} cannot be told from the best in these rounds{}.",
+            why_simplest(comparison, method),
+            listed(alternatives),
+            if comparison.unclear().is_empty() { "" } else { ", more of them (--full) may tell" }
+        ),
     }
 }
 
@@ -124,30 +180,42 @@ fn why_simplest(comparison: &Comparison, method: &str) -> String {
     format!(" (the simplest of those within {:.0} %)", SMALLEST_DIFFERENCE * 100.0)
 }
 
-/// What a method asks of a program: a call is simpler than a mapping with its SIGBUS, that is simpler than
-/// a ring, and each option is one more thing to get right.
-fn effort(method: &str) -> (u32, usize) {
-    let Ok(method) = method.parse::<Method>() else { return (u32::MAX, 0) };
+/// What a method asks of a program: a stream is simpler than offsets, a call than a mapping with its SIGBUS, that than a
+/// ring, and each option is one more thing to get right. Of two buffers the smaller one asks less.
+fn effort(method: &str) -> (u32, usize, u64) {
+    let Ok(method) = method.parse::<Method>() else { return (u32::MAX, 0, 0) };
     let by_access = match method.access() {
-        Access::Pread => 0,
-        Access::Mmap => 1,
-        Access::Uring => 2,
-        Access::Anonymous => 3,
+        Access::Read => 0,
+        Access::Pread => 1,
+        Access::Write => 2,
+        Access::Pwrite => 3,
+        Access::Mmap => 4,
+        Access::Uring => 5,
+        Access::Anonymous => 6,
     };
     let options = method.options().iter().filter(|option| !matches!(option, MethodOption::Depth(_))).count();
     // O_DIRECT makes alignment and caching the program's own business: more than another access does.
-    (by_access + if method.is_direct() { 4 } else { 0 }, options)
+    let direct = if method.is_direct() { 7 } else { 0 };
+    (by_access + direct, options, method.buffer().map_or(0, |buffer| buffer.0))
 }
 
 fn subject(conditions: &ComparedConditions) -> String {
-    let reads = match conditions.conditions.workload {
-        Workload::RandomRead => "random reads",
-        Workload::SequentialRead => "sequential reads",
-    };
     format!(
-        "{reads}, {}",
+        "{}, {}",
+        what(conditions.conditions.workload()),
         conditions.label.split_once(" · ").map_or("", |(_, rest)| rest).replace(" · ", ", ")
     )
+}
+
+/// The work in words.
+fn what(workload: Workload) -> &'static str {
+    match workload {
+        Workload::RandomRead => "random reads",
+        Workload::SequentialRead => "sequential reads",
+        Workload::Scan => "a scan",
+        Workload::Append => "appending",
+        Workload::Fill => "filling a file",
+    }
 }
 
 fn lead(comparison: &Comparison) -> String {
@@ -158,15 +226,10 @@ fn lead(comparison: &Comparison) -> String {
     };
     let is = match comparison.conditions.conditions.cache {
         CacheState::ColdStart => "it is warm",
+        _ if comparison.conditions.conditions.workload().is_once() => "in total it is",
         _ => "it is",
     };
     format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
-}
-
-/// A ratio with three digits.
-fn times(ratio: f64) -> String {
-    let digits = if ratio < 9.995 { 2 } else { usize::from(ratio < 99.95) };
-    format!("{ratio:.digits$}")
 }
 
 fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
@@ -178,84 +241,4 @@ fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
         Some(share) => format!(", limited by {} ({:.0} % of it)", bound.name(), share * 100.0),
         None => format!(", limited by {}", bound.name()),
     })
-}
-
-fn notes(comparison: &Comparison, cells: &[&CellJudgement]) -> Vec<String> {
-    let amplified = |cell: &&&CellJudgement| cell.amplification().is_some_and(|times| times >= AMPLIFIED);
-    let amplification = cells.iter().filter(amplified).map(|cell| {
-        let read = times(cell.amplification().unwrap_or(0.0));
-        format!("{}: {read} B read from the device per byte asked.", cell.method)
-    });
-    let faults = cells.iter().filter_map(|cell| faults(comparison, cell));
-    amplification.chain(faults).chain(refaults(cells)).collect()
-}
-
-/// What a mapping pays that is behind: its faults.
-fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
-    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.told_apart);
-    let seen = cell.evidence.as_ref().filter(|_| behind && cell.access == Access::Mmap.name())?;
-    let many = |per_op: &f64| *per_op >= FAULTS_PER_OP;
-    if let Some(major) = seen.major_faults_per_op.filter(many) {
-        return Some(format!(
-            "{}: {} page faults an operation waited for the device.",
-            cell.method,
-            times(major)
-        ));
-    }
-    // Where the device delivers, amplification says more.
-    let from_memory = seen.amplification.is_some_and(|times| times < FROM_MEMORY);
-    let minor = seen.minor_faults_per_op.filter(|per_op| many(per_op) && from_memory)?;
-    Some(format!(
-        "{}: {} page faults an operation, none of which needed the device.",
-        cell.method,
-        times(minor)
-    ))
-}
-
-/// Under a memory limit, what was thrown out too early.
-fn refaults(cells: &[&CellJudgement]) -> Option<String> {
-    let of_cell = |cell: &&CellJudgement| {
-        cell.data_over_memory?;
-        let per_op = cell.evidence.as_ref()?.refaults_per_op.filter(|per_op| *per_op >= REFAULTS_PER_OP)?;
-        Some(format!("{} {}", cell.method, times(per_op)))
-    };
-    let methods: Vec<String> = cells.iter().filter_map(of_cell).collect();
-    (!methods.is_empty()).then(|| {
-        format!(
-            "Pages read again for each operation, because the memory limit had pushed them out: {}.",
-            methods.join(", ")
-        )
-    })
-}
-
-/// `a, b and c`.
-pub fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_is_simpler_than_a_mapping_and_that_than_a_ring() {
-        let mut methods = ["uring:depth=32", "mmap:random", "pread:direct", "mmap", "pread:random", "pread"];
-        methods.sort_by_key(|method| effort(method));
-        assert_eq!(
-            methods,
-            ["pread", "pread:random", "mmap", "mmap:random", "uring:depth=32", "pread:direct"]
-        );
-    }
-
-    #[test]
-    fn lists_read_as_speech() {
-        let words = ["a", "b", "c"].map(String::from);
-        assert_eq!(listed(&words), "a, b and c");
-        assert_eq!(listed(&words[..1]), "a");
-        assert_eq!([1.234, 12.34, 272.4].map(times), ["1.23", "12.3", "272"]);
-    }
 }

@@ -17,10 +17,12 @@
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, Evidence, Role, Surroundings, Workload,
+    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, Evidence, Role, Skew, Surroundings, Sync, Work,
+    Workload,
 };
 use serde::Serialize;
 
+use crate::calls;
 use crate::collected::CellSamples;
 use crate::statistics::median;
 
@@ -180,10 +182,10 @@ fn requests(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Opti
         evidence.device_other_bytes.is_some_and(|others| others as f64 <= own as f64 * OTHERS_SHARE);
     let of_device = evidence.device_read_requests.filter(|_| others_are_few);
     let of_group = evidence.group.as_ref().and_then(|group| group.device_read_requests);
-    let of_calls = cell.method.is_direct().then(|| {
-        (measurement.operations + measurement.latency_phase_operations)
-            * u64::from(cell.conditions.reads_per_op)
-    });
+    let of_calls = cell
+        .method
+        .is_direct()
+        .then(|| calls::reads(cell, measurement.operations + measurement.latency_phase_operations));
     of_device.or(of_group).or(of_calls)
 }
 
@@ -194,6 +196,8 @@ pub struct DeviceCeiling {
     pub threads: u32,
     /// Size of the file.
     pub file_bytes: Bytes,
+    /// In which order it was read: at random, or on and on.
+    pub workload: Workload,
     /// What the device was capped at.
     pub device_cap: Option<DeviceCap>,
     /// CPUs that the threads might use, where they were set.
@@ -217,11 +221,13 @@ fn as_text<S: serde::Serializer>(cpus: &Option<CpuList>, serializer: S) -> Resul
 }
 
 impl DeviceCeiling {
-    /// Whether it is what the device can do for cells with `conditions`. A memory limit is nothing to a device.
+    /// Whether it is what the device can do for cells with `conditions`. A memory limit is nothing to a device, and what it
+    /// can do in order is nothing to reads at random.
     fn is_of(&self, conditions: &Conditions) -> bool {
         let Surroundings { device_cap, cpus, .. } = &conditions.surroundings;
         self.threads == conditions.threads
             && self.file_bytes == conditions.file_bytes
+            && (self.workload == Workload::RandomRead || conditions.workload() != Workload::RandomRead)
             && self.device_cap == *device_cap
             && self.cpus == *cpus
     }
@@ -235,8 +241,8 @@ pub struct CopyCeiling {
     pub conditions: Conditions,
     /// Threads that copied.
     pub threads: u32,
-    /// Size of the reads.
-    pub read_bytes: Bytes,
+    /// Size of the reads; `None` where the work is another.
+    pub read_bytes: Option<Bytes>,
     /// Bytes per second.
     pub bytes_per_second: f64,
 }
@@ -257,15 +263,14 @@ impl Ceilings {
         for samples in cells.iter().filter(|samples| samples.cell.role == Role::Ceiling) {
             let Some(activity) = Activity::of(samples) else { continue };
             let (method, conditions) = (&samples.cell.method, &samples.cell.conditions);
-            let random = conditions.workload == Workload::RandomRead;
             match method.access() {
                 Access::Anonymous => ceilings.copy.push(CopyCeiling {
                     conditions: conditions.clone(),
                     threads: conditions.threads,
-                    read_bytes: conditions.read_bytes,
+                    read_bytes: conditions.reads().map(|reads| reads.read_bytes),
                     bytes_per_second: activity.requested_bytes_per_second,
                 }),
-                Access::Uring if method.is_direct() && random => {
+                Access::Uring if method.is_direct() && conditions.reads().is_some() => {
                     if let Some(ceiling) = device_ceiling(samples.cell, &activity) {
                         ceilings.add(ceiling);
                     }
@@ -279,9 +284,9 @@ impl Ceilings {
     /// Two cells may be the same ceiling under conditions that the device does not see; the faster counts.
     fn add(&mut self, found: DeviceCeiling) {
         let name = |ceiling: &DeviceCeiling| {
-            let DeviceCeiling { threads, file_bytes, device_cap, cpus, depth, read_bytes, .. } =
+            let DeviceCeiling { threads, file_bytes, workload, device_cap, cpus, depth, read_bytes, .. } =
                 ceiling.clone();
-            (threads, file_bytes, device_cap, cpus, depth, read_bytes)
+            (threads, file_bytes, workload, device_cap, cpus, depth, read_bytes)
         };
         match self.device.iter_mut().find(|known| name(known) == name(&found)) {
             Some(known) if known.requests_per_second >= found.requests_per_second => {}
@@ -290,9 +295,10 @@ impl Ceilings {
         }
     }
 
-    /// The most requests per second that the device did, of any size.
+    /// The most requests per second at random offsets that the device did, of any size.
     pub fn device_iops(&self) -> Option<f64> {
-        let deep = self.device.iter().filter(|ceiling| ceiling.depth >= DEEP);
+        let at_random = self.device.iter().filter(|ceiling| ceiling.workload == Workload::RandomRead);
+        let deep = at_random.filter(|ceiling| ceiling.depth >= DEEP);
         deep.map(|ceiling| ceiling.requests_per_second).max_by(f64::total_cmp)
     }
 
@@ -312,6 +318,13 @@ impl Ceilings {
         let by_memory = || self.bound_by_copy(cell, activity);
         let found = if activity.uses_device() { by_device() } else { by_memory() };
         found.or_else(|| bound_by_cpu(cell, activity)).or_else(|| waiting(activity)).unwrap_or(Bound::UNKNOWN)
+    }
+
+    /// Device bytes per second over the most that the device did for cells with `conditions`; `None` where it played no part
+    /// or no large reads were measured.
+    pub fn share_of_bandwidth(&self, conditions: &Conditions, activity: &Activity) -> Option<f64> {
+        let bytes = activity.device_bytes_per_second.filter(|_| activity.uses_device())?;
+        Some(bytes / bandwidth(self.same_device(conditions).into_iter())?)
     }
 
     fn bound_by_device(&self, cell: &Cell, activity: &Activity) -> Option<Bound> {
@@ -340,7 +353,7 @@ impl Ceilings {
         let ceiling = of_cell.max_by_key(|ceiling| {
             let (ceiling, cell) = (&ceiling.conditions, &cell.conditions);
             (
-                ceiling.span_bytes == cell.span_bytes && ceiling.skew == cell.skew,
+                ceiling.span_bytes == cell.span_bytes && skew(ceiling) == skew(cell),
                 ceiling.file_bytes == cell.file_bytes,
             )
         })?;
@@ -354,13 +367,25 @@ impl Ceilings {
     }
 }
 
+fn skew(conditions: &Conditions) -> Option<Skew> {
+    conditions.reads().map(|reads| reads.skew)
+}
+
 /// Whether copying is the same work under both: page cache, limits and the place of the data within the file may
 /// differ.
 fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
+    // Where the data are and when they are synced is nothing to a copy.
     let work = |conditions: &Conditions| {
-        let Conditions { workload, threads, read_bytes, reads_per_op, align_bytes, consume, .. } =
-            *conditions;
-        (workload, threads, read_bytes, reads_per_op, align_bytes, consume)
+        let mut work = conditions.work;
+        match &mut work {
+            Work::RandomRead(reads) | Work::SequentialRead(reads) => {
+                (reads.skew, reads.dependent) = (Skew::Uniform, false);
+            }
+            Work::Scan(_) => {}
+            Work::Append(append) => append.sync = Sync::None,
+            Work::Fill(fill) => fill.sync = Sync::None,
+        }
+        (work, conditions.threads)
     };
     let placed =
         |conditions: &Conditions| (conditions.surroundings.cpus.clone(), conditions.surroundings.numa);
@@ -371,10 +396,11 @@ fn device_ceiling(cell: &Cell, activity: &Activity) -> Option<DeviceCeiling> {
     Some(DeviceCeiling {
         threads: cell.conditions.threads,
         file_bytes: cell.conditions.file_bytes,
+        workload: cell.conditions.workload(),
         device_cap: cell.conditions.surroundings.device_cap,
         cpus: cell.conditions.surroundings.cpus.clone(),
         depth: cell.method.depth(),
-        read_bytes: cell.conditions.read_bytes,
+        read_bytes: cell.conditions.reads()?.read_bytes,
         issued_bytes: activity.issued_bytes()?,
         requests_per_second: activity.device_requests_per_second?,
         bytes_per_second: activity.device_bytes_per_second?,
@@ -390,7 +416,8 @@ fn bandwidth<'a>(ceilings: impl Iterator<Item = &'a DeviceCeiling> + Clone) -> O
 }
 
 /// Requests per second that the device can do at `size`: between two measured sizes by a power law through
-/// both, below the smallest no more than there, above the largest by its bandwidth.
+/// both, a little below the smallest no more than there, above the largest by its bandwidth. Far below the smallest nothing
+/// is known: a device that was asked for 1 MiB at a time may well do more requests of 128 KiB.
 fn iops_at(ceilings: &[&DeviceCeiling], size: f64) -> Option<f64> {
     let mut deep: Vec<&DeviceCeiling> =
         ceilings.iter().copied().filter(|ceiling| ceiling.depth >= DEEP).collect();
@@ -398,7 +425,9 @@ fn iops_at(ceilings: &[&DeviceCeiling], size: f64) -> Option<f64> {
     let above = deep.partition_point(|ceiling| ceiling.issued_bytes < size);
     match (above.checked_sub(1).map(|below| deep[below]), deep.get(above)) {
         (None, None) => None,
-        (None, Some(smallest)) => Some(smallest.requests_per_second),
+        (None, Some(smallest)) => {
+            (smallest.issued_bytes <= size * SIZE_FACTOR).then_some(smallest.requests_per_second)
+        }
         (Some(largest), None) => Some(largest.bytes_per_second / size),
         (Some(below), Some(above)) => {
             let along = (size / below.issued_bytes).ln() / (above.issued_bytes / below.issued_bytes).ln();

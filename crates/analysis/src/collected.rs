@@ -32,17 +32,22 @@ impl<'a> CellSamples<'a> {
         self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
     }
 
-    /// What is ranked, by round: operations per second, or for a cold start how often it could become warm in a
-    /// second. A cold start that did not become warm has none.
+    /// What is ranked, by round: operations per second; for a cold start how often it could become warm in a second; for
+    /// work that is done once how often all of it could be done, set-up and tear-down included. A cold start that did not
+    /// become warm has none, and neither has work that was not done to its end.
     pub fn rates(&self) -> Vec<Option<f64>> {
-        let cold_start = self.cell.conditions.cache == CacheState::ColdStart;
+        let conditions = &self.cell.conditions;
         let rate = |sample: &Sample| {
             let (measurement, evidence) = sample.valid()?;
-            match cold_start {
-                true => time_to_warm(self.cell.conditions.op_bytes(), &evidence.windows)
-                    .map(|warmed| 1e9 / warmed.time_ns as f64),
-                false => Some(ops_per_second(measurement)),
+            if conditions.cache == CacheState::ColdStart {
+                let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
+                return Some(1e9 / warmed.time_ns as f64);
             }
+            if conditions.workload().is_once() {
+                let done = is_done(self.cell, measurement);
+                return done.then(|| 1e9 / total_ns(measurement).max(1) as f64);
+            }
+            Some(ops_per_second(measurement))
         };
         self.rounds.iter().map(|sample| sample.and_then(rate)).collect()
     }
@@ -75,6 +80,22 @@ impl<'a> CellSamples<'a> {
         };
         self.attempts.iter().filter(failed).count()
     }
+}
+
+/// Set-up, throughput phase and tear-down.
+pub fn total_ns(measurement: &Measurement) -> u64 {
+    measurement.setup_ns + measurement.measured_ns + measurement.teardown_ns
+}
+
+/// The share of the work that was done, where that is fixed: of the ring in all laps, or of the file.
+pub fn covered(cell: &Cell, measurement: &Measurement) -> Option<f64> {
+    let all = cell.conditions.fixed_operations().filter(|all| *all > 0)?;
+    Some(measurement.operations as f64 / all as f64)
+}
+
+/// Whether all of the work was done, where that is fixed.
+fn is_done(cell: &Cell, measurement: &Measurement) -> bool {
+    cell.conditions.fixed_operations().is_none_or(|all| measurement.operations >= all)
 }
 
 /// Operations per second of the throughput phase.

@@ -6,6 +6,7 @@ mod cell;
 mod cold_start;
 mod comparison;
 mod evidence;
+pub(crate) mod label;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,7 @@ use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source};
 use serde::Serialize;
 
-use crate::advice::{Advice, advise};
+use crate::advice::{Advice, advise_all};
 use crate::bound::{Ceilings, CopyCeiling, DeviceCeiling};
 use crate::cliff::{self, Cliff};
 use crate::collected::{CellSamples, collect};
@@ -126,7 +127,8 @@ impl Judged {
     /// command's exit code.
     pub fn fell_short(&self) -> bool {
         let short = |cell: &CellJudgement| {
-            cell.status != Status::Unavailable && cell.samples < self.run.rounds as usize
+            let partly = cell.covered.is_some_and(|share| share < 1.0);
+            cell.status != Status::Unavailable && (cell.samples < self.run.rounds as usize || partly)
         };
         !self.run.complete || self.cells.iter().any(short)
     }
@@ -150,7 +152,7 @@ pub fn judge(run: &Run) -> Judged {
         .into_iter()
         .map(|conditions| comparison::compare(conditions, &samples))
         .collect();
-    let advice = comparisons.iter().map(|comparison| advise(comparison, &cells)).collect();
+    let advice = advise_all(&comparisons, &cells);
     let summary = summary(run, &samples);
     let validity = validity(&samples);
     Judged {

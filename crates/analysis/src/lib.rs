@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod bound;
+mod calls;
 pub mod checks;
 pub mod cliff;
 pub mod collected;

@@ -5,6 +5,8 @@
 use pagewise_model::counters::Window;
 use pagewise_model::{Access, Cell, MethodOption};
 
+use crate::calls;
+
 /// Of the bytes that an operation asks for, this much more may come from the device in a window that is warm.
 const WARM_SHARE: f64 = 0.05;
 /// The last windows, which show what becomes of it: a quarter, and at least this many.
@@ -126,7 +128,8 @@ fn scatter(windows: &[Window]) -> Option<f64> {
 /// What a miss brings in: a fault of a mapping without advice the readahead around it, anything else what was asked
 /// for (readahead of pread sees that reads do not follow each other).
 fn miss_bytes(cell: &Cell, readahead_bytes: Option<u64>) -> u64 {
-    let (method, read) = (&cell.method, cell.conditions.read_bytes.0);
+    let method = &cell.method;
+    let read = cell.conditions.reads().map_or_else(|| calls::piece_bytes(method), |reads| reads.read_bytes.0);
     let reads_around = method.access() == Access::Mmap
         && !method.has(MethodOption::Random)
         && !method.has(MethodOption::Prefetch)

@@ -1,4 +1,4 @@
-//! The threads of a job: one for each reader, alive from `open` to `close`, so that the supervisor finds the
+//! The threads of a job: one for each part of the work, alive from `open` to `close`, so that the supervisor finds the
 //! same threads before and after the measured region.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,50 +7,77 @@ use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
 use pagewise_model::protocol::{CallFailure, Go, Job, SampleReply};
-use pagewise_sys::{FileMapping, SharedMemory};
+use pagewise_sys::SharedMemory;
 
-use crate::reader::Reader;
-use crate::sampling::{Limits, Part, ThreadSample, empty_latencies, sample};
+use crate::operations::{Latencies, Operations};
+use crate::sampling::timed::Limits;
+use crate::sampling::{ThreadSample, empty_latencies, fixed, timed};
 
 enum Order {
     WarmPageTables,
     Sample(Go),
-    Fetch { offsets: Vec<u64>, handover: Box<SharedMemory> },
+    Fetch { offsets: Vec<u64>, read_bytes: usize, handover: Box<SharedMemory> },
+    Sync,
 }
 
 enum Answer {
     Warmed,
     Sampled(Box<ThreadSample>),
     Fetched(Box<SharedMemory>),
+    Synced,
+}
+
+/// When a sample is over.
+#[derive(Clone, Copy, Debug)]
+pub enum Bounds {
+    /// When its time is up.
+    Timed {
+        /// Operations of a thread at most; 0: unbounded.
+        max_operations: u64,
+        /// Bytes that storage may read for the process; 0: unbounded.
+        max_device_bytes: u64,
+    },
+    /// When so much is done.
+    Fixed(fixed::Amount),
+}
+
+impl Bounds {
+    /// Reads by the offset table.
+    pub const fn timed(job: &Job) -> Self {
+        Bounds::Timed { max_operations: job.max_thread_operations, max_device_bytes: job.max_device_bytes }
+    }
+
+    /// So many operations of one thread.
+    pub const fn fixed(job: &Job, operations: u64) -> Self {
+        Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed })
+    }
 }
 
 /// What all threads of a job share.
 struct Common {
-    table: FileMapping,
-    threads: usize,
-    reads_per_op: usize,
-    read_bytes: usize,
-    max_operations: u64,
-    max_device_bytes: u64,
+    bounds: Bounds,
     barrier: Barrier,
     timed_phase: AtomicBool,
 }
 
 impl Common {
-    fn limits(&self, go: &Go) -> Limits {
-        Limits {
-            sample_ns: go.sample_ns,
-            latency_ns: go.latency_ns,
-            max_operations: self.max_operations,
-            max_device_bytes: self.max_device_bytes,
+    fn sample(
+        &self,
+        work: &mut dyn Operations,
+        go: &Go,
+        latencies: Latencies,
+    ) -> Result<ThreadSample, CallFailure> {
+        let rendezvous = || {
+            self.barrier.wait();
+        };
+        match self.bounds {
+            Bounds::Timed { max_operations, max_device_bytes } => {
+                let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);
+                let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes };
+                timed::sample(work, go.first_operation, limits, &rendezvous, &self.timed_phase, latencies)
+            }
+            Bounds::Fixed(amount) => fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies),
         }
-    }
-
-    fn part(&self, thread: usize) -> Part<'_> {
-        let table = self.table.words();
-        let operations = table.len() / self.reads_per_op / self.threads;
-        let reads = operations * self.reads_per_op;
-        Part { offsets: &table[thread * reads..(thread + 1) * reads], reads_per_op: self.reads_per_op }
     }
 }
 
@@ -67,28 +94,23 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Starts a thread for each reader.
-    pub fn start(readers: Vec<Box<dyn Reader>>, table: FileMapping, job: &Job) -> Self {
+    /// Starts a thread for each part of the work.
+    pub fn start(work: Vec<Box<dyn Operations>>, bounds: Bounds) -> Self {
         let common = Arc::new(Common {
-            table,
-            threads: readers.len(),
-            reads_per_op: job.reads_per_op as usize,
-            read_bytes: job.read_bytes as usize,
-            max_operations: job.max_thread_operations,
-            max_device_bytes: job.max_device_bytes,
-            barrier: Barrier::new(readers.len()),
+            bounds,
+            barrier: Barrier::new(work.len()),
             timed_phase: AtomicBool::new(false),
         });
-        let members = readers
+        let members = work
             .into_iter()
             .enumerate()
-            .map(|(index, reader)| {
+            .map(|(index, work)| {
                 let (orders, received) = channel();
                 let (answered, answers) = channel();
                 let common = common.clone();
                 let thread = std::thread::Builder::new()
-                    .name(format!("reader-{index}"))
-                    .spawn(move || serve(index, reader, &common, &received, &answered))
+                    .name(format!("worker-{index}"))
+                    .spawn(move || serve(work, &common, &received, &answered))
                     .expect("a machine that runs pagewise can start a thread");
                 Member { orders, answers, thread }
             })
@@ -127,7 +149,6 @@ impl Crew {
         let buckets = first.latencies.iter_recorded();
         let (latency_ns, latency_counts) =
             buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).unzip();
-        let per_read = (self.common.reads_per_op * self.common.read_bytes) as u64;
         let checksum = samples.iter().fold(0u64, |total, sample| total.wrapping_add(sample.checksum));
         SampleReply {
             operations,
@@ -138,7 +159,7 @@ impl Crew {
                 .iter()
                 .map(|sample| sample.operations + sample.latency_operations)
                 .collect(),
-            bytes: (operations + latency_operations) * per_read,
+            bytes: samples.iter().map(|sample| sample.bytes).sum(),
             checksum: format!("{checksum:016x}"),
             latency_ns,
             latency_counts,
@@ -148,14 +169,24 @@ impl Crew {
     }
 
     /// Has the first thread do single reads and put their bytes into the hand-over memory.
-    pub fn fetch(&self, offsets: Vec<u64>, handover: SharedMemory) -> Result<SharedMemory, CallFailure> {
-        let order = Order::Fetch { offsets, handover: Box::new(handover) };
+    pub fn fetch(
+        &self,
+        offsets: Vec<u64>,
+        read_bytes: usize,
+        handover: SharedMemory,
+    ) -> Result<SharedMemory, CallFailure> {
+        let order = Order::Fetch { offsets, read_bytes, handover: Box::new(handover) };
         let member = &self.members[0];
         member.orders.send(order).expect("threads live until the crew ends");
         match member.answers.recv().expect("threads live until the crew ends")? {
             Answer::Fetched(handover) => Ok(*handover),
             _ => unreachable!("a thread answers what it was asked"),
         }
+    }
+
+    /// Puts what was written on the device.
+    pub fn sync(&self) -> Result<(), CallFailure> {
+        self.order_all(|| Order::Sync).map(drop)
     }
 
     fn order_all(&self, order: impl Fn() -> Order) -> Result<Vec<Answer>, CallFailure> {
@@ -188,35 +219,26 @@ fn extent(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
 }
 
 fn serve(
-    index: usize,
-    mut reader: Box<dyn Reader>,
+    mut work: Box<dyn Operations>,
     common: &Common,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Answer, CallFailure>>,
 ) {
-    let rendezvous = || {
-        common.barrier.wait();
-    };
     let mut latencies = empty_latencies();
     while let Ok(order) = orders.recv() {
         let answer = match order {
             Order::WarmPageTables => {
-                reader.warm_page_tables();
+                work.warm_page_tables();
                 Ok(Answer::Warmed)
             }
-            Order::Sample(go) => sample(
-                reader.as_mut(),
-                common.part(index),
-                go.first_operation,
-                common.limits(&go),
-                &rendezvous,
-                &common.timed_phase,
-                std::mem::replace(&mut latencies, empty_latencies()),
-            )
-            .map(|sample| Answer::Sampled(Box::new(sample))),
-            Order::Fetch { offsets, handover } => {
-                fetch(reader.as_mut(), &offsets, handover, common.read_bytes)
+            Order::Sample(go) => {
+                let latencies = std::mem::replace(&mut latencies, empty_latencies());
+                common.sample(work.as_mut(), &go, latencies).map(|sample| Answer::Sampled(Box::new(sample)))
             }
+            Order::Fetch { offsets, read_bytes, handover } => {
+                fetch(work.as_mut(), &offsets, read_bytes, handover)
+            }
+            Order::Sync => work.sync().map(|()| Answer::Synced),
         };
         if answers.send(answer).is_err() {
             return;
@@ -225,13 +247,13 @@ fn serve(
 }
 
 fn fetch(
-    reader: &mut dyn Reader,
+    work: &mut dyn Operations,
     offsets: &[u64],
-    mut handover: Box<SharedMemory>,
     read_bytes: usize,
+    mut handover: Box<SharedMemory>,
 ) -> Result<Answer, CallFailure> {
     for (into, offset) in handover.bytes_mut().chunks_exact_mut(read_bytes).zip(offsets) {
-        reader.fetch(*offset, into)?;
+        work.fetch(*offset, into)?;
     }
     Ok(Answer::Fetched(handover))
 }

@@ -31,6 +31,18 @@ pub fn refused(call: &str, error: io::Error, path: &str) -> CallFailure {
     CallFailure { detail, unavailable: u32::from(not_offered), ..failed(call, error, path, 0) }
 }
 
+/// What was asked for makes no sense: no call was made.
+pub fn refusal(call: &str, path: &str, detail: String) -> CallFailure {
+    CallFailure {
+        call: call.to_string(),
+        errno: 0,
+        path: path.to_string(),
+        offset: 0,
+        detail,
+        unavailable: 0,
+    }
+}
+
 /// A read that returned fewer bytes than the file has there.
 pub fn short(call: &str, path: &str, offset: u64, expected: usize, received: usize) -> CallFailure {
     CallFailure {

@@ -1,6 +1,9 @@
 //! The measured loops, and the native worker around them.
 //!
-//! * [`reader`]: one file for each way to move bytes; a batch of reads is one call;
+//! * [`operations`]: what a thread does, whatever it is; a batch is one call;
+//! * [`reader`]: reads at the offsets of a table, one file for each way to move bytes;
+//! * [`scanner`]: a whole file, front to back;
+//! * [`writer`]: records into a ring file;
 //! * [`sampling`]: what one thread does between `go` and `sample`: where the clocks are read;
 //! * [`crew`]: the threads of a job;
 //! * [`worker`]: the conversation with the supervisor.
@@ -9,8 +12,13 @@
 //! prints, formats or asks which options were chosen.
 
 pub mod clock;
+mod consume;
 pub mod crew;
 pub mod failure;
+mod file;
+pub mod operations;
 pub mod reader;
 pub mod sampling;
+pub mod scanner;
 pub mod worker;
+pub mod writer;

@@ -6,14 +6,18 @@
 use std::io::{self, BufRead, Write};
 
 use pagewise_model::protocol::{CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, Verify};
-use pagewise_model::{Consume, Descriptor, Method};
+use pagewise_model::work::Sync;
+use pagewise_model::{Consume, Descriptor, Method, Workload};
 use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
-use crate::crew::Crew;
-use crate::failure::failed;
-use crate::reader;
+use crate::crew::{Bounds, Crew};
+use crate::failure::{failed, refusal};
+use crate::operations::{Operations, Records};
+use crate::reader::{self, TableReads};
+use crate::scanner::{self, Passes};
+use crate::writer;
 
 /// Serves one job from `hello` to `closed`.
 pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
@@ -27,10 +31,30 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
     let Some(Request::Open(job)) = requests.next()? else {
         return Err(nonsense("the conversation did not begin with open"));
     };
-    let outcome = serve(&job, &mut requests, &mut replies)?;
-    match outcome {
+    match serve(&job, &mut requests, &mut replies) {
         Ok(()) => Ok(()),
-        Err(failure) => say(&mut replies, &Reply::Failed(failure)),
+        Err(Ending::Call(failure)) => say(&mut replies, &Reply::Failed(failure)),
+        Err(Ending::Conversation(error)) => Err(error),
+    }
+}
+
+/// Why a job ends before its time.
+enum Ending {
+    /// A call failed, which is told in the conversation.
+    Call(CallFailure),
+    /// The conversation itself cannot go on.
+    Conversation(io::Error),
+}
+
+impl From<CallFailure> for Ending {
+    fn from(failure: CallFailure) -> Self {
+        Ending::Call(failure)
+    }
+}
+
+impl From<io::Error> for Ending {
+    fn from(error: io::Error) -> Self {
+        Ending::Conversation(error)
     }
 }
 
@@ -54,61 +78,124 @@ fn nonsense(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("not of the protocol: {reason}"))
 }
 
-/// The outer error ends the conversation, the inner one is told in it.
-fn serve<R: BufRead>(
-    job: &Job,
-    requests: &mut Requests<R>,
-    replies: &mut impl Write,
-) -> io::Result<Result<(), CallFailure>> {
-    let method = method_of(&job.method)?;
-    let consume: Consume = job.consume.parse().map_err(|error: String| nonsense(&error))?;
-    let descriptor: Descriptor = job.descriptor.parse().map_err(|error: String| nonsense(&error))?;
-    let table = match table(job) {
-        Ok(table) => table,
-        Err(failure) => return Ok(Err(failure)),
-    };
+fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl Write) -> Result<(), Ending> {
+    let task = Task::of(job).map_err(|error| nonsense(&error))?;
+    let table = if task.work == Work::Reads { Some(table(job)?) } else { None };
     let started = now_ns();
-    let readers = match reader::open(&method, job, consume, descriptor == Descriptor::PerThread) {
-        Ok(readers) => readers,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started })?;
-    let crew = Crew::start(readers, table, job);
+    let crew = Crew::start(work, bounds);
     let started = now_ns();
-    if job.warm_page_tables == 1
-        && let Err(failure) = crew.warm_page_tables()
-    {
-        return Ok(Err(failure));
+    if job.warm_page_tables == 1 {
+        crew.warm_page_tables()?;
     }
     say(replies, &Reply::Ready { warmup_ns: now_ns() - started })?;
     while let Some(request) = requests.next()? {
-        let answer = match request {
-            Request::Go(go) => crew.sample(&go).map(|sample| Reply::Sample(Box::new(sample))),
-            Request::Verify(verify) => hand_over(&crew, job, verify),
-            Request::Close => {
-                let started = now_ns();
-                crew.end();
-                say(replies, &Reply::Closed { teardown_ns: now_ns() - started })?;
-                return Ok(Ok(()));
-            }
-            Request::Open(_) => return Err(nonsense("a second open")),
+        let reply = match request {
+            Request::Go(go) => Reply::Sample(Box::new(crew.sample(&go)?)),
+            Request::Verify(verify) if task.work == Work::Reads => hand_over(&crew, job, verify)?,
+            Request::Verify(_) => return Err(nonsense(&format!("verify of {}", job.workload)).into()),
+            Request::Close => return Ok(say(replies, &task.close(crew)?)?),
+            Request::Open(_) => return Err(nonsense("a second open").into()),
         };
-        match answer {
-            Ok(reply) => say(replies, &reply)?,
-            Err(failure) => return Ok(Err(failure)),
-        }
+        say(replies, &reply)?;
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
-fn method_of(text: &str) -> io::Result<Method> {
-    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| nonsense(&error.to_string()))
+/// What kind of work a job is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// By the offset table.
+    Reads,
+    Scan,
+    Records,
+}
+
+/// A job, its words understood.
+struct Task {
+    workload: Workload,
+    work: Work,
+    method: Method,
+    /// Where bytes are read.
+    consume: Consume,
+    per_thread: bool,
+    sync_at_end: bool,
+}
+
+impl Task {
+    fn of(job: &Job) -> Result<Self, String> {
+        let workload: Workload = job.workload.parse()?;
+        let work = match workload {
+            Workload::RandomRead | Workload::SequentialRead => Work::Reads,
+            Workload::Scan => Work::Scan,
+            Workload::Append | Workload::Fill => Work::Records,
+        };
+        let writes = work == Work::Records;
+        Ok(Self {
+            workload,
+            work,
+            method: method_of(&job.method)?,
+            consume: if writes { Consume::Touch } else { job.consume.parse()? },
+            per_thread: job.descriptor.parse::<Descriptor>()? == Descriptor::PerThread,
+            sync_at_end: writes && job.sync.parse::<Sync>()? == Sync::End,
+        })
+    }
+
+    /// Set-up: what each thread is to do, and how much of it.
+    fn open(
+        &self,
+        job: &Job,
+        table: Option<FileMapping>,
+    ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
+        if let Some(reason) = self.refuses(job) {
+            return Err(refusal("open", &job.path, reason));
+        }
+        match (self.work, table) {
+            (Work::Reads, Some(table)) => {
+                let readers = reader::open(&self.method, job, self.consume, self.per_thread)?;
+                Ok((TableReads::divide(readers, table, job), Bounds::timed(job)))
+            }
+            (Work::Reads, None) => unreachable!("reads have a table"),
+            (Work::Scan, _) => {
+                let scanner = scanner::open(&self.method, job, self.consume)?;
+                Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)))
+            }
+            (Work::Records, _) => {
+                let records = Records::new(writer::open(&self.method, job)?);
+                Ok((vec![Box::new(records)], Bounds::fixed(job, job.records)))
+            }
+        }
+    }
+
+    fn refuses(&self, job: &Job) -> Option<String> {
+        if self.work != Work::Reads && job.threads != 1 {
+            return Some(format!("{} is the work of one thread, not of {}", self.workload, job.threads));
+        }
+        self.method.unsuited(self.workload)
+    }
+
+    /// Tear-down: sync, unmap, close.
+    fn close(&self, crew: Crew) -> Result<Reply, CallFailure> {
+        let started = now_ns();
+        let mut sync_ns = 0;
+        if self.sync_at_end {
+            crew.sync()?;
+            sync_ns = now_ns() - started;
+        }
+        crew.end();
+        Ok(Reply::Closed { teardown_ns: now_ns() - started, sync_ns })
+    }
+}
+
+fn method_of(text: &str) -> Result<Method, String> {
+    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
 fn hand_over(crew: &Crew, job: &Job, verify: Verify) -> Result<Reply, CallFailure> {
     let reads = verify.offsets.len();
     let handover = shared(&job.handover_path, reads * job.read_bytes as usize)?;
-    crew.fetch(verify.offsets, handover)?;
+    crew.fetch(verify.offsets, job.read_bytes as usize, handover)?;
     Ok(Reply::Verified { reads: reads as u64 })
 }
 
@@ -127,3 +214,6 @@ fn shared(path: &str, len: usize) -> Result<SharedMemory, CallFailure> {
         .map_err(|error| failed("open", error.into(), path, 0))?;
     SharedMemory::new(file, len).map_err(|error| failed("mmap", error, path, 0))
 }
+
+#[cfg(test)]
+mod tests;

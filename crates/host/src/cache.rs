@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,16 @@ pub struct Residency {
 /// process the truth.
 pub fn residency(file: &File, span_bytes: u64) -> Residency {
     stretch_residency(file, 0, span_bytes)
+}
+
+/// Bytes of whole pages of `file` in the page cache that are dirty or under writeback; `None` without cachestat(2).
+pub fn dirty_bytes(file: &File) -> Option<u64> {
+    let len = file.metadata().ok()?.len();
+    if len == 0 {
+        return Some(0);
+    }
+    let stat = pagewise_sys::residency::cachestat(file.as_fd(), 0, len).ok()?;
+    Some((stat.dirty + stat.writeback) * rustix::param::page_size() as u64)
 }
 
 fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
@@ -283,24 +294,36 @@ fn read_missing(file: &File, len: u64, stop: &AtomicBool) -> Result<u64, WarmErr
     while start < len {
         let end = (start + WARM_STRETCH_BYTES).min(len);
         if stretch_residency(file, start, end - start).resident_bytes != Some(end - start) {
-            let mut offset = start;
-            while offset < end {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(WarmError::Stopped { path: path_of(file) });
-                }
-                let wanted = (end - offset).min(WARM_READ_BYTES) as usize;
-                match file.read_at(&mut buffer[..wanted], offset) {
-                    Ok(0) => return Err(WarmError::Short { path: path_of(file), offset, len }),
-                    Ok(read) => offset += read as u64,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(source) => return Err(WarmError::Read { path: path_of(file), offset, source }),
-                }
-            }
+            read_range(file, start..end, &mut buffer, stop)?;
             read_bytes += end - start;
         }
         start = end;
     }
     Ok(read_bytes)
+}
+
+/// Reads a range of the file into `buffer`, again and again, which brings it into the page cache. The buffer's size is
+/// that of the reads.
+pub fn read_range(
+    file: &File,
+    range: Range<u64>,
+    buffer: &mut [u8],
+    stop: &AtomicBool,
+) -> Result<(), WarmError> {
+    let Range { start: mut offset, end: len } = range;
+    while offset < len {
+        if stop.load(Ordering::Relaxed) {
+            return Err(WarmError::Stopped { path: path_of(file) });
+        }
+        let wanted = (len - offset).min(buffer.len() as u64) as usize;
+        match file.read_at(&mut buffer[..wanted], offset) {
+            Ok(0) => return Err(WarmError::Short { path: path_of(file), offset, len }),
+            Ok(read) => offset += read as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(WarmError::Read { path: path_of(file), offset, source }),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -360,6 +383,39 @@ mod tests {
         assert_eq!(warm(&file, 1 << 20, &GO).expect("warm").after.resident_bytes, Some(1 << 20));
         evict(&file, 1 << 20).expect("evict");
         assert_eq!(residency(&file, LEN).resident_bytes, Some(0));
+    }
+
+    #[test]
+    fn a_range_is_read_whatever_the_buffer() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), LEN);
+        evict(&file, LEN).expect("evict");
+        // Without readahead, so that what is there is what was read.
+        rustix::fs::fadvise(&file, 0, None, Advice::Random).expect("advise");
+        read_range(&file, 65536..131_072, &mut [0; 5000], &GO).expect("read");
+        assert!(residency(&file, 65536).resident_bytes.is_none_or(|bytes| bytes == 0));
+        assert!(stretch_residency(&file, 65536, 65536).resident_bytes.is_none_or(|bytes| bytes == 65536));
+        match read_range(&file, LEN - 10..LEN + 1, &mut [0; 100], &GO) {
+            Err(WarmError::Short { offset, len, .. }) => assert_eq!((offset, len), (LEN, LEN + 1)),
+            other => panic!("{other:?}"),
+        }
+        let stopped = read_range(&file, 0..1, &mut [0], &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(WarmError::Stopped { .. })));
+    }
+
+    #[test]
+    fn what_is_not_on_the_device_yet_is_dirty() {
+        let Some(directory) = on_storage() else { return };
+        let file = file_of(directory.path(), 0);
+        assert_eq!(dirty_bytes(&file), Some(0));
+        file.write_all_at(&vec![7; 1 << 20], 0).expect("write");
+        match dirty_bytes(&file) {
+            // The kernel may have begun to write it back by itself.
+            Some(bytes) => assert!(bytes <= 2 << 20),
+            None => println!("skipped: no cachestat(2)"),
+        }
+        file.sync_all().expect("sync");
+        assert!(dirty_bytes(&file).is_none_or(|bytes| bytes == 0));
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! The file that pagewise makes to read from: written, not allocated; refused before it would fill a disk.
 //!
-//! Every byte is [`pagewise_model::content`] of its offset and the seed. The file is written in calls of
-//! 1 MiB, because the size of the writes sets the size of the page cache's folios and with it the cost of the
-//! first mapped reads; dirty memory stays bounded. The file is removed when the value is dropped.
+//! Every byte is [`pagewise_model::content`] of its offset and the seed; of text, lines are counted as they are
+//! written. The file is written in calls of 1 MiB, because the size of the writes sets the size of the page cache's
+//! folios and with it the cost of the first mapped reads; dirty memory stays bounded. The file is removed when the value
+//! is dropped.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pagewise_model::{Bytes, content};
+use pagewise_model::{Bytes, Content, checksum};
 
-use crate::cache;
 use crate::memory::Memory;
 use crate::mounts::{Kind, Mount};
+use crate::{cache, scratch};
 
 /// Size of every write but the last.
 pub const WRITE_BYTES: u64 = 1 << 20;
@@ -27,7 +28,9 @@ pub struct Dataset {
     path: PathBuf,
     file: File,
     file_bytes: u64,
+    content: Content,
     seed: u64,
+    lines: Option<u64>,
 }
 
 /// Why a dataset cannot be made. Whatever was written of it is removed.
@@ -68,6 +71,7 @@ impl Dataset {
     pub fn create(
         path: &Path,
         file_bytes: u64,
+        content: Content,
         seed: u64,
         progress: &mut dyn FnMut(u64),
         stop: &AtomicBool,
@@ -80,23 +84,27 @@ impl Dataset {
             },
         )?;
         // From here on, every return removes the file.
-        let dataset = Self { path: path.to_path_buf(), file, file_bytes, seed };
+        let mut dataset = Self { path: path.to_path_buf(), file, file_bytes, content, seed, lines: None };
         dataset.write(progress, stop)?;
         // A cold sample evicts again and proves it; where this cannot be done, it will say why.
         let _ = cache::evict(&dataset.file, file_bytes);
         Ok(dataset)
     }
 
-    fn write(&self, progress: &mut dyn FnMut(u64), stop: &AtomicBool) -> Result<(), DatasetError> {
+    fn write(&mut self, progress: &mut dyn FnMut(u64), stop: &AtomicBool) -> Result<(), DatasetError> {
         let mut buffer = vec![0; WRITE_BYTES as usize];
         let mut offset = 0;
         let mut synced = 0;
+        let mut lines = 0;
         while offset < self.file_bytes {
             if stop.load(Ordering::Relaxed) {
                 return Err(DatasetError::Stopped { path: self.path.clone() });
             }
             let piece = &mut buffer[..(self.file_bytes - offset).min(WRITE_BYTES) as usize];
-            content::fill(self.seed, offset, piece);
+            self.content.fill(self.seed, offset, piece);
+            if self.content == Content::Text {
+                lines += checksum::lines(piece);
+            }
             self.file
                 .write_all_at(piece, offset)
                 .map_err(|error| failed(&self.path, "pwrite", offset, error))?;
@@ -107,6 +115,7 @@ impl Dataset {
             }
             progress(offset);
         }
+        self.lines = (self.content == Content::Text).then_some(lines);
         self.file.sync_all().map_err(|error| failed(&self.path, "fsync", offset, error))
     }
 
@@ -125,6 +134,16 @@ impl Dataset {
         self.file_bytes
     }
 
+    /// What kind of content it has.
+    pub fn content(&self) -> Content {
+        self.content
+    }
+
+    /// Newlines in it, counted as they were written; `None` unless it is text.
+    pub fn lines(&self) -> Option<u64> {
+        self.lines
+    }
+
     /// What its content is a function of.
     pub fn seed(&self) -> u64 {
         self.seed
@@ -133,13 +152,8 @@ impl Dataset {
 
 impl Drop for Dataset {
     fn drop(&mut self) {
-        // Only what was made here: by now the name may be another file's. What cannot be removed is found by
-        // the next start, which sweeps what a dead run left.
-        let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let ours = self.file.metadata().map(key).ok();
-        if ours.is_some() && fs::symlink_metadata(&self.path).map(key).ok() == ours {
-            let _ = fs::remove_file(&self.path);
-        }
+        // What cannot be removed is found by the next start, which sweeps what a dead run left.
+        let _ = scratch::remove_same(&self.file, &self.path);
     }
 }
 
@@ -194,6 +208,8 @@ pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagewise_model::content;
+    use std::fs;
 
     static GO: AtomicBool = AtomicBool::new(false);
 
@@ -203,7 +219,8 @@ mod tests {
         let path = directory.path().join("data");
         let len = (3 << 20) + 77;
         let mut seen = Vec::new();
-        let dataset = Dataset::create(&path, len, 9, &mut |bytes| seen.push(bytes), &GO).expect("create");
+        let dataset = Dataset::create(&path, len, Content::Random, 9, &mut |bytes| seen.push(bytes), &GO)
+            .expect("create");
         assert_eq!(seen, [1 << 20, 2 << 20, 3 << 20, len]);
         let mut expected = vec![0; len as usize];
         content::fill(9, 0, &mut expected);
@@ -213,11 +230,25 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_text_are_counted() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let create =
+            |content| Dataset::create(&path, (2 << 20) + 77, content, 9, &mut |_| (), &GO).expect("create");
+        let text = create(Content::Text);
+        let lines = fs::read_to_string(&path).expect("read").matches('\n').count() as u64;
+        assert_eq!((text.lines(), text.content()), (Some(lines), Content::Text));
+        assert!((32_000..33_600).contains(&lines), "{lines} lines of 64 bytes on average");
+        drop(text);
+        assert_eq!(create(Content::Random).lines(), None);
+    }
+
+    #[test]
     fn what_exists_is_not_touched() {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("data");
         fs::write(&path, "mine").expect("write");
-        let error = Dataset::create(&path, 4096, 1, &mut |_| (), &GO).expect_err("exists");
+        let error = Dataset::create(&path, 4096, Content::Random, 1, &mut |_| (), &GO).expect_err("exists");
         assert!(matches!(error, DatasetError::Exists { .. }));
         assert_eq!(fs::read(&path).expect("read"), b"mine");
     }
@@ -226,8 +257,8 @@ mod tests {
     fn what_does_not_fit_is_refused_before_the_first_byte() {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("data");
-        let error =
-            Dataset::create(&path, 1 << 60, 1, &mut |_| panic!("written"), &GO).expect_err("too large");
+        let error = Dataset::create(&path, 1 << 60, Content::Random, 1, &mut |_| panic!("written"), &GO)
+            .expect_err("too large");
         assert!(matches!(error, DatasetError::NoSpace { .. }), "{error}");
         assert!(error.to_string().starts_with("a dataset of 1048576TiB does not fit"), "{error}");
         assert!(!path.exists());
@@ -239,7 +270,8 @@ mod tests {
         let path = directory.path().join("data");
         let stop = AtomicBool::new(false);
         let mut progress = |_| stop.store(true, Ordering::Relaxed);
-        let error = Dataset::create(&path, 8 << 20, 1, &mut progress, &stop).expect_err("stopped");
+        let error =
+            Dataset::create(&path, 8 << 20, Content::Random, 1, &mut progress, &stop).expect_err("stopped");
         assert!(matches!(error, DatasetError::Stopped { .. }));
         assert!(!path.exists());
     }
@@ -248,7 +280,7 @@ mod tests {
     fn a_file_that_took_the_name_is_left_alone() {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("data");
-        let dataset = Dataset::create(&path, 4096, 1, &mut |_| (), &GO).expect("create");
+        let dataset = Dataset::create(&path, 4096, Content::Random, 1, &mut |_| (), &GO).expect("create");
         fs::rename(&path, directory.path().join("moved")).expect("rename");
         fs::write(&path, "mine").expect("write");
         drop(dataset);

@@ -1,4 +1,4 @@
-//! What looks at the machine and prepares it: environment, device, page cache, counters, dataset, offsets.
+//! What looks at the machine and prepares it: environment, device, page cache, counters, dataset, offsets, files to write.
 //!
 //! Nothing here measures or judges. What cannot be known is `None` or a reason, never 0; everything works
 //! without privileges, with a smaller set of evidence. Parsers are pure functions of the kernel's texts.
@@ -25,6 +25,7 @@ pub mod readahead;
 pub mod reference;
 pub mod scratch;
 pub mod table;
+pub mod written;
 
 pub use cache::{EvictError, Evicted, Residency, WarmError, Warmed};
 pub use cgroup::{Control, Group, GroupError, NoControl};
@@ -39,3 +40,4 @@ pub use process::{MappingState, ProcessCounters};
 pub use readahead::{Readahead, ReadaheadError};
 pub use reference::{Reference, ReferenceError, ReferenceSource};
 pub use table::{OffsetTable, TableError};
+pub use written::{NewFile, ReadBack};

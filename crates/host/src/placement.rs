@@ -168,9 +168,12 @@ pub struct NodeShare {
     pub on_node: u64,
 }
 
-/// Moves the pages of the file's first `len` bytes that are in memory to `node`. On tmpfs the file is bound
-/// to it: pages that come later lie there too. Pages that another process maps stay where they are, and the
-/// kernel says nothing: [`pages_on_node`] proves it.
+/// Moves the pages of the file's first `len` bytes that are in memory to `node`. Pages that another process maps stay
+/// where they are, and the kernel says nothing: [`pages_on_node`] proves it.
+///
+/// On tmpfs the file itself is bound: pages that it gets later lie there too, whoever maps or writes them, as long as the
+/// file lives (numa_memory_policy.rst, "Shared Policy"; `shmem_set_policy` in mm/shmem.c). So it is enough for a sparse
+/// one. On other filesystems a page that comes later goes where the task that needs it is told to take memory.
 pub fn place_pages(file: &File, len: u64, node: u32) -> io::Result<()> {
     let Some(mapping) = map(file, len)? else { return Ok(()) };
     let page_bytes = rustix::param::page_size();
@@ -351,5 +354,42 @@ mod tests {
         }
         let empty = tempfile::tempfile().expect("file");
         assert_eq!(pages_on_node(&empty, 4096, 0).expect("nodes").looked_at, 0);
+    }
+
+    #[test]
+    fn a_sparse_file_in_memory_keeps_its_node_for_pages_to_come() {
+        const LEN: u64 = 1 << 20;
+        let file = match tempfile::NamedTempFile::new_in("/dev/shm") {
+            Ok(file) if crate::cache::in_memory(file.as_file()).is_some() => file,
+            _ => {
+                println!("skipped: /dev/shm is no tmpfs");
+                return;
+            }
+        };
+        file.as_file().set_len(LEN).expect("size");
+        let node = Topology::read().expect("nodes").nodes.last().expect("a node").number;
+        if let Err(error) = place_pages(file.as_file(), LEN, node) {
+            println!("skipped: mbind: {error}");
+            return;
+        }
+        assert_eq!(file.as_file().metadata().map(|file| blocks(&file)).expect("fstat"), 0);
+        // Another mapping, of another descriptor: the policy that it has can only be the file's.
+        let again = fs::File::open(file.path()).expect("open");
+        let mapping = FileMapping::new(&again, LEN as usize, false).expect("map");
+        let maps = fs::read_to_string("/proc/self/numa_maps").unwrap_or_default();
+        let address = format!("{:x} ", mapping.bytes().as_ptr() as usize);
+        match maps.lines().find_map(|line| line.strip_prefix(&address)) {
+            Some(line) => assert!(line.starts_with(&format!("bind:{node} ")), "{line}"),
+            None => println!("skipped: no numa_maps"),
+        }
+        // Pages that come by write(2) lie there as well.
+        (&mut file.as_file()).write_all(&vec![1; LEN as usize]).expect("write");
+        let pages = LEN / rustix::param::page_size() as u64;
+        let share = pages_on_node(file.as_file(), LEN, node).expect("nodes");
+        assert_eq!(share, NodeShare { looked_at: pages, on_node: pages });
+    }
+
+    fn blocks(metadata: &fs::Metadata) -> u64 {
+        std::os::unix::fs::MetadataExt::blocks(metadata)
     }
 }

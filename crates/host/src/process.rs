@@ -2,7 +2,8 @@
 //!
 //! Each number stands alone: one that this kernel or user cannot have is `None`, the others stay.
 
-use std::io;
+mod smaps;
+
 use std::path::Path;
 use std::{fs, path::PathBuf};
 
@@ -12,6 +13,8 @@ use rustix::fs::OFlags;
 use crate::counters::{CpuTicks, tick_ns};
 use crate::files::FileKey;
 use crate::kernel_files::{self, field, kib_field};
+pub(crate) use smaps::maps_file;
+pub use smaps::{MappingState, mapping};
 
 /// Running totals of a process and its threads. `None`: could not be known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +25,10 @@ pub struct ProcessCounters {
     pub read_call_bytes: Option<u64>,
     /// Read calls: syscr.
     pub read_calls: Option<u64>,
+    /// Bytes that went through write calls: wchar.
+    pub write_call_bytes: Option<u64>,
+    /// Write calls: syscw.
+    pub write_calls: Option<u64>,
     /// Faults served without the device.
     pub minor_faults: Option<u64>,
     /// Faults that waited for the device.
@@ -60,6 +67,8 @@ impl ProcessCounters {
             device_read_bytes: io.read_bytes,
             read_call_bytes: io.rchar,
             read_calls: io.syscr,
+            write_call_bytes: io.wchar,
+            write_calls: io.syscw,
             minor_faults: stat.map(|stat| stat.minor_faults),
             major_faults: stat.map(|stat| stat.major_faults),
             user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
@@ -81,6 +90,8 @@ impl ProcessCounters {
             device_read_bytes: less(before.device_read_bytes, after.device_read_bytes),
             read_call_bytes: less(before.read_call_bytes, after.read_call_bytes),
             read_calls: less(before.read_calls, after.read_calls),
+            write_call_bytes: less(before.write_call_bytes, after.write_call_bytes),
+            write_calls: less(before.write_calls, after.write_calls),
             minor_faults: less(before.minor_faults, after.minor_faults),
             major_faults: less(before.major_faults, after.major_faults),
             user_ns: less(before.user_ns, after.user_ns),
@@ -99,11 +110,19 @@ struct Io {
     read_bytes: Option<u64>,
     rchar: Option<u64>,
     syscr: Option<u64>,
+    wchar: Option<u64>,
+    syscw: Option<u64>,
 }
 
 fn parse_io(text: &str) -> Io {
     let number = |name| field(text, name).and_then(|value| value.parse().ok());
-    Io { read_bytes: number("read_bytes"), rchar: number("rchar"), syscr: number("syscr") }
+    Io {
+        read_bytes: number("read_bytes"),
+        rchar: number("rchar"),
+        syscr: number("syscr"),
+        wchar: number("wchar"),
+        syscw: number("syscw"),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,88 +262,6 @@ pub fn cpus_allowed(pid: u32) -> Option<String> {
     field(&status, "Cpus_allowed_list").filter(|list| !list.is_empty()).map(str::to_string)
 }
 
-/// How a process has a file mapped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MappingState {
-    /// Bytes of address space.
-    pub mapped_bytes: u64,
-    /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. A kernel that has none of
-    /// these lines leaves it unknown.
-    pub huge_mapped_bytes: Option<u64>,
-    /// The VmFlags that all parts of the mapping have, such as `rr` for MADV_RANDOM.
-    pub vm_flags: Option<String>,
-}
-
-/// How process `pid` has the file mapped: /proc/PID/smaps. `Ok(None)`: it has not.
-pub fn mapping(pid: u32, file: &FileKey) -> io::Result<Option<MappingState>> {
-    let smaps = fs::read(format!("/proc/{pid}/smaps"))?;
-    Ok(parse_smaps(&String::from_utf8_lossy(&smaps), file))
-}
-
-/// Whether a line of maps or the first of an smaps entry shows a mapping of the file:
-/// `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026    /usr/bin/cat`, the device in hexadecimal.
-pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
-    let mut rest = line;
-    let mut words = std::iter::from_fn(|| {
-        rest = rest.trim_start_matches(' ');
-        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        rest = after;
-        (!word.is_empty()).then_some(word)
-    });
-    let (Some(device), Some(inode)) = (words.nth(3), words.next()) else { return false };
-    if inode.parse() != Ok(file.inode) || file.inode == 0 {
-        return false;
-    }
-    let number = device.split_once(':').and_then(|(major, minor)| {
-        Some((u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?))
-    });
-    number == Some((rustix::fs::major(file.device), rustix::fs::minor(file.device)))
-        || Path::new(rest.trim_start()) == file.path
-}
-
-fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
-    let mut state: Option<MappingState> = None;
-    let mut flags: Option<Vec<&str>> = None;
-    let mut ours = false;
-    for line in text.lines() {
-        // An entry begins with an address range; its fields begin with a capital letter.
-        if line.starts_with(|first: char| first.is_ascii_digit() || first.is_ascii_lowercase()) {
-            ours = maps_file(line, file);
-            if ours {
-                state.get_or_insert_default().mapped_bytes += range_bytes(line).unwrap_or(0);
-            }
-            continue;
-        }
-        let (true, Some(state), Some((name, value))) = (ours, state.as_mut(), line.split_once(':')) else {
-            continue;
-        };
-        match name {
-            "FilePmdMapped" | "ShmemPmdMapped" | "AnonHugePages" => {
-                let kib = value.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
-                if let Some(kib) = kib {
-                    state.huge_mapped_bytes = Some(state.huge_mapped_bytes.unwrap_or(0) + kib * 1024);
-                }
-            }
-            "VmFlags" => {
-                let here: Vec<&str> = value.split_whitespace().collect();
-                flags = Some(match flags {
-                    None => here,
-                    Some(earlier) => earlier.into_iter().filter(|flag| here.contains(flag)).collect(),
-                });
-            }
-            _ => {}
-        }
-    }
-    let mut state = state?;
-    state.vm_flags = flags.map(|flags| flags.join(" "));
-    Some(state)
-}
-
-fn range_bytes(line: &str) -> Option<u64> {
-    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)
-}
-
 /// Whether all descriptors that process `pid` has of the file carry O_DIRECT: /proc/PID/fdinfo.
 /// `None`: it has none, or they cannot be seen.
 pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
@@ -358,13 +295,6 @@ mod tests {
     use super::*;
     use std::fs::File;
 
-    const SMAPS: &str = include_str!("../tests/fixtures/smaps-6.18.txt");
-    const SMAPS_OLD: &str = include_str!("../tests/fixtures/smaps-3.10.txt");
-
-    fn key(inode: u64, path: &str) -> FileKey {
-        FileKey { device: rustix::fs::makedev(0xfe, 0), inode, path: PathBuf::from(path) }
-    }
-
     #[test]
     fn a_command_may_hold_spaces_and_parentheses() {
         let fields = "R 5710 5710 4574 0 -1 4194304 101 7 3 9 11 12 0 0 20 0 1 0 138501 3133440 407";
@@ -382,8 +312,15 @@ mod tests {
 
     #[test]
     fn io_lines_may_be_missing() {
-        let text = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 0\n";
-        assert_eq!(parse_io(text), Io { read_bytes: Some(4096), rchar: Some(6976), syscr: Some(10) });
+        let text = "rchar: 6976\nwchar: 77\nsyscr: 10\nsyscw: 3\nread_bytes: 4096\nwrite_bytes: 0\n";
+        let wanted = Io {
+            read_bytes: Some(4096),
+            rchar: Some(6976),
+            syscr: Some(10),
+            wchar: Some(77),
+            syscw: Some(3),
+        };
+        assert_eq!(parse_io(text), wanted);
         // A kernel without CONFIG_TASK_IO_ACCOUNTING.
         assert_eq!(parse_io("rchar: 6976\nsyscr: 10\n").read_bytes, None);
     }
@@ -468,34 +405,6 @@ mod tests {
     }
 
     #[test]
-    fn smaps_of_the_file_only() {
-        // A mapping of 8 MiB with MADV_HUGEPAGE on ext4, whose second half has MADV_RANDOM too.
-        let state = parse_smaps(SMAPS, &key(3_366_913, "/var/tmp/pagewise data")).expect("mapped");
-        assert_eq!(state.mapped_bytes, 8 << 20);
-        assert_eq!(state.huge_mapped_bytes, Some(8 << 20));
-        assert_eq!(state.vm_flags.as_deref(), Some("rd mr me ms hg"));
-        assert_eq!(parse_smaps(SMAPS, &key(1, "/nothing")), None);
-        assert_eq!(parse_smaps("", &key(1, "/nothing")), None);
-    }
-
-    #[test]
-    fn an_old_kernel_leaves_unknown_what_it_does_not_say() {
-        let state = parse_smaps(SMAPS_OLD, &key(77, "/data")).expect("mapped");
-        assert_eq!((state.huge_mapped_bytes, state.vm_flags), (None, None));
-    }
-
-    #[test]
-    fn a_mapping_is_known_by_its_path_where_the_device_differs() {
-        let line = "7f00-7f01 r--s 00000000 00:2b 42                       /home/me/a file";
-        let file = FileKey { device: 45, inode: 42, path: PathBuf::from("/home/me/a file") };
-        assert!(maps_file(line, &file));
-        assert!(!maps_file(line, &FileKey { inode: 43, ..file.clone() }));
-        assert!(!maps_file(line, &FileKey { path: PathBuf::from("/other"), ..file.clone() }));
-        assert!(maps_file(line, &FileKey { device: 0x2b, path: PathBuf::from("/other"), ..file }));
-        assert!(!maps_file("7f00-7f01 rw-p 00000000 00:00 0", &key(0, "")));
-    }
-
-    #[test]
     fn fdinfo_flags_are_octal() {
         assert_eq!(parse_fdinfo_flags("pos:\t0\nflags:\t0140000\nmnt_id:\t24\n"), Some(0o140_000));
         assert_eq!(parse_fdinfo_flags("pos:\t0\n"), None);
@@ -527,28 +436,19 @@ mod tests {
         for _ in 0..16 {
             file.as_file().read_exact_at(&mut bytes, 0).expect("read");
         }
+        for _ in 0..8 {
+            file.as_file().write_all_at(&bytes, 0).expect("write");
+        }
         let done = ProcessCounters::difference(&before, &ProcessCounters::read(pid));
         match done.read_call_bytes {
-            Some(read) => assert!(read >= 16 * 65536, "{done:?}"),
+            Some(read) => {
+                assert!(read >= 16 * 65536, "{done:?}");
+                assert!(done.write_call_bytes >= Some(8 * 65536) && done.write_calls >= Some(8), "{done:?}");
+            }
             None => println!("skipped: /proc/self/io is missing"),
         }
         assert!(done.minor_faults.is_some() && done.user_ns.is_some(), "{done:?}");
         assert_eq!(ProcessCounters::read(u32::MAX), ProcessCounters::default());
-    }
-
-    #[test]
-    fn a_mapping_and_its_advice_are_seen() {
-        let file = tempfile::NamedTempFile::new().expect("file");
-        file.as_file().set_len(1 << 20).expect("size");
-        let key = FileKey::of(file.as_file()).expect("key");
-        let pid = std::process::id();
-        assert_eq!(mapping(pid, &key).expect("smaps"), None);
-        let mapped = pagewise_sys::FileMapping::new(file.as_file(), 1 << 20, false).expect("map");
-        mapped.advise(0..1 << 20, pagewise_sys::Advice::Random).expect("advise");
-        let state = mapping(pid, &key).expect("smaps").expect("mapped");
-        assert_eq!(state.mapped_bytes, 1 << 20);
-        assert!(state.vm_flags.expect("flags").split(' ').any(|flag| flag == "rr"));
-        assert!(mapping(u32::MAX, &key).is_err());
     }
 
     #[test]

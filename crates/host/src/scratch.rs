@@ -1,8 +1,9 @@
 //! Files that vanish: made for a probe, without a name, so that even a kill leaves no trace.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -28,7 +29,7 @@ fn named_and_unlinked(directory: &Path, mode: Mode) -> io::Result<File> {
         let path = directory.join(format!(".pagewise-probe-{}-{attempt}", std::process::id()));
         match rustix::fs::open(&path, flags, mode) {
             Ok(file) => {
-                std::fs::remove_file(&path)?;
+                fs::remove_file(&path)?;
                 return Ok(file.into());
             }
             Err(Errno::EXIST) => continue,
@@ -41,6 +42,18 @@ fn named_and_unlinked(directory: &Path, mode: Mode) -> io::Result<File> {
 /// A path that opens the same file anew, with its own flags and readahead state, also when it has no name.
 pub fn reopen_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Unlinks `path` if it is still the name of `file`; by now it may be another file's, or nobody's.
+pub(crate) fn remove_same(file: &File, path: &Path) -> io::Result<()> {
+    let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let ours = key(file.metadata()?);
+    match fs::symlink_metadata(path).map(key) {
+        Ok(found) if found == ours => fs::remove_file(path),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

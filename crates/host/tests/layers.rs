@@ -1,37 +1,14 @@
 //! The device behind a path where filesystems lie on each other. Needs the right to mount.
 
+mod mounted;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use mounted::{Mounted, run, text};
 use pagewise_host::{BlockDevice, Readahead};
-
-/// A mount that ends with the test.
-struct Mounted(PathBuf);
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let status = Command::new("umount").arg(&self.0).status();
-        if !std::thread::panicking() {
-            assert!(status.is_ok_and(|status| status.success()), "{} is still mounted", self.0.display());
-        }
-    }
-}
-
-/// Does it, or says why not.
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let output =
-        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a path in UTF-8")
-}
 
 /// A filesystem in a file.
 fn mount_image(directory: &Path) -> Result<Mounted, String> {

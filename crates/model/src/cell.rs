@@ -1,63 +1,17 @@
 //! Cells: one workload, one method, one set of conditions.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::Consumption;
 use crate::method::{Access, Method, MethodOption};
-use crate::surroundings::{Skew, Surroundings};
+use crate::ring::Ring;
+use crate::surroundings::Surroundings;
 use crate::units::Bytes;
-
-/// Defines an enum of plain words: the same text in plans, run files and tables.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum $name { $($(#[$doc])* #[serde(rename = $word)] $variant,)+ }
-
-        impl $name {
-            /// Every value, in the order of the documentation.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
-
-            /// The word in plans, run files and tables.
-            pub const fn name(self) -> &'static str {
-                match self { $($name::$variant => $word,)+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(self.name())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                $name::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
-                    let known: Vec<_> = $name::ALL.iter().map(|value| value.name()).collect();
-                    format!("unknown {} '{text}'; one of {}", $what, known.join(", "))
-                })
-            }
-        }
-    };
-}
+use crate::words::words;
+use crate::work::{Consume, Reads, Work, Workload, Writes};
 
 words! {
-    /// Which accesses, in which order.
-    Workload, "workload" {
-        /// Reads at random offsets.
-        RandomRead = "random-read",
-        /// One random start for each operation, then contiguous reads.
-        SequentialRead = "sequential-read",
-    }
-}
-
-words! {
-    /// What the page cache holds of the span when a sample starts.
+    /// What the page cache holds of the span when a sample starts. A file that is written is new where the cache is cold;
+    /// where it is warm it was written once before, is in the page cache, and nothing of it is dirty.
     CacheState, "cache state" {
         /// Nothing, proven.
         Cold = "cold",
@@ -68,16 +22,6 @@ words! {
         /// Nothing, proven; then the workload goes on until the cache is as full as it gets. A series, whose figure
         /// is the time that this takes.
         ColdStart = "cold-start",
-    }
-}
-
-words! {
-    /// What is done with the bytes of a read.
-    Consume, "consumption" {
-        /// One word of each page.
-        Touch = "touch",
-        /// All bytes.
-        Sum = "sum",
     }
 }
 
@@ -103,38 +47,48 @@ words! {
     }
 }
 
+words! {
+    /// What a dataset holds.
+    Content, "content" {
+        /// Words that nothing compresses.
+        Random = "random",
+        /// Lines of text with seeded lengths, 64 bytes on average.
+        Text = "text",
+    }
+}
+
+impl Content {
+    fn is_random(&self) -> bool {
+        *self == Content::Random
+    }
+}
+
 /// Everything that must be equal for two methods to be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Conditions {
     /// Which accesses.
-    pub workload: Workload,
+    #[serde(flatten)]
+    pub work: Work,
     /// Threads that perform them.
     pub threads: u32,
     /// Size of the file.
     pub file_bytes: Bytes,
-    /// The part of it, from its start, in which reads fall.
+    /// The part of it, from its start, in which accesses fall.
     pub span_bytes: Bytes,
+    /// What the file holds before it is accessed; a file that is written holds what the workload writes.
+    #[serde(default = "random", skip_serializing_if = "Content::is_random")]
+    pub content: Content,
     /// Page cache at the start.
     pub cache: CacheState,
     /// One descriptor and mapping, or one each.
     pub descriptor: Descriptor,
-    /// Size of one read.
-    pub read_bytes: Bytes,
-    /// Reads in one operation.
-    pub reads_per_op: u32,
-    /// Offsets are multiples of this.
-    pub align_bytes: Bytes,
-    /// How offsets spread over the span.
-    #[serde(default)]
-    pub skew: Skew,
-    /// Whether each offset within an operation follows from the data of the read before it.
-    #[serde(default)]
-    pub dependent: bool,
-    /// What is done with the bytes.
-    pub consume: Consume,
     /// What the machine is set to.
     #[serde(default, skip_serializing_if = "Surroundings::is_untouched")]
     pub surroundings: Surroundings,
+}
+
+fn random() -> Content {
+    Content::Random
 }
 
 /// What the kernel keeps of a memory limit for itself: the index of the page cache takes a node of 576 bytes for 64
@@ -149,21 +103,56 @@ const CAPACITY_GRAIN: u64 = 1 << 20;
 const FITTING_TENTHS: u64 = 9;
 
 impl Conditions {
-    /// Bytes that one operation asks for.
-    pub fn op_bytes(&self) -> u64 {
-        self.read_bytes.0 * u64::from(self.reads_per_op)
+    /// Which accesses, as a word.
+    pub fn workload(&self) -> Workload {
+        self.work.workload()
     }
 
-    /// How the bytes are consumed on a machine with pages of `page_bytes`.
-    pub fn consumption(&self, page_bytes: u64) -> Consumption {
-        Consumption::new(self.consume, page_bytes as usize, self.align_bytes.0)
+    /// The reads, where the workload consists of reads by the offset table.
+    pub fn reads(&self) -> Option<&Reads> {
+        self.work.reads()
+    }
+
+    /// The records, where the workload writes.
+    pub fn writes(&self) -> Option<Writes> {
+        self.work.writes()
+    }
+
+    /// What is done with the bytes, where they are read.
+    pub fn consume(&self) -> Option<Consume> {
+        self.work.consume()
+    }
+
+    /// Bytes that one operation asks for.
+    pub fn op_bytes(&self) -> u64 {
+        match &self.work {
+            Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.op_bytes(),
+            Work::Scan(_) => self.span_bytes.0,
+            Work::Append(append) => append.record_bytes.0,
+            Work::Fill(fill) => fill.block_bytes.0,
+        }
+    }
+
+    /// How many operations a sample does, where that is fixed: the whole file once, or so many laps of the ring.
+    pub fn fixed_operations(&self) -> Option<u64> {
+        match &self.work {
+            Work::RandomRead(_) | Work::SequentialRead(_) => None,
+            Work::Scan(_) => Some(1),
+            Work::Append(_) | Work::Fill(_) => self.ring().map(|ring| ring.records()),
+        }
+    }
+
+    /// Where records come to lie, where the workload writes.
+    pub fn ring(&self) -> Option<Ring> {
+        let writes = self.writes()?;
+        Some(Ring::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.laps)))
     }
 
     /// Page cache that fits under the memory limit beside what worker and kernel take; `None` without a limit, 0 where
     /// nothing is left. It is what sizes are multiples of; what a sample really had stands in its evidence.
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.surroundings.memory_limit_bytes?.0;
-        let threads = u64::from(self.threads).saturating_mul(self.read_bytes.0 + THREAD_BYTES);
+        let threads = u64::from(self.threads).saturating_mul(self.work.buffer_bytes() + THREAD_BYTES);
         let left = limit.saturating_sub(WORKER_BYTES + limit / KERNEL_SHARE).saturating_sub(threads);
         // In whole MiB, so that a thread more does not make other sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
@@ -177,9 +166,12 @@ impl Conditions {
     }
 
     /// The most that a cold sample may bring into the page cache: a quarter of the span, because a file
-    /// that fills up as it is measured is no longer cold.
+    /// that fills up as it is measured is no longer cold. A scan meets every page once.
     pub fn cold_budget_bytes(&self) -> u64 {
-        self.span_bytes.0 / 4
+        match self.work {
+            Work::Scan(_) => self.span_bytes.0,
+            _ => self.span_bytes.0 / 4,
+        }
     }
 }
 
@@ -197,35 +189,21 @@ pub struct Cell {
 impl Cell {
     /// A name that is unique in a run, made of everything that defines the cell.
     pub fn id(&self) -> String {
-        let Conditions {
-            workload,
-            threads,
-            file_bytes,
-            span_bytes,
-            cache,
-            descriptor,
-            read_bytes,
-            reads_per_op,
-            align_bytes,
-            skew,
-            dependent,
-            consume,
-            surroundings,
-        } = &self.conditions;
-        let skew = if *skew == Skew::Uniform { String::new() } else { format!(",{skew}") };
-        let dependent = if *dependent { ",dependent" } else { "" };
+        let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, surroundings } =
+            &self.conditions;
+        let (workload, method) = (work.workload(), &self.method);
+        let content = if *content == work.usual_content() { String::new() } else { format!(",{content}") };
+        let role = match self.role {
+            Role::Measured => "",
+            Role::Control => "/control",
+            Role::Ceiling => "/ceiling",
+        };
         format!(
-            "{workload}/{file_bytes},span={span_bytes}/{read_bytes}x{reads_per_op},align={align_bytes},{consume}{skew}{dependent}/{cache}{surroundings}/{threads}t,{descriptor}/{}{}",
-            self.method,
-            match self.role {
-                Role::Measured => "",
-                Role::Control => "/control",
-                Role::Ceiling => "/ceiling",
-            }
+            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{surroundings}/{threads}t,{descriptor}/{method}{role}"
         )
     }
 
-    /// Whether reads are copied out of page cache, mapping or memory by the CPU.
+    /// Whether bytes are copied between program and page cache, mapping or memory by the CPU.
     pub fn copies(&self) -> bool {
         !self.method.is_direct() && !self.method.has(MethodOption::InPlace)
     }

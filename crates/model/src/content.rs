@@ -2,8 +2,10 @@
 //!
 //! Word `k` (bytes `8k .. 8k + 8`, little-endian) is SplitMix64's output `k` for the seed. So any read
 //! can be verified without a second copy, a read at the wrong offset shows, and nothing on the way to the
-//! device can compress it.
+//! device can compress it. Text is made of the same bytes: one in 64 becomes a newline, the others letters, digits and
+//! punctuation, so lines have seeded lengths.
 
+use crate::cell::Content;
 use crate::random::{STEP, mix};
 
 /// The word at byte offset `8 * index`.
@@ -33,6 +35,38 @@ pub fn fill(seed: u64, offset: u64, buffer: &mut [u8]) {
     }
 }
 
+/// Fills `buffer` with text from `offset` on.
+fn fill_text(seed: u64, offset: u64, buffer: &mut [u8]) {
+    fill(seed, offset, buffer);
+    for byte in buffer {
+        *byte = LETTERS[usize::from(*byte)];
+    }
+}
+
+/// What a random byte becomes in text.
+const LETTERS: [u8; 256] = letters();
+
+const fn letters() -> [u8; 256] {
+    let mut letters = [b'\n'; 256];
+    let mut byte = 4;
+    while byte < letters.len() {
+        // The printable ones, space to tilde.
+        letters[byte] = b' ' + (byte % 95) as u8;
+        byte += 1;
+    }
+    letters
+}
+
+impl Content {
+    /// Fills `buffer` with what a dataset of `seed` holds from `offset` on.
+    pub fn fill(self, seed: u64, offset: u64, buffer: &mut [u8]) {
+        match self {
+            Content::Random => fill(seed, offset, buffer),
+            Content::Text => fill_text(seed, offset, buffer),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +81,18 @@ mod tests {
             fill(42, offset as u64, &mut piece);
             prop_assert_eq!(&piece[..], &whole[offset..offset + len]);
         }
+    }
+
+    #[test]
+    fn text_has_lines_of_many_lengths() {
+        let mut text = vec![0; 1 << 16];
+        Content::Text.fill(7, 0, &mut text);
+        let mut lengths: Vec<usize> = text.split(|byte| *byte == b'\n').map(<[u8]>::len).collect();
+        assert!((900..1150).contains(&lengths.len()), "{} lines", lengths.len());
+        assert!(text.iter().all(|byte| *byte == b'\n' || byte.is_ascii_graphic() || *byte == b' '));
+        lengths.sort_unstable();
+        lengths.dedup();
+        assert!(lengths.len() > 100);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What a limit or cap that is not set is read back as.
+pub const UNLIMITED: u64 = u64::MAX;
+
 /// What the worker's cgroup says. `None`: this kernel or cgroup version does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupCounters {

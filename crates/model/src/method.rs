@@ -1,7 +1,10 @@
 //! Access methods: a way to move bytes between file and program, with its options.
 //!
 //! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch`. It is parsed once;
-//! combinations that make no sense cannot be built. Options act in the order written.
+//! combinations that make no sense cannot be built. Options act in the order written. Which method suits which workload
+//! is told by [`Method::unsuited`].
+
+mod suited;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +16,19 @@ use crate::units::Bytes;
 /// The way in which bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
-    /// A shared, read-only mapping of the file.
+    /// A shared mapping of the file; read-only where it is read.
     Mmap,
     /// pread(2), or preadv2(2) where a flag asks for it.
     Pread,
-    /// io_uring with reads in flight.
+    /// read(2), front to back.
+    Read,
+    /// pwrite(2).
+    Pwrite,
+    /// write(2), front to back.
+    Write,
+    /// io_uring with reads or writes in flight.
     Uring,
-    /// Copying from anonymous memory that holds the file's bytes: a ceiling, not a way to read a file.
+    /// Copying from or to anonymous memory: a ceiling, not a way to read or write a file.
     Anonymous,
 }
 
@@ -53,22 +62,56 @@ pub enum MethodOption {
     Depth(u32),
     /// Registered file and buffers.
     Fixed,
+    /// Bytes of one call or copy of a scan; bytes in which records are collected before they go to the file.
+    Buffer(Bytes),
+    /// fallocate(2) of the whole file during set-up.
+    Prealloc,
+    /// `MADV_POPULATE_WRITE` of the whole file during set-up: pages are there and writable.
+    PopulateWrite,
+    /// One byte of each page is written during set-up, with the value that it has.
+    Touch,
+    /// A thread of its own does the same ahead of the writer, so many bytes at most, by `MADV_POPULATE_WRITE`.
+    Pretouch(Bytes),
+    /// mlock(2) of the whole mapping during set-up.
+    Lock,
 }
 
 use MethodOption::{
-    Depth, Direct, DontCache, Fixed, HugePage, InPlace, Populate, PopulateRead, Prefetch, PrefetchWindow,
-    Random, Sequential, WillNeed,
+    Buffer, Depth, Direct, DontCache, Fixed, HugePage, InPlace, Lock, Populate, PopulateRead, PopulateWrite,
+    Prealloc, Prefetch, PrefetchWindow, Pretouch, Random, Sequential, Touch, WillNeed,
 };
 
-const MMAP_OPTIONS: &[MethodOption] =
-    &[Random, Sequential, WillNeed, Populate, PopulateRead, HugePage, Prefetch, InPlace];
-const PREAD_OPTIONS: &[MethodOption] = &[Random, Sequential, WillNeed, DontCache, Direct];
-const URING_OPTIONS: &[MethodOption] = &[Depth(Method::DEFAULT_DEPTH), Direct, Fixed];
+const BUFFER: MethodOption = Buffer(Method::DEFAULT_BUFFER);
+const PRETOUCH: MethodOption = Pretouch(Method::DEFAULT_BUFFER);
+
+const MMAP_OPTIONS: &[MethodOption] = &[
+    Random,
+    Sequential,
+    WillNeed,
+    Populate,
+    PopulateRead,
+    PopulateWrite,
+    HugePage,
+    Prefetch,
+    InPlace,
+    BUFFER,
+    Prealloc,
+    Touch,
+    PRETOUCH,
+    Lock,
+];
+const PREAD_OPTIONS: &[MethodOption] = &[Random, Sequential, WillNeed, DontCache, Direct, BUFFER];
+const READ_OPTIONS: &[MethodOption] = &[Random, Sequential, WillNeed, Direct, BUFFER];
+const PWRITE_OPTIONS: &[MethodOption] = &[Direct, BUFFER, Prealloc];
+const WRITE_OPTIONS: &[MethodOption] = &[Direct, BUFFER, Prealloc];
+const URING_OPTIONS: &[MethodOption] = &[Depth(Method::DEFAULT_DEPTH), Direct, Fixed, BUFFER, Prealloc];
 
 /// Pairs that contradict each other or say the same thing twice, with why.
 const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
     (Random, Sequential, "the second advice replaces the first"),
     (Populate, PopulateRead, "both fill the page tables"),
+    (Populate, PopulateWrite, "both fill the page tables"),
+    (PopulateRead, PopulateWrite, "both fill the page tables"),
     (Direct, DontCache, "O_DIRECT does not use the page cache"),
     (Direct, Random, "O_DIRECT does not use readahead"),
     (Direct, Sequential, "O_DIRECT does not use readahead"),
@@ -76,13 +119,17 @@ const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
 ];
 
 impl Access {
-    const FILE_ACCESSES: [Access; 3] = [Access::Mmap, Access::Pread, Access::Uring];
+    const FILE_ACCESSES: [Access; 6] =
+        [Access::Mmap, Access::Pread, Access::Read, Access::Pwrite, Access::Write, Access::Uring];
 
     /// The word in a method's text.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Mmap => "mmap",
             Access::Pread => "pread",
+            Access::Read => "read",
+            Access::Pwrite => "pwrite",
+            Access::Write => "write",
             Access::Uring => "uring",
             Access::Anonymous => "anonymous",
         }
@@ -93,6 +140,9 @@ impl Access {
         match self {
             Access::Mmap => MMAP_OPTIONS,
             Access::Pread => PREAD_OPTIONS,
+            Access::Read => READ_OPTIONS,
+            Access::Pwrite => PWRITE_OPTIONS,
+            Access::Write => WRITE_OPTIONS,
             Access::Uring => URING_OPTIONS,
             Access::Anonymous => &[],
         }
@@ -115,13 +165,20 @@ impl MethodOption {
             Direct => "direct",
             Depth(_) => "depth",
             Fixed => "fixed",
+            Buffer(_) => "buffer",
+            Prealloc => "prealloc",
+            PopulateWrite => "populate-write",
+            Touch => "touch",
+            Pretouch(_) => "pretouch",
+            Lock => "lock",
         }
     }
 
-    fn usage(self) -> String {
+    pub(crate) fn usage(self) -> String {
         match self {
             Depth(_) => "depth=N".to_string(),
             Prefetch => "prefetch, prefetch=N".to_string(),
+            Buffer(_) | Pretouch(_) => format!("{}=SIZE", self.name()),
             other => other.name().to_string(),
         }
     }
@@ -131,6 +188,7 @@ impl fmt::Display for MethodOption {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Depth(value) | PrefetchWindow(value) => write!(formatter, "{}={value}", self.name()),
+            Buffer(size) | Pretouch(size) => write!(formatter, "{}={size}", self.name()),
             other => formatter.write_str(other.name()),
         }
     }
@@ -182,6 +240,16 @@ pub enum MethodError {
          those of an operation"
     )]
     PrefetchWindow(String),
+    /// A size out of bounds.
+    #[error("'{option}' is no size of a {name}: {reason}")]
+    Size {
+        /// What was typed.
+        option: String,
+        /// The option.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// An option given twice.
     #[error("'{option}' stands twice in '{text}'")]
     Repeated {
@@ -213,6 +281,11 @@ impl Method {
     pub const DEFAULT_DEPTH: u32 = 32;
     /// The deepest queue accepted: a ring of 1,024 entries fits the default memlock limits.
     pub const MAX_DEPTH: u32 = 1024;
+
+    /// The buffer of `read` where none is written, and the piece in which other methods scan.
+    pub const DEFAULT_BUFFER: Bytes = Bytes::kib(64);
+    /// The largest buffer accepted.
+    pub const MAX_BUFFER: Bytes = Bytes::gib(1);
 
     /// The widest window of reads advised ahead: 64 MiB of reads of 16 KiB.
     pub const MAX_PREFETCH_WINDOW: u32 = 4096;
@@ -263,6 +336,22 @@ impl Method {
         })
     }
 
+    /// Bytes of the buffer, where one is written.
+    pub fn buffer(&self) -> Option<Bytes> {
+        self.options.iter().find_map(|option| match option {
+            Buffer(size) => Some(*size),
+            _ => None,
+        })
+    }
+
+    /// Bytes that a thread touches ahead of the writer, where one does.
+    pub fn pretouch(&self) -> Option<Bytes> {
+        self.options.iter().find_map(|option| match option {
+            Pretouch(size) => Some(*size),
+            _ => None,
+        })
+    }
+
     /// Why reads of `read_bytes` cannot depend on each other with this method; `None` if they can.
     pub fn refuses_dependent(&self, read_bytes: Bytes) -> Option<&'static str> {
         if read_bytes.0 < Self::LINK_BYTES {
@@ -276,14 +365,14 @@ impl Method {
         }
     }
 
-    /// Whether reads bypass the page cache.
+    /// Whether reads or writes bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.has(Direct)
     }
 
     /// Whether set-up brings the whole span into the page cache.
     pub fn reads_all_in_setup(&self) -> bool {
-        [Populate, PopulateRead].iter().any(|option| self.has(*option))
+        [Populate, PopulateRead, PopulateWrite].iter().any(|option| self.has(*option))
     }
 
     /// The worker that performs it.
@@ -340,6 +429,9 @@ impl FromStr for Method {
         if access == Access::Uring && !options.iter().any(|option| matches!(option, Depth(_))) {
             options.push(Depth(Self::DEFAULT_DEPTH));
         }
+        if access == Access::Read && !options.iter().any(|option| matches!(option, Buffer(_))) {
+            options.push(Buffer(Self::DEFAULT_BUFFER));
+        }
         Ok(Method { access, options })
     }
 }
@@ -363,6 +455,9 @@ fn parse_option(access: Access, word: &str) -> Result<MethodOption, MethodError>
             .map(PrefetchWindow)
             .ok_or_else(|| MethodError::PrefetchWindow(word.to_string())),
         (Depth(_), None) => Err(MethodError::Depth(word.to_string())),
+        (Buffer(_), Some(value)) => size(known.name(), word, value).map(Buffer),
+        (Pretouch(_), Some(value)) => size(known.name(), word, value).map(Pretouch),
+        (Buffer(_) | Pretouch(_), None) => size(known.name(), word, "").map(Buffer),
         (_, Some(_)) => Err(unknown()),
         (option, None) => Ok(*option),
     }
@@ -371,6 +466,17 @@ fn parse_option(access: Access, word: &str) -> Result<MethodOption, MethodError>
 /// A number from 1 to `max`.
 fn number(text: &str, max: u32) -> Option<u32> {
     text.parse().ok().filter(|number| (1..=max).contains(number))
+}
+
+/// A size from 1 byte to [`Method::MAX_BUFFER`].
+fn size(name: &'static str, option: &str, value: &str) -> Result<Bytes, MethodError> {
+    let refused = |reason: String| MethodError::Size { option: option.to_string(), name, reason };
+    match value.parse::<Bytes>() {
+        Ok(bytes) if (1..=Method::MAX_BUFFER.0).contains(&bytes.0) => Ok(bytes),
+        Ok(_) => Err(refused(format!("write 1B to {}", Method::MAX_BUFFER))),
+        Err(_) if value.is_empty() => Err(refused(format!("write {name}=SIZE, as in {name}=64KiB"))),
+        Err(error) => Err(refused(error.to_string())),
+    }
 }
 
 /// Reads a comma-separated list of methods, as `--methods` takes it.
@@ -395,76 +501,4 @@ impl<'de> Deserialize<'de> for Method {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(text: &str) -> String {
-        text.parse::<Method>().expect_err(text).to_string()
-    }
-
-    #[test]
-    fn canonical_text_parses_back() {
-        for text in [
-            "mmap",
-            "mmap:random+prefetch",
-            "mmap:prefetch=1",
-            "mmap:random+prefetch=4096",
-            "pread:direct",
-            "uring:direct+depth=8",
-            "uring:depth=1+fixed",
-        ] {
-            let method: Method = text.parse().expect(text);
-            assert_eq!(method.to_string(), text);
-            assert_eq!(serde_json::from_str::<Method>(&format!("\"{text}\"")).expect(text), method);
-        }
-        assert_eq!("native/pread".parse::<Method>().expect("native").to_string(), "pread");
-        assert_eq!("uring".parse::<Method>().expect("uring").to_string(), "uring:depth=32");
-    }
-
-    #[test]
-    fn nonsense_is_refused_with_what_is_accepted() {
-        assert_eq!(
-            refused("mmap:direct"),
-            "'mmap' takes no option 'direct'; it takes random, sequential, willneed, populate, populate-read, \
-             hugepage, prefetch, prefetch=N, in-place"
-        );
-        assert_eq!(refused("sendfile"), "unknown method 'sendfile'; the methods are mmap, pread, uring");
-        assert_eq!(refused("anonymous"), "unknown method 'anonymous'; the methods are mmap, pread, uring");
-        assert_eq!(refused("jvm/mmap"), "unknown worker 'jvm' in 'jvm/mmap'; the workers are native");
-        assert_eq!(refused("uring:depth=0"), "'depth=0' is no queue depth; write depth=1 to depth=1024");
-        assert_eq!(refused("uring:depth"), "'depth' is no queue depth; write depth=1 to depth=1024");
-        assert_eq!(refused("pread:random=3"), refused("pread:random=3"));
-        for text in ["prefetch=0", "prefetch=4097", "prefetch=", "prefetch=-1", "prefetch=many"] {
-            assert_eq!(
-                refused(&format!("mmap:{text}")),
-                format!(
-                    "'{text}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or \
-                     prefetch for those of an operation"
-                )
-            );
-        }
-        assert!(refused("mmap:prefetch+prefetch=4").contains("'prefetch' stands twice"));
-        assert!(refused("pread:prefetch=4").contains("takes no option 'prefetch=4'"));
-        assert!(refused("pread:direct+random").contains("do not go together"));
-        assert!(refused("mmap:random+random").contains("stands twice"));
-        assert!(refused("mmap:").contains("takes no option ''"));
-        assert!(refused("").contains("missing"));
-    }
-
-    #[test]
-    fn what_needs_the_next_offset_early_cannot_depend_on_data() {
-        let refusal = |text: &str, read_bytes| {
-            text.parse::<Method>().expect(text).refuses_dependent(Bytes(read_bytes)).unwrap_or("")
-        };
-        for text in ["mmap", "mmap:random+willneed", "mmap:in-place", "pread:direct", "uring:fixed+depth=1"] {
-            assert_eq!((refusal(text, 8), refusal(text, 16384)), ("", ""), "{text}");
-            assert!(refusal(text, 7).contains("shorter"), "{text}");
-        }
-        assert_eq!(Method::anonymous().refuses_dependent(Bytes(4096)), None);
-        assert!(refusal("uring", 4096).contains("depth=1"));
-        assert!(refusal("uring:depth=2", 4096).contains("depth=1"));
-        for text in ["mmap:prefetch", "mmap:random+prefetch=1"] {
-            assert!(refusal(text, 4096).contains("nothing to prefetch"), "{text}");
-        }
-    }
-}
+mod tests;

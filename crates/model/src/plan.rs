@@ -3,9 +3,11 @@
 //! Text (a question, a TOML file, options) becomes this value once. The same value is printed by
 //! `--dry-run`, drives the schedule and stands in the run file's header.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Conditions, Role};
+use crate::cell::{CacheState, Cell, Conditions, Content, Role};
 use crate::units::Bytes;
 
 /// Where the bytes come from.
@@ -84,6 +86,12 @@ const SLICE_NS: u64 = 100_000_000;
 /// A sample is long against them.
 const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
+/// Work that is fixed may take so long in a sample; what it could not do by then is told.
+const FIXED_WORK_NS: u64 = 60_000_000_000;
+/// A cap is in force this long before the measured region: a new one lets a double burst through at first. It is over in
+/// the middle of a pause, as a sample is ([`Plan::phases_ns`]).
+pub const LEAD_IN_NS: u64 = 650_000_000;
+
 impl Plan {
     /// How long the throughput phase and the latency phase of a sample of `cell` last. Under a device cap a sample
     /// is long against the pauses that the kernel makes, and latencies mean nothing. What leads into it ends with the first
@@ -91,6 +99,9 @@ impl Plan {
     /// is up at the end of a pause has a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap
     /// of 2,000, where 1,050 ms give 2,000.
     pub fn phases_ns(&self, cell: &Cell) -> (u64, u64) {
+        if cell.conditions.workload().is_once() {
+            return (FIXED_WORK_NS, 0);
+        }
         match cell.conditions.surroundings.device_cap {
             Some(_) => (self.sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
             None => (self.sample_ns, self.latency_ns),
@@ -108,18 +119,43 @@ impl Plan {
         distinct
     }
 
-    /// Sizes of the files that are read, largest first, each once.
-    pub fn file_sizes(&self) -> Vec<Bytes> {
-        let mut sizes: Vec<Bytes> = self.cells.iter().map(|cell| cell.conditions.file_bytes).collect();
-        sizes.sort_unstable_by(|left, right| right.cmp(left));
-        sizes.dedup();
-        sizes
+    /// Contents and sizes of the files that are read, largest first, each once.
+    pub fn datasets(&self) -> Vec<(Content, Bytes)> {
+        let read = self.cells.iter().filter(|cell| cell.conditions.workload().is_reading());
+        let mut datasets: Vec<(Content, Bytes)> =
+            read.map(|cell| (cell.conditions.content, cell.conditions.file_bytes)).collect();
+        datasets.sort_unstable_by_key(|(content, size)| Reverse((*size, *content)));
+        datasets.dedup();
+        datasets
+    }
+
+    /// The largest file that a workload writes.
+    pub fn largest_written(&self) -> Option<Bytes> {
+        let written = self.cells.iter().filter(|cell| !cell.conditions.workload().is_reading());
+        written.map(|cell| cell.conditions.file_bytes).max()
+    }
+
+    /// Bytes that files of pagewise's own take at most at a time.
+    pub fn space_bytes(&self) -> Bytes {
+        Bytes(self.dataset_bytes().0.saturating_add(self.largest_written().map_or(0, Bytes::get)))
+    }
+
+    /// Bytes that the workloads write in all rounds, with what makes a file warm before.
+    pub fn written_bytes(&self) -> Bytes {
+        let of_cell = |cell: &Cell| {
+            let ring = cell.conditions.ring()?;
+            let before = if cell.conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };
+            let laps = u64::from(cell.conditions.writes()?.laps);
+            Some(ring.bytes().saturating_mul(laps).saturating_add(before))
+        };
+        let round = self.cells.iter().filter_map(of_cell).fold(0u64, u64::saturating_add);
+        Bytes(round.saturating_mul(u64::from(self.rounds)))
     }
 
     /// Bytes that will be written to make the datasets.
     pub fn dataset_bytes(&self) -> Bytes {
         match self.source {
-            Source::Dataset { .. } => Bytes(self.file_sizes().iter().map(|size| size.0).sum()),
+            Source::Dataset { .. } => Bytes(self.datasets().iter().map(|(_, size)| size.0).sum()),
             Source::File { .. } => Bytes(0),
         }
     }
@@ -129,7 +165,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::surroundings::Surroundings;
-    use crate::{CacheState, Consume, Descriptor, Method, Skew, Workload};
+    use crate::{Consume, Descriptor, Method, Reads, Skew, Work};
 
     fn phases(sample_ms: u64, cap: Option<&str>) -> (u64, u64) {
         let device_cap = cap.map(|cap| cap.parse().expect("a cap"));
@@ -137,18 +173,20 @@ mod tests {
             role: Role::Measured,
             method: Method::anonymous(),
             conditions: Conditions {
-                workload: Workload::RandomRead,
+                work: Work::RandomRead(Reads {
+                    read_bytes: Bytes::kib(4),
+                    reads_per_op: 1,
+                    align_bytes: Bytes::kib(4),
+                    skew: Skew::Uniform,
+                    dependent: false,
+                    consume: Consume::Touch,
+                }),
                 threads: 1,
                 file_bytes: Bytes::mib(1),
                 span_bytes: Bytes::mib(1),
+                content: Content::Random,
                 cache: CacheState::AsIs,
                 descriptor: Descriptor::Shared,
-                read_bytes: Bytes::kib(4),
-                reads_per_op: 1,
-                align_bytes: Bytes::kib(4),
-                skew: Skew::Uniform,
-                dependent: false,
-                consume: Consume::Touch,
                 surroundings: Surroundings { device_cap, ..Surroundings::default() },
             },
         };

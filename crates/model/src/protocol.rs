@@ -9,7 +9,7 @@
 //!       <─────────────────────── go          (evidence is read just before)
 //! sample ──────────────────────>             (and just after; `go` may come again, as when the
 //!                                             workload warms the cache itself)
-//!       <─────────────────────── verify      (single reads, outside the clock)
+//!       <─────────────────────── verify      (single reads, outside the clock; never of scans and writes)
 //! verified ────────────────────>
 //!       <─────────────────────── close
 //! closed (tear-down took …) ───>
@@ -22,7 +22,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of the conversation. A worker that speaks another one is refused.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// What the supervisor says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,8 +63,11 @@ pub enum Reply {
     },
     /// Everything is released.
     Closed {
-        /// What tear-down took: unmap, close.
+        /// What tear-down took: sync, unmap, close.
         teardown_ns: u64,
+        /// The sync alone; 0 if there was none.
+        #[serde(default)]
+        sync_ns: u64,
     },
     /// A call failed; the worker ends.
     Failed(CallFailure),
@@ -81,12 +84,14 @@ pub struct Hello {
     pub version: String,
 }
 
-/// What to read and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What to read or write, and how. A field that a workload has no use for is 0 or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Canonical text of the method.
     pub method: String,
-    /// The file.
+    /// `random-read`, `sequential-read`, `scan`, `append` or `fill`.
+    pub workload: String,
+    /// The file. Of one that is written, every byte is 0 or known to the supervisor; it has its size already.
     pub path: String,
     /// Its size.
     pub file_bytes: u64,
@@ -105,7 +110,7 @@ pub struct Job {
     pub read_bytes: u64,
     /// Reads in one operation.
     pub reads_per_op: u32,
-    /// `touch` or `sum`.
+    /// `touch`, `sum` or `lines`.
     pub consume: String,
     /// Distance of touched words.
     pub page_bytes: u64,
@@ -126,6 +131,21 @@ pub struct Job {
     pub max_thread_operations: u64,
     /// It also ends when storage has read this much for the worker; 0: unbounded.
     pub max_device_bytes: u64,
+    /// Size of a record of `append` or a block of `fill`: record i goes to `i mod (file_bytes / record_bytes) *
+    /// record_bytes`, none straddles the end of the file.
+    pub record_bytes: u64,
+    /// Records to be written, by one thread and in order.
+    pub records: u64,
+    /// `none`; `end`: by msync(2) of a mapping or fdatasync(2) during tear-down; `every:SIZE`: whenever so many bytes more
+    /// have reached the file, and at the end, within the measured region.
+    pub sync: String,
+    /// What records hold: record i the `record_bytes` bytes from `i * record_bytes mod source_period` on. To be mapped or
+    /// read before `ready`.
+    pub source_path: String,
+    /// Places at which records begin; the file is a record longer.
+    pub source_period: u64,
+    /// Of `append`, `fill` and `scan`: seed of the gaps between operations whose latency is taken.
+    pub gap_seed: u64,
     /// Where verified bytes are handed over: read i of a `verify` at `i * read_bytes`.
     pub handover_path: String,
 }
@@ -135,7 +155,7 @@ pub struct Job {
 pub struct Go {
     /// Each thread begins at this operation of its part of the table.
     pub first_operation: u64,
-    /// How long the throughput phase lasts.
+    /// How long the throughput phase lasts; where the work is fixed, how long it may last.
     pub sample_ns: u64,
     /// How long a latency phase may last; 0: none.
     pub latency_ns: u64,
@@ -161,9 +181,9 @@ pub struct SampleReply {
     pub latency_elapsed_ns: u64,
     /// Operations of both phases by thread.
     pub thread_operations: Vec<u64>,
-    /// Bytes asked for and received in both phases.
+    /// Bytes asked for and received in both phases, or written to the file.
     pub bytes: u64,
-    /// Sum of the checksums of all reads of both phases, 16 hexadecimal digits.
+    /// Sum of the checksums of all reads of both phases, 16 hexadecimal digits; of writes 0.
     pub checksum: String,
     /// Latencies of operations: upper ends of histogram buckets, ascending.
     pub latency_ns: Vec<u64>,

@@ -77,8 +77,11 @@ pub struct Measurement {
     pub measured_ns: u64,
     /// Operations in the throughput phase.
     pub operations: u64,
-    /// Unmap, close.
+    /// Sync, unmap, close.
     pub teardown_ns: u64,
+    /// The part of it that is the sync.
+    #[serde(default)]
+    pub sync_ns: u64,
     /// The latency phase; 0 where latencies were taken in the throughput phase.
     pub latency_phase_ns: u64,
     /// Operations in the latency phase.
@@ -101,7 +104,7 @@ pub struct Measurement {
 pub struct Evidence {
     /// From sending `go` to receiving `sample`, on the supervisor's clock.
     pub wall_ns: u64,
-    /// Bytes that the accesses asked for, in both phases.
+    /// Bytes that the accesses asked for or wrote, in both phases.
     pub requested_bytes: u64,
     /// Bytes that storage read for the worker: /proc/PID/io read_bytes.
     pub device_read_bytes: Option<u64>,
@@ -113,10 +116,25 @@ pub struct Evidence {
     pub read_call_bytes: Option<u64>,
     /// Read calls: /proc/PID/io syscr.
     pub read_calls: Option<u64>,
+    /// Bytes that went through write calls: /proc/PID/io wchar.
+    #[serde(default)]
+    pub write_call_bytes: Option<u64>,
+    /// Write calls: /proc/PID/io syscw.
+    #[serde(default)]
+    pub write_calls: Option<u64>,
+    /// Bytes that any process wrote to the block device.
+    #[serde(default)]
+    pub device_written_bytes: Option<u64>,
     /// Faults served without the device.
     pub minor_faults: Option<u64>,
     /// Faults that waited for the device.
     pub major_faults: Option<u64>,
+    /// Bytes that storage read for the worker during set-up.
+    #[serde(default)]
+    pub setup_device_read_bytes: Option<u64>,
+    /// Faults during set-up, of both kinds.
+    #[serde(default)]
+    pub setup_faults: Option<u64>,
     /// CPU time of the worker's threads: /proc/PID/task/*/schedstat.
     pub cpu_ns: Option<u64>,
     /// Time its threads were runnable and not running.
@@ -141,6 +159,9 @@ pub struct Evidence {
     pub huge_mapped_bytes: Option<u64>,
     /// VmFlags of the mapping, such as `rr` for MADV_RANDOM.
     pub mapping_flags: Option<String>,
+    /// The mapping as /proc/PID/maps shows it: addresses, rights, offset, device, inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_line: Option<String>,
     /// Whether the worker's descriptor has O_DIRECT: fdinfo.
     pub descriptor_direct: Option<bool>,
     /// Peak resident memory of the worker: VmHWM.
@@ -174,10 +195,36 @@ pub struct Evidence {
     /// Stretches before the measured region in which the workload warmed the cache itself, or those of a cold start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
+    /// What the file holds that was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     /// Reads compared byte for byte after the clock stopped.
     pub verified_reads: u64,
     /// Those that differed.
     pub differing_reads: u64,
+}
+
+/// What a file holds that was written: it is read back after the worker is gone, and compared byte for byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// The way in which it was read back, which is another one than that of the worker: `pread` or `mmap`.
+    pub read_back: String,
+    /// Bytes of the records that must be there.
+    pub expected_bytes: u64,
+    /// Bytes of those whose place does not hold them.
+    pub missing_bytes: u64,
+    /// Where the first of them should be.
+    pub first_missing_at: Option<u64>,
+    /// Bytes that nobody asked for: of places without a record.
+    pub foreign_bytes: u64,
+    /// Dirty bytes of the file before the clock started: cachestat(2).
+    pub dirty_before_bytes: Option<u64>,
+    /// The same when it stopped.
+    pub dirty_after_bytes: Option<u64>,
+    /// Bytes still dirty after tear-down: what is yet to be paid.
+    pub dirty_end_bytes: Option<u64>,
+    /// Bytes of the file that have blocks, before the clock started.
+    pub allocated_before_bytes: Option<u64>,
 }
 
 /// Where worker and pages were.
@@ -216,6 +263,10 @@ pub enum FailureKind {
     InconsistentCounts,
     /// Fewer bytes went through read calls than were claimed.
     MissingReads,
+    /// Fewer bytes went through write calls than were claimed.
+    MissingWrites,
+    /// Records are not in the file, or not where they belong.
+    LostRecords,
     /// The page cache was not empty before a cold sample, or the bytes did not come from the device.
     NotCold,
     /// The page cache was not full before a warm sample, or bytes came from the device.

@@ -261,7 +261,7 @@ fn converse(kind: Kind) -> io::Result<()> {
             }
             Request::Close => {
                 drop(reader);
-                say(&Reply::Closed { teardown_ns: 1 })?;
+                say(&Reply::Closed { teardown_ns: 1, sync_ns: 0 })?;
                 match fault {
                     Kind::ExitsNonzero => std::process::exit(9),
                     Kind::Lingers => hang(),

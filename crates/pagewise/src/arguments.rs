@@ -6,15 +6,15 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use pagewise_model::method::parse_methods;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Workload,
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
 };
 
 use crate::plan::{Axes, Layer, OrNone, Sampling, Size, Threads};
 
-/// Which way to read files on this machine, measured and proven.
+/// Which way to read and write files on this machine, measured and proven.
 ///
-/// Without a command, pagewise makes a dataset in the current directory, measures the common ways to read
-/// it, prints what to choose, and removes the dataset. That takes one to two minutes.
+/// Without a command, pagewise makes files in the current directory, measures the common ways to read, scan, append to
+/// and fill them, prints what to choose, and removes them. That takes about two minutes.
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -32,6 +32,9 @@ Examples:
   pagewise run read --dir /data --full           the same in /data, with more methods and rounds
   pagewise run read --file index.bin             your own file, its cache as it is
   pagewise run read --methods mmap:random,pread --threads 1,2 --read-size 4KiB,64KiB
+  pagewise run scan --file app.log --cache warm  the quickest way to go through a file once
+  pagewise run append --record-size 100B --sync none,every:1MiB
+  pagewise run fill --dir /data                  a mapped file, prefaulted or not
   pagewise run cliff --memory 256MiB --quick     from which size of data on another method is better
   pagewise run plan.toml --dry-run               what a plan would do, write and take
   pagewise report pagewise-read-001.jsonl --json
@@ -40,7 +43,7 @@ Examples:
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure: a question (read, cliff) or a plan file
+    /// Measure: a question (read, scan, append, fill, cliff) or a plan file
     Run(Box<RunArguments>),
     /// Print the results of run files again
     Report(ReportArguments),
@@ -63,13 +66,13 @@ pub enum Command {
 
 /// `pagewise run`.
 #[derive(Debug, Args)]
-#[command(after_help = RUN_HELP, group = ArgGroup::new("variant").args(["quick", "full"]))]
+#[command(after_help = RUN_HELP, group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
 pub struct RunArguments {
-    /// A question (read, cliff) or the path of a plan file (PLAN.toml)
+    /// A question (read, scan, append, fill, cliff) or the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
 
-    /// Make the dataset in this directory [default: the current one]
+    /// Make the files in this directory [default: the current one; for fill one in memory]
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     pub dir: Option<PathBuf>,
     /// Read your own file instead of a dataset; it is never written
@@ -86,7 +89,11 @@ pub struct RunArguments {
     #[arg(long)]
     pub full: bool,
 
-    /// Workloads: random-read, sequential-read
+    /// Measure the matrix of the published study (scan, append, fill)
+    #[arg(long)]
+    pub published: bool,
+
+    /// Workloads: random-read, sequential-read, scan, append, fill
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
     /// Methods, as in mmap:random+prefetch,pread,uring:direct+depth=32
@@ -110,10 +117,24 @@ pub struct RunArguments {
     /// Offsets are multiples of this; 1B for unaligned reads
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     pub align: Option<Vec<Bytes>>,
-    /// What is done with the bytes: touch one word of each page, or sum all
+    /// What is done with the bytes: touch one word of each page, sum all, or count lines
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub consume: Option<Vec<Consume>>,
-    /// Page cache at the start of a sample: cold, warm, as-is; cold-start measures how long it takes to warm
+    /// append: size of a record
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub record_size: Option<Vec<Bytes>>,
+    /// append: how often the ring file is gone round
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    pub laps: Option<Vec<u32>>,
+    /// fill: size of a block
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub block_size: Option<Vec<Bytes>>,
+    /// append, fill: what was written must be on the device never (none), at the end (end), or every so many bytes
+    /// (every:1MiB)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub sync: Option<Vec<Sync>>,
+    /// Page cache at the start of a sample: cold, warm, as-is; cold-start measures how long it takes to warm. A file that is
+    /// written is new where it is cold, and was written before where it is warm
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cache: Option<Vec<CacheState>>,
     /// Threads share a descriptor and mapping, or have their own: shared, per-thread
@@ -245,6 +266,10 @@ impl RunArguments {
                 reads_per_op: self.reads_per_op.clone(),
                 align: self.align.clone(),
                 consume: self.consume.clone(),
+                record_size: self.record_size.clone(),
+                laps: self.laps.clone(),
+                block_size: self.block_size.clone(),
+                sync: self.sync.clone(),
                 cache: self.cache.clone(),
                 descriptor: self.descriptor.clone(),
                 skew: self.skew.clone(),

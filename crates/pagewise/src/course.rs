@@ -82,10 +82,21 @@ impl Course {
         let started = Instant::now();
         let series = Series::start(started, self.elapsed_before_ns)?;
         let plan = self.header.plan.clone();
-        let sampler = Sampler::new(&plan, &inputs, self.setting(&plan, program, patience), stop);
-        let mut rounds =
-            Rounds { course: self, sampler, series, started, stop, progress, samples: Vec::new() };
-        rounds.samples = std::mem::take(&mut rounds.course.earlier);
+        let setting = self.setting(&plan, program, patience)?;
+        let sampler = Sampler::new(&plan, &inputs, setting, stop);
+        let earlier = std::mem::take(&mut self.earlier);
+        let mut rounds = Rounds {
+            ledger: Ledger::new(&plan, &earlier),
+            taken: earlier.len() as u64,
+            // Only a search looks at them again.
+            samples: if plan.search.is_some() { earlier } else { Vec::new() },
+            course: self,
+            sampler,
+            series,
+            started,
+            stop,
+            progress,
+        };
         let mut first = 0;
         loop {
             if let Ended::Interrupted = rounds.take_from(first)? {
@@ -96,7 +107,7 @@ impl Course {
                 break;
             }
         }
-        let (samples, elapsed_ns) = (rounds.samples.len() as u64, rounds.elapsed_ns());
+        let (samples, elapsed_ns) = (rounds.taken, rounds.elapsed_ns());
         rounds.note_seconds()?;
         drop(rounds);
         self.store.append(&Record::End {
@@ -107,24 +118,30 @@ impl Course {
         Ok(Ended::Completed)
     }
 
-    fn setting(&self, plan: &Plan, program: Program, patience: Duration) -> Setting {
+    fn setting(&mut self, plan: &Plan, program: Program, patience: Duration) -> Result<Setting> {
+        let new_path = match (&plan.source, plan.largest_written()) {
+            (Source::Dataset { directory }, Some(_)) => {
+                Some(self.state.reserve(Path::new(directory), mix(!self.random))?)
+            }
+            _ => None,
+        };
         let environment = &self.header.environment;
         let path = match &plan.source {
             Source::Dataset { directory } => Path::new(directory),
             Source::File { path, .. } => Path::new(path),
         };
         let device = BlockDevice::behind(path).ok();
-        Setting {
+        Ok(Setting {
             program,
             patience,
             page_bytes: environment.page_bytes,
             cpus: environment.cpus,
             answer_ns: environment.worker_answer_ns.unwrap_or(0),
             direct_alignment: environment.direct_alignment_bytes.unwrap_or(environment.page_bytes),
-            readahead_bytes: environment.readahead_bytes.map(Bytes::get),
             setter: Setter::new(plan, path, device.clone(), self.random),
             device,
-        }
+            new_path,
+        })
     }
 
     /// Makes the datasets, or opens the user's file; `None`: stopped.
@@ -138,12 +155,12 @@ impl Course {
             Source::Dataset { directory } => PathBuf::from(directory),
         };
         let mut inputs = Vec::new();
-        for (index, Bytes(file_bytes)) in plan.file_sizes().into_iter().enumerate() {
+        for (index, (content, Bytes(file_bytes))) in plan.datasets().into_iter().enumerate() {
             let path = self.state.reserve(&directory, mix(self.random ^ index as u64))?;
             progress.bytes("writing the dataset", file_bytes);
             let content_seed = mix(plan.seed ^ index as u64);
             let mut told = |done| progress.bytes_done(done);
-            match Dataset::create(&path, file_bytes, content_seed, &mut told, stop) {
+            match Dataset::create(&path, file_bytes, content, content_seed, &mut told, stop) {
                 Ok(dataset) => inputs.push(Input::dataset(dataset)?),
                 Err(DatasetError::Stopped { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -161,7 +178,10 @@ struct Rounds<'a> {
     started: Instant,
     stop: &'a AtomicBool,
     progress: &'a Progress,
-    /// All samples of the run so far.
+    ledger: Ledger,
+    /// Samples of the run so far.
+    taken: u64,
+    /// Those, where the plan searches.
     samples: Vec<Sample>,
 }
 
@@ -173,16 +193,17 @@ impl Rounds<'_> {
     /// All rounds of the cells from `first` on.
     fn take_from(&mut self, first: usize) -> Result<Ended> {
         let plan = self.course.header.plan.clone();
-        let mut ledger = Ledger::new(&plan, &self.samples);
-        self.progress.samples(ledger.settled(&plan), estimate::samples(&plan));
+        self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan));
         for round in 0..plan.rounds {
             for index in order(&plan, round).into_iter().filter(|index| *index >= first) {
                 let cell = &plan.cells[index];
                 self.progress.sample(&format!(
                     "{} {} ({})",
-                    cell.conditions.workload, cell.method, cell.conditions.cache
+                    cell.conditions.workload(),
+                    cell.method,
+                    cell.conditions.cache
                 ));
-                while let Some(attempt) = ledger.next_attempt(cell, round) {
+                while let Some(attempt) = self.ledger.next_attempt(cell, round) {
                     let started_ns = self.elapsed_ns();
                     let taken = self.sampler.take(cell, round, &mut self.course.state);
                     let Ok(outcome) = taken.map_err(|Stopped| ()) else { return Ok(Ended::Interrupted) };
@@ -191,8 +212,11 @@ impl Rounds<'_> {
                         return Ok(Ended::Interrupted);
                     }
                     let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
-                    ledger.note(&sample);
-                    self.samples.push(sample.clone());
+                    self.ledger.note(&sample);
+                    self.taken += 1;
+                    if plan.search.is_some() {
+                        self.samples.push(sample.clone());
+                    }
                     self.course.store.append(&Record::Sample(Box::new(sample)))?;
                     self.note_seconds()?;
                 }

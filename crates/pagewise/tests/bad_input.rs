@@ -41,8 +41,14 @@ fn words_that_make_no_sense() {
     refuse_all(
         &furnished(),
         &[
-            ("run read --methods mnap", "unknown method 'mnap'; the methods are mmap, pread, uring"),
-            ("run read --methods ''", "a method is missing; the methods are mmap, pread, uring"),
+            (
+                "run read --methods mnap",
+                "unknown method 'mnap'; the methods are mmap, pread, read, pwrite, write, uring",
+            ),
+            (
+                "run read --methods ''",
+                "a method is missing; the methods are mmap, pread, read, pwrite, write, uring",
+            ),
             ("run read --methods mmap:fast", "'mmap' takes no option 'fast'; it takes random, sequential"),
             ("run read --methods mmap:direct", "'mmap' takes no option 'direct'"),
             ("run read --methods pread:direct+random", "'direct' and 'random' do not go together"),
@@ -73,8 +79,11 @@ fn words_that_make_no_sense() {
             ("run read --dir . --file data", "cannot be used with"),
             ("run read --evict", "--file"),
             ("run read --resume", "--out"),
-            ("run", "what is to be run is missing; write a question (read, cliff) or a plan file"),
-            ("run write", "'write' is neither a question (read, cliff) nor a file"),
+            (
+                "run",
+                "what is to be run is missing; write a question (read, scan, append, fill, cliff) or a plan file",
+            ),
+            ("run write", "'write' is neither a question (read, scan, append, fill, cliff) nor a file"),
             ("measure", "measure"),
             ("report", "RUN"),
         ],
@@ -220,7 +229,10 @@ fn plans_that_cannot_be_read() {
             ("run huge.toml", "huge.toml is no plan file: it has 1048577 bytes"),
             ("run directory", "directory is no plan file: it is no regular file"),
             ("run pipe", "pipe is no plan file: it is no regular file"),
-            ("run none.toml", "'none.toml' is neither a question (read, cliff) nor a file"),
+            (
+                "run none.toml",
+                "'none.toml' is neither a question (read, scan, append, fill, cliff) nor a file",
+            ),
         ],
     );
 }

@@ -289,7 +289,9 @@ fn popular_places_stay_in_the_cache() {
     let taken = take(&place, &more, |run| each_method_has(run, 1));
     expect_honest(&taken.run);
     let share = |skew: &str| {
-        let of_skew = valid(&taken.run, |cell| cell.conditions.skew.to_string() == skew);
+        let of_skew = valid(&taken.run, |cell| {
+            cell.conditions.reads().is_some_and(|reads| reads.skew.to_string() == skew)
+        });
         let sum = |field: &dyn Fn(&Evidence) -> u64| {
             of_skew.iter().map(|(_, seen)| field(seen)).sum::<u64>() as f64
         };

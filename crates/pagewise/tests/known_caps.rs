@@ -59,7 +59,9 @@ fn meet(more: &[&str], enough: impl Fn(&Run) -> bool, look: impl Fn(&Taken) -> V
 /// The cell of this role, method and size of reads.
 fn is(role: Role, method: &str, read_bytes: u64) -> impl Fn(&Cell) -> bool {
     move |cell| {
-        cell.role == role && cell.method.to_string() == method && cell.conditions.read_bytes.0 == read_bytes
+        cell.role == role
+            && cell.method.to_string() == method
+            && cell.conditions.reads().is_some_and(|reads| reads.read_bytes.0 == read_bytes)
     }
 }
 

@@ -77,6 +77,7 @@ fn job(place: &Place, method: &str) -> (Job, Vec<u64>) {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let job = Job {
         method: method.into(),
+        workload: "random-read".into(),
         path: text(&path),
         file_bytes: FILE_BYTES,
         span_bytes: FILE_BYTES,
@@ -88,14 +89,12 @@ fn job(place: &Place, method: &str) -> (Job, Vec<u64>) {
         reads_per_op: 4,
         consume: "sum".into(),
         page_bytes: 4096,
-        dependent: 0,
-        touch_last: 0,
         direct_flag: rustix::fs::OFlags::DIRECT.bits(),
         direct_alignment: 4096,
         warm_page_tables: 1,
         max_thread_operations: 4,
-        max_device_bytes: 0,
         handover_path: text(&handover),
+        ..Job::default()
     };
     (job, offsets)
 }

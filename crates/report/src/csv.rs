@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pagewise_model::run::Run;
-use pagewise_model::sample::{Measurement, Placement};
-use pagewise_model::{Cell, Conditions, Evidence, GroupCounters, Outcome, Sample, ThreadCounters, Window};
+use pagewise_model::sample::{Measurement, Placement, Written};
+use pagewise_model::{
+    Bytes, Cell, Conditions, Evidence, GroupCounters, Outcome, Sample, Surroundings, ThreadCounters, Window,
+    Work,
+};
 use serde_json::Value;
 
 /// A field of a row, not yet quoted.
@@ -17,7 +20,7 @@ type Field = String;
 /// A number that is not known, among several in one field.
 const UNKNOWN: &str = "-";
 
-const CONDITIONS: [&str; 24] = [
+const CONDITIONS: [&str; 29] = [
     "run",
     "seed",
     "cell",
@@ -36,6 +39,11 @@ const CONDITIONS: [&str; 24] = [
     "skew",
     "dependent",
     "consume",
+    "record_bytes",
+    "block_bytes",
+    "laps",
+    "sync",
+    "content",
     "memory_limit_bytes",
     "device_cap",
     "set_readahead_bytes",
@@ -65,6 +73,18 @@ trait AsField {
 impl AsField for u64 {
     fn field(&self) -> Field {
         self.to_string()
+    }
+}
+
+impl AsField for u32 {
+    fn field(&self) -> Field {
+        self.to_string()
+    }
+}
+
+impl AsField for Bytes {
+    fn field(&self) -> Field {
+        self.0.to_string()
     }
 }
 
@@ -102,6 +122,7 @@ columns!(
         measured_ns,
         operations,
         teardown_ns,
+        sync_ns,
         latency_phase_ns,
         latency_phase_operations,
         thread_operations,
@@ -118,6 +139,8 @@ fn whole_evidence() -> Evidence {
         group: Some(GroupCounters::default()),
         threads: vec![ThreadCounters::default()],
         placement: Some(Placement::default()),
+        written: Some(Written::default()),
+        mapping_line: Some(String::new()),
         windows: vec![Window::default()],
         ..Evidence::default()
     }
@@ -173,34 +196,60 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
 fn conditions_fields(index: usize, run: &Run, sample: &Sample, cell: Option<&Cell>) -> Vec<Field> {
     let mut fields = vec![index.to_string(), run.header.plan.seed.to_string(), sample.cell.clone()];
     match cell {
-        Some(Cell { role, method, conditions: conditions @ Conditions { surroundings, .. } }) => fields
-            .extend([
+        Some(Cell { role, method, conditions }) => {
+            fields.extend([
                 role.to_string(),
-                conditions.workload.to_string(),
+                conditions.workload().to_string(),
                 method.to_string(),
                 method.worker().to_string(),
-                conditions.threads.to_string(),
-                conditions.file_bytes.0.to_string(),
-                conditions.span_bytes.0.to_string(),
+                conditions.threads.field(),
+                conditions.file_bytes.field(),
+                conditions.span_bytes.field(),
                 conditions.cache.to_string(),
                 conditions.descriptor.to_string(),
-                conditions.read_bytes.0.to_string(),
-                conditions.reads_per_op.to_string(),
-                conditions.align_bytes.0.to_string(),
-                conditions.skew.to_string(),
-                conditions.dependent.to_string(),
-                conditions.consume.to_string(),
-                surroundings.memory_limit_bytes.map(|bytes| bytes.0).field(),
-                surroundings.device_cap.as_ref().map(ToString::to_string).field(),
-                surroundings.readahead_bytes.map(|bytes| bytes.0).field(),
-                surroundings.cpus.as_ref().map(ToString::to_string).field(),
-                surroundings.numa.as_ref().map(ToString::to_string).field(),
-            ]),
+            ]);
+            fields.extend(work_fields(conditions));
+            fields.extend(surroundings_fields(&conditions.surroundings));
+        }
         // The plan does not have this cell; its id is all that is known of it.
         None => fields.resize(CONDITIONS.len() - 1, Field::new()),
     }
     fields.push(sample.round.to_string());
     fields
+}
+
+/// What defines the work: of a workload that has no such thing a field is empty.
+fn work_fields(conditions: &Conditions) -> [Field; 11] {
+    let (reads, writes) = (conditions.reads(), conditions.writes());
+    let (record_bytes, block_bytes) = match &conditions.work {
+        Work::Append(append) => (Some(append.record_bytes), None),
+        Work::Fill(fill) => (None, Some(fill.block_bytes)),
+        _ => (None, None),
+    };
+    [
+        reads.map(|reads| reads.read_bytes).field(),
+        reads.map(|reads| reads.reads_per_op).field(),
+        reads.map(|reads| reads.align_bytes).field(),
+        reads.map(|reads| reads.skew.to_string()).field(),
+        reads.map(|reads| reads.dependent).field(),
+        conditions.consume().map(|consume| consume.to_string()).field(),
+        record_bytes.field(),
+        block_bytes.field(),
+        writes.map(|writes| writes.laps).field(),
+        writes.map(|writes| writes.sync.to_string()).field(),
+        writes.is_none().then(|| conditions.content.to_string()).field(),
+    ]
+}
+
+fn surroundings_fields(surroundings: &Surroundings) -> [Field; 5] {
+    let Surroundings { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } = surroundings;
+    [
+        memory_limit_bytes.field(),
+        device_cap.as_ref().map(ToString::to_string).field(),
+        readahead_bytes.field(),
+        cpus.as_ref().map(ToString::to_string).field(),
+        numa.as_ref().map(ToString::to_string).field(),
+    ]
 }
 
 fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &[String]) -> Vec<Field> {

@@ -66,6 +66,35 @@ pub fn time(nanoseconds: u64) -> String {
     }
 }
 
+/// A number without its unit, for a column that names it: three digits or more, six behind the point at most.
+pub fn plain(value: f64) -> String {
+    // The borders are where rounding would reach the next form.
+    const BORDERS: [f64; 6] = [99.95, 9.995, 0.9995, 0.09995, 0.009995, 0.0009995];
+    let size = value.abs();
+    match BORDERS.iter().position(|border| size >= *border) {
+        _ if size >= 999.5 => {
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, grouped(size.round() as u64))
+        }
+        _ if size == 0.0 => "0".to_string(),
+        Some(decimals) => format!("{value:.decimals$}"),
+        None => format!("{value:.6}"),
+    }
+}
+
+/// The same with the interval of its median, after each of the three was multiplied: `1.50 [1.40, 1.60]`.
+pub fn plain_interval(value: &MedianInterval, times: f64) -> String {
+    let of = |value: f64| plain(value * times);
+    match (value.low, value.high) {
+        (Some(low), Some(high)) => format!("{} [{}, {}]", of(value.median), of(low), of(high)),
+        _ => of(value.median),
+    }
+}
+
+/// A difference without its unit: `+1.50`, `-0.12`, `0`.
+pub fn difference(value: f64) -> String {
+    format!("{}{}", if value > 0.0 { "+" } else { "" }, plain(value))
+}
+
 /// Bytes with a binary unit and three digits: `412 B`, `16.0 KiB`, `1.50 GiB`.
 pub fn bytes(value: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -121,6 +150,15 @@ mod tests {
     fn times_change_their_unit() {
         let found = [0, 340, 21_400, 999_600, 1_500_000, 999_600_000, 61_000_000_000].map(time);
         assert_eq!(found, ["0ns", "340ns", "21.4us", "1.00ms", "1.50ms", "1.00s", "61.0s"]);
+    }
+
+    #[test]
+    fn numbers_whose_unit_stands_elsewhere_keep_three_digits() {
+        let found = [0.0, 0.000_002, 0.0512, 0.9996, 8.115, 61.37, 123.4, 12_345.0].map(plain);
+        assert_eq!(found, ["0", "0.000002", "0.0512", "1.00", "8.12", "61.4", "123", "12,345"]);
+        assert_eq!([1.5, -0.123, -12_345.0, 0.0].map(difference), ["+1.50", "-0.123", "-12,345", "0"]);
+        let value = MedianInterval { median: 1.5e9, low: Some(1.4e9), high: Some(1.6e9) };
+        assert_eq!(plain_interval(&value, 1e-9), "1.50 [1.40, 1.60]");
     }
 
     #[test]

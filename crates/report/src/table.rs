@@ -4,8 +4,15 @@
 //! were valid. Below each comparison stands what follows from it. A table never wraps within a row: where
 //! it is too wide, columns are left out, the least needed first, and that is said.
 
+mod append;
+mod fill;
+mod grid;
 mod heading;
+mod once;
+mod reads;
 mod rows;
+mod scan;
+mod standing;
 
 use std::io::{self, Write};
 
@@ -13,7 +20,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::advice::listed;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 use pagewise_analysis::verdict::Verdict;
-use pagewise_model::Role;
+use pagewise_model::{Bytes, Role, Workload};
 
 use crate::cliff;
 use crate::numbers::{bytes, counted, percent, percent_down, rate};
@@ -112,9 +119,10 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     writeln!(out, "\nCeilings, measured in the same run")?;
     for device in &ceilings.device {
         let cap = device.device_cap.map_or_else(String::new, |cap| format!(" under the cap {cap}"));
+        let order = if device.workload == Workload::RandomRead { "" } else { " read in order" };
         let cpus = device.cpus.as_ref().map_or_else(String::new, |cpus| format!(" on CPUs {cpus}"));
         let line = format!(
-            "device{cap}, {}{cpus}, {} in flight each, {} a request: {} requests/s, {}/s",
+            "device{cap}{order}, {}{cpus}, {} in flight each, {} a request: {} requests/s, {}/s",
             counted(u64::from(device.threads), "thread"),
             device.depth,
             bytes(device.issued_bytes),
@@ -125,20 +133,26 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     }
     for copy in &ceilings.copy {
         let line = format!(
-            "copy from memory, {}, {}, {} a read: {}/s",
-            copy.conditions.workload,
+            "{}, {}, {}{}: {}/s",
+            if copy.conditions.workload().is_reading() { "copy from memory" } else { "stores into memory" },
+            copy.conditions.workload(),
             counted(u64::from(copy.threads), "thread"),
-            bytes(copy.read_bytes.0 as f64),
+            each(
+                copy.conditions.workload(),
+                copy.read_bytes.or(copy.conditions.writes().map(|writes| writes.record_bytes)),
+            ),
             bytes(copy.bytes_per_second),
         );
         paragraph(out, "  ", &line, width)?;
     }
     for cell in missing {
+        let parameters = &cell.parameters;
+        let size = parameters.read_bytes.or(parameters.record_bytes).or(parameters.block_bytes);
         let line = format!(
-            "{}, {}, {} a read: {}, {}",
+            "{}, {}{}: {}, {}",
             cell.method,
             cell.workload,
-            bytes(cell.parameters.read_bytes.0 as f64),
+            each(cell.workload, size),
             cell.status.name(),
             cell.reason.as_deref().unwrap_or("for an unknown reason"),
         );
@@ -147,11 +161,22 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     Ok(())
 }
 
+/// The size of one read, record or block.
+fn each(workload: Workload, size: Option<Bytes>) -> String {
+    let of = match workload {
+        Workload::RandomRead | Workload::SequentialRead => "read",
+        Workload::Scan => "piece",
+        Workload::Append => "record",
+        Workload::Fill => "block",
+    };
+    size.map_or_else(String::new, |size| format!(", {} a {of}", bytes(size.0 as f64)))
+}
+
 /// Writes `text` in lines of at most `width` columns; lines after the first are indented further.
 pub(crate) fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
     let mut line = indent.to_string();
     let mut empty = true;
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let longer = line.chars().count() + 1 + word.chars().count();
         if !empty && longer > width {
             writeln!(out, "{line}")?;
@@ -161,10 +186,22 @@ pub(crate) fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: us
         if !empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         empty = false;
     }
     writeln!(out, "{line}")
+}
+
+/// Words; a sign of per cent belongs to its number.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut().filter(|_| word.starts_with('%')) {
+            Some(number) => *number = format!("{number} {word}"),
+            None => words.push(word.to_string()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -174,7 +211,7 @@ mod tests {
     #[test]
     fn a_paragraph_keeps_to_its_width() {
         let mut out = Vec::new();
-        paragraph(&mut out, "  ", "one two three four five", 12).expect("memory");
-        assert_eq!(String::from_utf8(out).expect("text"), "  one two\n    three\n    four\n    five\n");
+        paragraph(&mut out, "  ", "one two three four 5 %, six", 12).expect("memory");
+        assert_eq!(String::from_utf8(out).expect("text"), "  one two\n    three\n    four\n    5 %, six\n");
     }
 }

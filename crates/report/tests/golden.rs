@@ -58,12 +58,43 @@ fn limits_caps_and_cold_starts_say_what_was_set() {
 }
 
 #[test]
+fn a_scan_shows_seconds_waiting_and_what_the_mapping_saves() {
+    assert_golden("scan-100.txt", &table_of(&constructed::scan(), 100));
+    assert_golden("scan-140.txt", &table_of(&constructed::scan(), 140));
+}
+
+#[test]
+fn records_show_stalls_debts_and_losses() {
+    assert_golden("append-100.txt", &table_of(&constructed::append(), 100));
+    assert_golden("append-140.txt", &table_of(&constructed::append(), 140));
+}
+
+#[test]
+fn a_fill_shows_set_up_and_fill_apart() {
+    assert_golden("fill-100.txt", &table_of(&constructed::fill(), 100));
+    assert_golden("fill-140.txt", &table_of(&constructed::fill(), 140));
+}
+
+#[test]
+fn work_that_is_done_once_in_the_judged_json_and_the_csv() {
+    let runs = [
+        ("scan", constructed::scan(), &["mmap", "read:buffer=64KiB", "uring:direct+depth=32"][..]),
+        ("append", constructed::append(), &["mmap", "mmap:buffer=1MiB", "uring:depth=8", "anonymous"][..]),
+        ("fill", constructed::fill(), &["mmap", "mmap:hugepage+populate-write", "mmap:hugepage"][..]),
+    ];
+    for (name, run, methods) in runs {
+        let mut part = constructed::part(run, methods);
+        assert_golden(&format!("{name}.json"), json_of(&part).as_bytes());
+        part.samples.retain(|sample| sample.round == 2);
+        let mut out = Vec::new();
+        csv::write(&mut out, &[part]).expect("memory");
+        assert_golden(&format!("{name}.csv"), &out);
+    }
+}
+
+#[test]
 fn limits_caps_and_cold_starts_in_the_judged_json() {
-    let mut out = Vec::new();
-    json::write(&mut out, &[judge(&constructed::settings())]).expect("memory");
-    let text = String::from_utf8(out).expect("text");
-    let rounded: String = text.lines().map(|line| rounded(line) + "\n").collect();
-    assert_golden("settings.json", rounded.as_bytes());
+    assert_golden("settings.json", json_of(&constructed::settings()).as_bytes());
 }
 
 #[test]
@@ -93,7 +124,13 @@ fn a_cap_has_no_latency_in_the_csv() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in [80, 100, 120, 160, 200] {
-        for run in [constructed::complete(), constructed::settings()] {
+        for run in [
+            constructed::complete(),
+            constructed::settings(),
+            constructed::scan(),
+            constructed::append(),
+            constructed::fill(),
+        ] {
             let text = String::from_utf8(table_of(&run, width)).expect("text");
             for line in text.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
@@ -104,11 +141,14 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn the_judged_json() {
+    assert_golden("complete.json", json_of(&constructed::complete()).as_bytes());
+}
+
+fn json_of(run: &pagewise_model::run::Run) -> String {
     let mut out = Vec::new();
-    json::write(&mut out, &[judge(&constructed::complete())]).expect("memory");
+    json::write(&mut out, &[judge(run)]).expect("memory");
     let text = String::from_utf8(out).expect("text");
-    let rounded: String = text.lines().map(|line| rounded(line) + "\n").collect();
-    assert_golden("complete.json", rounded.as_bytes());
+    text.lines().map(|line| rounded(line) + "\n").collect()
 }
 
 /// A line of indented JSON with its fraction cut to nine digits: logarithms differ in the last one

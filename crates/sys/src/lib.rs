@@ -9,8 +9,10 @@ pub mod mapping;
 pub mod placement;
 pub mod residency;
 pub mod ring;
+pub mod writable;
 
 pub use child::{CpuMask, Spawn};
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
 pub use residency::CacheStat;
 pub use ring::{Completion, Ring, RingError, RingOptions};
+pub use writable::{Advisor, WritableMapping};

@@ -22,6 +22,8 @@ pub enum Advice {
     WillNeed,
     /// MADV_POPULATE_READ, Linux 5.14.
     PopulateRead,
+    /// MADV_POPULATE_WRITE, Linux 5.14: as if each page were written to, without changing what it holds.
+    PopulateWrite,
     /// MADV_HUGEPAGE.
     HugePage,
 }
@@ -34,6 +36,7 @@ impl Advice {
             Advice::Sequential => "madvise(MADV_SEQUENTIAL)",
             Advice::WillNeed => "madvise(MADV_WILLNEED)",
             Advice::PopulateRead => "madvise(MADV_POPULATE_READ)",
+            Advice::PopulateWrite => "madvise(MADV_POPULATE_WRITE)",
             Advice::HugePage => "madvise(MADV_HUGEPAGE)",
         }
     }
@@ -44,15 +47,16 @@ impl Advice {
             Advice::Sequential => mm::Advice::Sequential,
             Advice::WillNeed => mm::Advice::WillNeed,
             Advice::PopulateRead => mm::Advice::LinuxPopulateRead,
+            Advice::PopulateWrite => mm::Advice::LinuxPopulateWrite,
             Advice::HugePage => mm::Advice::LinuxHugepage,
         }
     }
 }
 
 /// A mapped range; the common part of the types below.
-struct Region {
-    start: NonNull<u8>,
-    len: usize,
+pub(crate) struct Region {
+    pub(crate) start: NonNull<u8>,
+    pub(crate) len: usize,
 }
 
 // SAFETY: a region is plain memory; nothing about it belongs to the thread that made it.
@@ -61,11 +65,11 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    fn new(address: *mut core::ffi::c_void, len: usize) -> Self {
+    pub(crate) fn new(address: *mut core::ffi::c_void, len: usize) -> Self {
         Self { start: NonNull::new(address.cast()).expect("mmap returned null without an error"), len }
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the range is mapped readable until Drop. See `FileMapping` for what cannot be proven.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -77,7 +81,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / 8) }
     }
 
-    fn advise(&self, range: Range<usize>, advice: Advice) -> io::Result<()> {
+    pub(crate) fn advise(&self, range: Range<usize>, advice: Advice) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len, "advice outside of the mapping");
         // SAFETY: the range lies within the mapping, and none of the advice in `Advice` discards data.
         unsafe {

@@ -1,19 +1,21 @@
-//! Reads in flight through io_uring, with buffers that the ring owns.
+//! Reads and writes in flight through io_uring, with buffers that the ring owns.
 //!
 //! A slot is a buffer and its place in the queue. It is either free or in flight; the kernel may write to
-//! the buffer of a slot in flight, and nobody may look at it until its completion has been taken.
+//! the buffer of a slot in flight, or read it, and nobody may look at it or change it until its completion has been
+//! taken.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use io_uring::{IoUring, Probe, opcode, types};
+use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use crate::mapping::AnonymousMemory;
 
 /// How a ring is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct RingOptions {
-    /// Slots: the most reads in flight.
+    /// Slots: the most reads and writes in flight.
     pub depth: u32,
     /// Size of a slot's buffer; rounded up to whole pages.
     pub slot_bytes: usize,
@@ -36,12 +38,12 @@ impl RingError {
     }
 }
 
-/// A read that is done.
+/// A read or write that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Its slot, free again.
     pub slot: usize,
-    /// Bytes read, or a negative errno.
+    /// Bytes read or written, or a negative errno.
     pub result: i32,
 }
 
@@ -69,15 +71,19 @@ fn set_up(entries: u32) -> io::Result<IoUring> {
 }
 
 impl Ring {
-    /// Sets up a ring for reads of `file`, with the buffers touched so that no fault falls into a read.
+    /// Sets up a ring for reads and writes of `file`, with the buffers touched so that no fault falls into one.
     pub fn new(file: OwnedFd, options: RingOptions) -> Result<Self, RingError> {
         let page = rustix::param::page_size();
         let slot_bytes = options.slot_bytes.div_ceil(page) * page;
         let ring = set_up(options.depth.next_power_of_two()).map_err(RingError::at("io_uring_setup"))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(RingError::at("io_uring_register(PROBE)"))?;
-        let needed = if options.fixed { opcode::ReadFixed::CODE } else { opcode::Read::CODE };
-        if !probe.is_supported(needed) {
+        let needed = if options.fixed {
+            [opcode::ReadFixed::CODE, opcode::WriteFixed::CODE]
+        } else {
+            [opcode::Read::CODE, opcode::Write::CODE]
+        };
+        if !needed.into_iter().all(|code| probe.is_supported(code)) {
             return Err(RingError {
                 call: "io_uring_register(PROBE)",
                 error: io::ErrorKind::Unsupported.into(),
@@ -103,7 +109,7 @@ impl Ring {
         Ok(Self { ring, buffers, file, slot_bytes, fixed: options.fixed, in_flight, in_flight_count: 0 })
     }
 
-    /// Reads in flight.
+    /// Reads and writes in flight.
     #[inline(always)]
     pub fn in_flight(&self) -> usize {
         self.in_flight_count
@@ -123,16 +129,37 @@ impl Ring {
         } else {
             opcode::Read::new(types::Fd(self.file.as_raw_fd()), buffer, len as u32).offset(offset).build()
         };
-        let entry = entry.user_data(slot as u64);
-        // SAFETY: the buffer and the file live until Drop, which waits for all reads; `in_flight` keeps
-        // anyone from using the buffer meanwhile.
-        let queued = unsafe { self.ring.submission().push(&entry) };
+        self.queue(slot, entry);
+    }
+
+    /// Queues a write of the bytes `part` of the buffer of `slot` to `offset`; it starts with the next
+    /// [`Ring::submit`].
+    ///
+    /// # Panics
+    /// If the slot is in flight or too small.
+    #[inline(always)]
+    pub fn queue_write(&mut self, slot: usize, part: Range<usize>, offset: u64) {
+        let len = part.len() as u32;
+        let buffer = self.buffer(slot)[part].as_ptr();
+        let entry = if self.fixed {
+            opcode::WriteFixed::new(types::Fixed(0), buffer, len, slot as u16).offset(offset).build()
+        } else {
+            opcode::Write::new(types::Fd(self.file.as_raw_fd()), buffer, len).offset(offset).build()
+        };
+        self.queue(slot, entry);
+    }
+
+    #[inline(always)]
+    fn queue(&mut self, slot: usize, entry: squeue::Entry) {
+        // SAFETY: buffer and file live until Drop, which waits for all that is in flight; `in_flight` keeps anyone
+        // from using the buffer meanwhile.
+        let queued = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         queued.expect("the queue has an entry for every slot");
         self.in_flight[slot] = true;
         self.in_flight_count += 1;
     }
 
-    /// Starts what is queued and waits until at least `wait` reads are done.
+    /// Starts what is queued and waits until at least `wait` reads or writes are done.
     #[inline(always)]
     pub fn submit(&mut self, wait: usize) -> io::Result<()> {
         loop {
@@ -160,8 +187,29 @@ impl Ring {
     /// If the slot is in flight.
     #[inline(always)]
     pub fn buffer(&self, slot: usize) -> &[u8] {
-        assert!(!self.in_flight[slot], "the kernel may be writing to the buffer");
+        assert!(!self.in_flight[slot], "the kernel may be using the buffer");
         &self.buffers.bytes()[slot * self.slot_bytes..(slot + 1) * self.slot_bytes]
+    }
+
+    /// The same, to be filled.
+    ///
+    /// # Panics
+    /// If the slot is in flight.
+    #[inline(always)]
+    pub fn buffer_mut(&mut self, slot: usize) -> &mut [u8] {
+        assert!(!self.in_flight[slot], "the kernel may be using the buffer");
+        &mut self.buffers.bytes_mut()[slot * self.slot_bytes..(slot + 1) * self.slot_bytes]
+    }
+
+    /// Whether the slot's read or write has not been taken from the ring yet.
+    #[inline(always)]
+    pub fn is_in_flight(&self, slot: usize) -> bool {
+        self.in_flight[slot]
+    }
+
+    /// The file.
+    pub fn file(&self) -> &OwnedFd {
+        &self.file
     }
 }
 
@@ -211,6 +259,40 @@ mod tests {
             slots.sort_unstable();
             assert_eq!((slots, ring.in_flight()), (vec![0, 1, 2], 0));
         }
+    }
+
+    #[test]
+    fn writes_come_from_their_slots() {
+        use std::os::unix::fs::FileExt;
+        for fixed in [false, true] {
+            let file = std::fs::File::from(file_of(4096));
+            let options = RingOptions { depth: 2, slot_bytes: 1024, fixed };
+            let mut ring = Ring::new(file.try_clone().expect("clone").into(), options).expect("ring");
+            for slot in 0..2 {
+                ring.buffer_mut(slot).fill(100 + slot as u8);
+                ring.queue_write(slot, 10..1000, slot as u64 * 2000);
+                assert!(ring.is_in_flight(slot));
+            }
+            ring.submit(2).expect("submit");
+            while let Some(completion) = ring.complete() {
+                assert_eq!(completion.result, 990);
+                assert!(!ring.is_in_flight(completion.slot));
+            }
+            let mut bytes = [0; 4096];
+            file.read_exact_at(&mut bytes, 0).expect("read");
+            assert!(bytes[..990].iter().all(|byte| *byte == 100));
+            assert!(bytes[990..2000].iter().all(|byte| *byte < 8), "between the writes");
+            assert!(bytes[2000..2990].iter().all(|byte| *byte == 101));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel may be using the buffer")]
+    fn a_buffer_in_flight_is_out_of_reach() {
+        let options = RingOptions { depth: 1, slot_bytes: 512, fixed: false };
+        let mut ring = Ring::new(file_of(4096), options).expect("ring");
+        ring.queue_write(0, 0..512, 0);
+        ring.buffer_mut(0);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! One constructed case for each bound, and what must not be taken for one.
 
+mod once;
+
 use super::*;
 use crate::checks::honest;
 use pagewise_model::CacheState::{AsIs, Cold, Warm};
@@ -12,6 +14,7 @@ fn device(depth: u32, kib: u64, requests_per_second: f64) -> DeviceCeiling {
     DeviceCeiling {
         threads: 2,
         file_bytes: Bytes::mib(256),
+        workload: Workload::RandomRead,
         device_cap: None,
         cpus: None,
         depth,
@@ -28,7 +31,7 @@ fn ceilings() -> Ceilings {
         copy: vec![CopyCeiling {
             conditions: honest::cell("anonymous", Cold).conditions,
             threads: 2,
-            read_bytes: Bytes::kib(16),
+            read_bytes: Some(Bytes::kib(16)),
             bytes_per_second: 8e9,
         }],
     }
@@ -225,12 +228,18 @@ fn copying_is_alike_wherever_the_data_lie_in_the_file() {
     let under_a_limit = |conditions: &mut Conditions| {
         conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(320));
         conditions.span_bytes = Bytes::mib(64);
-        conditions.skew = "zipf:0.99".parse().expect("a skew");
+        conditions.work.reads_mut().expect("reads").skew = "zipf:0.99".parse().expect("a skew");
     };
     assert_eq!(bound(&under_a_limit, 7.6e9), BoundName::MemoryCopy);
     assert_eq!(bound(&under_a_limit, 12e9), BoundName::Cpu, "so fast it is only in a cache of the CPU");
-    assert_eq!(bound(&|conditions| conditions.read_bytes = Bytes::kib(4), 7.6e9), BoundName::Cpu);
-    assert_eq!(bound(&|conditions| conditions.align_bytes = Bytes::kib(4), 7.6e9), BoundName::Cpu);
+    let smaller = |conditions: &mut Conditions| {
+        conditions.work.reads_mut().expect("reads").read_bytes = Bytes::kib(4);
+    };
+    let closer = |conditions: &mut Conditions| {
+        conditions.work.reads_mut().expect("reads").align_bytes = Bytes::kib(4);
+    };
+    assert_eq!(bound(&smaller, 7.6e9), BoundName::Cpu);
+    assert_eq!(bound(&closer, 7.6e9), BoundName::Cpu);
     let elsewhere = |conditions: &mut Conditions| {
         conditions.surroundings.numa = Some(pagewise_model::Numa::Other);
     };

@@ -17,15 +17,28 @@ const CPU_SLACK_NS: u64 = 10_000_000;
 const BUCKET_SLACK: f64 = 1.25;
 
 /// The bytes consumed are not those at the offsets of the table. An expected checksum that could not be
-/// known, as of a user's file that was not read a second time, fails nothing.
+/// known, as of a user's file that was not read a second time, fails nothing, unless it is the only proof, as of a scan. What
+/// is written has none: it is read back.
 pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
-    let (expected, found) = (subject.evidence.expected_checksum?, subject.evidence.checksum);
+    if subject.is_writing() {
+        return None;
+    }
+    let found = subject.evidence.checksum;
+    let Some(expected) = subject.evidence.expected_checksum else {
+        // Of a scan no read is compared byte for byte.
+        let scanned =
+            subject.cell.conditions.reads().is_none() && subject.cell.method.access() != Access::Anonymous;
+        return scanned.then(|| {
+            format!("the bytes read have checksum {found:016x}, nobody knows which they must have")
+        });
+    };
     (expected != found)
         .then(|| format!("the bytes read have checksum {found:016x}, they must have {expected:016x}"))
 }
 
-/// Reads handed over after the clock differ from the file, or none was.
+/// Reads handed over after the clock differ from the file, or none was. Single reads are those of the offset table.
 pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
+    subject.cell.conditions.reads()?;
     let (verified, differing) = (subject.evidence.verified_reads, subject.evidence.differing_reads);
     if differing > 0 {
         return Some(format!("{differing} of {verified} reads compared byte for byte differ from the file"));
@@ -63,7 +76,7 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     let cpu = subject.evidence.cpu_ns?;
     let threads = match subject.cell.method.access() {
         Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
-        _ => subject.cell.conditions.threads,
+        _ => subject.cell.conditions.threads + u32::from(subject.cell.method.pretouch().is_some()),
     };
     let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
     let slack = CPU_SLACK_NS + answer_slack(subject);
@@ -94,6 +107,11 @@ pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
             "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
         ));
     }
+    let slowest = measurement.latency_ns.iter().zip(&measurement.latency_counts);
+    let slowest = slowest.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
+    if slowest as f64 > phase_ns as f64 * BUCKET_SLACK {
+        return Some(format!("an operation took {slowest} ns of a phase that took {phase_ns} ns"));
+    }
     let (longest, phase) = (measurement.stall_longest_ns, measurement.measured_ns);
     (longest > phase)
         .then(|| format!("the longest stall took {longest} ns, the phase in which it fell {phase} ns"))
@@ -123,10 +141,29 @@ pub(super) fn inconsistent_operations(subject: &Subject<'_>) -> Option<String> {
         let operations = subject.operations();
         return Some(format!("the threads did {by_thread} operations, the phases {operations}"));
     }
-    let requested = u128::from(subject.operations()) * u128::from(conditions.op_bytes());
-    (requested != u128::from(subject.evidence.requested_bytes)).then(|| {
-        let told = subject.evidence.requested_bytes;
-        format!("{} operations ask for {requested} bytes, {told} were told", subject.operations())
+    if let Some(all) = conditions.fixed_operations().filter(|all| subject.operations() > *all) {
+        return Some(format!("{} operations were done, the work is {all}", subject.operations()));
+    }
+    let told = subject.evidence.requested_bytes;
+    let bytes = u128::from(subject.operations()) * u128::from(conditions.op_bytes());
+    if subject.is_writing() {
+        return inconsistent_writes(subject, bytes, told);
+    }
+    (bytes != u128::from(told))
+        .then(|| format!("{} operations ask for {bytes} bytes, {told} were told", subject.operations()))
+}
+
+/// All of the records reach the file once the work is done; before that some may still be staged.
+fn inconsistent_writes(subject: &Subject<'_>, bytes: u128, told: u64) -> Option<String> {
+    let wrong = match subject.is_complete() {
+        true => u128::from(told) != bytes,
+        false => u128::from(told) > bytes,
+    };
+    wrong.then(|| {
+        format!(
+            "{} records hold {bytes} bytes, {told} are said to have reached the file",
+            subject.operations()
+        )
     })
 }
 
@@ -178,9 +215,9 @@ pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
 
 /// What pread(2) and preadv2(2) return is counted by the kernel: `vfs_read` and `do_preadv` add to rchar and
 /// syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads pass by these counters
-/// (io_uring/rw.c calls `read_iter` itself), so only `pread` can be checked so.
+/// (io_uring/rw.c calls `read_iter` itself), so only `pread` and `read` can be checked so.
 pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
-    if subject.cell.method.access() != Access::Pread {
+    if !matches!(subject.cell.method.access(), Access::Pread | Access::Read) {
         return None;
     }
     let requested = subject.evidence.requested_bytes;
@@ -194,8 +231,9 @@ pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::checks::honest::{cell, kinds};
-    use pagewise_model::CacheState::{ColdStart, Warm};
+    use crate::checks::honest::{append, cell, fill, kinds};
+    use pagewise_model::CacheState::{Cold, ColdStart, Warm};
+    use pagewise_model::Evidence;
     use pagewise_model::FailureKind::{
         FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
     };
@@ -300,6 +338,54 @@ mod tests {
         assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = Some(2559)), [MissingReads]);
         assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = None), []);
         assert_eq!(kinds(&cell("uring", Warm), |_, evidence| evidence.read_calls = Some(0)), []);
+    }
+
+    #[test]
+    fn more_or_fewer_records_than_the_work_are_told_apart() {
+        for cell in [append("mmap", Cold), append("pwrite:buffer=4KiB", Warm), fill("uring", Cold)] {
+            let record = cell.conditions.op_bytes();
+            let one_more = kinds(&cell, |measurement, evidence| {
+                measurement.operations += 1;
+                measurement.thread_operations[0] += 1;
+                evidence.requested_bytes += record;
+            });
+            assert_eq!(one_more, [InconsistentCounts], "{}", cell.id());
+            let less = |_: &mut _, evidence: &mut Evidence| evidence.requested_bytes -= record;
+            assert_eq!(
+                kinds(&cell, less),
+                [InconsistentCounts],
+                "{}: all of it is said to be done",
+                cell.id()
+            );
+            let fewer = kinds(&cell, |measurement, evidence| {
+                measurement.operations -= 10;
+                measurement.thread_operations[0] -= 10;
+                evidence.requested_bytes -= 10 * record;
+                evidence.written.as_mut().expect("read back").expected_bytes -= 10 * record;
+            });
+            assert_eq!(fewer, [], "{}: it is not ranked, but it is no lie", cell.id());
+        }
+    }
+
+    #[test]
+    fn an_operation_that_took_longer_than_the_sample_is_noticed() {
+        let slowest = |upper_ns| {
+            kinds(&append("mmap", Cold), |measurement, evidence| {
+                measurement.measured_ns = 2_000_000;
+                evidence.wall_ns = 3_000_000;
+                evidence.cpu_ns = Some(2_000_000);
+                measurement.latency_ns = vec![80, upper_ns];
+                measurement.latency_counts = vec![990, 1];
+            })
+        };
+        assert_eq!((slowest(2_400_000), slowest(2_600_000)), (vec![], vec![FalseTime]));
+    }
+
+    #[test]
+    fn a_thread_that_runs_ahead_has_a_cpu_of_its_own() {
+        let used =
+            |method: &str| kinds(&fill(method, Cold), |_, evidence| evidence.cpu_ns = Some(190_000_000));
+        assert_eq!((used("mmap:pretouch=1MiB"), used("mmap")), (vec![], vec![FalseTime]));
     }
 
     #[test]

@@ -3,20 +3,21 @@
 use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption};
 
 use super::{Subject, percent};
+use crate::calls;
 
 /// Of the bytes asked for, this much must come from the device where all must: the rest is left for a
 /// block that two reads share.
-const ALL_FROM_DEVICE: f64 = 0.98;
+pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 /// Of the bytes asked for, this much may come from the device where none may.
 const NONE_FROM_DEVICE: f64 = 0.001;
 /// Pages of the worker's own code may come from the device too: a few, however little is asked for.
-const OWN_CODE_BYTES: u64 = 64 << 10;
+pub(super) const OWN_CODE_BYTES: u64 = 64 << 10;
 /// Readahead that is still in flight when a cold sample stops at its budget.
 const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
 /// Others may use the device by this share of what the worker did, and by [`OTHERS_BYTES`].
-const OTHERS_SHARE: f64 = 0.10;
+pub(super) const OTHERS_SHARE: f64 = 0.10;
 /// A journal's commit, or a log line of someone else.
-const OTHERS_BYTES: u64 = 4 << 20;
+pub(super) const OTHERS_BYTES: u64 = 4 << 20;
 
 /// The hypervisor may take this share of the CPU time that the threads could have used.
 const STEAL_SHARE: f64 = 0.20;
@@ -62,6 +63,7 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let cache = cell.conditions.cache;
     if !matches!(cache, CacheState::Cold | CacheState::ColdStart)
+        || subject.is_writing()
         || !cell.depends_on_cache()
         || cell.method.reads_all_in_setup()
     {
@@ -111,7 +113,8 @@ fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
 pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;
-    if conditions.cache != CacheState::Warm || !cell.depends_on_cache() || !conditions.fits_memory() {
+    let through_cache = cell.depends_on_cache() && !subject.is_writing();
+    if conditions.cache != CacheState::Warm || !through_cache || !conditions.fits_memory() {
         return None;
     }
     let (page, span) = (subject.context.page_bytes, cell.conditions.span_bytes.0);
@@ -141,6 +144,7 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     if cell.conditions.cache != CacheState::Cold
+        || subject.is_writing()
         || !cell.depends_on_cache()
         || cell.method.reads_all_in_setup()
     {
@@ -170,7 +174,9 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
         _ => None,
     });
     let huge = options.contains(&MethodOption::HugePage).then_some(("MADV_HUGEPAGE", "hg"));
-    let (advice, flag) = [pattern, huge].into_iter().flatten().find(|(_, flag)| !flags.contains(flag))?;
+    let locked = options.contains(&MethodOption::Lock).then_some(("mlock", "lo"));
+    let needed = [pattern, huge, locked].into_iter().flatten();
+    let (advice, flag) = needed.into_iter().find(|(_, flag)| !flags.contains(flag))?;
     Some(format!(
         "{advice} is not in force: the mapping's flags are '{}', '{flag}' is missing",
         flags.join(" ")
@@ -183,12 +189,13 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
 /// mapping again.
 pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
-    if !method.reads_all_in_setup() || !subject.cell.conditions.fits_memory() {
+    if !method.reads_all_in_setup() || subject.is_writing() || !subject.cell.conditions.fits_memory() {
         return None;
     }
     let (page, conditions) = (subject.context.page_bytes, &subject.cell.conditions);
     let table_pages = subject.reads().saturating_mul(8) / page;
-    let buffer_pages = u64::from(conditions.threads) * conditions.op_bytes() / page;
+    let buffer = conditions.reads().map_or_else(|| calls::piece_bytes(method), |reads| reads.op_bytes());
+    let buffer_pages = u64::from(conditions.threads) * buffer / page;
     let most = (conditions.span_bytes.0 / page / 50).saturating_add(table_pages) + buffer_pages + 1024;
     let faults = subject.evidence.minor_faults?.saturating_add(subject.evidence.major_faults.unwrap_or(0));
     (faults > most).then(|| {
@@ -200,7 +207,7 @@ pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
 /// with inline data) O_DIRECT is accepted and served from memory: the device's bytes tell.
 pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     let evidence = subject.evidence;
-    if !subject.cell.method.is_direct() {
+    if !subject.cell.method.is_direct() || subject.is_writing() {
         return None;
     }
     match (evidence.descriptor_direct, evidence.device_read_bytes) {
@@ -219,6 +226,7 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let (own, other) = (subject.device_bytes()?, evidence.device_other_bytes?);
     let reads_device = match cell.conditions.cache {
+        _ if subject.is_writing() => false,
         _ if cell.method.is_direct() => true,
         CacheState::Cold | CacheState::ColdStart => true,
         CacheState::AsIs => subject.device_flows(),

@@ -3,7 +3,7 @@
 //! A method is more than the calls it makes: it promises what the kernel does for it. Counters that say otherwise
 //! mean that something else was measured.
 
-use pagewise_model::{Access, Method, MethodOption};
+use pagewise_model::{Access, Method, MethodOption, Workload};
 
 use super::Subject;
 
@@ -90,10 +90,19 @@ pub const EXPECTATIONS: &[(&str, Expected)] = &[
         Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any },
     ),
     ("`anonymous`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::None }),
+    ("`read:direct`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AllAsked }),
+    ("`read:random`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AtMostAsked }),
+    ("other `read`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any }),
+    // A fault in a hole of the file counts as one that waited for the device.
+    ("`mmap` that is written", Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any }),
+    (
+        "`pwrite`, `write`, `uring` that writes",
+        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any },
+    ),
 ];
 
 /// What the counters of `method` must show.
-pub fn expected(method: &Method) -> Expected {
+pub fn expected(method: &Method, workload: Workload) -> Expected {
     let has = |option| method.has(option);
     let asks_ahead = has(MethodOption::Prefetch)
         || method.prefetch_window().is_some()
@@ -101,13 +110,19 @@ pub fn expected(method: &Method) -> Expected {
         || has(MethodOption::HugePage)
         || method.reads_all_in_setup();
     let kind = match method.access() {
+        Access::Anonymous => 6,
+        Access::Mmap if !workload.is_reading() => 10,
+        Access::Pwrite | Access::Write => 11,
+        Access::Uring if !workload.is_reading() => 11,
+        Access::Read if method.is_direct() => 7,
+        Access::Read if has(MethodOption::Random) && !asks_ahead => 8,
+        Access::Read => 9,
         Access::Pread | Access::Uring if method.is_direct() => 0,
         Access::Pread if has(MethodOption::Random) && !asks_ahead => 1,
         Access::Pread | Access::Uring => 2,
         Access::Mmap if asks_ahead => 5,
         Access::Mmap if has(MethodOption::Random) => 3,
         Access::Mmap => 4,
-        Access::Anonymous => 6,
     };
     EXPECTATIONS[kind].1
 }
@@ -125,7 +140,7 @@ const BYTES_SHARE: f64 = 0.02;
 
 /// The counters say what the method promises.
 pub(super) fn contradicts_method(subject: &Subject<'_>) -> Option<String> {
-    let expected = expected(&subject.cell.method);
+    let expected = expected(&subject.cell.method, subject.cell.conditions.workload());
     wrong_faults(subject, expected.major_faults).or_else(|| wrong_bytes(subject, expected.device_bytes))
 }
 
@@ -174,8 +189,13 @@ fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
 
 /// Bytes asked for, widened to whole pages: exactly where reads begin and end on pages, else the most it can be.
 fn widened(subject: &Subject<'_>) -> u64 {
-    let (page, conditions) = (subject.context.page_bytes, &subject.cell.conditions);
-    let (read, align) = (conditions.read_bytes.0, conditions.align_bytes.0);
+    let page = subject.context.page_bytes;
+    let Some(reads) = subject.cell.conditions.reads() else {
+        // The pieces of a scan lie next to each other, and so do records.
+        let asked = subject.operations().saturating_mul(subject.cell.conditions.op_bytes());
+        return asked.div_ceil(page).saturating_mul(page);
+    };
+    let (read, align) = (reads.read_bytes.0, reads.align_bytes.0);
     let of_one = match (read % page, align % page) {
         (0, 0) => read,
         // A read that begins on a page ends within one.
@@ -188,7 +208,7 @@ fn widened(subject: &Subject<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::honest::{CONTEXT, cell, kinds, kinds_in, limited, set};
+    use crate::checks::honest::{CONTEXT, cell, kinds, kinds_in, limited, reads_mut, set};
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
     use pagewise_model::FailureKind::{ContradictsMethod, NotWarm};
     use pagewise_model::{Cell, Evidence, FailureKind};
@@ -202,7 +222,7 @@ mod tests {
 
     #[test]
     fn every_method_has_what_it_promises() {
-        let of = |text: &str| expected(&text.parse().expect(text));
+        let of = |text: &str| expected(&text.parse().expect(text), Workload::RandomRead);
         assert_eq!(of("mmap:random+in-place").major_faults, MajorFaults::OnePerPage);
         assert_eq!(of("mmap:random+prefetch").major_faults, MajorFaults::Any);
         assert_eq!(of("mmap:random+prefetch=8").major_faults, MajorFaults::Any);
@@ -212,7 +232,7 @@ mod tests {
         assert_eq!(of("pread:random").device_bytes, DeviceBytes::AtMostAsked);
         assert_eq!(of("pread:random+willneed").device_bytes, DeviceBytes::Any);
         assert_eq!(of("uring").major_faults, MajorFaults::None);
-        assert_eq!(expected(&Method::anonymous()).device_bytes, DeviceBytes::None);
+        assert_eq!(expected(&Method::anonymous(), Workload::RandomRead).device_bytes, DeviceBytes::None);
     }
 
     #[test]
@@ -279,12 +299,12 @@ mod tests {
     #[test]
     fn reads_that_do_not_end_on_pages_are_widened() {
         let mut odd = cell("pread:direct", AsIs);
-        odd.conditions.align_bytes.0 = 512;
+        reads_mut(&mut odd).align_bytes.0 = 512;
         assert_eq!(with(&odd, 0, 12_800), [], "five pages for each read of four");
         assert_eq!(with(&odd, 0, 13_200), [ContradictsMethod]);
         let mut short = cell("pread:direct", AsIs);
-        short.conditions.read_bytes.0 = 5000;
-        short.conditions.align_bytes.0 = 8192;
+        reads_mut(&mut short).read_bytes.0 = 5000;
+        reads_mut(&mut short).align_bytes.0 = 8192;
         let read = |pages: u64| {
             kinds(&short, |_, evidence| {
                 evidence.requested_bytes = 160 * 16 * 5000;

@@ -1,7 +1,7 @@
 //! Whether what the cell asks of the machine was in force: memory limit, device cap, readahead, CPUs, node; and whether
 //! a cache under a limit was as warm as it gets.
 
-use pagewise_model::counters::Window;
+use pagewise_model::counters::{UNLIMITED, Window};
 use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa};
 
 use super::{Subject, percent};
@@ -27,8 +27,6 @@ const CHARGE_BATCH_PAGES: u64 = 64;
 const CHARGED_SHARE: f64 = 0.02;
 /// A group whose cache cannot hold the span is charged at least this share of its limit.
 const NEAR_LIMIT: f64 = 0.90;
-/// The kernel's word for a rate that is not capped.
-const UNCAPPED: u64 = u64::MAX;
 /// Of the pages looked at, this share must be on the node.
 const ON_NODE: f64 = 0.99;
 
@@ -154,7 +152,7 @@ pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
         return asked
             .map(|cap| format!("the worker was in no cgroup of its own: nothing caps its device at {cap}"));
     };
-    let capped = |read_back: Option<u64>| read_back.filter(|rate| *rate != UNCAPPED);
+    let capped = |read_back: Option<u64>| read_back.filter(|rate| *rate != UNLIMITED);
     let pairs = [
         ("reads per second", asked.and_then(|cap| cap.read_iops), capped(group.cap_read_iops)),
         (

@@ -156,7 +156,7 @@ impl Change<'_> {
 /// taken in other rounds cannot be paired with new ones.
 fn middle(low: u64, high: u64, group: &Group<'_>, page_bytes: u64) -> Option<u64> {
     let conditions = group.conditions(high);
-    let (read, page) = (conditions.read_bytes.0.max(1), page_bytes.max(1));
+    let (read, page) = (conditions.reads()?.read_bytes.0.max(1), page_bytes.max(1));
     let step = if read.is_multiple_of(page) { read } else { page.next_multiple_of(read).max(page) };
     let exact = (low as f64 * high as f64).sqrt();
     let nearest = (exact / step as f64).round() as u64;

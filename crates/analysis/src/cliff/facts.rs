@@ -2,7 +2,7 @@
 
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Evidence, Method, Skew};
+use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Evidence, Method, Reads, Skew};
 
 use super::change::{self, Change, Narrowing};
 use super::group::{Family, Faster, Group, Member};
@@ -24,17 +24,19 @@ pub(super) fn groups(run: &Run, samples: &[CellSamples<'_>]) -> Vec<CurveGroup> 
 
 fn curve_group(run: &Run, group: &Group<'_>) -> Option<CurveGroup> {
     let conditions = group.conditions(*group.spans().first()?);
+    // Other workloads have no table, and no cliff.
+    let reads = *conditions.reads()?;
     let memory_limit_bytes = conditions.surroundings.memory_limit_bytes?;
     let capacity = capacity(group, &conditions)?;
     let scale = Scale { capacity_bytes: capacity.bytes.0 as f64, limit_bytes: memory_limit_bytes.0 as f64 };
     let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
     let mut judged = CurveGroup {
-        label: label(&conditions),
-        workload: conditions.workload,
+        label: label(&conditions, &reads),
+        workload: conditions.workload(),
         threads: conditions.threads,
-        read_bytes: conditions.read_bytes,
-        reads_per_op: conditions.reads_per_op,
-        skew: conditions.skew,
+        read_bytes: reads.read_bytes,
+        reads_per_op: reads.reads_per_op,
+        skew: reads.skew,
         cache: conditions.cache,
         memory_limit_bytes,
         readahead_bytes: conditions.surroundings.readahead_bytes.or(run.header.environment.readahead_bytes),
@@ -276,29 +278,29 @@ fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing>
 }
 
 /// What all cells of a group have in common, in words; what is usual is left out.
-fn label(conditions: &Conditions) -> String {
-    let read = sentences::size(conditions.read_bytes.0);
+fn label(conditions: &Conditions, reads: &Reads) -> String {
+    let read = sentences::size(reads.read_bytes.0);
     let limit = conditions.surroundings.memory_limit_bytes.map_or(0, Bytes::get);
     let mut parts = vec![
-        conditions.workload.name().to_string(),
-        match conditions.reads_per_op {
+        conditions.workload().name().to_string(),
+        match reads.reads_per_op {
             1 => format!("1 read of {read}"),
-            reads => format!("{reads} reads of {read}"),
+            count => format!("{count} reads of {read}"),
         },
     ];
-    if conditions.skew != Skew::Uniform {
-        parts.push(conditions.skew.to_string());
+    if reads.skew != Skew::Uniform {
+        parts.push(reads.skew.to_string());
     }
-    if conditions.dependent {
+    if reads.dependent {
         parts.push("each read depends on the one before".to_string());
     }
     parts.push(conditions.cache.name().to_string());
     parts.push(sentences::threads(conditions.threads));
     parts.push(format!("memory limit {}", sentences::size(limit)));
-    if conditions.align_bytes != conditions.read_bytes {
-        parts.push(format!("aligned to {}", sentences::size(conditions.align_bytes.0)));
+    if reads.align_bytes != reads.read_bytes {
+        parts.push(format!("aligned to {}", sentences::size(reads.align_bytes.0)));
     }
-    if conditions.consume == Consume::Sum {
+    if reads.consume == Consume::Sum {
         parts.push("all bytes summed".to_string());
     }
     if conditions.descriptor == Descriptor::PerThread {

@@ -26,8 +26,8 @@ use pagewise_model::random::Random;
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Environment, Evidence, Method, Outcome, Plan,
-    Role, Sample, Skew, Source, Surroundings, Workload,
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, Method,
+    Outcome, Plan, Reads, Role, Sample, Skew, Source, Surroundings, Work,
 };
 
 use super::{Cliff, Next, Precision, crossings, next};
@@ -230,18 +230,20 @@ pub fn plan(setting: &Setting) -> Plan {
 pub(crate) fn conditions(ratio: f64) -> Conditions {
     let read_bytes = Bytes::kib(16);
     let mut conditions = Conditions {
-        workload: Workload::RandomRead,
+        work: Work::RandomRead(Reads {
+            read_bytes,
+            reads_per_op: 16,
+            align_bytes: read_bytes,
+            skew: Skew::Uniform,
+            dependent: false,
+            consume: Consume::Touch,
+        }),
         threads: 1,
         file_bytes: Bytes::mib(512),
         span_bytes: read_bytes,
+        content: Content::Random,
         cache: CacheState::Warm,
         descriptor: Descriptor::Shared,
-        read_bytes,
-        reads_per_op: 16,
-        align_bytes: read_bytes,
-        skew: Skew::Uniform,
-        dependent: false,
-        consume: Consume::Touch,
         surroundings: Surroundings { memory_limit_bytes: Some(Bytes::mib(128)), ..Surroundings::default() },
     };
     let capacity = conditions.cache_capacity().expect("there is a limit").0 as f64;

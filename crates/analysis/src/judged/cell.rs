@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Conditions, Consume, Descriptor, DeviceCap, Evidence, MethodOption, Role,
-    Surroundings, Workload,
+    Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, MethodOption, Outcome,
+    Role, Sample, Surroundings, Workload,
 };
 use serde::Serialize;
 
 use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
 use super::evidence::EvidenceMedians;
 use crate::bound::{Activity, BoundName, Ceilings};
-use crate::collected::{CellSamples, ops_per_second};
+use crate::collected::{CellSamples, covered, ops_per_second, total_ns};
 use crate::latency::{Latency, not_told};
 use crate::statistics::{median, median_count, median_interval};
 
@@ -65,23 +65,33 @@ impl MedianInterval {
     }
 }
 
-/// The conditions that are not fields of the cell itself.
+/// The conditions that are not fields of the cell itself; `None` where a workload has none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameters {
     /// Size of one read.
-    pub read_bytes: Bytes,
+    pub read_bytes: Option<Bytes>,
     /// Reads in one operation.
-    pub reads_per_op: u32,
+    pub reads_per_op: Option<u32>,
     /// Offsets are multiples of this.
-    pub align_bytes: Bytes,
-    /// What is done with the bytes.
-    pub consume: Consume,
+    pub align_bytes: Option<Bytes>,
+    /// What is done with the bytes that are read.
+    pub consume: Option<Consume>,
+    /// Size of a record of `append`.
+    pub record_bytes: Option<Bytes>,
+    /// Size of a block of `fill`.
+    pub block_bytes: Option<Bytes>,
+    /// How often the ring is gone round.
+    pub laps: Option<u32>,
+    /// When what is written must be on the device: `none`, `end`, `every:SIZE`.
+    pub sync: Option<String>,
+    /// What a file holds that is read.
+    pub content: Option<Content>,
     /// Who owns the open file.
     pub descriptor: Descriptor,
     /// How offsets spread.
-    pub skew: String,
+    pub skew: Option<String>,
     /// Whether offsets follow from the data before them.
-    pub dependent: bool,
+    pub dependent: Option<bool>,
     /// What the device may deliver.
     pub device_cap: Option<DeviceCap>,
     /// Readahead that the device was set to.
@@ -96,14 +106,22 @@ impl Parameters {
     pub(crate) fn of(conditions: &Conditions) -> Self {
         let Surroundings { memory_limit_bytes: _, device_cap, readahead_bytes, cpus, numa } =
             &conditions.surroundings;
+        let (reads, writes) = (conditions.reads(), conditions.writes());
+        let record =
+            |of: Workload| writes.filter(|_| conditions.workload() == of).map(|writes| writes.record_bytes);
         Self {
-            read_bytes: conditions.read_bytes,
-            reads_per_op: conditions.reads_per_op,
-            align_bytes: conditions.align_bytes,
-            consume: conditions.consume,
+            read_bytes: reads.map(|reads| reads.read_bytes),
+            reads_per_op: reads.map(|reads| reads.reads_per_op),
+            align_bytes: reads.map(|reads| reads.align_bytes),
+            consume: conditions.consume(),
+            record_bytes: record(Workload::Append),
+            block_bytes: record(Workload::Fill),
+            laps: writes.map(|writes| writes.laps),
+            sync: writes.map(|writes| writes.sync.to_string()),
+            content: writes.is_none().then_some(conditions.content),
             descriptor: conditions.descriptor,
-            skew: conditions.skew.to_string(),
-            dependent: conditions.dependent,
+            skew: reads.map(|reads| reads.skew.to_string()),
+            dependent: reads.map(|reads| reads.dependent),
             device_cap: *device_cap,
             readahead_bytes: *readahead_bytes,
             cpus: cpus.as_ref().map(ToString::to_string),
@@ -159,8 +177,10 @@ pub struct CellJudgement {
     pub ops_per_second: Option<MedianInterval>,
     /// Reads per second.
     pub reads_per_second: Option<MedianInterval>,
-    /// Bytes asked for per second.
+    /// Bytes per second of the measured region: those asked for, or those that reached the file.
     pub bytes_per_second: Option<MedianInterval>,
+    /// Nanoseconds of the measured region for each operation.
+    pub ns_per_op: Option<MedianInterval>,
     /// Latency of operations.
     pub latency_ns: Option<Latency>,
     /// Why there is none, where it would say nothing.
@@ -177,10 +197,34 @@ pub struct CellJudgement {
     pub warmup_ns: Option<u64>,
     /// The throughput phase.
     pub measured_ns: Option<u64>,
-    /// Unmap, close.
+    /// Sync, unmap, close.
     pub teardown_ns: Option<u64>,
+    /// The part of it that is the sync.
+    pub sync_ns: Option<u64>,
     /// Median of the sums of set-up, throughput phase and tear-down.
     pub total_ns: Option<u64>,
+    /// The same with its interval: what work that is done once is ranked by.
+    pub total_interval_ns: Option<MedianInterval>,
+    /// Stretches of the measured region that took over 1 ms more than they should have, in a sample.
+    pub stalls: Option<u64>,
+    /// Those of all samples together: a median does not show what happened in fewer than half of them.
+    pub stalls_total: Option<u64>,
+    /// The longest of them in any sample.
+    pub stall_longest_ns: Option<u64>,
+    /// The least share of the work that a valid sample did, where that is fixed: of the ring in all laps, or of the file.
+    pub covered: Option<f64>,
+    /// The most bytes of records that were missing in the file after an attempt, valid or not.
+    pub missing_bytes: Option<u64>,
+    /// Bytes of the file that were dirty when the clock stopped.
+    pub dirty_after_bytes: Option<u64>,
+    /// Bytes still dirty after tear-down: what is yet to be paid.
+    pub dirty_end_bytes: Option<u64>,
+    /// Bytes that any process wrote to the device meanwhile.
+    pub device_written_bytes: Option<u64>,
+    /// Page faults of set-up.
+    pub setup_faults: Option<u64>,
+    /// Device bytes per second over the most that the device did in large requests; `None` where the device played no part.
+    pub of_device_bandwidth: Option<f64>,
     /// What limited it.
     pub bound: Option<BoundName>,
     /// The share of that limit that it reached.
@@ -197,8 +241,8 @@ pub struct CellJudgement {
 pub enum OptionValue {
     /// It is set.
     Flag(bool),
-    /// It is a number.
-    Number(u32),
+    /// It is a number, a size in bytes.
+    Number(u64),
 }
 
 impl CellJudgement {
@@ -215,6 +259,7 @@ impl CellJudgement {
         let ns = |figure: fn(&Measurement) -> u64| {
             median_count(&measurements.iter().map(|measurement| figure(measurement)).collect::<Vec<_>>())
         };
+        let seen = |figure: fn(&Evidence) -> Option<u64>| median_count(&of_each(&evidence, figure));
         let (status, reason) = status(samples);
         let capacity = cache_capacity(&evidence);
         let span = conditions.span_bytes.0 as f64;
@@ -223,7 +268,7 @@ impl CellJudgement {
         Self {
             id: samples.id.clone(),
             role: cell.role,
-            workload: conditions.workload,
+            workload: conditions.workload(),
             method: cell.method.to_string(),
             worker: cell.method.worker(),
             access: cell.method.access().name(),
@@ -242,8 +287,17 @@ impl CellJudgement {
             samples: measurements.len(),
             invalid_samples: samples.invalid_attempts(),
             ops_per_second: per_second(1.0),
-            reads_per_second: per_second(f64::from(conditions.reads_per_op)),
-            bytes_per_second: per_second(conditions.op_bytes() as f64),
+            reads_per_second: conditions.reads().and_then(|reads| per_second(f64::from(reads.reads_per_op))),
+            bytes_per_second: match conditions.workload().is_reading() {
+                true => per_second(conditions.op_bytes() as f64),
+                // What is staged has not reached the file.
+                false => MedianInterval::of(&samples.figures(|measurement, seen| {
+                    seen.requested_bytes as f64 * 1e9 / measurement.measured_ns as f64
+                })),
+            },
+            ns_per_op: MedianInterval::of(
+                &samples.figures(|measurement, _| 1e9 / ops_per_second(measurement)),
+            ),
             latency_ns: match latency_reason {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
@@ -256,9 +310,26 @@ impl CellJudgement {
             warmup_ns: ns(|measurement| measurement.warmup_ns),
             measured_ns: ns(|measurement| measurement.measured_ns),
             teardown_ns: ns(|measurement| measurement.teardown_ns),
-            total_ns: ns(|measurement| {
-                measurement.setup_ns + measurement.measured_ns + measurement.teardown_ns
-            }),
+            sync_ns: ns(|measurement| measurement.sync_ns),
+            total_ns: ns(total_ns),
+            total_interval_ns: MedianInterval::of(
+                &samples.figures(|measurement, _| total_ns(measurement) as f64),
+            ),
+            stalls: ns(|measurement| measurement.stalls),
+            stalls_total: (!measurements.is_empty())
+                .then(|| measurements.iter().map(|measurement| measurement.stalls).sum()),
+            stall_longest_ns: measurements.iter().map(|measurement| measurement.stall_longest_ns).max(),
+            covered: of_each(&measurements, |measurement| covered(cell, measurement))
+                .into_iter()
+                .min_by(f64::total_cmp),
+            missing_bytes: missing_bytes(samples),
+            dirty_after_bytes: seen(|seen| seen.written.as_ref()?.dirty_after_bytes),
+            dirty_end_bytes: seen(|seen| seen.written.as_ref()?.dirty_end_bytes),
+            device_written_bytes: seen(|seen| seen.device_written_bytes),
+            setup_faults: seen(|seen| seen.setup_faults),
+            of_device_bandwidth: activity
+                .as_ref()
+                .and_then(|activity| ceilings.share_of_bandwidth(conditions, activity)),
             bound: bound.map(|bound| bound.name),
             of_ceiling: bound.and_then(|bound| bound.of_ceiling),
             ceiling: bound.and_then(|bound| bound.ceiling),
@@ -270,6 +341,20 @@ impl CellJudgement {
     pub fn amplification(&self) -> Option<f64> {
         self.evidence.as_ref()?.amplification
     }
+}
+
+/// A figure of each that has one.
+fn of_each<T, F>(all: &[&T], figure: impl Fn(&T) -> Option<F>) -> Vec<F> {
+    all.iter().filter_map(|one| figure(one)).collect()
+}
+
+/// What the worst attempt lost. That it was invalid does not make it unknown.
+fn missing_bytes(samples: &CellSamples<'_>) -> Option<u64> {
+    let of_attempt = |sample: &&Sample| match &sample.outcome {
+        Outcome::Taken { evidence, .. } => Some(evidence.written.as_ref()?.missing_bytes),
+        _ => None,
+    };
+    samples.attempts.iter().filter_map(of_attempt).max()
 }
 
 /// What of the limit the page cache could have: everything that nothing else in the group took.
@@ -284,7 +369,10 @@ fn cache_capacity(evidence: &[&Evidence]) -> Option<u64> {
 
 fn options(options: &[MethodOption]) -> BTreeMap<&'static str, OptionValue> {
     let value = |option: &MethodOption| match option {
-        MethodOption::Depth(value) | MethodOption::PrefetchWindow(value) => OptionValue::Number(*value),
+        MethodOption::Depth(value) | MethodOption::PrefetchWindow(value) => {
+            OptionValue::Number(u64::from(*value))
+        }
+        MethodOption::Buffer(size) | MethodOption::Pretouch(size) => OptionValue::Number(size.0),
         _ => OptionValue::Flag(true),
     };
     options.iter().map(|option| (option.name(), value(option))).collect()

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{
-    CacheState, Conditions, Consume, Descriptor, MethodOption, Numa, Role, Skew, Surroundings,
-};
+use pagewise_model::sample::Measurement;
+use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
 use serde::Serialize;
 
-use crate::collected::CellSamples;
+use super::label::label;
+use crate::collected::{CellSamples, covered};
+use crate::statistics::median;
 use crate::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Verdict};
 
 /// Conditions with the words that a reader sees.
@@ -142,9 +143,11 @@ pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Com
     let noise = noise(&measured, &controls, &settled);
     let judgement = judge(conditions, &ranked, noise, &settled);
     unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
-        let reason = match unsteady(ranked[*index]) {
-            0 => reason.clone(),
-            samples => format!("{reason}; it did not become warm in {samples} more"),
+        let cell = ranked[*index];
+        let reason = match (without_figure(cell), not_covered(cell)) {
+            (0, _) => reason.clone(),
+            (samples, Some(part)) => format!("{reason}; it {part} in {samples} more"),
+            (samples, None) => format!("{reason}; it did not become warm in {samples} more"),
         };
         Unranked { reason, ..named(ranked[*index]) }
     }));
@@ -189,24 +192,48 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     if let Some(reason) = cell.unavailable() {
         return Some(format!("unavailable: {reason}"));
     }
-    if method.has(MethodOption::InPlace) && conditions.consume == Consume::Touch {
+    if method.has(MethodOption::InPlace) && conditions.consume() == Some(Consume::Touch) {
         return Some("touching one word of a mapped page is not reading it".to_string());
     }
-    if matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart) && method.reads_all_in_setup() {
+    // Of work that is done once set-up is a part.
+    let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
+    if cold && method.reads_all_in_setup() && !conditions.workload().is_once() {
         return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
     }
     if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {
         return Some("it does not use the page cache, so nothing becomes warm".to_string());
     }
     let valid = cell.valid().count();
-    if valid > 0 && unsteady(cell) == valid {
-        return Some("it did not become warm, so it has no time to warm".to_string());
+    if valid > 0 && without_figure(cell) == valid {
+        return Some(match not_covered(cell) {
+            Some(reason) => reason,
+            None => "it did not become warm, so it has no time to warm".to_string(),
+        });
     }
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }
 
-/// Valid samples that have nothing to rank: cold starts that did not become warm.
-fn unsteady(cell: &CellSamples<'_>) -> usize {
+/// What a method did of work that it could not do to its end in the time that a sample may take; `None` where it did all.
+fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
+    let part = |figure: fn(&Measurement) -> f64| {
+        let of_parts = cell.valid().map(|(measurement, _)| measurement);
+        let of_parts =
+            of_parts.filter(|measurement| covered(cell.cell, measurement).is_some_and(|share| share < 1.0));
+        median(&of_parts.map(figure).collect::<Vec<_>>())
+    };
+    let all = cell.cell.conditions.fixed_operations()? as f64;
+    let (operations, measured_ns) = (
+        part(|measurement| measurement.operations as f64)?,
+        part(|measurement| measurement.measured_ns as f64)?,
+    );
+    let what = if cell.cell.conditions.workload() == Workload::Append { "ring" } else { "file" };
+    // Rounded down: what is not whole is never told as whole.
+    let percent = (100.0 * operations / all).floor();
+    Some(format!("covered {percent:.0} % of its {what} in {:.0} s", measured_ns / 1e9))
+}
+
+/// Valid samples that have nothing to rank: cold starts that did not become warm, work that was not done to its end.
+fn without_figure(cell: &CellSamples<'_>) -> usize {
     cell.valid().count() - cell.rates().iter().flatten().count()
 }
 
@@ -345,87 +372,4 @@ fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -
     let full =
         ranked.iter().copied().filter(|cell| cell.cell.depends_on_cache()).all(|cell| from_the_cache(&cell));
     (!full).then(|| format!("what the page cache held before each sample is unknown; {NAME_A_STATE}"))
-}
-
-/// Conditions in words; what is usual is left out.
-pub(crate) fn label(conditions: &Conditions) -> String {
-    let read = spaced(conditions.read_bytes.to_string());
-    let threads = conditions.threads;
-    let mut parts = vec![
-        conditions.workload.name().to_string(),
-        match conditions.reads_per_op {
-            1 => format!("1 read of {read}"),
-            reads => format!("{reads} reads of {read}"),
-        },
-        match conditions.cache {
-            CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
-            // It cannot be whole: it is as warm as it gets.
-            CacheState::Warm if !conditions.fits_memory() => "settled".to_string(),
-            cache => cache.to_string(),
-        },
-        if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") },
-        spaced(conditions.file_bytes.to_string()),
-    ];
-    if conditions.span_bytes != conditions.file_bytes {
-        parts.push(format!("in its first {}", spaced(conditions.span_bytes.to_string())));
-    }
-    if conditions.align_bytes != conditions.read_bytes {
-        parts.push(format!("aligned to {}", spaced(conditions.align_bytes.to_string())));
-    }
-    if conditions.consume == Consume::Sum {
-        parts.push("all bytes summed".to_string());
-    }
-    if conditions.descriptor == Descriptor::PerThread {
-        parts.push("a descriptor per thread".to_string());
-    }
-    if let Skew::Zipf { .. } = conditions.skew {
-        parts.push(conditions.skew.to_string().replace(':', " "));
-    }
-    if conditions.dependent {
-        parts.push("dependent".to_string());
-    }
-    parts.extend(surroundings(conditions));
-    parts.join(" · ")
-}
-
-/// What the machine was set to, in words.
-fn surroundings(conditions: &Conditions) -> Vec<String> {
-    let Surroundings { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } =
-        &conditions.surroundings;
-    let memory = memory_limit_bytes.map(|limit| {
-        let limit = spaced(limit.to_string());
-        match conditions.cache_capacity().filter(|capacity| capacity.0 > 0) {
-            Some(capacity) => {
-                let ratio = conditions.span_bytes.0 as f64 / capacity.0 as f64;
-                format!("memory {limit}, data {}x of the cache", two_decimals(ratio))
-            }
-            None => format!("memory {limit}, which leaves no cache"),
-        }
-    });
-    let numa = numa.map(|numa| match numa {
-        Numa::Same => "pages on the same node".to_string(),
-        Numa::Other => "pages on the other node".to_string(),
-        Numa::Node(node) => format!("pages on node {node}"),
-    });
-    [
-        memory,
-        device_cap.map(|cap| format!("cap {cap}")),
-        readahead_bytes.map(|bytes| format!("readahead {}", spaced(bytes.to_string()))),
-        cpus.as_ref().map(|cpus| format!("CPUs {cpus}")),
-        numa,
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// `1.50` as `1.5`.
-fn two_decimals(value: f64) -> String {
-    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
-/// `16KiB` as `16 KiB`.
-fn spaced(size: String) -> String {
-    let unit = size.find(|character: char| !character.is_ascii_digit()).unwrap_or(size.len());
-    format!("{} {}", &size[..unit], &size[unit..])
 }

@@ -21,7 +21,7 @@ macro_rules! evidence_medians {
         pub struct EvidenceMedians {
             /// From sending `go` to receiving `sample`.
             pub wall_ns: u64,
-            /// Bytes that were asked for in both phases.
+            /// Bytes that were asked for in both phases, or that reached the file.
             pub requested_bytes: u64,
             $($(#[$own_doc])* pub $own: Option<u64>,)+
             $($(#[$group_doc])* pub $group: Option<u64>,)+
@@ -46,6 +46,8 @@ macro_rules! evidence_medians {
             pub residency_source: String,
             /// VmFlags of the mapping.
             pub mapping_flags: Option<String>,
+            /// The mapping as /proc/PID/maps shows it, of the last sample.
+            pub mapping_line: Option<String>,
             /// Whether the descriptor has O_DIRECT.
             pub descriptor_direct: Option<bool>,
             /// Reads that were compared byte for byte, in all samples together.
@@ -84,10 +86,18 @@ evidence_medians! {
         read_call_bytes,
         /// Read calls.
         read_calls,
+        /// Bytes that went through write calls.
+        write_call_bytes,
+        /// Write calls.
+        write_calls,
+        /// Bytes that any process wrote to the device.
+        device_written_bytes,
         /// Faults served without the device.
         minor_faults,
         /// Faults that waited for the device.
         major_faults,
+        /// Faults of set-up, of both kinds.
+        setup_faults,
         /// CPU time of the worker's threads.
         cpu_ns,
         /// Time its threads were runnable and not running.
@@ -195,6 +205,7 @@ impl EvidenceMedians {
             issued_bytes: activity.and_then(Activity::issued_bytes),
             residency_source: last.residency_source.clone(),
             mapping_flags: last.mapping_flags.clone(),
+            mapping_line: last.mapping_line.clone(),
             descriptor_direct: last.descriptor_direct,
             verified_reads: evidence.iter().map(|seen| seen.verified_reads).sum(),
             ..Self::counts(&evidence)

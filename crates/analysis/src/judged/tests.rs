@@ -1,5 +1,6 @@
 //! Whole runs with a known answer.
 
+mod once;
 mod settings;
 
 use super::*;
@@ -193,7 +194,7 @@ fn touching_a_mapping_in_place_is_not_ranked() {
     assert_eq!(touched.comparisons[0].winner.as_deref(), Some("pread"));
     assert_eq!(touched.comparisons[0].unranked[0].method, "mmap:in-place");
     for (cell, _) in &mut entries {
-        cell.conditions.consume = Consume::Sum;
+        honest::reads_mut(cell).consume = Consume::Sum;
     }
     assert_eq!(judge(&run(&entries)).comparisons[0].winner.as_deref(), Some("mmap:in-place"));
 }
@@ -344,14 +345,15 @@ fn the_fields_that_others_build_on_are_there() {
 
 #[test]
 fn labels_tell_conditions_apart() {
-    let mut conditions = honest::cell("pread", CacheState::Warm).conditions;
-    let label = comparison::label(&conditions);
+    let mut cell = honest::cell("pread", CacheState::Warm);
+    let conditions = &cell.conditions;
+    let label = label::label(conditions);
     assert_eq!(label, "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB");
-    conditions.span_bytes = Bytes::mib(64);
-    conditions.consume = Consume::Sum;
-    conditions.align_bytes = Bytes(512);
+    cell.conditions.span_bytes = Bytes::mib(64);
+    honest::reads_mut(&mut cell).consume = Consume::Sum;
+    honest::reads_mut(&mut cell).align_bytes = Bytes(512);
     assert!(
-        comparison::label(&conditions)
+        label::label(&cell.conditions)
             .ends_with("· in its first 64 MiB · aligned to 512 B · all bytes summed")
     );
 }

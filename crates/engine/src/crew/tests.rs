@@ -4,8 +4,8 @@ use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
 
 use super::*;
-use crate::reader;
-use crate::reader::tests::{DEPENDENT_METHODS, Fixture, METHODS, chained, expected};
+use crate::reader::tests::{DEPENDENT_METHODS, Fixture, METHODS, chained, expected, mapped};
+use crate::reader::{self, TableReads};
 
 const FILE_BYTES: u64 = 1 << 20;
 const THREADS: u32 = 3;
@@ -18,14 +18,6 @@ fn offsets() -> Vec<u64> {
     (0..u64::from(THREADS) * PART_OPERATIONS * READS_PER_OP)
         .map(|_| random.below(FILE_BYTES / 4096) * 4096)
         .collect()
-}
-
-fn mapped(words: &[u64]) -> FileMapping {
-    let mut memory = SharedMemory::create("table", words.len() * 8).expect("memfd");
-    for (into, word) in memory.bytes_mut().chunks_exact_mut(8).zip(words) {
-        into.copy_from_slice(&word.to_le_bytes());
-    }
-    FileMapping::new(memory.file(), words.len() * 8, true).expect("map")
 }
 
 /// The checksum of each operation.
@@ -56,7 +48,8 @@ fn go_again_and_again(text: &str, job: &Job, sums: &[u64], gos: &[Go]) {
             Err(failure) => panic!("{text}: {}", failure.detail),
         };
         let table = if job.dependent == 1 { chained(&offsets()) } else { offsets() };
-        let crew = Crew::start(readers, mapped(&table), job);
+        let reads = TableReads::divide(readers, mapped(&table), job);
+        let crew = Crew::start(reads, Bounds::timed(job));
         for (index, go) in gos.iter().enumerate() {
             let sample = crew.sample(go).expect(text);
             let what =

@@ -18,16 +18,16 @@ impl Astray {
     #[cold]
     pub fn into_failure(self, target: &Target) -> CallFailure {
         let offset = self.offset;
-        let span_bytes = target.span_bytes;
+        let span_bytes = target.file.span_bytes;
         CallFailure {
             call: "dependent read".to_string(),
             errno: 0,
-            path: target.path.clone(),
+            path: target.file.path.clone(),
             offset,
             detail: format!(
                 "a dependent read of {} led to offset {offset}, beyond the {span_bytes} bytes that are read: its data \
                  are not those that the offset table was made of",
-                target.path
+                target.file.path
             ),
             unavailable: 0,
         }
@@ -39,7 +39,7 @@ pub(super) fn refusal(method: &Method, reason: &str, target: &Target) -> CallFai
     CallFailure {
         call: "dependent read".to_string(),
         errno: 0,
-        path: target.path.clone(),
+        path: target.file.path.clone(),
         offset: 0,
         detail: format!(
             "{method} cannot do dependent reads of {}: {reason}",
@@ -59,7 +59,7 @@ pub(super) struct Chain {
 
 impl Chain {
     pub fn new(target: &Target) -> Self {
-        let last_offset = (target.span_bytes as u64).saturating_sub(target.read_bytes as u64);
+        let last_offset = (target.file.span_bytes as u64).saturating_sub(target.read_bytes as u64);
         Self { reads_per_op: target.reads_per_op, last_offset }
     }
 

@@ -9,27 +9,22 @@ mod dependent;
 mod mmap;
 mod pread;
 mod reads;
+mod table;
 mod uring;
 mod widening;
 
 use std::sync::Arc;
 
-use hdrhistogram::Histogram;
 use pagewise_model::checksum::Consumption;
 use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_model::{Access, Bytes, Consume, Method};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
-use crate::failure::refused;
+use crate::failure::refusal;
+use crate::file::DataFile;
+use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 pub use reads::Reads;
-
-/// Latencies in nanoseconds, to three significant digits.
-pub type Latencies = Histogram<u64>;
-
-/// The most operations that [`Reader::read_timed`] is asked for in one call.
-pub const TIMED_BATCH_OPERATIONS: usize = 256;
+pub use table::{Part, TableReads};
 
 /// A way to read, bound to a file and one thread's buffer.
 pub trait Reader: Send {
@@ -82,13 +77,9 @@ pub trait Reader: Send {
 /// What all readers of a job need to know.
 #[derive(Clone)]
 pub struct Target {
-    path: String,
-    file_bytes: u64,
-    span_bytes: usize,
+    file: DataFile,
     read_bytes: usize,
     reads_per_op: usize,
-    direct_alignment: usize,
-    direct_flag: u32,
     consumption: Consumption,
 }
 
@@ -102,13 +93,9 @@ pub fn open(
     per_thread: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let target = Target {
-        path: job.path.clone(),
-        file_bytes: job.file_bytes,
-        span_bytes: job.span_bytes as usize,
+        file: DataFile::new(job),
         read_bytes: job.read_bytes as usize,
         reads_per_op: job.reads_per_op as usize,
-        direct_alignment: job.direct_alignment.max(1) as usize,
-        direct_flag: job.direct_flag,
         consumption: Consumption {
             consume,
             page_bytes: job.page_bytes as usize,
@@ -125,6 +112,11 @@ pub fn open(
         Access::Pread => pread::open(method, &target, threads, per_thread, dependent),
         Access::Uring => uring::open(method, &target, threads, per_thread, dependent),
         Access::Anonymous => anonymous::open(&target, threads, dependent),
+        Access::Read | Access::Pwrite | Access::Write => Err(refusal(
+            "open",
+            &target.file.path,
+            format!("{method} is no way to read at the offsets of a table"),
+        )),
     }
 }
 
@@ -140,38 +132,6 @@ fn share<T>(
     let one = Arc::new(make()?);
     Ok(vec![one; threads])
 }
-
-impl Target {
-    /// Opens the file for reading; with `direct` by O_DIRECT.
-    fn open(&self, direct: bool) -> Result<OwnedFd, CallFailure> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        if !direct {
-            return rustix::fs::open(&self.path, flags, Mode::empty())
-                .map_err(|error| crate::failure::failed("open", error.into(), &self.path, 0));
-        }
-        rustix::fs::open(&self.path, flags | OFlags::from_bits_retain(self.direct_flag), Mode::empty())
-            .map_err(|error| refused("open(O_DIRECT)", error.into(), &self.path))
-    }
-}
-
-/// Calls `$loop` with the consumer that the job asks for, so that it is compiled for each.
-macro_rules! by_consumer {
-    ($consumption:expr, |$consumer:ident| $call:expr) => {{
-        let consumption = $consumption;
-        match consumption.consume {
-            Consume::Touch => {
-                let (page_bytes, touch_last) = (consumption.page_bytes, consumption.touch_last);
-                let $consumer = move |bytes: &[u8]| checksum::touch(bytes, page_bytes, touch_last);
-                $call
-            }
-            Consume::Sum => {
-                let $consumer = checksum::sum;
-                $call
-            }
-        }
-    }};
-}
-use by_consumer;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -3,30 +3,17 @@
 use std::io::IoSliceMut;
 use std::sync::Arc;
 
-use pagewise_model::checksum;
+use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
-use pagewise_model::{Consume, Method, MethodOption};
 use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
-use rustix::fs::Advice;
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 
 use super::dependent::{Astray, Chain, link};
-use super::mmap::touched_buffer;
 use super::widening::{Widened, widen, widest};
-use super::{Reader, Target, by_consumer, share};
-use crate::failure::{failed, refused, short};
-
-/// RWF_DONTCACHE (Linux 6.14), which rustix does not name yet.
-pub const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-
-/// Which call a read is; chosen once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Cached,
-    DontCache,
-    Direct,
-}
+use super::{Reader, Target, share};
+use crate::consume::by_consumer;
+use crate::file::{DONTCACHE, Stopped, Way};
 
 struct PreadReader {
     file: Arc<OwnedFd>,
@@ -42,23 +29,17 @@ pub(super) fn open(
     per_thread: bool,
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
-    let way = if method.is_direct() {
-        Way::Direct
-    } else if method.has(MethodOption::DontCache) {
-        Way::DontCache
-    } else {
-        Way::Cached
-    };
-    let files = share(threads, per_thread, || open_advised(method, target))?;
+    let way = Way::of(method);
+    let files = share(threads, per_thread, || target.file.open_advised(method))?;
     let mut readers = Vec::new();
     for file in files {
         let len = if way == Way::Direct {
-            widest(target.read_bytes, target.direct_alignment)
+            widest(target.read_bytes, target.file.direct_alignment)
         } else {
             target.read_bytes
         };
-        let mut buffer = touched_buffer(len, target)?;
-        try_out(way, &file, &mut buffer, target)?;
+        let mut buffer = target.file.buffer(len)?;
+        way.try_out(&file, &mut buffer, &target.file)?;
         let reader = PreadReader { file, buffer, target: target.clone(), way };
         readers.push(if dependent {
             Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
@@ -67,64 +48,6 @@ pub(super) fn open(
         });
     }
     Ok(readers)
-}
-
-fn open_advised(method: &Method, target: &Target) -> Result<OwnedFd, CallFailure> {
-    let file = target.open(method.is_direct())?;
-    for option in method.options() {
-        let (advice, call) = match option {
-            MethodOption::Random => (Advice::Random, "posix_fadvise(RANDOM)"),
-            MethodOption::Sequential => (Advice::Sequential, "posix_fadvise(SEQUENTIAL)"),
-            MethodOption::WillNeed => (Advice::WillNeed, "posix_fadvise(WILLNEED)"),
-            _ => continue,
-        };
-        // Random and sequential concern the whole file whatever the range; 0 means to its end.
-        let len = if advice == Advice::WillNeed { target.span_bytes as u64 } else { 0 };
-        rustix::fs::fadvise(&file, 0, std::num::NonZeroU64::new(len), advice)
-            .map_err(|error| refused(call, error.into(), &target.path))?;
-    }
-    Ok(file)
-}
-
-/// Asks for one read before the clock starts, because a flag may be accepted at open and refused at the first
-/// transfer. Behind the end of the file RWF_DONTCACHE is checked and no page is brought in.
-fn try_out(
-    way: Way,
-    file: &OwnedFd,
-    buffer: &mut AnonymousMemory,
-    target: &Target,
-) -> Result<(), CallFailure> {
-    match way {
-        Way::Cached => Ok(()),
-        Way::Direct => {
-            let len = target.direct_alignment.min(buffer.bytes().len());
-            rustix::io::pread(file, &mut buffer.bytes_mut()[..len], 0)
-                .map(drop)
-                .map_err(|error| refused("pread(O_DIRECT)", error.into(), &target.path))
-        }
-        Way::DontCache => {
-            let mut slices = [IoSliceMut::new(&mut buffer.bytes_mut()[..1])];
-            rustix::io::preadv2(file, &mut slices, target.file_bytes, DONTCACHE)
-                .map(drop)
-                .map_err(|error| refused("preadv2(RWF_DONTCACHE)", error.into(), &target.path))
-        }
-    }
-}
-
-/// Where a batch stopped: at which read, with which errno or how many bytes.
-struct Stopped {
-    offset: u64,
-    expected: usize,
-    result: Result<usize, Errno>,
-}
-
-impl Stopped {
-    fn into_failure(self, call: &str, path: &str) -> CallFailure {
-        match self.result {
-            Ok(received) => short(call, path, self.offset, self.expected, received),
-            Err(errno) => failed(call, errno.into(), path, self.offset),
-        }
-    }
 }
 
 /// Timed region: `for each offset: pread(file, buffer, len, offset) == len; consume(buffer)`.
@@ -176,7 +99,7 @@ fn direct_reads(
 ) -> Result<u64, Stopped> {
     let mut total = 0u64;
     for offset in offsets {
-        let read = widen(*offset, target.read_bytes, target.direct_alignment, target.file_bytes);
+        let read = widen(*offset, target.read_bytes, target.file.direct_alignment, target.file.file_bytes);
         let result = rustix::io::pread(file, &mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
             return Err(Stopped { offset: *offset, expected: read.expected, result });
@@ -184,16 +107,6 @@ fn direct_reads(
         total = total.wrapping_add(consume(&buffer[read.inner..read.inner + target.read_bytes]));
     }
     Ok(total)
-}
-
-impl PreadReader {
-    fn call(&self) -> &'static str {
-        match self.way {
-            Way::Cached => "pread",
-            Way::DontCache => "preadv2(RWF_DONTCACHE)",
-            Way::Direct => "pread(O_DIRECT)",
-        }
-    }
 }
 
 impl Reader for PreadReader {
@@ -206,14 +119,15 @@ impl Reader for PreadReader {
             Way::DontCache => dontcache_reads(file, offsets, &mut buffer[..len], consume),
             Way::Direct => direct_reads(file, offsets, buffer, target, consume),
         });
-        result.map_err(|stopped| stopped.into_failure(self.call(), &self.target.path))
+        result.map_err(|stopped| stopped.into_failure(self.way.pread(), &self.target.file.path))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.read(&[offset])?;
         let inner = match self.way {
             Way::Direct => {
-                widen(offset, into.len(), self.target.direct_alignment, self.target.file_bytes).inner
+                widen(offset, into.len(), self.target.file.direct_alignment, self.target.file.file_bytes)
+                    .inner
             }
             Way::Cached | Way::DontCache => 0,
         };
@@ -270,7 +184,7 @@ impl Reader for DependentReader {
             rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
         };
         let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
-        let aligned = |offset| widen(offset, len, target.direct_alignment, target.file_bytes);
+        let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
         let result = by_consumer!(target.consumption, |consume| match way {
             Way::Cached => dependent_reads(entries, chain, buffer, as_asked, plain, (len, consume)),
             Way::DontCache => dependent_reads(entries, chain, buffer, as_asked, dontcache, (len, consume)),
@@ -278,7 +192,9 @@ impl Reader for DependentReader {
         });
         result.map_err(|stopped| match stopped {
             ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
-            ChainStopped::Read(stopped) => stopped.into_failure(self.reader.call(), &self.reader.target.path),
+            ChainStopped::Read(stopped) => {
+                stopped.into_failure(self.reader.way.pread(), &self.reader.target.file.path)
+            }
         })
     }
 

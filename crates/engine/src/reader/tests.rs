@@ -4,6 +4,7 @@ use std::io::Write;
 
 use pagewise_model::content;
 use pagewise_model::random::Random;
+use pagewise_sys::{FileMapping, SharedMemory};
 
 use super::*;
 
@@ -25,29 +26,56 @@ impl Fixture {
     }
 
     pub(crate) fn job(&self, read_bytes: u64, align_bytes: u64, threads: u32) -> Job {
+        let path = self.file.path().to_str().expect("text");
         Job {
-            method: String::new(),
-            path: self.file.path().to_str().expect("text").to_string(),
-            file_bytes: self.file_bytes,
-            span_bytes: self.file_bytes,
             threads,
-            descriptor: "shared".into(),
-            table_path: String::new(),
-            table_reads: 0,
             read_bytes,
-            reads_per_op: 4,
-            consume: String::new(),
-            page_bytes: 4096,
-            dependent: 0,
             touch_last: u32::from(!align_bytes.is_multiple_of(4096)),
-            direct_flag: OFlags::DIRECT.bits(),
-            direct_alignment: 4096,
-            warm_page_tables: 0,
-            max_thread_operations: 0,
-            max_device_bytes: 0,
-            handover_path: String::new(),
+            ..job_of(path, self.file_bytes)
         }
     }
+}
+
+/// What all jobs of tests have in common.
+pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
+    Job {
+        method: String::new(),
+        workload: "random-read".into(),
+        path: path.to_string(),
+        file_bytes,
+        span_bytes: file_bytes,
+        threads: 1,
+        descriptor: "shared".into(),
+        table_path: String::new(),
+        table_reads: 0,
+        read_bytes: 0,
+        reads_per_op: 4,
+        consume: String::new(),
+        page_bytes: 4096,
+        dependent: 0,
+        touch_last: 0,
+        direct_flag: rustix::fs::OFlags::DIRECT.bits(),
+        direct_alignment: 4096,
+        warm_page_tables: 0,
+        max_thread_operations: 0,
+        max_device_bytes: 0,
+        record_bytes: 0,
+        records: 0,
+        sync: "none".into(),
+        source_path: String::new(),
+        source_period: 0,
+        gap_seed: 0,
+        handover_path: String::new(),
+    }
+}
+
+/// An offset table of these words.
+pub(crate) fn mapped(words: &[u64]) -> FileMapping {
+    let mut memory = SharedMemory::create("table", words.len() * 8).expect("memfd");
+    for (into, word) in memory.bytes_mut().chunks_exact_mut(8).zip(words) {
+        into.copy_from_slice(&word.to_le_bytes());
+    }
+    FileMapping::new(memory.file(), words.len() * 8, true).expect("map")
 }
 
 pub(crate) fn expected(offsets: &[u64], job: &Job, consume: Consume) -> u64 {

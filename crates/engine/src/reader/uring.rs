@@ -3,16 +3,17 @@
 //! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the
 //! table, across operations and batches. So a batch returns when its reads are queued, not when they are done.
 
-use pagewise_model::checksum;
+use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
-use pagewise_model::{Consume, Method, MethodOption};
-use pagewise_sys::{Completion, Ring, RingOptions};
+use pagewise_sys::{Completion, Ring};
 
 use super::dependent::{Astray, Chain, link};
 use super::widening::{Widened, widen, widest};
-use super::{Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target, by_consumer};
+use super::{Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target};
 use crate::clock::now_ns;
-use crate::failure::{failed, refused, short};
+use crate::consume::by_consumer;
+use crate::failure::failed;
+use crate::file::Stopped;
 
 struct UringReader {
     ring: Ring,
@@ -42,36 +43,27 @@ pub(super) fn open(
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let direct = method.is_direct();
-    let alignment = if direct { target.direct_alignment } else { 1 };
-    let shared = target.open(direct)?;
+    let alignment = if direct { target.file.direct_alignment } else { 1 };
+    let shared = target.file.open(direct)?;
     (0..threads)
         .map(|_| {
             let file = if per_thread {
-                target.open(direct)?
+                target.file.open(direct)?
             } else {
                 rustix::io::fcntl_dupfd_cloexec(&shared, 0)
-                    .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.path, 0))?
+                    .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.file.path, 0))?
             };
-            let depth = method.depth();
-            let options = RingOptions {
-                depth,
-                slot_bytes: widest(target.read_bytes, alignment),
-                fixed: method.has(MethodOption::Fixed),
-            };
-            let ring = Ring::new(file, options)
-                .map_err(|refusal| refused(refusal.call, refusal.error, &target.path))?;
-            let mut reader = UringReader {
+            let depth = method.depth() as usize;
+            let ring = target.file.ring(method, file, widest(target.read_bytes, alignment))?;
+            let reader = UringReader {
                 ring,
                 target: target.clone(),
                 alignment,
-                free: (0..depth as usize).rev().collect(),
-                reads: vec![Widened::default(); depth as usize],
-                operation_of: vec![0; depth as usize],
+                free: (0..depth).rev().collect(),
+                reads: vec![Widened::default(); depth],
+                operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
-            if direct {
-                reader.try_out()?;
-            }
             Ok(if dependent {
                 Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
             } else {
@@ -82,22 +74,9 @@ pub(super) fn open(
 }
 
 impl UringReader {
-    /// One aligned read before the clock starts: O_DIRECT may be refused at the first transfer.
-    fn try_out(&mut self) -> Result<(), CallFailure> {
-        let failure = |error| refused("io_uring read (O_DIRECT)", error, &self.target.path);
-        self.ring.queue_read(0, 0, self.alignment);
-        self.ring.submit(1).map_err(failure)?;
-        match self.ring.complete() {
-            Some(Completion { result, .. }) if result < 0 => {
-                Err(failure(std::io::Error::from_raw_os_error(-result)))
-            }
-            _ => Ok(()),
-        }
-    }
-
     #[inline(always)]
     fn queue(&mut self, slot: usize, offset: u64) {
-        let read = widen(offset, self.target.read_bytes, self.alignment, self.target.file_bytes);
+        let read = widen(offset, self.target.read_bytes, self.alignment, self.target.file.file_bytes);
         self.reads[slot] = read;
         self.ring.queue_read(slot, read.offset, read.len);
     }
@@ -116,18 +95,13 @@ impl UringReader {
     #[cold]
     fn failure(&self, completion: Completion) -> CallFailure {
         let read = self.reads[completion.slot];
-        let path = &self.target.path;
-        match completion.result {
-            errno if errno < 0 => {
-                failed("io_uring read", std::io::Error::from_raw_os_error(-errno), path, read.offset)
-            }
-            received => short("io_uring read", path, read.offset, read.expected, received as usize),
-        }
+        Stopped::at_completion(read.offset, read.expected, completion)
+            .into_failure("io_uring read", &self.target.file.path)
     }
 
     #[cold]
     fn submit_failure(&self, error: std::io::Error) -> CallFailure {
-        failed("io_uring_enter", error, &self.target.path, 0)
+        failed("io_uring_enter", error, &self.target.file.path, 0)
     }
 
     /// Starts what is queued, waits for at least one read and consumes all that are done.

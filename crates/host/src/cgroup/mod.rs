@@ -30,9 +30,7 @@ pub use group::{Group, GroupError};
 pub use scope::{SCOPE_MARKER, Scope};
 pub use sweep::sweep;
 
-/// What [`GroupCounters`](pagewise_model::GroupCounters) hold for a limit or cap that is not set, to tell it
-/// from one that this kernel does not show.
-pub const UNLIMITED: u64 = u64::MAX;
+pub use pagewise_model::counters::UNLIMITED;
 
 /// The two generations of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The checksum that honest accesses must have, known without asking the worker.
+//! The checksum that honest accesses must have, known without asking the worker: of reads by a table ([`Reference`]),
+//! or of a pass over the whole file ([`pass`]).
 //!
 //! For a dataset it follows from the seed. For the user's file the bytes are read here, with O_DIRECT where
 //! possible, so that the page cache stays as it was. Sums are kept per operation and added up front to back,
@@ -10,6 +11,7 @@
 //! * windows: everything else goes through the reads in the order of their offsets and reads the file in
 //!   windows of about 1 MiB that leave gaps out.
 
+mod pass;
 pub(crate) mod source;
 pub(crate) mod windows;
 
@@ -19,10 +21,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use pagewise_model::checksum::{Consumption, sum};
-use pagewise_model::{Conditions, Consume, content};
+use pagewise_model::{Conditions, Consume, Content, Reads, content};
 
 use crate::table::OffsetTable;
-use source::{Formula, Reader, Source, buffer};
+pub use pass::{Source, pass};
+use source::{ByteSource, Formula, Reader, buffer};
 use windows::{WINDOW_BYTES, each_read};
 
 /// Granules summed at a time: 2 MiB of sums.
@@ -67,26 +70,26 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The checksums of reads of a dataset with `seed`.
+    /// The checksums of reads of a dataset with `seed`, which has the content that the table was drawn for.
     pub fn for_dataset(
         table: &OffsetTable,
         conditions: &Conditions,
         seed: u64,
         page_bytes: u64,
     ) -> Result<Self, ReferenceError> {
-        let consumption = conditions.consumption(page_bytes);
+        let reads = table.shape();
+        let consumption = reads.consumption(page_bytes);
+        let mut formula = Formula { content: table.content(), seed };
         let mut sums = vec![0; table.operations() as usize];
-        if conditions.consume == Consume::Touch {
-            for (total, operation) in
-                sums.iter_mut().zip(table.offsets().chunks_exact(reads_per_op(conditions)))
-            {
+        if reads.consume == Consume::Touch {
+            for (total, operation) in sums.iter_mut().zip(table.offsets().chunks_exact(reads_per_op(reads))) {
                 for offset in operation {
-                    let checksum = touch_words(seed, *offset, conditions.read_bytes.0, &consumption);
+                    let checksum = touch_words(&formula, *offset, reads.read_bytes.0, &consumption);
                     *total = checksum.wrapping_add(*total);
                 }
             }
         } else {
-            add_reads(&mut sums, table, conditions, &consumption, &mut Formula { seed })?;
+            add_reads(&mut sums, table, conditions.span_bytes.0, &consumption, &mut formula)?;
         }
         Ok(Self::accumulate(sums, table, ReferenceSource::Formula))
     }
@@ -99,10 +102,10 @@ impl Reference {
         page_bytes: u64,
         stop: &AtomicBool,
     ) -> Result<Self, ReferenceError> {
-        let consumption = conditions.consumption(page_bytes);
-        let (mut reader, source) = Reader::open(file, conditions.span_bytes.0, stop)?;
+        let span_bytes = conditions.span_bytes.0;
+        let (mut reader, source) = Reader::open(file, span_bytes, stop)?;
         let mut sums = vec![0; table.operations() as usize];
-        add_reads(&mut sums, table, conditions, &consumption, &mut reader)?;
+        add_reads(&mut sums, table, span_bytes, &table.shape().consumption(page_bytes), &mut reader)?;
         Ok(Self::accumulate(sums, table, source))
     }
 
@@ -143,19 +146,20 @@ impl Reference {
     }
 }
 
-fn reads_per_op(conditions: &Conditions) -> usize {
-    conditions.reads_per_op as usize
+fn reads_per_op(reads: &Reads) -> usize {
+    reads.reads_per_op as usize
 }
 
 /// `touch` of one read of a dataset: [`pagewise_model::checksum::touch`] without the bytes between.
-fn touch_words(seed: u64, offset: u64, read_bytes: u64, consumption: &Consumption) -> u64 {
+fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Consumption) -> u64 {
+    let Formula { content, seed } = *formula;
     let word = |position: u64| {
         let at = offset + position;
-        if at.is_multiple_of(8) && position + 8 <= read_bytes {
+        if content == Content::Random && at.is_multiple_of(8) && position + 8 <= read_bytes {
             return content::word(seed, at / 8);
         }
         let mut bytes = [0; 8];
-        content::fill(seed, at, &mut bytes[..(read_bytes - position).min(8) as usize]);
+        content.fill(seed, at, &mut bytes[..(read_bytes - position).min(8) as usize]);
         u64::from_le_bytes(bytes)
     };
     let pages = (0..read_bytes).step_by(consumption.page_bytes).map(word);
@@ -167,40 +171,40 @@ fn touch_words(seed: u64, offset: u64, read_bytes: u64, consumption: &Consumptio
 fn add_reads(
     sums: &mut [u64],
     table: &OffsetTable,
-    conditions: &Conditions,
+    span_bytes: u64,
     consumption: &Consumption,
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
 ) -> Result<(), ReferenceError> {
-    let requested_bytes = table.reads().saturating_mul(conditions.read_bytes.0);
-    let granule_bytes = granule_bytes(conditions, consumption.page_bytes as u64);
-    match granule_bytes {
-        Some(granule_bytes) if requested_bytes >= conditions.span_bytes.0 / 2 => {
-            add_by_granules(sums, table, conditions, granule_bytes, source)
+    let reads = table.shape();
+    let requested_bytes = table.reads().saturating_mul(reads.read_bytes.0);
+    match granule_bytes(reads, consumption.page_bytes as u64) {
+        Some(granule_bytes) if requested_bytes >= span_bytes / 2 => {
+            add_by_granules(sums, table, span_bytes, granule_bytes, source)
         }
-        _ => each_read(table.offsets(), conditions.read_bytes.0, source, &mut |read, bytes| {
-            let total = &mut sums[read / reads_per_op(conditions)];
+        _ => each_read(table.offsets(), reads.read_bytes.0, source, &mut |read, bytes| {
+            let total = &mut sums[read / reads_per_op(reads)];
             *total = total.wrapping_add(consumption.of(bytes));
         }),
     }
 }
 
 /// The largest power of two, up to a page, that divides offset and length of every read, if only sums count.
-fn granule_bytes(conditions: &Conditions, page_bytes: u64) -> Option<u64> {
-    let common = 1u64 << (conditions.read_bytes.0 | conditions.align_bytes.0).trailing_zeros();
+fn granule_bytes(reads: &Reads, page_bytes: u64) -> Option<u64> {
+    let common = 1u64 << (reads.read_bytes.0 | reads.align_bytes.0).trailing_zeros();
     let granule_bytes = common.min(page_bytes);
-    (conditions.consume == Consume::Sum && granule_bytes >= GRANULE_MIN_BYTES).then_some(granule_bytes)
+    (reads.consume == Consume::Sum && granule_bytes >= GRANULE_MIN_BYTES).then_some(granule_bytes)
 }
 
 fn add_by_granules(
     sums: &mut [u64],
     table: &OffsetTable,
-    conditions: &Conditions,
+    span_bytes: u64,
     granule_bytes: u64,
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
 ) -> Result<(), ReferenceError> {
     let mut window = buffer(WINDOW_BYTES)?;
-    let reads_end = conditions.span_bytes.0 / granule_bytes;
-    let read_granules = conditions.read_bytes.0 / granule_bytes;
+    let reads_end = span_bytes / granule_bytes;
+    let read_granules = table.shape().read_bytes.0 / granule_bytes;
     // `totals[k]` is the sum of the first k granules of the stretch.
     let mut totals = Vec::with_capacity(GRANULES as usize + 1);
     let mut start = 0;
@@ -218,8 +222,8 @@ fn add_by_granules(
             }
             offset += needed as u64;
         }
-        for (total, operation) in sums.iter_mut().zip(table.offsets().chunks_exact(reads_per_op(conditions)))
-        {
+        let operations = table.offsets().chunks_exact(reads_per_op(table.shape()));
+        for (total, operation) in sums.iter_mut().zip(operations) {
             for offset in operation {
                 let first = offset / granule_bytes;
                 let (from, to) = (first.max(start), (first + read_granules).min(end));

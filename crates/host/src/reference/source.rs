@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pagewise_model::content;
+use pagewise_model::Content;
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
@@ -18,7 +18,7 @@ use crate::{cache, scratch};
 const DIRECT_ALIGNMENT: u64 = 4096;
 
 /// Where expected bytes are read from.
-pub(crate) trait Source {
+pub(crate) trait ByteSource {
     /// What offsets and lengths must be multiples of.
     fn alignment(&self) -> u64;
     /// Fills `buffer` from `offset` on; at least the first `needed` bytes.
@@ -26,16 +26,17 @@ pub(crate) trait Source {
 }
 
 pub(super) struct Formula {
+    pub(super) content: Content,
     pub(super) seed: u64,
 }
 
-impl Source for Formula {
+impl ByteSource for Formula {
     fn alignment(&self) -> u64 {
         8
     }
 
     fn fill(&mut self, offset: u64, buffer: &mut [u8], needed: usize) -> Result<(), ReferenceError> {
-        content::fill(self.seed, offset, &mut buffer[..needed]);
+        self.content.fill(self.seed, offset, &mut buffer[..needed]);
         Ok(())
     }
 }
@@ -81,7 +82,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Source for Reader<'_> {
+impl ByteSource for Reader<'_> {
     fn alignment(&self) -> u64 {
         self.alignment
     }

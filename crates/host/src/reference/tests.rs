@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::*;
 use crate::{cache, scratch};
-use pagewise_model::{Bytes, CacheState, Descriptor, Workload};
+use pagewise_model::{Bytes, CacheState, Descriptor, Skew, Work, Workload};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
@@ -18,41 +18,40 @@ fn conditions(
     read: u64,
     align: u64,
 ) -> Conditions {
-    Conditions {
-        workload,
-        threads: 2,
-        file_bytes: Bytes(span),
-        span_bytes: Bytes(span),
-        cache,
-        descriptor: Descriptor::Shared,
+    let reads = Reads {
         read_bytes: Bytes(read),
         reads_per_op: 3,
         align_bytes: Bytes(align),
-        skew: pagewise_model::Skew::Uniform,
+        skew: Skew::Uniform,
         dependent: false,
         consume,
+    };
+    let sequential = workload == Workload::SequentialRead;
+    Conditions {
+        work: if sequential { Work::SequentialRead(reads) } else { Work::RandomRead(reads) },
+        threads: 2,
+        file_bytes: Bytes(span),
+        span_bytes: Bytes(span),
+        content: Content::Random,
+        cache,
+        descriptor: Descriptor::Shared,
         surroundings: pagewise_model::Surroundings::default(),
     }
 }
 
-fn bytes_of(span: u64, seed: u64) -> Vec<u8> {
+fn bytes_of(content: Content, span: u64, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; span as usize];
-    content::fill(seed, 0, &mut bytes);
+    content.fill(seed, 0, &mut bytes);
     bytes
 }
 
 /// What a worker would return for operations of a thread, one read at a time.
-fn naive(
-    table: &OffsetTable,
-    conditions: &Conditions,
-    bytes: &[u8],
-    thread: u32,
-    operations: std::ops::Range<u64>,
-) -> u64 {
-    let consumption = conditions.consumption(PAGE);
+fn naive(table: &OffsetTable, bytes: &[u8], thread: u32, operations: std::ops::Range<u64>) -> u64 {
+    let reads = table.shape();
+    let consumption = reads.consumption(PAGE);
     operations
         .flat_map(|operation| table.operation(thread, operation).expect("in the table").to_vec())
-        .map(|offset| consumption.of(&bytes[offset as usize..][..conditions.read_bytes.0 as usize]))
+        .map(|offset| consumption.of(&bytes[offset as usize..][..reads.read_bytes.0 as usize]))
         .fold(0, u64::wrapping_add)
 }
 
@@ -63,7 +62,7 @@ fn check(reference: &Reference, table: &OffsetTable, conditions: &Conditions, by
             if !table.repeats() && operations.end > part {
                 continue;
             }
-            let expected = naive(table, conditions, bytes, thread, operations.clone());
+            let expected = naive(table, bytes, thread, operations.clone());
             let count = operations.end - operations.start;
             assert_eq!(reference.expected(thread, operations.start, count), Some(expected), "{operations:?}");
         }
@@ -78,13 +77,13 @@ fn all_ways_agree_on_a_whole_table() {
             let conditions =
                 conditions(Workload::RandomRead, CacheState::Cold, consume, 3 << 20, read, align);
             let table = OffsetTable::new(&conditions, 11).expect("table");
-            let bytes = bytes_of(3 << 20, 5);
+            let bytes = bytes_of(Content::Random, 3 << 20, 5);
             let reference = Reference::for_dataset(&table, &conditions, 5, PAGE).expect("reference");
             let part = table.operations_per_thread();
             for thread in 0..2 {
                 assert_eq!(
                     reference.expected(thread, 0, part),
-                    Some(naive(&table, &conditions, &bytes, thread, 0..part)),
+                    Some(naive(&table, &bytes, thread, 0..part)),
                     "{read} {align} {consume}"
                 );
             }
@@ -95,7 +94,7 @@ fn all_ways_agree_on_a_whole_table() {
 #[test]
 fn a_file_gives_what_its_bytes_give() {
     let span = (2 << 20) + 12_345;
-    let bytes = bytes_of(span, 8);
+    let bytes = bytes_of(Content::Random, span, 8);
     let directory = tempfile::tempdir().expect("directory");
     let file = scratch::nameless_file(directory.path()).expect("file");
     file.write_all_at(&bytes, 0).expect("write");
@@ -103,10 +102,9 @@ fn a_file_gives_what_its_bytes_give() {
     for evict in [false, true] {
         for (read, align) in [(16384, 4096), (4096, 512), (999, 1), (2 << 20, 4096)] {
             for consume in [Consume::Touch, Consume::Sum] {
-                let conditions = Conditions {
-                    reads_per_op: 1,
-                    ..conditions(Workload::RandomRead, CacheState::Warm, consume, span, read, align)
-                };
+                let mut conditions =
+                    conditions(Workload::RandomRead, CacheState::Warm, consume, span, read, align);
+                conditions.work.reads_mut().expect("reads").reads_per_op = 1;
                 let table = OffsetTable::new(&conditions, 1).expect("table");
                 if evict && let Err(error) = cache::evict(&file, span) {
                     println!("skipped: {error}");
@@ -127,6 +125,17 @@ fn a_file_gives_what_its_bytes_give() {
 }
 
 #[test]
+fn lines_of_reads_are_counted() {
+    let reads = conditions(Workload::RandomRead, CacheState::Warm, Consume::Lines, 300_000, 100, 1);
+    let conditions = Conditions { content: Content::Text, ..reads };
+    let table = OffsetTable::new(&conditions, 4).expect("table");
+    let reference = Reference::for_dataset(&table, &conditions, 9, PAGE).expect("formula");
+    check(&reference, &table, &conditions, &bytes_of(Content::Text, 300_000, 9));
+    // 300 bytes an operation have about 5 newlines.
+    assert!((200..700).contains(&reference.expected(0, 0, 100).expect("in the table")));
+}
+
+#[test]
 fn a_part_is_begun_again_unless_cold() {
     for cache in [CacheState::Warm, CacheState::Cold] {
         let conditions = conditions(Workload::RandomRead, cache, Consume::Sum, 2 << 20, 4096, 4096);
@@ -139,8 +148,8 @@ fn a_part_is_begun_again_unless_cold() {
             assert_eq!(reference.expected(0, part, 0), Some(0));
             continue;
         }
-        let bytes = bytes_of(2 << 20, 7);
-        assert_eq!(beyond, Some(naive(&table, &conditions, &bytes, 1, part - 1..3 * part + 2)));
+        let bytes = bytes_of(Content::Random, 2 << 20, 7);
+        assert_eq!(beyond, Some(naive(&table, &bytes, 1, part - 1..3 * part + 2)));
         assert_eq!(reference.expected(2, 0, 1), None);
     }
 }
@@ -169,6 +178,7 @@ proptest! {
         sequential: bool,
         cold: bool,
         add_all: bool,
+        text: bool,
         span in 200_000u64..700_000,
         read in prop_oneof![
             1u64..20_000,
@@ -181,9 +191,11 @@ proptest! {
         let workload = if sequential { Workload::SequentialRead } else { Workload::RandomRead };
         let cache = if cold { CacheState::Cold } else { CacheState::Warm };
         let consume = if add_all { Consume::Sum } else { Consume::Touch };
-        let conditions = conditions(workload, cache, consume, span, read, align);
+        let content = if text { Content::Text } else { Content::Random };
+        let conditions =
+            Conditions { content, ..conditions(workload, cache, consume, span, read, align) };
         let Ok(table) = OffsetTable::new(&conditions, seed) else { return Ok(()) };
         let reference = Reference::for_dataset(&table, &conditions, seed, PAGE).expect("formula");
-        check(&reference, &table, &conditions, &bytes_of(span, seed));
+        check(&reference, &table, &conditions, &bytes_of(conditions.content, span, seed));
     }
 }

@@ -1,7 +1,7 @@
 //! Reads gone through in the order of their offsets, in windows of about 1 MiB that leave gaps out.
 
 use super::ReferenceError;
-use super::source::{Source, buffer};
+use super::source::{ByteSource, buffer};
 
 /// Bytes that are held at a time, if a read is not larger.
 pub(super) const WINDOW_BYTES: u64 = 1 << 20;
@@ -14,7 +14,7 @@ const GAP_BYTES: u64 = 128 << 10;
 pub(crate) fn each_read(
     offsets: &[u64],
     read_bytes: u64,
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
     see: &mut dyn FnMut(usize, &[u8]),
 ) -> Result<(), ReferenceError> {
     let alignment = source.alignment();

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
-use pagewise_model::{Method, content};
+use pagewise_model::Method;
 
 use super::{Entries, OffsetTable, shared};
 use crate::reference::ReferenceError;
@@ -18,10 +18,11 @@ impl OffsetTable {
     /// Hides the offsets of dependent reads behind the data of a dataset with `content_seed`; does nothing where reads
     /// are independent.
     pub fn chain_dataset(&mut self, content_seed: u64) -> Result<(), ReferenceError> {
+        let content = self.content;
         self.chain(|offsets, see| {
             let mut link = [0; Method::LINK_BYTES as usize];
             for (read, offset) in offsets.iter().enumerate() {
-                content::fill(content_seed, *offset, &mut link);
+                content.fill(content_seed, *offset, &mut link);
                 see(read, &link);
             }
             Ok(())

@@ -23,7 +23,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use pagewise_model::random::Random;
-use pagewise_model::{CacheState, Conditions, Method, Skew, Workload};
+use pagewise_model::{CacheState, Conditions, Content, Method, Reads, Skew, Workload};
 use pagewise_sys::SharedMemory;
 
 use blocks::Blocks;
@@ -41,6 +41,8 @@ const MIN_REQUESTED_BYTES: u64 = 4 << 30;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum TableError {
+    #[error("{workload} is no workload with an offset table")]
+    NoTable { workload: Workload },
     #[error("{what} is 0; every access needs a size, a count and an alignment")]
     Zero { what: &'static str },
     #[error("a span of {span_bytes} bytes is too small for one operation of {op_bytes} bytes")]
@@ -72,6 +74,8 @@ pub enum TableError {
 /// The accesses of all threads.
 pub struct OffsetTable {
     entries: Entries,
+    shape: Reads,
+    content: Content,
     reads: u64,
     reads_per_op: u64,
     threads: u64,
@@ -96,24 +100,27 @@ impl OffsetTable {
     }
 
     fn with_page(conditions: &Conditions, seed: u64, page: u64) -> Result<Self, TableError> {
-        check(conditions)?;
-        let mut random = Random::for_purpose(seed, &purpose(conditions));
-        let places = Places::new(conditions, page, &mut random)?;
+        let workload = conditions.workload();
+        let Some(&shape) = conditions.reads() else { return Err(TableError::NoTable { workload }) };
+        let accesses = Accesses { workload, reads: shape, conditions };
+        accesses.check()?;
+        let mut random = Random::for_purpose(seed, &accesses.purpose());
+        let places = Places::new(&accesses, page, &mut random)?;
         let operations = match &places {
-            Places::Once(blocks, _) => cold_operations(conditions, blocks)?,
-            Places::Uniform { .. } | Places::Popular(_) => repeating_operations(conditions),
+            Places::Once(blocks, _) => accesses.cold_operations(blocks)?,
+            Places::Uniform { .. } | Places::Popular(_) => accesses.repeating_operations(),
         };
-        let reads_per_op = u64::from(conditions.reads_per_op);
+        let reads_per_op = u64::from(shape.reads_per_op);
         let reads = operations * reads_per_op;
-        let entries = if conditions.dependent {
+        let entries = if shape.dependent {
             let mut offsets = Vec::with_capacity(reads as usize);
-            draw(conditions, operations, &places, &mut random, |offset| offsets.push(offset));
+            accesses.draw(operations, &places, &mut random, |offset| offsets.push(offset));
             Entries::Chained { offsets, hidden: None }
         } else {
             let no_memory = |source| TableError::Memory { reads, source };
             let mut memory = shared(reads).map_err(no_memory)?;
             let mut words = memory.bytes_mut().chunks_exact_mut(8);
-            draw(conditions, operations, &places, &mut random, |offset| {
+            accesses.draw(operations, &places, &mut random, |offset| {
                 words.next().expect("a word for every read").copy_from_slice(&offset.to_le_bytes());
             });
             // A worker follows the table; it has no business in writing to it.
@@ -121,7 +128,8 @@ impl OffsetTable {
             Entries::Plain(memory)
         };
         let repeats = !matches!(places, Places::Once(..));
-        Ok(Self { entries, reads, reads_per_op, threads: u64::from(conditions.threads), repeats })
+        let (content, threads) = (conditions.content, u64::from(conditions.threads));
+        Ok(Self { entries, shape, content, reads, reads_per_op, threads, repeats })
     }
 
     /// The path by which a child opens the table; it inherits the descriptor.
@@ -152,6 +160,16 @@ impl OffsetTable {
         offsets.sort_unstable();
         offsets.dedup();
         offsets.len() as u64
+    }
+
+    /// What the reads of it are like.
+    pub fn shape(&self) -> &Reads {
+        &self.shape
+    }
+
+    /// What a dataset holds for which it was drawn.
+    pub fn content(&self) -> Content {
+        self.content
     }
 
     /// Reads in the table.
@@ -210,11 +228,11 @@ enum Places {
 }
 
 impl Places {
-    fn new(conditions: &Conditions, page: u64, random: &mut Random) -> Result<Self, TableError> {
-        // The stretch that one draw places: a read, or all reads of an operation.
-        let drawn_bytes = drawn_bytes(conditions);
-        let align_bytes = conditions.align_bytes.0;
-        Ok(match (conditions.cache, conditions.skew) {
+    fn new(accesses: &Accesses, page: u64, random: &mut Random) -> Result<Self, TableError> {
+        let Accesses { conditions, reads, .. } = accesses;
+        let drawn_bytes = accesses.drawn_bytes();
+        let align_bytes = reads.align_bytes.0;
+        Ok(match (conditions.cache, reads.skew) {
             (CacheState::Cold, _) => {
                 let blocks = Blocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
                 let permutation = Permutation::new(blocks.count(), random.next_u64());
@@ -245,114 +263,109 @@ impl Places {
     }
 }
 
-/// Gives `put` the offset of each read in the order of threads and operations.
-fn draw(
-    conditions: &Conditions,
-    operations: u64,
-    places: &Places,
-    random: &mut Random,
-    mut put: impl FnMut(u64),
-) {
-    let reads_per_op = u64::from(conditions.reads_per_op);
-    match conditions.workload {
-        Workload::RandomRead => {
-            (0..operations * reads_per_op).for_each(|read| put(places.draw(read, random)));
+/// What shapes the accesses of a table.
+struct Accesses<'a> {
+    workload: Workload,
+    reads: Reads,
+    conditions: &'a Conditions,
+}
+
+impl Accesses<'_> {
+    fn check(&self) -> Result<(), TableError> {
+        let Reads { read_bytes, reads_per_op, align_bytes, skew, dependent, .. } = self.reads;
+        let (threads, span_bytes) = (self.conditions.threads, self.conditions.span_bytes.0);
+        let sizes = [
+            ("the size of a read", read_bytes.0),
+            ("the number of reads in an operation", u64::from(reads_per_op)),
+            ("the number of threads", u64::from(threads)),
+            ("the alignment", align_bytes.0),
+        ];
+        if let Some((what, _)) = sizes.iter().find(|(_, value)| *value == 0) {
+            return Err(TableError::Zero { what });
         }
-        Workload::SequentialRead => (0..operations).for_each(|operation| {
+        let op_bytes = read_bytes.0.saturating_mul(u64::from(reads_per_op));
+        if op_bytes > span_bytes {
+            return Err(TableError::SpanTooSmall { span_bytes, op_bytes });
+        }
+        if u64::from(reads_per_op) * u64::from(threads) > READS_MAX {
+            return Err(TableError::TooManyReads { reads_per_op, threads });
+        }
+        if self.conditions.cache == CacheState::Cold && skew != Skew::Uniform {
+            return Err(TableError::ColdZipf);
+        }
+        if dependent && read_bytes.0 < Method::LINK_BYTES {
+            return Err(TableError::ShortLink { read_bytes: read_bytes.0 });
+        }
+        if dependent && reads_per_op < 2 {
+            return Err(TableError::LoneRead);
+        }
+        Ok(())
+    }
+
+    /// Everything that shapes the accesses, and nothing else: descriptor and consumption do not, nor does
+    /// dependence, so that dependent and independent reads can be compared.
+    fn purpose(&self) -> String {
+        let Reads { read_bytes, reads_per_op, align_bytes, skew, .. } = self.reads;
+        let Conditions { threads, span_bytes, cache, .. } = self.conditions;
+        // Uniform tables are what they were before there was another skew.
+        let skew = if skew == Skew::Uniform { String::new() } else { format!(" {skew}") };
+        let kind = if *cache == CacheState::Cold { "cold" } else { "repeating" };
+        format!(
+            "offsets {} {kind} span={span_bytes} {read_bytes}x{reads_per_op} align={align_bytes} \
+                threads={threads}{skew}",
+            self.workload
+        )
+    }
+
+    /// Whether one draw places all reads of an operation, one behind the other.
+    fn is_sequential(&self) -> bool {
+        self.workload == Workload::SequentialRead
+    }
+
+    /// The stretch that one draw places: a read, or all reads of an operation.
+    fn drawn_bytes(&self) -> u64 {
+        if self.is_sequential() { self.reads.op_bytes() } else { self.reads.read_bytes.0 }
+    }
+
+    /// Gives `put` the offset of each read in the order of threads and operations.
+    fn draw(&self, operations: u64, places: &Places, random: &mut Random, mut put: impl FnMut(u64)) {
+        let reads_per_op = u64::from(self.reads.reads_per_op);
+        if !self.is_sequential() {
+            (0..operations * reads_per_op).for_each(|read| put(places.draw(read, random)));
+            return;
+        }
+        for operation in 0..operations {
             let start = places.draw(operation, random);
-            (0..reads_per_op).for_each(|read| put(start + read * conditions.read_bytes.0));
-        }),
+            (0..reads_per_op).for_each(|read| put(start + read * self.reads.read_bytes.0));
+        }
     }
-}
 
-fn check(conditions: &Conditions) -> Result<(), TableError> {
-    let sizes = [
-        ("the size of a read", conditions.read_bytes.0),
-        ("the number of reads in an operation", u64::from(conditions.reads_per_op)),
-        ("the number of threads", u64::from(conditions.threads)),
-        ("the alignment", conditions.align_bytes.0),
-    ];
-    if let Some((what, _)) = sizes.iter().find(|(_, value)| *value == 0) {
-        return Err(TableError::Zero { what });
+    /// Operations of a table that is gone through again and again: about two reads for each place of the span, and more
+    /// where some places are so rare that two would leave most of them out.
+    fn repeating_operations(&self) -> u64 {
+        let read_bytes = self.reads.read_bytes.0;
+        let per_place = if self.reads.skew == Skew::Uniform { 2 } else { 16 };
+        let reads_min = READS_MIN.min(MIN_REQUESTED_BYTES.div_ceil(read_bytes));
+        let reads = self.conditions.span_bytes.0.saturating_mul(per_place) / read_bytes;
+        self.whole_operations(reads.clamp(reads_min, READS_MAX) / u64::from(self.reads.reads_per_op))
     }
-    let op_bytes = conditions
-        .read_bytes
-        .0
-        .checked_mul(u64::from(conditions.reads_per_op))
-        .filter(|op_bytes| *op_bytes <= conditions.span_bytes.0);
-    if op_bytes.is_none() {
-        let op_bytes = conditions.read_bytes.0.saturating_mul(u64::from(conditions.reads_per_op));
-        return Err(TableError::SpanTooSmall { span_bytes: conditions.span_bytes.0, op_bytes });
-    }
-    if u64::from(conditions.reads_per_op) * u64::from(conditions.threads) > READS_MAX {
-        let Conditions { reads_per_op, threads, .. } = *conditions;
-        return Err(TableError::TooManyReads { reads_per_op, threads });
-    }
-    if conditions.cache == CacheState::Cold && conditions.skew != Skew::Uniform {
-        return Err(TableError::ColdZipf);
-    }
-    if conditions.dependent && conditions.read_bytes.0 < Method::LINK_BYTES {
-        return Err(TableError::ShortLink { read_bytes: conditions.read_bytes.0 });
-    }
-    if conditions.dependent && conditions.reads_per_op < 2 {
-        return Err(TableError::LoneRead);
-    }
-    Ok(())
-}
 
-/// Everything that shapes the accesses, and nothing else: descriptor and consumption do not, nor does
-/// dependence, so that dependent and independent reads can be compared.
-fn purpose(conditions: &Conditions) -> String {
-    let Conditions {
-        workload, threads, span_bytes, cache, read_bytes, reads_per_op, align_bytes, skew, ..
-    } = conditions;
-    // Uniform tables are what they were before there was another skew.
-    let skew = if *skew == Skew::Uniform { String::new() } else { format!(" {skew}") };
-    let kind = if *cache == CacheState::Cold { "cold" } else { "repeating" };
-    format!(
-        "offsets {workload} {kind} span={span_bytes} {read_bytes}x{reads_per_op} align={align_bytes} \
-            threads={threads}{skew}"
-    )
-}
-
-fn drawn_bytes(conditions: &Conditions) -> u64 {
-    match conditions.workload {
-        Workload::RandomRead => conditions.read_bytes.0,
-        Workload::SequentialRead => conditions.op_bytes(),
+    /// Operations of a table in which no block comes twice.
+    fn cold_operations(&self, blocks: &Blocks) -> Result<u64, TableError> {
+        let reads_per_op = u64::from(self.reads.reads_per_op);
+        let operations = if self.is_sequential() { blocks.count() } else { blocks.count() / reads_per_op };
+        let Conditions { threads, span_bytes, .. } = *self.conditions;
+        if operations < u64::from(threads) {
+            return Err(TableError::TooFewBlocks { span_bytes: span_bytes.0, operations, threads });
+        }
+        Ok(self.whole_operations(operations.min(READS_MAX / reads_per_op)))
     }
-}
 
-/// Operations of a table that is gone through again and again: about two reads for each place of the span, and more
-/// where some places are so rare that two would leave most of them out.
-fn repeating_operations(conditions: &Conditions) -> u64 {
-    let read_bytes = conditions.read_bytes.0;
-    let per_place = if conditions.skew == Skew::Uniform { 2 } else { 16 };
-    let reads_min = READS_MIN.min(MIN_REQUESTED_BYTES.div_ceil(read_bytes));
-    let reads = (conditions.span_bytes.0.saturating_mul(per_place) / read_bytes).clamp(reads_min, READS_MAX);
-    whole_operations(conditions, reads / u64::from(conditions.reads_per_op))
-}
-
-/// Operations of a table in which no block comes twice.
-fn cold_operations(conditions: &Conditions, blocks: &Blocks) -> Result<u64, TableError> {
-    let reads_per_op = u64::from(conditions.reads_per_op);
-    let operations = match conditions.workload {
-        Workload::RandomRead => blocks.count() / reads_per_op,
-        Workload::SequentialRead => blocks.count(),
-    };
-    if operations < u64::from(conditions.threads) {
-        return Err(TableError::TooFewBlocks {
-            span_bytes: conditions.span_bytes.0,
-            operations,
-            threads: conditions.threads,
-        });
+    /// The same number of operations for every thread, and at least one.
+    fn whole_operations(&self, operations: u64) -> u64 {
+        let threads = u64::from(self.conditions.threads);
+        (operations / threads).max(1) * threads
     }
-    Ok(whole_operations(conditions, operations.min(READS_MAX / reads_per_op)))
-}
-
-/// The same number of operations for every thread, and at least one.
-fn whole_operations(conditions: &Conditions, operations: u64) -> u64 {
-    let threads = u64::from(conditions.threads);
-    (operations / threads).max(1) * threads
 }
 
 #[cfg(test)]

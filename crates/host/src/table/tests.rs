@@ -1,27 +1,40 @@
 //! Tables for every kind of conditions.
 
 use super::*;
-use pagewise_model::{Bytes, Consume, Descriptor, content};
+use pagewise_model::{Bytes, Consume, Content, Descriptor, Scan, Work, content};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 fn conditions(workload: Workload, cache: CacheState, span: u64, read: u64, align: u64) -> Conditions {
-    Conditions {
-        workload,
-        threads: 2,
-        file_bytes: Bytes(span + 77),
-        span_bytes: Bytes(span),
-        cache,
-        descriptor: Descriptor::Shared,
+    let reads = Reads {
         read_bytes: Bytes(read),
         reads_per_op: 4,
         align_bytes: Bytes(align),
-        skew: pagewise_model::Skew::Uniform,
+        skew: Skew::Uniform,
         dependent: false,
         consume: Consume::Touch,
+    };
+    Conditions {
+        work: match workload {
+            Workload::RandomRead => Work::RandomRead(reads),
+            Workload::SequentialRead => Work::SequentialRead(reads),
+            _ => Work::Scan(Scan { consume: Consume::Lines }),
+        },
+        threads: 2,
+        file_bytes: Bytes(span + 77),
+        span_bytes: Bytes(span),
+        content: Content::Random,
+        cache,
+        descriptor: Descriptor::Shared,
         surroundings: pagewise_model::Surroundings::default(),
     }
+}
+
+/// The same with other reads.
+fn with(mut conditions: Conditions, change: impl FnOnce(&mut Reads)) -> Conditions {
+    change(conditions.work.reads_mut().expect("reads"));
+    conditions
 }
 
 #[test]
@@ -43,12 +56,8 @@ fn the_table_depends_on_what_shapes_accesses_only() {
     let base = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 512);
     let offsets =
         |conditions: &Conditions, seed| OffsetTable::new(conditions, seed).expect("table").offsets().to_vec();
-    let same = Conditions {
-        consume: Consume::Sum,
-        descriptor: Descriptor::PerThread,
-        cache: CacheState::AsIs,
-        ..base.clone()
-    };
+    let same = Conditions { descriptor: Descriptor::PerThread, cache: CacheState::AsIs, ..base.clone() };
+    let same = with(same, |reads| reads.consume = Consume::Sum);
     assert_eq!(offsets(&base, 1), offsets(&same, 1));
     assert_ne!(offsets(&base, 1), offsets(&base, 2));
     assert_ne!(offsets(&base, 1), offsets(&Conditions { threads: 1, ..base.clone() }, 1));
@@ -80,7 +89,8 @@ fn sequential_operations_are_contiguous() {
 fn a_large_file_needs_no_large_table() {
     let conditions = conditions(Workload::RandomRead, CacheState::Cold, 1 << 40, 4096, 4096);
     assert_eq!(OffsetTable::new(&conditions, 5).expect("table").reads(), 1 << 19);
-    let conditions = Conditions { cache: CacheState::Warm, read_bytes: Bytes::mib(1), ..conditions };
+    let conditions = Conditions { cache: CacheState::Warm, ..conditions };
+    let conditions = with(conditions, |reads| reads.read_bytes = Bytes::mib(1));
     let small = Conditions { span_bytes: Bytes::mib(64), ..conditions.clone() };
     assert_eq!(OffsetTable::new(&conditions, 5).expect("table").reads(), 1 << 19);
     assert_eq!(OffsetTable::new(&small, 5).expect("table").reads(), 4096);
@@ -100,27 +110,35 @@ fn what_does_not_fit_is_a_sentence() {
         "a span of 16384 bytes has room for 1 cold operations that do not overlap, and 2 threads need \
             one each"
     );
-    assert!(refused(&Conditions { align_bytes: Bytes(0), ..base.clone() }).starts_with("the alignment is 0"));
-    let skewed = |cache| Conditions { cache, skew: zipf(990), span_bytes: Bytes(1 << 20), ..base.clone() };
+    let unaligned = with(base.clone(), |reads| reads.align_bytes = Bytes(0));
+    assert!(refused(&unaligned).starts_with("the alignment is 0"));
+    let skewed = |cache| {
+        let conditions = Conditions { cache, span_bytes: Bytes(1 << 20), ..base.clone() };
+        with(conditions, |reads| reads.skew = zipf(990))
+    };
     assert_eq!(refused(&skewed(CacheState::Cold)), "zipf repeats places, a cold table has none twice");
-    let unaligned =
-        Conditions { align_bytes: Bytes(1), span_bytes: Bytes(16384), ..skewed(CacheState::Warm) };
-    let huge = Conditions { read_bytes: Bytes(16384), reads_per_op: 1, ..unaligned };
+    let small = Conditions { span_bytes: Bytes(16384), ..skewed(CacheState::Warm) };
+    let huge = with(small, |reads| {
+        (reads.align_bytes, reads.read_bytes, reads.reads_per_op) = (Bytes(1), Bytes(16384), 1);
+    });
     assert_eq!(
         refused(&huge),
         "a span of 16384 bytes has no room for one block of 20480 bytes, which is a place of zipf"
     );
-    let dependent = Conditions { dependent: true, span_bytes: Bytes(1 << 20), ..base.clone() };
+    let dependent = Conditions { span_bytes: Bytes(1 << 20), ..base.clone() };
+    let dependent = with(dependent, |reads| reads.dependent = true);
     assert_eq!(
-        refused(&Conditions { read_bytes: Bytes(7), ..dependent.clone() }),
+        refused(&with(dependent.clone(), |reads| reads.read_bytes = Bytes(7))),
         "reads of 7 bytes cannot be dependent: the offset of the next one is in 8 bytes"
     );
     assert_eq!(
-        refused(&Conditions { reads_per_op: 1, ..dependent }),
+        refused(&with(dependent, |reads| reads.reads_per_op = 1)),
         "an operation of one read has nothing to depend on; dependent reads need two or more"
     );
     let many = Conditions { threads: 1 << 20, span_bytes: Bytes::gib(1), ..base };
     assert!(refused(&many).contains("exceeds the 524288 reads of a table"));
+    let scan = conditions(Workload::Scan, CacheState::Warm, 1 << 20, 0, 0);
+    assert_eq!(refused(&scan), "scan is no workload with an offset table");
 }
 
 #[test]
@@ -152,7 +170,7 @@ fn a_cold_start_repeats_like_a_warm_table() {
 #[test]
 fn popular_places_are_scattered_and_as_popular_as_they_should_be() {
     let uniform = conditions(Workload::RandomRead, CacheState::ColdStart, 64 << 20, 16384, 4096);
-    let skewed = Conditions { skew: zipf(990), ..uniform.clone() };
+    let skewed = with(uniform.clone(), |reads| reads.skew = zipf(990));
     let table = OffsetTable::with_page(&skewed, 5, 4096).expect("table");
     assert!(table.repeats());
     assert!(table.offsets().iter().all(|offset| offset % 16384 == 0 && offset + 16384 <= 64 << 20));
@@ -181,10 +199,8 @@ fn popular_places_are_scattered_and_as_popular_as_they_should_be() {
 
 #[test]
 fn unaligned_popular_places_are_unaligned_and_share_no_page() {
-    let skewed = Conditions {
-        skew: zipf(500),
-        ..conditions(Workload::RandomRead, CacheState::AsIs, 4 << 20, 1000, 1)
-    };
+    let unaligned = conditions(Workload::RandomRead, CacheState::AsIs, 4 << 20, 1000, 1);
+    let skewed = with(unaligned, |reads| reads.skew = zipf(500));
     let table = OffsetTable::with_page(&skewed, 5, 4096).expect("table");
     let distinct: HashSet<u64> = table.offsets().iter().copied().collect();
     let pages: HashSet<u64> =
@@ -196,10 +212,8 @@ fn unaligned_popular_places_are_unaligned_and_share_no_page() {
 
 #[test]
 fn sequential_operations_can_be_skewed() {
-    let skewed = Conditions {
-        skew: zipf(1200),
-        ..conditions(Workload::SequentialRead, CacheState::Warm, 8 << 20, 4096, 4096)
-    };
+    let uniform = conditions(Workload::SequentialRead, CacheState::Warm, 8 << 20, 4096, 4096);
+    let skewed = with(uniform, |reads| reads.skew = zipf(1200));
     let table = OffsetTable::with_page(&skewed, 5, 4096).expect("table");
     let mut starts: HashMap<u64, u64> = HashMap::new();
     for operation in table.offsets().chunks_exact(4) {
@@ -229,7 +243,7 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
         [(Workload::RandomRead, 4096, 4096), (Workload::RandomRead, 9, 1), (Workload::SequentialRead, 512, 8)]
     {
         let independent = conditions(workload, CacheState::Warm, SPAN, read, align);
-        let dependent = Conditions { dependent: true, ..independent.clone() };
+        let dependent = with(independent.clone(), |reads| reads.dependent = true);
         let plain = OffsetTable::new(&independent, 3).expect("table");
         let mut of_dataset = OffsetTable::new(&dependent, 3).expect("table");
         let mut of_file = OffsetTable::new(&dependent, 3).expect("table");
@@ -261,10 +275,8 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
 #[test]
 #[should_panic(expected = "chained to the data")]
 fn a_dependent_table_is_not_handed_out_unchained() {
-    let dependent = Conditions {
-        dependent: true,
-        ..conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096)
-    };
+    let independent = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096);
+    let dependent = with(independent, |reads| reads.dependent = true);
     let _ = OffsetTable::new(&dependent, 1).expect("table").path();
 }
 

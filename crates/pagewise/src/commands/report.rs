@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use pagewise_analysis::advice::headline;
 use pagewise_analysis::judged::Status;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
-use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source};
+use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source, Sync, Work};
 use pagewise_report::{csv, json, table, vmstat};
 
 use super::Ending;
@@ -56,16 +57,36 @@ fn print_seconds(paths: &[PathBuf]) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Prints a run that has just been taken.
-pub fn show(path: &Path, json: bool) -> Result<Ending> {
-    let judged = [judge(&store::load(path)?)];
+/// Prints runs that have just been taken.
+pub fn show(paths: &[PathBuf], json: bool) -> Result<Ending> {
+    let judged = load_all(paths)?;
     let mut out = io::stdout().lock();
     if json {
         json::write(&mut out, &judged)?;
     } else {
-        print(&judged[0], path, &mut out)?;
+        for (judged, path) in judged.iter().zip(paths) {
+            print(judged, path, &mut out)?;
+        }
     }
     Ok(ending(&judged))
+}
+
+/// Prints what to choose, for runs whose tables were printed before.
+pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
+    let judged = load_all(paths)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "In short")?;
+    for judged in &judged {
+        let sentences = headline(judged);
+        if !sentences.is_empty() {
+            writeln!(out, "  {:7} {}", judged.run.question, sentences.join(" "))?;
+        }
+    }
+    Ok(ending(&judged))
+}
+
+fn load_all(paths: &[PathBuf]) -> Result<Vec<Judged>> {
+    paths.iter().map(|path| store::load(path).map(|run| judge(&run))).collect()
 }
 
 fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
@@ -109,7 +130,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         milliseconds(plan.sample_ns),
         milliseconds(plan.latency_ns)
     )?;
-    writeln!(out, "writes     {}", plan.dataset_bytes())?;
+    writeln!(out, "writes     {}", written(plan))?;
     writeln!(out, "takes      about {}\n", estimate::humane(estimate::duration_ns(plan)))?;
     for cell in &plan.cells {
         writeln!(out, "{:9}  {}", cell.role.name(), describe(cell))?;
@@ -121,24 +142,67 @@ fn milliseconds(nanoseconds: u64) -> String {
     format!("{} ms", nanoseconds as f64 / 1e6)
 }
 
+/// What is written in the whole run: flash wears.
+fn written(plan: &Plan) -> String {
+    let dataset = plan.dataset_bytes();
+    match plan.largest_written() {
+        None => dataset.to_string(),
+        Some(largest) => format!(
+            "{} in {} samples, at most {} at a time, each file removed after its sample{}",
+            humane_bytes(plan.written_bytes().0),
+            u64::from(plan.rounds)
+                * plan.cells.iter().filter(|cell| cell.conditions.ring().is_some()).count() as u64,
+            largest,
+            if dataset.0 > 0 { format!("; {dataset} to be read") } else { String::new() }
+        ),
+    }
+}
+
+/// A sum of bytes with three digits.
+fn humane_bytes(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1_048_576 => (1024.0, "KiB"),
+        1_048_576..1_073_741_824 => (1_048_576.0, "MiB"),
+        _ => (1_073_741_824.0, "GiB"),
+    };
+    format!("{:.1} {name}", bytes as f64 / unit)
+}
+
 fn describe(cell: &Cell) -> String {
     let conditions = &cell.conditions;
     let cache = if cell.role == Role::Ceiling { String::new() } else { format!(" {}", conditions.cache) };
-    let skew =
-        if conditions.skew == Skew::Uniform { String::new() } else { format!(", {}", conditions.skew) };
-    let dependent = if conditions.dependent { ", dependent" } else { "" };
     let surroundings = conditions.surroundings.to_string().replace(',', ", ");
     format!(
-        "{} {}{cache}, {} x {} aligned to {}, {}, {} thread(s), {} of {}, {} descriptor{skew}{dependent}{surroundings}",
+        "{} {}{cache}, {}, {} thread(s), {} of {}, {} descriptor{surroundings}",
         cell.method,
-        conditions.workload,
-        conditions.reads_per_op,
-        conditions.read_bytes,
-        conditions.align_bytes,
-        conditions.consume,
+        conditions.workload(),
+        describe_work(&conditions.work),
         conditions.threads,
         conditions.span_bytes,
         conditions.file_bytes,
         conditions.descriptor
     )
+}
+
+fn describe_work(work: &Work) -> String {
+    let sync = |sync: Sync| if sync == Sync::None { String::new() } else { format!(", sync {sync}") };
+    match work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
+            let skew = if reads.skew == Skew::Uniform { String::new() } else { format!(", {}", reads.skew) };
+            format!(
+                "{} x {} aligned to {}, {}{skew}{}",
+                reads.reads_per_op,
+                reads.read_bytes,
+                reads.align_bytes,
+                reads.consume,
+                if reads.dependent { ", dependent" } else { "" }
+            )
+        }
+        Work::Scan(scan) => format!("once, {}", scan.consume),
+        Work::Append(append) => {
+            let laps = if append.laps == 1 { "1 lap".to_string() } else { format!("{} laps", append.laps) };
+            format!("records of {}, {laps}{}", append.record_bytes, sync(append.sync))
+        }
+        Work::Fill(fill) => format!("blocks of {}{}", fill.block_bytes, sync(fill.sync)),
+    }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::{self, Control};
-use pagewise_host::{BlockDevice, dataset, environment, files, pace, placement};
+use pagewise_host::{BlockDevice, cache, dataset, environment, files, pace, placement};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
 use pagewise_model::{CpuList, Environment, Plan, Source};
@@ -27,19 +27,33 @@ use crate::supervise::worker::Program;
 
 /// A plan file larger than this is none.
 const MAX_PLAN_BYTES: u64 = 1 << 20;
+/// Where files in memory usually are.
+const IN_MEMORY: &str = "/dev/shm";
 /// Default run files are numbered from 1 up to here.
 const MAX_NUMBERED_RUNS: u32 = 999;
 
-/// The overview: the question `read`, quickly, in the current directory.
+/// What the overview asks, one after the other.
+const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
+
+/// The overview: four questions, quickly, in the current directory.
 pub fn overview(json: bool) -> Result<Ending> {
-    let plan = question("read").expect("the question ships with the program")?;
-    begin(
-        &plan,
-        Variant::Quick,
-        &Layer::default(),
-        Place::Directory(PathBuf::from(".")),
-        &Options { json, ..Options::default() },
-    )
+    let mut taken = Vec::new();
+    for name in OVERVIEW {
+        let plan = question(name).expect("the question ships with the program")?;
+        let place = default_place(&plan)?;
+        let options = Options::default();
+        match begin(&plan, Variant::Quick, &Layer::default(), place, &options)? {
+            Taken::File(path) => {
+                if !json {
+                    report::show(std::slice::from_ref(&path), false)?;
+                    println!();
+                }
+                taken.push(path);
+            }
+            Taken::Ended(ending) => return Ok(ending),
+        }
+    }
+    if json { report::show(&taken, true) } else { report::advice(&taken) }
 }
 
 /// `pagewise run`.
@@ -52,9 +66,14 @@ pub fn run(arguments: &RunArguments) -> Result<Ending> {
         patience: Duration::from_secs(arguments.patience),
         drop_caches: arguments.drop_caches,
     };
-    if arguments.resume {
-        return resume(arguments, &options);
+    let taken = if arguments.resume { resume(arguments, &options)? } else { run_anew(arguments, &options)? };
+    match taken {
+        Taken::File(path) => report::show(&[path], options.json),
+        Taken::Ended(ending) => Ok(ending),
     }
+}
+
+fn run_anew(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     let Some(what) = &arguments.what else {
         bail!("what is to be run is missing; write a question ({}) or a plan file", question_names());
     };
@@ -63,16 +82,41 @@ pub fn run(arguments: &RunArguments) -> Result<Ending> {
         Some(plan) => plan?,
         None => plan_file(Path::new(what))?,
     };
-    let variant = match (arguments.quick, arguments.full) {
-        (true, _) => Variant::Quick,
-        (_, true) => Variant::Full,
+    let variant = match (arguments.quick, arguments.full, arguments.published) {
+        (true, ..) => Variant::Quick,
+        (_, true, _) => Variant::Full,
+        (.., true) => Variant::Published,
         _ => Variant::Standard,
     };
-    let place = match &arguments.file {
-        Some(path) => Place::File { path: path.clone(), evict: arguments.evict },
-        None => Place::Directory(arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."))),
+    let place = match (&arguments.file, &arguments.dir) {
+        (Some(path), _) => Place::File { path: path.clone(), evict: arguments.evict },
+        (None, Some(directory)) => Place::Directory(directory.clone()),
+        (None, None) => default_place(&plan)?,
     };
-    begin(&plan, variant, &arguments.layer(), place, &options)
+    begin(&plan, variant, &arguments.layer(), place, options)
+}
+
+/// Where the files of a plan lie if nobody says: here, or in memory where the plan is about that.
+fn default_place(plan: &PlanText) -> Result<Place> {
+    if !plan.in_memory {
+        return Ok(Place::Directory(PathBuf::from(".")));
+    }
+    let memory = PathBuf::from(IN_MEMORY);
+    let in_memory = std::fs::File::open(&memory).ok().and_then(|directory| cache::in_memory(&directory));
+    ensure!(
+        in_memory.is_some(),
+        "{} makes its files in memory, and {IN_MEMORY} is no tmpfs here; name a directory with --dir",
+        plan.name
+    );
+    Ok(Place::Directory(memory))
+}
+
+/// What came of a command that measures.
+enum Taken {
+    /// A run file that is complete.
+    File(PathBuf),
+    /// Nothing that is to be shown.
+    Ended(Ending),
 }
 
 /// What was typed that is no choice of cells.
@@ -138,7 +182,7 @@ fn begin(
     chosen: &Layer,
     place: Place,
     options: &Options,
-) -> Result<Ending> {
+) -> Result<Taken> {
     let again = place.clone();
     let (source, mut environment, free_bytes) = examine(place)?;
     let control = Control::detect();
@@ -164,15 +208,17 @@ fn begin(
     let mut plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
         report::dry_run(&plan, &mut io::stdout().lock())?;
-        return Ok(Ending::Done);
+        return Ok(Taken::Ended(Ending::Done));
     }
     if let Source::Dataset { directory } = &plan.source {
-        dataset::check_space(&Path::new(directory).join("dataset"), plan.dataset_bytes().0)?;
+        dataset::check_space(&Path::new(directory).join("dataset"), plan.space_bytes().0)?;
     }
     enter_scope(&plan, &control);
     let stop = stop_flag()?;
     let (state, restored) = claim()?;
-    if let (Variant::Quick, Source::Dataset { directory }) = (variant, &plan.source) {
+    if let (Variant::Quick, Source::Dataset { directory }, false) =
+        (variant, &plan.source, plan.datasets().is_empty())
+    {
         // A quick run on a slow device gets a smaller dataset. What is written to learn that needs the right to
         // run, so the plan is resolved once more.
         machine.write_pace = pace::write_pace(Path::new(directory)).ok();
@@ -200,7 +246,7 @@ fn begin(
 }
 
 /// Continues a run where it stopped.
-fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
+fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     let path = arguments.out.as_ref().expect("clap requires --out");
     ensure!(
         arguments.layer() == Layer::default()
@@ -208,6 +254,7 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
             && arguments.file.is_none()
             && !arguments.quick
             && !arguments.full
+            && !arguments.published
             && !arguments.evict
             && !arguments.drop_caches,
         "--resume takes every choice from {}; leave the others out",
@@ -224,7 +271,7 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
     }
     if run.is_complete() {
         eprintln!("{} is complete; there is nothing to resume.", path.display());
-        return report::show(path, options.json);
+        return Ok(Taken::File(path.clone()));
     }
     let place = match &run.header.plan.source {
         Source::Dataset { directory } => Place::Directory(PathBuf::from(directory)),
@@ -251,11 +298,11 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
     );
     let Some((stop, state)) = claimed else {
         report::dry_run(&run.header.plan, &mut io::stdout().lock())?;
-        return Ok(Ending::Done);
+        return Ok(Taken::Ended(Ending::Done));
     };
     enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
-        dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.dataset_bytes().0)?;
+        dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;
     }
     // Read again under the right to run: another process may have continued it meanwhile.
     let (mut store, run) = Store::resume(path)?;
@@ -274,20 +321,20 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Ending> {
     finish(course, options, &stop)
 }
 
-/// Completes a run file and shows it.
-fn finish(course: Course, options: &Options, stop: &AtomicBool) -> Result<Ending> {
+/// Completes a run file.
+fn finish(course: Course, options: &Options, stop: &AtomicBool) -> Result<Taken> {
     let program = match &options.worker_command {
         None => Program::Own,
         Some(command) => Program::Other(command.clone()),
     };
     match course.complete(program, options.patience, stop) {
-        Ok((Ended::Completed, path)) => report::show(&path, options.json),
+        Ok((Ended::Completed, path)) => Ok(Taken::File(path)),
         Ok((Ended::Interrupted, path)) => {
             eprintln!(
                 "stopped; the samples so far are in {0}. Finish the run with: pagewise run --resume --out {0}",
                 path.display()
             );
-            Ok(Ending::FellShort)
+            Ok(Taken::Ended(Ending::FellShort))
         }
         Err(error) => Err(Trouble(error).into()),
     }

@@ -1,13 +1,15 @@
 //! What is measured beside the cells that were asked for: a repetition that shows the noise, and the ceilings.
 
 use pagewise_model::{
-    Access, Bytes, CacheState, Cell, Conditions, Descriptor, Method, MethodOption, Role, Skew, Surroundings,
-    Workload,
+    Access, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, Method, MethodOption,
+    Reads, Role, Skew, Surroundings, Sync, Work, Workload,
 };
 
 /// Reads of the ceiling of bandwidth.
 const BANDWIDTH_READ: Bytes = Bytes::mib(1);
 const BANDWIDTH_DEPTH: u32 = 8;
+/// Reads in a row of the ceiling of scans.
+const SCAN_READS: u32 = 16;
 
 /// One method of each comparison a second time: what it differs by is noise.
 pub fn controls(cells: &[Cell]) -> Vec<Cell> {
@@ -16,9 +18,8 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
         if controls.iter().any(|control| control.conditions == cell.conditions) {
             continue;
         }
-        let rivals = cells.iter().filter(|other| other.conditions == cell.conditions);
-        let plain_pread = rivals.clone().find(|rival| rival.method.to_string() == "pread");
-        let baseline = plain_pread.unwrap_or(cell);
+        let mut rivals = cells.iter().filter(|other| other.conditions == cell.conditions);
+        let baseline = rivals.find(|rival| rival.method.to_string() == "pread").unwrap_or(cell);
         controls.push(Cell { role: Role::Control, ..baseline.clone() });
     }
     controls
@@ -34,54 +35,89 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
         }
     };
     for cell in cells {
-        let Conditions { cache, read_bytes, align_bytes, file_bytes, .. } = cell.conditions;
-        let from_cache =
-            matches!(cache, CacheState::Warm | CacheState::AsIs) && cell.conditions.fits_memory();
-        if cell.copies() && from_cache {
+        if cell.copies() && cell.conditions.workload() != Workload::Scan && is_in_memory(&cell.conditions) {
             let surroundings = Surroundings {
                 cpus: cell.conditions.surroundings.cpus.clone(),
                 numa: cell.conditions.surroundings.numa,
                 ..Surroundings::default()
             };
-            add(
-                Method::anonymous(),
-                Conditions { cache: CacheState::AsIs, surroundings, ..cell.conditions.clone() },
-            );
+            add(Method::anonymous(), in_memory(&cell.conditions, surroundings));
         }
-        if cache == CacheState::Warm && cell.conditions.fits_memory() && !cell.method.is_direct() {
-            continue;
-        }
-        let at = |read_bytes: Bytes, reads_per_op: u32| Conditions {
-            workload: Workload::RandomRead,
-            span_bytes: file_bytes,
-            skew: Skew::Uniform,
-            dependent: false,
-            cache: CacheState::AsIs,
-            descriptor: Descriptor::Shared,
-            read_bytes,
-            reads_per_op,
-            align_bytes: Bytes(align_bytes.0.next_multiple_of(page_bytes)),
-            // Nothing of it goes through the page cache, and its own buffers need not fit under the limit.
-            surroundings: Surroundings { memory_limit_bytes: None, ..cell.conditions.surroundings.clone() },
-            ..cell.conditions.clone()
-        };
-        add(Method::uring_direct(Method::DEFAULT_DEPTH), at(read_bytes, cell.conditions.reads_per_op));
-        add(Method::uring_direct(1), at(read_bytes, cell.conditions.reads_per_op));
-        let by_page = cell.method.access() == Access::Mmap && cell.method.has(MethodOption::Random);
-        if by_page
-            && cell.depends_on_cache()
-            && cell.conditions.workload == Workload::RandomRead
-            && read_bytes.0 > page_bytes
-        {
-            add(
-                Method::uring_direct(Method::DEFAULT_DEPTH),
-                at(Bytes(page_bytes), cell.conditions.reads_per_op),
-            );
-            add(Method::uring_direct(1), at(Bytes(page_bytes), cell.conditions.reads_per_op));
-        }
-        if file_bytes >= BANDWIDTH_READ {
-            add(Method::uring_direct(BANDWIDTH_DEPTH), at(BANDWIDTH_READ, 1));
+        for (method, conditions) in of_device(cell, page_bytes) {
+            add(method, conditions);
         }
     }
     ceilings
+}
+
+/// Whether the bytes come from memory, or go there.
+fn is_in_memory(conditions: &Conditions) -> bool {
+    let from_cache =
+        matches!(conditions.cache, CacheState::Warm | CacheState::AsIs) && conditions.fits_memory();
+    from_cache || !conditions.workload().is_reading()
+}
+
+/// The same work in memory that is there, where neither the cache nor a device has a part in it.
+fn in_memory(conditions: &Conditions, surroundings: Surroundings) -> Conditions {
+    let (work, cache) = match conditions.work {
+        Work::Append(append) => (Work::Append(Append { sync: Sync::None, ..append }), CacheState::Cold),
+        Work::Fill(fill) => (Work::Fill(Fill { sync: Sync::None, ..fill }), CacheState::Cold),
+        work => (work, CacheState::AsIs),
+    };
+    Conditions { work, cache, surroundings, ..conditions.clone() }
+}
+
+/// What the device can do at the sizes that `cell` issues.
+fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
+    let Conditions { cache, file_bytes, .. } = cell.conditions;
+    let fits = cache == CacheState::Warm && cell.conditions.fits_memory() && !cell.method.is_direct();
+    if fits || !cell.conditions.workload().is_reading() {
+        return Vec::new();
+    }
+    let at = |work: Work| Conditions {
+        work,
+        span_bytes: file_bytes,
+        cache: CacheState::AsIs,
+        descriptor: Descriptor::Shared,
+        // Nothing of it goes through the page cache, and its own buffers need not fit under the limit.
+        surroundings: Surroundings { memory_limit_bytes: None, ..cell.conditions.surroundings.clone() },
+        ..cell.conditions.clone()
+    };
+    let reads = |read_bytes: Bytes, reads_per_op: u32, align_bytes: Bytes, consume: Consume| Reads {
+        read_bytes,
+        reads_per_op,
+        align_bytes: Bytes(align_bytes.0.next_multiple_of(page_bytes)),
+        skew: Skew::Uniform,
+        dependent: false,
+        consume,
+    };
+    let mut all = Vec::new();
+    let Some(own) = cell.conditions.reads() else {
+        // A scan goes on from where it is, so the device may be asked in order.
+        if file_bytes >= BANDWIDTH_READ {
+            let sequential = reads(BANDWIDTH_READ, SCAN_READS, BANDWIDTH_READ, Consume::Touch);
+            if Bytes(sequential.op_bytes()) <= file_bytes {
+                all.push((Method::uring_direct(BANDWIDTH_DEPTH), at(Work::SequentialRead(sequential))));
+            }
+        }
+        return all;
+    };
+    let random = |read_bytes: Bytes, reads_per_op: u32| {
+        at(Work::RandomRead(reads(read_bytes, reads_per_op, own.align_bytes, own.consume)))
+    };
+    all.push((Method::uring_direct(Method::DEFAULT_DEPTH), random(own.read_bytes, own.reads_per_op)));
+    all.push((Method::uring_direct(1), random(own.read_bytes, own.reads_per_op)));
+    let by_page = cell.method.access() == Access::Mmap && cell.method.has(MethodOption::Random);
+    if by_page
+        && cell.depends_on_cache()
+        && cell.conditions.workload() == Workload::RandomRead
+        && own.read_bytes.0 > page_bytes
+    {
+        all.push((Method::uring_direct(Method::DEFAULT_DEPTH), random(Bytes(page_bytes), own.reads_per_op)));
+        all.push((Method::uring_direct(1), random(Bytes(page_bytes), own.reads_per_op)));
+    }
+    if file_bytes >= BANDWIDTH_READ {
+        all.push((Method::uring_direct(BANDWIDTH_DEPTH), random(BANDWIDTH_READ, 1)));
+    }
+    all
 }

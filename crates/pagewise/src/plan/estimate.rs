@@ -1,5 +1,6 @@
 //! How long a plan will take and what it will write, told before it starts.
 
+use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::{CacheState, Cell, Plan, Role, Source};
 
 /// What a sample takes beside its phases: a process, set-up, evidence, verification, tear-down.
@@ -12,8 +13,10 @@ const GROUP_NS: u64 = 60_000_000;
 const SETTLING_WINDOWS: u64 = 4;
 /// Windows of a cold start.
 const COLD_START_WINDOWS: u64 = 20;
-/// What leads into a cap.
-const LEAD_IN_NS: u64 = 650_000_000;
+/// Reading or writing memory, the pace of work that is done once and never waits for the device.
+const MEMORY_NS_PER_BYTE: u64 = 1;
+/// A record costs this much, however small, with most methods; with a call for each more.
+const RECORD_NS: u64 = 100;
 /// A crossing is looked for in the interval between two sizes of the grid, half as large again.
 const GRID_STEP: f64 = 0.5;
 /// Cells of a step of the search: two methods and a control.
@@ -30,7 +33,7 @@ pub fn samples(plan: &Plan) -> u64 {
 pub fn duration_ns(plan: &Plan) -> u64 {
     let rounds = u64::from(plan.rounds);
     let cells: u64 = plan.cells.iter().map(|cell| sample_ns(plan, cell)).sum();
-    let largest = plan.file_sizes().first().map_or(0, |size| size.0);
+    let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
         Source::Dataset { .. } => plan.dataset_bytes().0 * DATASET_NS_PER_BYTE,
         Source::File { .. } => 0,
@@ -49,6 +52,9 @@ pub fn duration_ns(plan: &Plan) -> u64 {
 /// One sample of `cell`, from set-up to tear-down.
 fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
+    if let Some(once_ns) = once_ns(cell) {
+        return once_ns + OVERHEAD_NS;
+    }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell);
     let mut all = throughput_ns + latency_ns + OVERHEAD_NS;
     if conditions.surroundings.device_cap.is_some() {
@@ -68,6 +74,28 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
         }
     }
     all
+}
+
+/// Work that is done once, with what is read back of it.
+fn once_ns(cell: &Cell) -> Option<u64> {
+    let conditions = &cell.conditions;
+    let operations = conditions.fixed_operations()?;
+    let bytes = operations.saturating_mul(conditions.op_bytes());
+    let capped = conditions.surroundings.device_cap.and_then(|cap| cap.read_bytes_per_second);
+    let of_device = match capped {
+        Some(rate) => 1_000_000_000 / rate.0.max(1),
+        None if conditions.cache == CacheState::Cold && conditions.workload().is_reading() => {
+            DATASET_NS_PER_BYTE
+        }
+        None => MEMORY_NS_PER_BYTE,
+    };
+    let of_records = match conditions.workload().is_reading() {
+        true => 0,
+        false => {
+            operations.saturating_mul(RECORD_NS).saturating_add(bytes.saturating_mul(MEMORY_NS_PER_BYTE))
+        }
+    };
+    Some(bytes.saturating_mul(of_device).saturating_add(of_records))
 }
 
 /// What halving the intervals of crossings takes.

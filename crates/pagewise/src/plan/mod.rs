@@ -3,6 +3,7 @@
 //! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). What comes
 //! out is a [`pagewise_model::Plan`], the one value that is printed, run and stored.
 
+mod axes;
 mod beside;
 pub mod estimate;
 mod possible;
@@ -13,12 +14,15 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Workload,
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
 };
 
 /// The shipped questions by name.
 pub const QUESTIONS: &[(&str, &str)] = &[
     ("read", include_str!("../../../../questions/read.toml")),
+    ("scan", include_str!("../../../../questions/scan.toml")),
+    ("append", include_str!("../../../../questions/append.toml")),
+    ("fill", include_str!("../../../../questions/fill.toml")),
     ("cliff", include_str!("../../../../questions/cliff.toml")),
 ];
 
@@ -92,6 +96,14 @@ pub struct Axes {
     pub align: Option<Vec<Bytes>>,
     /// What is done with the bytes.
     pub consume: Option<Vec<Consume>>,
+    /// Sizes of an appended record.
+    pub record_size: Option<Vec<Bytes>>,
+    /// How often a ring is gone round.
+    pub laps: Option<Vec<u32>>,
+    /// Sizes of a block of a file that is filled.
+    pub block_size: Option<Vec<Bytes>>,
+    /// When what was written must be on the device.
+    pub sync: Option<Vec<Sync>>,
     /// Page cache at the start of a sample.
     pub cache: Option<Vec<CacheState>>,
     /// One descriptor and mapping, or one each.
@@ -147,21 +159,27 @@ pub struct Layer {
 pub struct PlanText {
     /// Its name.
     pub name: String,
-    /// What holds unless `--quick` or `--full` change it.
+    /// Whether its files lie in memory unless a directory is named.
+    pub in_memory: bool,
+    /// What holds unless `--quick`, `--full` or `--published` change it.
     pub base: Layer,
     /// What `--quick` changes.
     pub quick: Layer,
     /// What `--full` changes.
     pub full: Layer,
+    /// The matrix of the published study, if there is one.
+    pub published: Option<Layer>,
 }
 
 impl PlanText {
-    /// The question as it is asked of a user's own file, whose cache is left as it is unless the command line
-    /// names a state.
+    /// The question as it is asked of a user's own file, which has its size, and whose cache is left as it is unless the
+    /// command line names a state.
     pub fn for_own_file(mut self) -> Self {
-        for layer in [&mut self.base, &mut self.quick, &mut self.full] {
-            layer.axes.cache = None;
-            layer.by_workload.values_mut().for_each(|axes| axes.cache = None);
+        for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(&mut self.published)
+        {
+            for axes in std::iter::once(&mut layer.axes).chain(layer.by_workload.values_mut()) {
+                (axes.cache, axes.file_size) = (None, None);
+            }
         }
         self
     }

@@ -1,7 +1,9 @@
 //! What cannot be measured at all is refused before anything is created.
 
 use anyhow::{Result, bail, ensure};
-use pagewise_model::{Bytes, CacheState, Cell, Conditions, Numa, Skew, Source, Workload};
+use pagewise_model::{
+    Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Reads, Skew, Source, Work, Workload,
+};
 
 use super::resolve::Machine;
 
@@ -9,6 +11,9 @@ use super::resolve::Machine;
 const MAX_THREADS: u32 = 1024;
 /// A read must fit into memory many times over.
 const MAX_READ: Bytes = Bytes::gib(1);
+/// So must a record.
+const MAX_RECORD: Bytes = Bytes::mib(64);
+const MAX_LAPS: u32 = 1000;
 /// The kernel keeps no larger readahead than this, whatever is written: 4 GiB in KiB would overflow.
 const MAX_READAHEAD: Bytes = Bytes::gib(1);
 
@@ -17,10 +22,28 @@ const SLOWEST_OP_SECONDS: f64 = 10.0;
 
 /// Refuses conditions that no method could be measured under.
 pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
-    let Conditions { threads, file_bytes, span_bytes, read_bytes, reads_per_op, align_bytes, cache, .. } =
-        conditions;
-    ensure!(*threads > 0, "0 threads read nothing; write 1 or more");
+    let Conditions { threads, file_bytes, span_bytes, .. } = conditions;
+    let reading = conditions.workload().is_reading();
+    ensure!(*threads > 0, "0 threads {} nothing; write 1 or more", if reading { "read" } else { "write" });
     ensure!(*threads <= MAX_THREADS, "{threads} threads: write {MAX_THREADS} at most");
+    ensure!(
+        file_bytes.0 > 0,
+        "a file of 0B {}",
+        if reading { "holds nothing to read" } else { "has no room for what is written" }
+    );
+    ensure!(span_bytes.0 > 0, "a span of 0B holds nothing to read");
+    ensure!(span_bytes <= file_bytes, "the span of {span_bytes} is larger than the file of {file_bytes}");
+    match conditions.work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
+        Work::Scan(_) => ensure_scan(conditions)?,
+        Work::Append(_) | Work::Fill(_) => ensure_writes(conditions)?,
+    }
+    ensure_settable(conditions, machine)
+}
+
+fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -> Result<()> {
+    let Conditions { threads, span_bytes, cache, .. } = conditions;
+    let Reads { read_bytes, reads_per_op, align_bytes, skew, dependent, consume } = reads;
     ensure!(read_bytes.0 > 0, "a read of 0B reads nothing");
     ensure!(
         *read_bytes <= MAX_READ,
@@ -28,12 +51,13 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
     );
     ensure!((1..=65_536).contains(reads_per_op), "{reads_per_op} reads in an operation: write 1 to 65536");
     ensure!(align_bytes.0 > 0, "an alignment of 0B is none; write 1B for unaligned reads");
-    ensure!(file_bytes.0 > 0, "a file of 0B holds nothing to read");
-    ensure!(span_bytes.0 > 0, "a span of 0B holds nothing to read");
-    ensure!(span_bytes <= file_bytes, "the span of {span_bytes} is larger than the file of {file_bytes}");
     ensure!(read_bytes <= span_bytes, "a read of {read_bytes} is larger than the span of {span_bytes}");
+    ensure!(
+        *consume != Consume::Lines,
+        "lines are counted where a file is gone through once; use run scan, or --consume sum"
+    );
     let op_bytes = conditions.op_bytes();
-    if conditions.workload == Workload::SequentialRead {
+    if conditions.workload() == Workload::SequentialRead {
         ensure!(
             op_bytes <= span_bytes.0,
             "an operation of {reads_per_op} contiguous reads of {read_bytes} is larger than the span of {span_bytes}"
@@ -56,16 +80,15 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
              that is available"
         );
     }
-    if conditions.skew != Skew::Uniform {
+    if *skew != Skew::Uniform {
         ensure!(
             *cache != CacheState::Cold,
-            "{} reads some places again and again, a cold sample none twice; use --cache cold-start or warm",
-            conditions.skew
+            "{skew} reads some places again and again, a cold sample none twice; use --cache cold-start or warm"
         );
     }
-    if conditions.dependent {
+    if *dependent {
         ensure!(
-            conditions.workload == Workload::RandomRead,
+            conditions.workload() == Workload::RandomRead,
             "sequential reads do not depend on each other; use --workload random-read"
         );
         ensure!(
@@ -73,7 +96,91 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
             "a single read depends on nothing: dependent reads need 2 or more in an operation (--reads-per-op)"
         );
     }
-    ensure_settable(conditions, machine)
+    Ok(())
+}
+
+/// What is done once is done by one thread.
+fn ensure_one_thread(conditions: &Conditions) -> Result<()> {
+    ensure!(
+        conditions.threads == 1,
+        "{} goes front to back, with one thread; {} make no sense",
+        conditions.workload(),
+        conditions.threads
+    );
+    Ok(())
+}
+
+fn ensure_scan(conditions: &Conditions) -> Result<()> {
+    ensure_one_thread(conditions)?;
+    ensure!(
+        conditions.cache != CacheState::ColdStart,
+        "a scan meets every page once, so no cache becomes warm by it; use --cache cold or warm"
+    );
+    ensure!(
+        conditions.cache != CacheState::Warm || conditions.fits_memory(),
+        "a cache that cannot hold the {} is not warm for a scan: what comes next was always pushed out; use --cache cold",
+        conditions.span_bytes
+    );
+    Ok(())
+}
+
+fn ensure_writes(conditions: &Conditions) -> Result<()> {
+    let workload = conditions.workload();
+    let writes = conditions.writes().expect("the caller's match");
+    let unit = if workload == Workload::Append { "record" } else { "block" };
+    let size = writes.record_bytes;
+    ensure_one_thread(conditions)?;
+    ensure!(size.0 > 0, "a {unit} of 0B writes nothing");
+    ensure!(size <= MAX_RECORD, "a {unit} of {size} is larger than the {MAX_RECORD} that are sensible");
+    ensure!(
+        size <= conditions.file_bytes,
+        "a {unit} of {size} is larger than the file of {}",
+        conditions.file_bytes
+    );
+    ensure!((1..=MAX_LAPS).contains(&writes.laps), "{} laps: write 1 to {MAX_LAPS}", writes.laps);
+    ensure!(
+        matches!(conditions.cache, CacheState::Cold | CacheState::Warm),
+        "a file that is written is new (--cache cold) or was written before (--cache warm), and not {}",
+        conditions.cache
+    );
+    let surroundings = &conditions.surroundings;
+    ensure!(
+        surroundings.device_cap.is_none(),
+        "a device cap limits reads, and {workload} writes; leave --device-cap out"
+    );
+    ensure!(
+        surroundings.memory_limit_bytes.is_none() || conditions.cache == CacheState::Cold,
+        "what was written before is charged to others than the worker; with a memory limit use --cache cold"
+    );
+    Ok(())
+}
+
+/// Refuses a method that none of the conditions of its workload suits; where some do, the others become unavailable
+/// cells.
+pub fn ensure_suited(
+    methods: &[Method],
+    workload: Workload,
+    cells: &[Cell],
+    machine: &Machine<'_>,
+) -> Result<()> {
+    let alignment = direct_alignment(machine);
+    for method in methods {
+        if let Some(reason) = method.unsuited(workload) {
+            bail!("{reason}");
+        }
+        let of_workload = cells.iter().filter(|cell| cell.conditions.workload() == workload);
+        let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
+        if let Some(Some(reason)) = refusals.next()
+            && refusals.all(|refusal| refusal.is_some())
+        {
+            bail!("{reason}");
+        }
+    }
+    Ok(())
+}
+
+fn direct_alignment(machine: &Machine<'_>) -> u64 {
+    machine.environment.direct_alignment_bytes.unwrap_or(machine.environment.page_bytes)
 }
 
 /// Refuses what the machine cannot be set to.
@@ -93,15 +200,15 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     if let (Some(cap), Some(reason)) = (surroundings.device_cap, &machine.no_device) {
         bail!("the cap {cap} needs a block device, and there is none to be capped: {reason}");
     }
-    if let Some(cap) = surroundings.device_cap {
-        let reads = cap.read_iops.map_or(0.0, |iops| f64::from(conditions.reads_per_op) / iops as f64);
+    if let (Some(cap), Some(of)) = (surroundings.device_cap, conditions.reads()) {
+        let reads = cap.read_iops.map_or(0.0, |iops| f64::from(of.reads_per_op) / iops as f64);
         let bytes =
             cap.read_bytes_per_second.map_or(0.0, |rate| conditions.op_bytes() as f64 / rate.0 as f64);
         ensure!(
             reads.max(bytes) <= SLOWEST_OP_SECONDS,
             "under the cap {cap} one operation of {} reads of {} would take {:.0} s",
-            conditions.reads_per_op,
-            conditions.read_bytes,
+            of.reads_per_op,
+            of.read_bytes,
             reads.max(bytes)
         );
     }
@@ -131,7 +238,7 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
         );
     }
-    if surroundings.numa.is_some() {
+    if surroundings.numa.is_some() && conditions.workload().is_reading() {
         ensure!(
             conditions.cache == CacheState::Warm && conditions.fits_memory(),
             "pages are placed on a NUMA node before a sample, so all of them must be there: use --cache warm, and \
@@ -143,7 +250,8 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
 
 /// What a worker with such buffers needs, rounded up to what a user would write.
 fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
-    let buffers = conditions.read_bytes.0.saturating_mul(u64::from(conditions.threads)).saturating_mul(2);
+    let buffers =
+        conditions.work.buffer_bytes().saturating_mul(u64::from(conditions.threads)).saturating_mul(2);
     Bytes(machine.least_memory_bytes.saturating_add(buffers).next_multiple_of(Bytes::mib(1).0))
 }
 

@@ -1,21 +1,24 @@
 //! From layers to cells: the topmost layer that chooses an axis decides it, and every impossible combination
 //! is refused here, before anything is created.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::plan::Search;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Method, Plan, Role, Skew,
-    Source, Surroundings, Workload,
+    Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill, Method,
+    Plan, Reads, Role, Scan, Skew, Source, Surroundings, Sync, Work, Workload,
 };
 
+use super::axes::ensure_all_used;
 use super::beside::{ceilings, controls};
-use super::possible::{ensure_possible, refuse_unreachable_states};
+use super::possible::{ensure_possible, ensure_suited, refuse_unreachable_states};
 use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
 
 /// More cells than this are a slip of the pen: at a second each, a round would take more than an hour.
 const MAX_CELLS: usize = 5_000;
 /// The distribution-free interval of a median needs as many.
 const MIN_ROUNDS: u32 = 7;
+/// A published matrix may be gone through as its study did it: medians without an interval, and no verdict.
+const MIN_PUBLISHED_ROUNDS: u32 = 3;
 const MAX_ROUNDS: u32 = 10_000;
 /// What a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
@@ -24,6 +27,9 @@ const RETAKES: u32 = 2;
 
 /// The ratio of data to cache at which windows of prefetch are compared: behind the cliff, where they matter.
 const WINDOW_RATIO: f64 = 1.5;
+
+/// What a plan measures that names no workload.
+const DEFAULT_WORKLOADS: [Workload; 2] = [Workload::RandomRead, Workload::SequentialRead];
 
 /// Which variant of a plan is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +40,8 @@ pub enum Variant {
     Quick,
     /// With what `[full]` changes.
     Full,
+    /// With what `[published]` changes.
+    Published,
 }
 
 /// What resolving needs to know of the machine.
@@ -66,20 +74,31 @@ pub fn resolve(
     source: Source,
     machine: &Machine<'_>,
 ) -> Result<Plan> {
+    let min_rounds = if variant == Variant::Published { MIN_PUBLISHED_ROUNDS } else { MIN_ROUNDS };
     let variant = match variant {
         Variant::Standard => None,
         Variant::Quick => Some(&plan.quick),
         Variant::Full => Some(&plan.full),
+        Variant::Published => {
+            let published = plan.published.as_ref();
+            Some(published.with_context(|| format!("'{}' has no published matrix", plan.name))?)
+        }
     };
     let layers: Vec<&Layer> = [Some(chosen), variant, Some(&plan.base)].into_iter().flatten().collect();
-    let sampling = sampling(&layers, machine.fresh_seed)?;
+    let sampling = sampling(&layers, min_rounds, machine.fresh_seed)?;
     let workloads =
-        layers.iter().find_map(|layer| layer.workload.clone()).unwrap_or_else(|| Workload::ALL.to_vec());
+        layers.iter().find_map(|layer| layer.workload.clone()).unwrap_or_else(|| DEFAULT_WORKLOADS.to_vec());
+    let workloads = distinct(workloads);
+    ensure_all_used(chosen, &workloads)?;
+    for layer in &layers[1..] {
+        ensure_all_used(layer, &workloads).with_context(|| format!("in the plan '{}'", plan.name))?;
+    }
     let mut cells = Vec::new();
-    for workload in distinct(workloads) {
+    for workload in workloads {
         let axes = Resolved::new(&layers, workload, &source, machine)?;
         axes.ensure_not_absurd(cells.len())?;
-        axes.add_cells(workload, machine, &mut cells)?;
+        axes.add_cells(machine, &mut cells)?;
+        ensure_suited(&axes.methods, workload, &cells, machine)?;
     }
     ensure!(!cells.is_empty(), "the plan has no cell: there is nothing to measure");
     refuse_unreachable_states(&cells, &source)?;
@@ -114,14 +133,18 @@ struct Sampled {
     crossing_percent: Option<u32>,
 }
 
-fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
+fn sampling(layers: &[&Layer], min_rounds: u32, fresh_seed: u64) -> Result<Sampled> {
     fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
         layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
     }
     let rounds = first(layers, |sampling| sampling.rounds, MIN_ROUNDS);
+    let reason = match min_rounds {
+        MIN_PUBLISHED_ROUNDS => "since fewer give no median",
+        _ => "since fewer give no 95 % interval of a median",
+    };
     ensure!(
-        (MIN_ROUNDS..=MAX_ROUNDS).contains(&rounds),
-        "{rounds} rounds: write {MIN_ROUNDS} to {MAX_ROUNDS}, since fewer give no 95 % interval of a median"
+        (min_rounds..=MAX_ROUNDS).contains(&rounds),
+        "{rounds} rounds: write {min_rounds} to {MAX_ROUNDS}, {reason}"
     );
     let sample_ns = first(layers, |sampling| sampling.sample_ns, 150_000_000);
     ensure!(
@@ -184,31 +207,81 @@ struct Resolved {
     file_size: Option<Vec<Size>>,
     /// `None`: the whole file.
     span: Option<Vec<Size>>,
-    read_size: Vec<Bytes>,
-    reads_per_op: Vec<u32>,
-    align: Vec<Bytes>,
-    skew: Vec<Skew>,
-    dependent: Vec<bool>,
-    consume: Vec<Consume>,
+    work: Vec<Work>,
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
     surroundings: Vec<Surroundings>,
 }
 
+/// What the topmost layer says of an axis that says anything; keys under the workload's name come first.
+fn choose<T: Clone + PartialEq>(
+    layers: &[&Layer],
+    workload: Workload,
+    pick: impl Fn(&Axes) -> &Option<Vec<T>>,
+) -> Option<Vec<T>> {
+    layers
+        .iter()
+        .flat_map(|layer| [layer.by_workload.get(&workload), Some(&layer.axes)])
+        .flatten()
+        .find_map(|axes| pick(axes).clone())
+        .map(distinct)
+}
+
+/// All that a workload may be.
+fn works(layers: &[&Layer], workload: Workload) -> Vec<Work> {
+    match workload {
+        Workload::RandomRead => reads(layers, workload).into_iter().map(Work::RandomRead).collect(),
+        Workload::SequentialRead => reads(layers, workload).into_iter().map(Work::SequentialRead).collect(),
+        Workload::Scan => {
+            let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Lines]);
+            consume.into_iter().map(|consume| Work::Scan(Scan { consume })).collect()
+        }
+        Workload::Append => {
+            let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);
+            let laps = choose(layers, workload, |axes| &axes.laps).unwrap_or(vec![1]);
+            let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
+            let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None }];
+            all = vary(all, &sync, |append, value| append.sync = value);
+            all = vary(all, &laps, |append, value| append.laps = value);
+            all = vary(all, &records, |append, value| append.record_bytes = value);
+            all.into_iter().map(Work::Append).collect()
+        }
+        Workload::Fill => {
+            let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);
+            let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
+            let mut all = vec![Fill { block_bytes: Bytes(0), sync: Sync::None }];
+            all = vary(all, &sync, |fill, value| fill.sync = value);
+            all = vary(all, &blocks, |fill, value| fill.block_bytes = value);
+            all.into_iter().map(Work::Fill).collect()
+        }
+    }
+}
+
+fn reads(layers: &[&Layer], workload: Workload) -> Vec<Reads> {
+    let skew = choose(layers, workload, |axes| &axes.skew).unwrap_or(vec![Skew::Uniform]);
+    let dependent = choose(layers, workload, |axes| &axes.dependent).unwrap_or(vec![false]);
+    let read_size = choose(layers, workload, |axes| &axes.read_size).unwrap_or(vec![Bytes::kib(16)]);
+    let reads_per_op = choose(layers, workload, |axes| &axes.reads_per_op).unwrap_or(vec![16]);
+    let align = choose(layers, workload, |axes| &axes.align).unwrap_or(vec![Bytes::kib(4)]);
+    let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Touch]);
+    let mut all = vec![Reads {
+        read_bytes: Bytes(0),
+        reads_per_op: 0,
+        align_bytes: Bytes(0),
+        skew: Skew::Uniform,
+        dependent: false,
+        consume: Consume::Touch,
+    }];
+    all = vary(all, &skew, |reads, value| reads.skew = value);
+    all = vary(all, &dependent, |reads, value| reads.dependent = value);
+    all = vary(all, &read_size, |reads, value| reads.read_bytes = value);
+    all = vary(all, &reads_per_op, |reads, value| reads.reads_per_op = value);
+    all = vary(all, &align, |reads, value| reads.align_bytes = value);
+    vary(all, &consume, |reads, value| reads.consume = value)
+}
+
 impl Resolved {
     fn new(layers: &[&Layer], workload: Workload, source: &Source, machine: &Machine<'_>) -> Result<Self> {
-        fn choose<T: Clone + PartialEq>(
-            layers: &[&Layer],
-            workload: Workload,
-            pick: impl Fn(&Axes) -> &Option<Vec<T>>,
-        ) -> Option<Vec<T>> {
-            layers
-                .iter()
-                .flat_map(|layer| [layer.by_workload.get(&workload), Some(&layer.axes)])
-                .flatten()
-                .find_map(|axes| pick(axes).clone())
-                .map(distinct)
-        }
         /// What a setting may be; left alone where nobody chooses.
         fn setting<T: Clone>(chosen: Option<Vec<OrNone<T>>>) -> Vec<Option<T>> {
             chosen.map_or(vec![None], |values| values.into_iter().map(|value| value.0).collect())
@@ -228,6 +301,10 @@ impl Resolved {
         let file_size = match source {
             Source::File { identity, .. } => {
                 ensure!(
+                    workload.is_reading(),
+                    "{workload} writes, and your own file is only read; leave --file out"
+                );
+                ensure!(
                     file_size.is_none(),
                     "--file and a file size do not go together: the file has its size"
                 );
@@ -239,6 +316,8 @@ impl Resolved {
         // The user's own file is left as it is unless its cache is named.
         let default_cache = match source {
             Source::File { .. } => CacheState::AsIs,
+            // What is done once is usually done on what nobody has read or written before.
+            Source::Dataset { .. } if workload.is_once() => CacheState::Cold,
             Source::Dataset { .. } => CacheState::Warm,
         };
         let mut surroundings = vec![Surroundings::default()];
@@ -252,16 +331,12 @@ impl Resolved {
         let numa = setting(choose(layers, workload, |axes| &axes.numa));
         surroundings = vary(surroundings, &numa, |all, value| all.numa = value);
         Ok(Self {
-            methods: choose(layers, workload, |axes| &axes.methods).unwrap_or_else(default_methods),
+            methods: choose(layers, workload, |axes| &axes.methods)
+                .unwrap_or_else(|| default_methods(workload)),
             threads,
             file_size,
             span: choose(layers, workload, |axes| &axes.span),
-            read_size: choose(layers, workload, |axes| &axes.read_size).unwrap_or(vec![Bytes::kib(16)]),
-            reads_per_op: choose(layers, workload, |axes| &axes.reads_per_op).unwrap_or(vec![16]),
-            align: choose(layers, workload, |axes| &axes.align).unwrap_or(vec![Bytes::kib(4)]),
-            skew: choose(layers, workload, |axes| &axes.skew).unwrap_or(vec![Skew::Uniform]),
-            dependent: choose(layers, workload, |axes| &axes.dependent).unwrap_or(vec![false]),
-            consume: choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Touch]),
+            work: works(layers, workload),
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
             surroundings,
@@ -275,12 +350,7 @@ impl Resolved {
             self.threads.len(),
             self.file_size.as_ref().map_or(1, Vec::len),
             self.span.as_ref().map_or(1, Vec::len),
-            self.read_size.len(),
-            self.reads_per_op.len(),
-            self.align.len(),
-            self.skew.len(),
-            self.dependent.len(),
-            self.consume.len(),
+            self.work.len(),
             self.cache.len(),
             self.descriptor.len(),
             self.surroundings.len(),
@@ -295,8 +365,8 @@ impl Resolved {
         }
     }
 
-    fn add_cells(&self, workload: Workload, machine: &Machine<'_>, cells: &mut Vec<Cell>) -> Result<()> {
-        for conditions in self.conditions(workload, machine)? {
+    fn add_cells(&self, machine: &Machine<'_>, cells: &mut Vec<Cell>) -> Result<()> {
+        for conditions in self.conditions(machine)? {
             ensure_possible(&conditions, machine)?;
             for method in &self.methods {
                 cells.push(Cell {
@@ -309,32 +379,23 @@ impl Resolved {
         Ok(())
     }
 
-    fn conditions(&self, workload: Workload, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
+    fn conditions(&self, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
+        let Some(work) = self.work.first() else { return Ok(Vec::new()) };
         let mut all = vec![Conditions {
-            workload,
+            work: *work,
             threads: 0,
             file_bytes: Bytes(0),
             span_bytes: Bytes(0),
+            content: work.usual_content(),
             cache: CacheState::Warm,
             descriptor: Descriptor::Shared,
-            read_bytes: Bytes(0),
-            reads_per_op: 0,
-            align_bytes: Bytes(0),
-            skew: Skew::Uniform,
-            dependent: false,
-            consume: Consume::Touch,
             surroundings: Surroundings::default(),
         }];
         all = vary(all, &self.surroundings, |conditions, value| conditions.surroundings = value);
-        all = vary(all, &self.skew, |conditions, value| conditions.skew = value);
-        all = vary(all, &self.dependent, |conditions, value| conditions.dependent = value);
         all = vary(all, &self.threads, |conditions, value| conditions.threads = value);
         all = vary(all, &self.cache, |conditions, value| conditions.cache = value);
         all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value);
-        all = vary(all, &self.read_size, |conditions, value| conditions.read_bytes = value);
-        all = vary(all, &self.reads_per_op, |conditions, value| conditions.reads_per_op = value);
-        all = vary(all, &self.align, |conditions, value| conditions.align_bytes = value);
-        all = vary(all, &self.consume, |conditions, value| conditions.consume = value);
+        all = vary(all, &self.work, |conditions, value| conditions.work = value);
         self.sized(all, machine)
     }
 
@@ -396,11 +457,16 @@ fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) 
         .collect()
 }
 
-fn default_methods() -> Vec<Method> {
-    ["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"]
-        .iter()
-        .map(|text| text.parse().expect("a constant method"))
-        .collect()
+fn default_methods(workload: Workload) -> Vec<Method> {
+    let texts: &[&str] = match workload {
+        Workload::RandomRead | Workload::SequentialRead => {
+            &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"]
+        }
+        Workload::Scan => &["mmap:in-place", "read:buffer=64KiB", "read:direct+buffer=1MiB"],
+        Workload::Append => &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
+        Workload::Fill => &["mmap", "mmap:populate", "mmap:prealloc", "pwrite:buffer=64KiB"],
+    };
+    texts.iter().map(|text| text.parse().expect("a constant method")).collect()
 }
 
 /// Large against the last-level cache, small against memory and disk, in whole MiB; where the run must be

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
-const AXES: [&str; 17] = [
+const AXES: [&str; 21] = [
     "methods",
     "threads",
     "file_size",
@@ -20,6 +20,10 @@ const AXES: [&str; 17] = [
     "reads_per_op",
     "align",
     "consume",
+    "record_size",
+    "laps",
+    "block_size",
+    "sync",
     "cache",
     "descriptor",
     "skew",
@@ -31,7 +35,8 @@ const AXES: [&str; 17] = [
     "numa",
 ];
 const SAMPLING: [&str; 6] = ["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
-const VARIANTS: [&str; 2] = ["quick", "full"];
+/// Beside axes, sampling and workloads, at the top of a plan.
+const TOP: [&str; 4] = ["quick", "full", "published", "in_memory"];
 
 /// Reads the text of a plan file.
 pub fn parse(name: &str, text: &str) -> Result<PlanText> {
@@ -40,13 +45,16 @@ pub fn parse(name: &str, text: &str) -> Result<PlanText> {
         anyhow::anyhow!("line {line}: {}", error.message())
     })?;
     let mut variant = |name: &str| match table.remove(name) {
-        None => Ok(Layer::default()),
-        Some(Value::Table(table)) => layer(&table, &[]).with_context(|| format!("in [{name}]")),
+        None => Ok(None),
+        Some(Value::Table(table)) => layer(&table, &[]).map(Some).with_context(|| format!("in [{name}]")),
         Some(_) => bail!("'{name}' is a table: write [{name}] above its keys"),
     };
-    let (quick, full) = (variant("quick")?, variant("full")?);
-    let base = layer(&table, &VARIANTS)?;
-    Ok(PlanText { name: name.to_string(), base, quick, full })
+    let (quick, full) = (variant("quick")?.unwrap_or_default(), variant("full")?.unwrap_or_default());
+    let published = variant("published")?;
+    let in_memory =
+        table.remove("in_memory").map_or(Ok(false), |value| flag(&value)).context("in 'in_memory'")?;
+    let base = layer(&table, &TOP)?;
+    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published })
 }
 
 fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
@@ -99,6 +107,10 @@ fn set_axis(axes: &mut Axes, key: &str, value: &Value) -> Result<bool> {
         "reads_per_op" => axes.reads_per_op = Some(list(key, value, count)?),
         "align" => axes.align = Some(list(key, value, size)?),
         "consume" => axes.consume = Some(words(key, value)?),
+        "record_size" => axes.record_size = Some(list(key, value, size)?),
+        "laps" => axes.laps = Some(list(key, value, count)?),
+        "block_size" => axes.block_size = Some(list(key, value, size)?),
+        "sync" => axes.sync = Some(words(key, value)?),
         "cache" => axes.cache = Some(words(key, value)?),
         "descriptor" => axes.descriptor = Some(words(key, value)?),
         "skew" => axes.skew = Some(words(key, value)?),

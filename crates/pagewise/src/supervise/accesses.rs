@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use pagewise_host::{OffsetTable, Reference};
+use pagewise_model::protocol::SampleReply;
 use pagewise_model::random::mix;
 use pagewise_model::{CacheState, Conditions, Plan};
 
@@ -65,12 +66,12 @@ impl AccessesCache {
             }
         }
         let reference = match input.seed() {
-            Some(content) => Reference::for_dataset(&table, conditions, content, page_bytes)?,
+            Some(seed) => Reference::for_dataset(&table, conditions, seed, page_bytes)?,
             None => Reference::for_file(&table, conditions, input.file(), page_bytes, stop)?,
         };
         // Of dependent reads, workers get the offsets only through the data.
         match input.seed() {
-            Some(content) => table.chain_dataset(content)?,
+            Some(seed) => table.chain_dataset(seed)?,
             None => table.chain_file(input.file(), conditions.span_bytes.0, stop)?,
         }
         self.0.push_back(Accesses { conditions: conditions.clone(), seed, table, reference });
@@ -84,6 +85,14 @@ impl AccessesCache {
 }
 
 impl Accesses {
+    /// What the accesses that all threads did from `first_operation` on must add up to.
+    pub fn expected_checksum(&self, reply: &SampleReply, first_operation: u64) -> Option<u64> {
+        reply.thread_operations.iter().enumerate().try_fold(0u64, |total, (thread, operations)| {
+            let expected = self.reference.expected(thread as u32, first_operation, *operations)?;
+            Some(total.wrapping_add(expected))
+        })
+    }
+
     /// The most operations that a thread may do: a cold table is gone through once, and brings in a quarter of
     /// the span at most.
     pub fn max_thread_operations(&self) -> u64 {

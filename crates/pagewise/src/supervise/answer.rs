@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use pagewise_host::OffsetTable;
 use pagewise_model::protocol::{Go, Job, Reply, Request};
-use pagewise_model::{Bytes, CacheState, Conditions, Consume, Descriptor, Workload};
+use pagewise_model::{
+    Bytes, CacheState, Conditions, Consume, Content, Descriptor, Reads, Skew, Surroundings, Work,
+};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;
@@ -30,23 +32,27 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     let file = memory("pagewise-answer")?;
     let handover = memory("pagewise-handover")?;
     let conditions = Conditions {
-        workload: Workload::RandomRead,
+        work: Work::RandomRead(Reads {
+            read_bytes: Bytes::kib(4),
+            reads_per_op: 1,
+            align_bytes: Bytes::kib(4),
+            skew: Skew::Uniform,
+            dependent: false,
+            consume: Consume::Touch,
+        }),
         threads: 1,
         file_bytes: Bytes(FILE_BYTES),
         span_bytes: Bytes(FILE_BYTES),
+        content: Content::Random,
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
-        read_bytes: Bytes::kib(4),
-        reads_per_op: 1,
-        align_bytes: Bytes::kib(4),
-        skew: pagewise_model::Skew::Uniform,
-        dependent: false,
-        consume: Consume::Touch,
-        surroundings: pagewise_model::Surroundings::default(),
+        surroundings: Surroundings::default(),
     };
     let table = OffsetTable::new(&conditions, 0).map_err(|error| Trouble::lack(error.to_string()))?;
+    let reads = conditions.reads().expect("it was just written");
     let job = Job {
         method: "pread".to_string(),
+        workload: conditions.workload().name().to_string(),
         path: descriptor_path(&file),
         file_bytes: FILE_BYTES,
         span_bytes: FILE_BYTES,
@@ -54,18 +60,13 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         descriptor: conditions.descriptor.name().to_string(),
         table_path: table.path(),
         table_reads: table.reads(),
-        read_bytes: conditions.read_bytes.0,
-        reads_per_op: 1,
-        consume: conditions.consume.name().to_string(),
+        read_bytes: reads.read_bytes.0,
+        reads_per_op: reads.reads_per_op,
+        consume: reads.consume.name().to_string(),
         page_bytes,
-        dependent: 0,
-        touch_last: 0,
-        direct_flag: 0,
         direct_alignment: page_bytes,
-        warm_page_tables: 0,
-        max_thread_operations: 0,
-        max_device_bytes: 0,
         handover_path: descriptor_path(&handover),
+        ..Job::default()
     };
     let mut worker =
         Worker::start(&Program::Own, |command| Ok(pagewise_sys::child::die_with_parent(command)))?;

@@ -1,17 +1,22 @@
-//! What is read: pagewise's datasets or the user's own file, and the state of their page cache.
+//! What is read or written: pagewise's datasets, the user's own file, files for workers to write; and the state of their
+//! page cache.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use pagewise_host::{Dataset, EvictError, FileKey, Residency, WarmError, cache, files};
+use pagewise_host::{
+    Dataset, EvictError, FileKey, NewFile, Residency, WarmError, cache, files, reference, written,
+};
 use pagewise_model::plan::FileIdentity;
-use pagewise_model::{Failure, FailureKind, content};
+use pagewise_model::{Conditions, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
+use super::task::Records;
 use super::worker::Trouble;
 
 /// Where the bytes of an input are known from.
@@ -20,6 +25,8 @@ enum Bytes {
     Formula { dataset: Dataset },
     /// Somebody else did. What is compared is read past the page cache where the filesystem allows it.
     Foreign { file: File, direct: Option<File>, identity: FileIdentity },
+    /// A worker writes them, and they are read back.
+    New { file: NewFile },
 }
 
 /// Offsets, lengths and memory of direct reads are multiples of this, which suits every disk.
@@ -65,6 +72,63 @@ impl Input {
         Ok(Self { path, key, file_bytes, bytes: Bytes::Foreign { file, direct, identity } })
     }
 
+    /// A file for a worker to write: sparse, or with `written_before` holding a lap of other records. It is removed when
+    /// the value is dropped. Nothing on the filesystem is dirty when it is there.
+    pub fn make_new(path: &Path, file_bytes: u64, written_before: Option<&Records>) -> Result<Self, NoState> {
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                NoState::Unavailable(format!("there is no room for a file of {file_bytes} bytes: {error}"))
+            }
+            _ => NoState::Failed(Failure {
+                kind: FailureKind::CallFailed,
+                detail: format!("{} cannot be made: {error}", path.display()),
+            }),
+        };
+        let file = NewFile::create(path, file_bytes).map_err(failed)?;
+        // From here on it is removed by the drop of this value.
+        let key = FileKey::of(file.file());
+        let bytes = Bytes::New { file };
+        let mut input = Self { path: path.to_path_buf(), key: key.map_err(failed)?, file_bytes, bytes };
+        if let (Bytes::New { file }, Some(records)) = (&mut input.bytes, written_before) {
+            file.make_warm(&records.ring, records.source()).map_err(failed)?;
+        }
+        rustix::fs::syncfs(input.file()).map_err(|error| failed(error.into()))?;
+        Ok(input)
+    }
+
+    /// The file, if a worker writes it.
+    pub fn new_file(&self) -> Option<&NewFile> {
+        match &self.bytes {
+            Bytes::New { file } => Some(file),
+            Bytes::Formula { .. } | Bytes::Foreign { .. } => None,
+        }
+    }
+
+    /// Whether nothing more can be stored where the file lies.
+    pub fn is_filesystem_full(&self) -> bool {
+        written::is_full(self.file())
+    }
+
+    /// Whether it is what cells with these conditions read.
+    pub fn holds(&self, conditions: &Conditions) -> bool {
+        conditions.workload().is_reading()
+            && self.file_bytes == conditions.file_bytes.0
+            && match &self.bytes {
+                Bytes::Formula { dataset } => dataset.content() == conditions.content,
+                Bytes::Foreign { .. } => true,
+                Bytes::New { .. } => false,
+            }
+    }
+
+    /// Where what a whole pass comes to is known from.
+    pub fn reference_source(&self) -> reference::Source<'_> {
+        match &self.bytes {
+            Bytes::Formula { dataset } => reference::Source::Dataset(dataset),
+            Bytes::Foreign { file, .. } => reference::Source::Foreign(file),
+            Bytes::New { .. } => unreachable!("a file that is written is read back, and not read"),
+        }
+    }
+
     /// A path by which a worker opens this very file, whatever now has its name: proofs are taken on the open
     /// file, so workers must read no other.
     pub fn worker_path(&self) -> String {
@@ -74,7 +138,7 @@ impl Input {
     /// Whether fewer bytes may come from the device than are read.
     pub fn hides_bytes(&self) -> bool {
         match &self.bytes {
-            Bytes::Formula { .. } => false,
+            Bytes::Formula { .. } | Bytes::New { .. } => false,
             Bytes::Foreign { file, .. } => files::hidden_bytes(file).is_some(),
         }
     }
@@ -84,6 +148,7 @@ impl Input {
         match &self.bytes {
             Bytes::Formula { dataset } => dataset.file(),
             Bytes::Foreign { file, .. } => file,
+            Bytes::New { file } => file.file(),
         }
     }
 
@@ -91,7 +156,7 @@ impl Input {
     pub fn seed(&self) -> Option<u64> {
         match &self.bytes {
             Bytes::Formula { dataset } => Some(dataset.seed()),
-            Bytes::Foreign { .. } => None,
+            Bytes::Foreign { .. } | Bytes::New { .. } => None,
         }
     }
 
@@ -168,9 +233,10 @@ impl Input {
     pub fn true_bytes(&self, offset: u64, into: &mut [u8]) -> Result<(), Trouble> {
         match &self.bytes {
             Bytes::Formula { dataset } => {
-                content::fill(dataset.seed(), offset, into);
+                dataset.content().fill(dataset.seed(), offset, into);
                 Ok(())
             }
+            Bytes::New { .. } => unreachable!("a file that is written is read back, and not read"),
             Bytes::Foreign { direct: Some(direct), .. } if read_direct(direct, offset, into).is_ok() => {
                 Ok(())
             }
@@ -180,6 +246,15 @@ impl Input {
                     detail: format!("{} cannot be read at offset {offset}: {error}", self.path.display()),
                 })
             }),
+        }
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        if let Bytes::New { file } = &self.bytes {
+            // What remains is in the journal, and swept at the end of the run.
+            let _ = file.remove();
         }
     }
 }

@@ -1,17 +1,20 @@
 //! The course of one sample: setting of the machine, state of the cache, worker, evidence, verification, checks.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_analysis::checks::{self, Context as CheckContext};
 use pagewise_host::memory::Memory;
-use pagewise_host::{BlockDevice, HostReader, placement};
+use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, placement};
+use pagewise_model::sample::Measurement;
 use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Outcome, Plan, Source};
 use pagewise_sys::SharedMemory;
 
-use super::accesses::AccessesCache;
 use super::files::{Input, NoState};
 use super::setting::{Held, Setter};
+use super::task::{Records, Task, Tasks};
 use super::visit::Visit;
 use super::warming;
 use super::worker::{Program, Trouble, Worker, died_of_sigbus};
@@ -32,10 +35,10 @@ pub struct Sampler<'a> {
     page_bytes: u64,
     direct_alignment: u64,
     device: Option<BlockDevice>,
-    readahead_bytes: Option<u64>,
     setter: Setter,
     host: HostReader,
-    accesses: AccessesCache,
+    tasks: Tasks,
+    new_path: Option<PathBuf>,
     context: CheckContext,
 }
 
@@ -58,17 +61,22 @@ pub struct Setting {
     pub direct_alignment: u64,
     /// The device behind the files.
     pub device: Option<BlockDevice>,
-    /// Readahead in force when the run began.
-    pub readahead_bytes: Option<u64>,
     /// What sets limits, caps and placement.
     pub setter: Setter,
+    /// Where files that are written are made, if any are.
+    pub new_path: Option<PathBuf>,
 }
 
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
     pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: Setting, stop: &'a AtomicBool) -> Self {
-        let readahead_bytes = setting.setter.readahead_at_start();
+        let readahead_bytes = setting.setter.readahead().at_start();
         let hidden_bytes = inputs.iter().any(Input::hides_bytes);
+        let place = match &plan.source {
+            Source::Dataset { directory } => directory,
+            Source::File { path, .. } => path,
+        };
+        let in_memory = File::open(place).ok().and_then(|place| cache::in_memory(&place));
         Self {
             plan,
             inputs,
@@ -78,15 +86,16 @@ impl<'a> Sampler<'a> {
             page_bytes: setting.page_bytes,
             direct_alignment: setting.direct_alignment,
             device: setting.device,
-            readahead_bytes: setting.readahead_bytes,
             setter: setting.setter,
             host: HostReader::new(),
-            accesses: AccessesCache::default(),
+            tasks: Tasks::default(),
+            new_path: setting.new_path,
             context: CheckContext {
                 page_bytes: setting.page_bytes,
                 cpus: setting.cpus,
                 answer_ns: setting.answer_ns,
                 hidden_bytes,
+                memory_backed: in_memory.is_some(),
                 readahead_bytes,
             },
         }
@@ -94,33 +103,43 @@ impl<'a> Sampler<'a> {
 
     /// Takes one sample. What it changes on the machine is announced in `journal` first.
     pub fn take(&mut self, cell: &Cell, round: u32, journal: &mut State) -> Result<Outcome, Stopped> {
-        let input = self
-            .inputs
-            .iter()
-            .find(|input| input.file_bytes == cell.conditions.file_bytes.0)
-            .expect("there is an input of every size in the plan");
-        if let Err(failure) = input.check_unchanged() {
+        let read = self.inputs.iter().find(|input| input.holds(&cell.conditions));
+        if let Some(Err(failure)) = read.map(Input::check_unchanged) {
             return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
         }
-        if let Some(reason) = self.beyond_memory(cell, input) {
+        if let Some(reason) = self.beyond_memory(cell, read) {
+            return Ok(Outcome::Unavailable { reason });
+        }
+        if let Some(reason) = cell.method.refuses(&cell.conditions.work, self.direct_alignment) {
             return Ok(Outcome::Unavailable { reason });
         }
         // First, because learning what the user's file holds may read it.
-        let loaded =
-            self.accesses.load(&cell.conditions, round, self.plan, self.page_bytes, input, self.stop);
+        let loaded = self.tasks.load(cell, round, self.plan, self.page_bytes, read, self.stop);
         if self.stop.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
         if let Err(error) = loaded {
             return Ok(Outcome::Unavailable { reason: format!("{error:#}") });
         }
+        let made;
+        let input = match (read, self.tasks.of(cell)) {
+            (_, Task::Records(records)) => match self.new_file(cell, records) {
+                Ok(new) => {
+                    made = new;
+                    &made
+                }
+                Err(state) => return without_state(state),
+            },
+            (read, _) => read.expect("there is an input of every size in the plan"),
+        };
         let surroundings = &cell.conditions.surroundings;
         let held = match self.setter.hold(surroundings, journal) {
             Ok(held) => held,
             Err(state) => return without_state(state),
         };
         // A cap is in force from set-up on, but not while the cache is warmed.
-        let warmed_first = cell.conditions.cache == CacheState::Warm && cell.depends_on_cache();
+        let reading = cell.conditions.workload().is_reading();
+        let warmed_first = reading && cell.conditions.cache == CacheState::Warm && cell.depends_on_cache();
         let prepared = warming::prepare(cell, input, &held, self.plan.drop_caches, self.patience, self.stop)
             .and_then(|()| place_pages(cell, input, &held))
             .and_then(|()| if warmed_first { Ok(()) } else { self.setter.cap_device(&held) });
@@ -130,7 +149,7 @@ impl<'a> Sampler<'a> {
         let mut visit = Visit {
             cell,
             input,
-            accesses: self.accesses.current(),
+            task: self.tasks.of(cell),
             plan: self.plan,
             round,
             patience: self.patience,
@@ -138,7 +157,10 @@ impl<'a> Sampler<'a> {
             page_bytes: self.page_bytes,
             direct_alignment: self.direct_alignment,
             device: self.device.as_ref(),
-            readahead_bytes: surroundings.readahead_bytes.map(|bytes| bytes.0).or(self.readahead_bytes),
+            readahead_bytes: surroundings
+                .readahead_bytes
+                .map(|bytes| bytes.0)
+                .or(self.context.readahead_bytes),
             held: &held,
             setter: &self.setter,
             warmed_first,
@@ -154,7 +176,7 @@ impl<'a> Sampler<'a> {
             Err(trouble) => return finish(trouble, None, input, &held),
         };
         match visit.converse(&mut worker, &handover) {
-            Ok((measurement, evidence)) => {
+            Ok((measurement, mut evidence)) => {
                 if let Err(trouble) = worker.end() {
                     return finish(trouble, None, input, &held);
                 }
@@ -164,17 +186,18 @@ impl<'a> Sampler<'a> {
                 if let Some(reason) = served_from_memory(cell, input, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
                 }
-                let mut failures = checks::failures(cell, &measurement, &evidence, &self.context);
+                let mut failures = Vec::new();
+                if let Task::Records(records) = self.tasks.of(cell) {
+                    failures.extend(read_back(cell, input, records, &measurement, &mut evidence).err());
+                }
+                failures.extend(checks::failures(cell, &measurement, &evidence, &self.context));
                 if evidence.expected_checksum.is_none() {
                     // Nothing else could notice that a cold block was read a second time.
                     failures.push(Failure {
                         kind: FailureKind::InconsistentCounts,
                         detail: format!(
-                            "threads claim {:?} operations, the table has {} for each of {}: what they must add up \
-                             to is not known",
-                            measurement.thread_operations,
-                            self.accesses.current().table.operations_per_thread(),
-                            cell.conditions.threads
+                            "threads claim {:?} operations, more than there are: what they must add up to is not known",
+                            measurement.thread_operations
                         ),
                     });
                 }
@@ -185,8 +208,15 @@ impl<'a> Sampler<'a> {
         }
     }
 
+    /// The file that a sample writes: new, or written once before; gone with the value.
+    fn new_file(&self, cell: &Cell, records: &Records) -> Result<Input, NoState> {
+        let path = self.new_path.as_deref().expect("a plan that writes has a name reserved for its file");
+        let warm = cell.conditions.cache == CacheState::Warm;
+        Input::make_new(path, cell.conditions.file_bytes.0, warm.then_some(records))
+    }
+
     /// Why a ceiling of memory cannot be measured without harm.
-    fn beyond_memory(&self, cell: &Cell, input: &Input) -> Option<String> {
+    fn beyond_memory(&self, cell: &Cell, input: Option<&Input>) -> Option<String> {
         if cell.method.access() != Access::Anonymous {
             return None;
         }
@@ -200,7 +230,7 @@ impl<'a> Sampler<'a> {
             ));
         }
         if let Source::File { evict: false, .. } = self.plan.source
-            && input.residency(span.0).resident_bytes != Some(span.0)
+            && input.is_some_and(|input| input.residency(span.0).resident_bytes != Some(span.0))
             && self
                 .plan
                 .cells
@@ -213,6 +243,28 @@ impl<'a> Sampler<'a> {
         }
         None
     }
+}
+
+/// Reads back what was written and adds it to the evidence.
+fn read_back(
+    cell: &Cell,
+    input: &Input,
+    records: &Records,
+    measurement: &Measurement,
+    evidence: &mut Evidence,
+) -> Result<(), Failure> {
+    let (Some(file), Some(written)) = (input.new_file(), &mut evidence.written) else { return Ok(()) };
+    if cell.method.access() == Access::Anonymous {
+        // The ceiling of memory writes to memory of its own, and nothing to the file.
+        evidence.written = None;
+        return Ok(());
+    }
+    // Another way than that of the worker.
+    let way = if cell.method.access() == Access::Mmap { ReadBack::Pread } else { ReadBack::Mapping };
+    file.read_back(&records.ring, records.source(), measurement.operations, way, written).map_err(|error| {
+        let detail = format!("{} cannot be read back: {error}", input.path.display());
+        Failure { kind: FailureKind::LostRecords, detail }
+    })
 }
 
 /// What the lack of a state makes of a sample.
@@ -229,6 +281,12 @@ fn without_state(state: NoState) -> Result<Outcome, Stopped> {
 /// Puts the pages of the span on the node that the cell asks for.
 fn place_pages(cell: &Cell, input: &Input, held: &Held) -> Result<(), NoState> {
     let Some(plan) = &held.placement else { return Ok(()) };
+    if input.new_file().is_some() && input.in_memory().is_none() {
+        return Err(NoState::Unavailable(
+            "where the pages of a new file come to lie can be said on a tmpfs only; use --dir /dev/shm"
+                .to_string(),
+        ));
+    }
     placement::place_pages(input.file(), cell.conditions.span_bytes.0, plan.page_node).map_err(|error| {
         NoState::Unavailable(format!("pages cannot be put on node {}: {error}", plan.page_node))
     })
@@ -241,13 +299,15 @@ pub fn slowest(bytes: u64) -> Duration {
 
 /// Why O_DIRECT means nothing on this filesystem, though it was accepted (tmpfs since Linux 6.6).
 fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option<String> {
-    if !cell.method.is_direct() || evidence.device_read_bytes.is_some_and(|bytes| bytes > 0) {
+    let reading = cell.conditions.workload().is_reading();
+    let delivered = reading && evidence.device_read_bytes.is_some_and(|bytes| bytes > 0);
+    if !cell.method.is_direct() || delivered {
         return None;
     }
     let filesystem = input.in_memory()?;
     let requested = evidence.requested_bytes;
     Some(format!(
-        "O_DIRECT is accepted, but served from memory: {} lies on {filesystem}, and the device delivered none of \
+        "O_DIRECT is accepted, but served from memory: {} lies on {filesystem}, and no device moved any of the \
          {requested} bytes",
         input.path.display()
     ))
@@ -260,7 +320,8 @@ fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input, held: &Held) 
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
     let failure = match trouble {
         Trouble::Stopped => return Err(Stopped),
-        Trouble::Call(failure) if failure.unavailable == 1 => {
+        // What was refused for a file that somebody else made shorter says nothing of the method.
+        Trouble::Call(failure) if failure.unavailable == 1 && input.check_unchanged().is_ok() => {
             return Ok(Outcome::Unavailable { reason: named(failure.detail) });
         }
         Trouble::Call(failure) => Failure { kind: FailureKind::CallFailed, detail: named(failure.detail) },
@@ -274,9 +335,11 @@ fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input, held: &Held) 
     } else if let Err(changed) = input.check_unchanged() {
         failures.insert(0, changed);
     } else if died_of_sigbus(&failures[0]) {
-        failures[0]
-            .detail
-            .push_str("; a page of the mapping could not be read: the device failed or the file changed");
+        failures[0].detail.push_str(match (&input.new_file(), input.is_filesystem_full()) {
+            (Some(_), true) => "; the filesystem is full (ENOSPC), so a store into the mapping found no room",
+            (Some(_), false) => "; a store into the mapping found no room, or the file became shorter",
+            (None, _) => "; a page of the mapping could not be read: the device failed or the file changed",
+        });
     }
     Ok(Outcome::Broken { failures, stderr_tail })
 }

@@ -1,36 +1,24 @@
 //! What the machine is set to for a sample: cgroup, cap, readahead, placement. It is announced in the journal before it
 //! is done, read back, and undone.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 use pagewise_host::BlockDevice;
 use pagewise_host::cgroup::{Control, Group, GroupError};
 use pagewise_host::placement::{self, PlacementPlan};
-use pagewise_host::readahead::Readahead;
 use pagewise_model::random::Random;
 use pagewise_model::{Failure, FailureKind, GroupCounters, Plan, Surroundings};
 use pagewise_sys::{CpuMask, Spawn};
 
-use rustix::fs::FlockOperation;
-
 use super::files::NoState;
+use super::readahead::ReadaheadSetter;
 use crate::state::State;
 
 /// Sets the machine for the samples of a run.
 pub struct Setter {
     control: Control,
-    readahead: Result<Readahead, String>,
-    /// Held while cells set readahead: another run, of any user, would take our setting for what was there before.
-    _claim: Option<File>,
-    readahead_at_start: Option<u64>,
-    /// Whether any cell asks for a readahead; where none does, it is only looked at.
-    sets_readahead: bool,
-    /// What readahead was when the run began, and is to be again.
-    readahead_found: Option<u64>,
-    /// What it was set to last, if it was.
-    readahead_set: Option<u64>,
+    readahead: ReadaheadSetter,
     device: Option<BlockDevice>,
     names: Random,
 }
@@ -38,7 +26,7 @@ pub struct Setter {
 /// What holds for one sample; undone when it is dropped.
 pub struct Held {
     /// The worker's group.
-    pub group: Option<Group>,
+    group: Option<Group>,
     /// Where worker and pages are to be.
     pub placement: Option<PlacementPlan>,
     surroundings: Surroundings,
@@ -46,42 +34,17 @@ pub struct Held {
     cpus: Option<CpuMask>,
 }
 
-fn not_as_set(detail: String) -> NoState {
+pub(super) fn not_as_set(detail: String) -> NoState {
     NoState::Failed(Failure { kind: FailureKind::NotAsSet, detail })
-}
-
-/// The right to change a setting of the machine: a lock on its file, which goes with the process.
-fn claim_setting(path: &Path) -> Result<File, String> {
-    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(_) => Err(format!("another run sets {} at the moment", path.display())),
-    }
 }
 
 impl Setter {
     /// For the samples of `plan` on what lies at `path`.
     pub fn new(plan: &Plan, path: &Path, device: Option<BlockDevice>, random: u64) -> Self {
-        let sets_readahead =
-            plan.cells.iter().any(|cell| cell.conditions.surroundings.readahead_bytes.is_some());
-        let readahead = Readahead::of(path).map_err(|reason| reason.to_string());
-        let claimed = readahead.and_then(|readahead| match sets_readahead {
-            true => claim_setting(readahead.setting_path()).map(|claim| (readahead, Some(claim))),
-            false => Ok((readahead, None)),
-        });
-        let (readahead, claim) = match claimed {
-            Ok((readahead, claim)) => (Ok(readahead), claim),
-            Err(reason) => (Err(reason), None),
-        };
-        let readahead_found = readahead.as_ref().ok().and_then(|readahead| readahead.read().ok());
+        let sets = plan.cells.iter().any(|cell| cell.conditions.surroundings.readahead_bytes.is_some());
         Self {
             control: Control::detect(),
-            readahead,
-            _claim: claim,
-            sets_readahead,
-            readahead_at_start: readahead_found,
-            readahead_found,
-            readahead_set: None,
+            readahead: ReadaheadSetter::new(path, sets),
             device,
             names: Random::for_purpose(random, "names of groups"),
         }
@@ -101,7 +64,7 @@ impl Setter {
             placement::check_cpus(cpus).map_err(NoState::Unavailable)?;
             held.cpus = Some(CpuMask::new(cpus.numbers()));
         }
-        self.set_readahead(surroundings, journal)?;
+        self.readahead.set(surroundings.readahead_bytes, journal)?;
         if surroundings.needs_group() {
             held.group = Some(self.make_group(surroundings, journal)?);
         }
@@ -118,49 +81,9 @@ impl Setter {
         Group::create(&self.control, name, limit, capped).map_err(unavailable)
     }
 
-    fn set_readahead(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<(), NoState> {
-        if !self.sets_readahead {
-            return Ok(());
-        }
-        let readahead = match (surroundings.readahead_bytes, &self.readahead) {
-            (Some(wanted), Err(reason)) => {
-                return Err(NoState::Unavailable(format!("readahead cannot be set to {wanted}: {reason}")));
-            }
-            (None, Err(_)) => return Ok(()),
-            (_, Ok(readahead)) => readahead,
-        };
-        let failed = |what: String| {
-            let hint = if what.contains("Permission denied") { "; it takes root, as with sudo" } else { "" };
-            NoState::Unavailable(format!("readahead cannot be set: {what}{hint}"))
-        };
-        let now = readahead.read().map_err(|error| failed(error.to_string()))?;
-        let ours = self.readahead_set.or(self.readahead_found);
-        if ours != Some(now) {
-            // Somebody else has set it meanwhile: that is what is to be there again.
-            self.readahead_found = Some(now);
-        }
-        let found = self.readahead_found.unwrap_or(now);
-        let wanted = surroundings.readahead_bytes.map_or(found, |bytes| bytes.0);
-        if now == wanted {
-            self.readahead_set = Some(now);
-            return Ok(());
-        }
-        journal
-            .announce_setting(readahead.setting_path(), found, wanted)
-            .map_err(|error| not_as_set(format!("{error:#}")))?;
-        readahead.set(wanted).map_err(|error| failed(error.to_string()))?;
-        self.readahead_set = Some(wanted);
-        Ok(())
-    }
-
-    /// What readahead was when the run began.
-    pub fn readahead_at_start(&self) -> Option<u64> {
-        self.readahead_at_start
-    }
-
-    /// Readahead in force.
-    pub fn readahead_bytes(&self) -> Option<u64> {
-        self.readahead.as_ref().ok()?.read().ok()
+    /// Readahead of the device.
+    pub fn readahead(&self) -> &ReadaheadSetter {
+        &self.readahead
     }
 
     /// Puts the cap of the cell on the device.
@@ -209,19 +132,6 @@ impl Drop for Held {
             // swept at the end of the run.
             let _ = group.kill();
             let _ = group.remove();
-        }
-    }
-}
-
-impl Drop for Setter {
-    fn drop(&mut self) {
-        // The journal holds it too, for the case that this fails. What somebody else has set since is theirs.
-        if let (Ok(readahead), Some(found), Some(set)) =
-            (&self.readahead, self.readahead_found, self.readahead_set)
-            && set != found
-            && readahead.read().is_ok_and(|now| now == set)
-        {
-            let _ = readahead.set(found);
         }
     }
 }

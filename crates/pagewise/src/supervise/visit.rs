@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::steady;
-use pagewise_host::{BlockDevice, HostReader, ProcessCounters, placement};
+use pagewise_host::{BlockDevice, HostReader, NewFile, ProcessCounters, placement};
+use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::random::Random;
 use pagewise_model::sample::{Measurement, Placement};
@@ -19,15 +20,13 @@ use super::evidence::{Totals, between};
 use super::files::{Input, NoState};
 use super::sample::{descriptor_path, slowest};
 use super::setting::{Held, Setter};
+use super::task::Task;
 use super::worker::{Trouble, Worker, unexpected};
 
 /// Reads of a sample that are compared byte for byte.
 const VERIFIED_READS: u64 = 8;
 /// The comparison may take this much memory: fewer reads are compared where one is large.
 const VERIFIED_BYTES: u64 = 4 << 20;
-/// A cap is in force this long before the measured region: a new one lets a double burst through at first.
-/// It is over in the middle of a pause of 100 ms, as a sample is (`Plan::phases_ns`).
-const LEAD_IN_NS: u64 = 650_000_000;
 /// The workload warms a cache that cannot hold all in windows as long as a sample, but no shorter: less says too little
 /// of a method that does a hundred operations a second.
 const WINDOW_MIN_NS: u64 = 50_000_000;
@@ -43,7 +42,7 @@ const COLD_START_WINDOWS: usize = 600;
 pub struct Visit<'a> {
     pub cell: &'a Cell,
     pub input: &'a Input,
-    pub accesses: &'a Accesses,
+    pub task: Task<'a>,
     pub plan: &'a Plan,
     pub round: u32,
     pub patience: Duration,
@@ -74,11 +73,13 @@ impl Visit<'_> {
         handover: &SharedMemory,
     ) -> Result<(Measurement, Evidence), Trouble> {
         worker.greet(self.patience, self.stop)?;
+        let before_setup = ProcessCounters::read(worker.pid());
         worker.send(&Request::Open(Box::new(self.job(handover))))?;
         let setup_ns = match worker.receive("opened", self.setup_patience(), self.stop)? {
             Reply::Opened { setup_ns } => setup_ns,
             other => return Err(unexpected("opened", &other)),
         };
+        let in_setup = ProcessCounters::difference(&before_setup, &ProcessCounters::read(worker.pid()));
         let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
             Reply::Ready { warmup_ns } => warmup_ns,
             other => return Err(unexpected("ready", &other)),
@@ -94,46 +95,59 @@ impl Visit<'_> {
         let span_bytes = conditions.span_bytes.0;
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
-        if conditions.surroundings.device_cap.is_some() && !cold_start {
+        let leads_in = conditions.reads().is_some() && !cold_start;
+        if conditions.surroundings.device_cap.is_some() && leads_in {
             let lead_in = self.go(worker, progress.first_operation, LEAD_IN_NS, 0)?.0;
             progress.first_operation += furthest(&lead_in);
         }
         let first_operation = progress.first_operation;
+        let mut written = self.input.new_file().map(NewFile::state_before);
         let before = self.totals(worker);
         let (reply, wall_ns, expected_checksum) = match cold_start {
             true => self.cold_start(worker, &mut progress)?,
             false => {
                 let (sample_ns, latency_ns) = self.plan.phases_ns(self.cell);
                 let (reply, wall_ns) = self.go(worker, first_operation, sample_ns, latency_ns)?;
-                let expected = self.expected_checksum(&reply, first_operation);
+                let expected = self.task.expected_checksum(&reply, first_operation);
                 (reply, wall_ns, expected)
             }
         };
         let after = self.totals(worker);
         let residency_after = self.input.residency(span_bytes);
         let mut evidence = between(&before, &after, worker.pid(), &self.input.key, &reply);
+        if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
+            written.dirty_after_bytes = file.dirty_bytes();
+        }
         evidence.wall_ns = wall_ns;
+        evidence.setup_faults =
+            in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
+        evidence.setup_device_read_bytes = in_setup.device_read_bytes;
         evidence.expected_checksum = expected_checksum;
         evidence.resident_before_bytes = residency_before.resident_bytes;
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
-        evidence.readahead_bytes = self.setter.readahead_bytes();
+        evidence.readahead_bytes = self.setter.readahead().now();
         evidence.windows = progress.windows;
         evidence.placement = self.placement();
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &reply, first_operation, handover)?;
 
         worker.send(&Request::Close)?;
-        let teardown_ns = match worker.receive("closed", self.setup_patience(), self.stop)? {
-            Reply::Closed { teardown_ns } => teardown_ns,
+        let (teardown_ns, sync_ns) = match worker.receive("closed", self.setup_patience(), self.stop)? {
+            Reply::Closed { teardown_ns, sync_ns } => (teardown_ns, sync_ns),
             other => return Err(unexpected("closed", &other)),
         };
+        if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
+            written.dirty_end_bytes = file.dirty_bytes();
+        }
+        evidence.written = written;
         let measurement = Measurement {
             setup_ns,
             warmup_ns,
             measured_ns: reply.elapsed_ns,
             operations: reply.operations,
             teardown_ns,
+            sync_ns,
             latency_phase_ns: reply.latency_elapsed_ns,
             latency_phase_operations: reply.latency_operations,
             thread_operations: reply.thread_operations,
@@ -188,7 +202,8 @@ impl Visit<'_> {
         let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
         // Uniform reads find as much in any full cache; skewed ones must bring in what they come back to.
-        let turnover = if self.cell.conditions.skew == Skew::Uniform { capacity / 2 } else { capacity };
+        let skewed = self.cell.conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
+        let turnover = if skewed { capacity } else { capacity / 2 };
         let mut read = 0u64;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
             self.window(worker, progress, window_ns)?;
@@ -219,7 +234,7 @@ impl Visit<'_> {
             let (reply, window_wall_ns) = self.window(worker, progress, window_ns)?;
             wall_ns += window_wall_ns;
             expected = expected
-                .zip(self.expected_checksum(&reply, first_operation))
+                .zip(self.task.expected_checksum(&reply, first_operation))
                 .map(|(total, window)| total.wrapping_add(window));
             checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
             total.operations = total.operations.saturating_add(reply.operations);
@@ -253,36 +268,25 @@ impl Visit<'_> {
 
     fn job(&self, handover: &SharedMemory) -> Job {
         let conditions = &self.cell.conditions;
-        let consumption = conditions.consumption(self.page_bytes);
-        let cold = conditions.cache == CacheState::Cold;
-        let mapped = self.cell.method.access() == Access::Mmap;
-        // What leads into a cap takes its part of what a cold sample may read.
-        let shares = if cold && conditions.surroundings.device_cap.is_some() { 2 } else { 1 };
-        Job {
+        let mapped = self.cell.method.access() == Access::Mmap && conditions.reads().is_some();
+        let mut job = Job {
             method: self.cell.method.to_string(),
             path: self.input.worker_path(),
             file_bytes: self.input.file_bytes,
             span_bytes: conditions.span_bytes.0,
             threads: conditions.threads,
             descriptor: conditions.descriptor.name().to_string(),
-            table_path: self.accesses.table.path(),
-            table_reads: self.accesses.table.reads(),
-            read_bytes: conditions.read_bytes.0,
-            reads_per_op: conditions.reads_per_op,
-            consume: conditions.consume.name().to_string(),
             page_bytes: self.page_bytes,
-            dependent: u32::from(conditions.dependent),
-            touch_last: u32::from(consumption.touch_last),
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
             direct_alignment: self.direct_alignment,
             warm_page_tables: u32::from(
                 mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
             ),
-            max_thread_operations: (self.accesses.max_thread_operations() / shares)
-                .max(self.accesses.max_thread_operations().min(1)),
-            max_device_bytes: if cold { conditions.cold_budget_bytes() / shares } else { 0 },
             handover_path: descriptor_path(handover),
-        }
+            ..Job::default()
+        };
+        self.task.describe(self.cell, self.page_bytes, &mut job);
+        job
     }
 
     /// Set-up may read the whole span.
@@ -300,26 +304,15 @@ impl Visit<'_> {
         Totals::read(worker.pid(), self.device, self.held, self.host)
     }
 
-    /// What the accesses that all threads did from `first_operation` on must add up to.
-    fn expected_checksum(&self, reply: &SampleReply, first_operation: u64) -> Option<u64> {
-        reply.thread_operations.iter().enumerate().try_fold(0u64, |total, (thread, operations)| {
-            let expected = self.accesses.reference.expected(thread as u32, first_operation, *operations)?;
-            Some(total.wrapping_add(expected))
-        })
-    }
-
     /// Memory for reads that are compared byte for byte.
     pub fn handover(&self) -> Result<SharedMemory, Trouble> {
-        let len = (self.verified_reads() * self.cell.conditions.read_bytes.0) as usize;
-        SharedMemory::create("pagewise-handover", len)
+        let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
+        SharedMemory::create("pagewise-handover", (verified_reads(read_bytes) * read_bytes) as usize)
             .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))
     }
 
-    fn verified_reads(&self) -> u64 {
-        (VERIFIED_BYTES / self.cell.conditions.read_bytes.0).clamp(1, VERIFIED_READS)
-    }
-
-    /// Has a seeded subset of the reads done once more and compares their bytes.
+    /// Has a seeded subset of the reads done once more and compares their bytes. A pass has a checksum of all it met, and
+    /// what is written is read back.
     fn verify(
         &self,
         worker: &mut Worker,
@@ -327,16 +320,17 @@ impl Visit<'_> {
         first_operation: u64,
         handover: &SharedMemory,
     ) -> Result<(u64, u64), Trouble> {
+        let Task::Reads(Accesses { table, .. }) = &self.task else { return Ok((0, 0)) };
+        let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let mut random =
             Random::for_purpose(self.plan.seed, &format!("verify {} {}", self.cell.id(), self.round));
-        let table = &self.accesses.table;
         let done: Vec<u64> = reply
             .thread_operations
             .iter()
             .take(self.cell.conditions.threads as usize)
             .map(|operations| (*operations).min(table.operations_per_thread()))
             .collect();
-        let offsets: Vec<u64> = (0..self.verified_reads())
+        let offsets: Vec<u64> = (0..verified_reads(read_bytes))
             .filter_map(|read| {
                 let thread = read as usize % done.len().max(1);
                 let operations = *done.get(thread).filter(|operations| **operations > 0)?;
@@ -352,7 +346,7 @@ impl Visit<'_> {
             Reply::Verified { .. } => {}
             other => return Err(unexpected("verified", &other)),
         }
-        let read_bytes = self.cell.conditions.read_bytes.0 as usize;
+        let read_bytes = read_bytes as usize;
         let mut truth = vec![0; read_bytes];
         let mut differing = 0;
         for (offset, bytes) in offsets.iter().zip(handover.bytes().chunks_exact(read_bytes)) {
@@ -361,6 +355,11 @@ impl Visit<'_> {
         }
         Ok((offsets.len() as u64, differing))
     }
+}
+
+/// How many reads of `read_bytes` are compared.
+fn verified_reads(read_bytes: u64) -> u64 {
+    (VERIFIED_BYTES / read_bytes).clamp(1, VERIFIED_READS)
 }
 
 /// The most operations that a thread did.

@@ -6,12 +6,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pagewise_host::cache;
 use pagewise_model::{CacheState, Cell, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 
@@ -36,10 +36,11 @@ pub fn prepare(
     patience: Duration,
     stop: &AtomicBool,
 ) -> Result<(), NoState> {
-    if !cell.depends_on_cache() {
+    let conditions = &cell.conditions;
+    // What is written was made as it is to be.
+    if !cell.depends_on_cache() || !conditions.workload().is_reading() {
         return Ok(());
     }
-    let conditions = &cell.conditions;
     let span = conditions.span_bytes.0;
     match (conditions.cache, conditions.cache_capacity()) {
         (CacheState::AsIs, _) => Ok(()),
@@ -124,15 +125,5 @@ pub fn read_into_cache(path: &Path, len: u64) -> anyhow::Result<()> {
     // No readahead, which would bring in more than the span.
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
     let mut buffer = AnonymousMemory::new(READ_BYTES)?;
-    let mut offset = 0;
-    while offset < len {
-        let wanted = (len - offset).min(READ_BYTES as u64) as usize;
-        match file.read_at(&mut buffer.bytes_mut()[..wanted], offset) {
-            Ok(0) => anyhow::bail!("the file ends at byte {offset}, and {len} were to be read"),
-            Ok(read) => offset += read as u64,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    Ok(cache::read_range(&file, 0..len, buffer.bytes_mut(), &AtomicBool::new(false))?)
 }

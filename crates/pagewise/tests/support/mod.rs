@@ -27,7 +27,16 @@ pub const PAGEWISE: &str = env!("CARGO_BIN_EXE_pagewise");
 
 /// The command of the worker that misbehaves as `kind` says.
 pub fn cheating_worker(kind: &str) -> String {
-    let path = Path::new(PAGEWISE).with_file_name("examples").join("cheating_worker");
+    example_worker("cheating_worker", kind)
+}
+
+/// The command of the worker that appends as a published study did, with the defects that `kind` names.
+pub fn published_worker(kind: &str) -> String {
+    example_worker("published_append_worker", kind)
+}
+
+fn example_worker(name: &str, kind: &str) -> String {
+    let path = Path::new(PAGEWISE).with_file_name("examples").join(name);
     assert!(
         path.exists(),
         "{} is missing; `cargo build -p pagewise --examples` makes it, as `cargo test` does",

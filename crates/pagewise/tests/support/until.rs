@@ -116,8 +116,14 @@ fn forgiven(mut run: Run) -> Run {
 /// without it is taken again, once: on a busy machine the pages of a warm file may be reclaimed each time.
 #[track_caller]
 pub fn take(place: &Place, more: &[&str], enough: impl Fn(&Run) -> bool) -> Taken {
+    take_words(place, &arguments(more), enough)
+}
+
+/// The same with nothing but `words`, which name the question and end in a run file `run.jsonl`.
+#[track_caller]
+pub fn take_words(place: &Place, words: &[&str], enough: impl Fn(&Run) -> bool) -> Taken {
     for attempt in 0..2 {
-        let taken = take_once(place, more, &enough);
+        let taken = Taken::of(&stop_words(place, words, |run| enough(&forgiven(run))));
         if enough(&taken.run) {
             return taken;
         }
@@ -127,14 +133,16 @@ pub fn take(place: &Place, more: &[&str], enough: impl Fn(&Run) -> bool) -> Take
     panic!("two runs have too few valid samples each");
 }
 
-fn take_once(place: &Place, more: &[&str], enough: &impl Fn(&Run) -> bool) -> Taken {
-    Taken::of(&stop_when(place, more, |run| enough(&forgiven(run))))
-}
-
 /// The same with every failure, and without a second try.
 #[track_caller]
 pub fn stop_when(place: &Place, more: &[&str], enough: impl Fn(Run) -> bool) -> Run {
-    let mut child = place.command(&arguments(more)).spawn().expect("pagewise starts");
+    stop_words(place, &arguments(more), enough)
+}
+
+/// The same with nothing but `words`.
+#[track_caller]
+pub fn stop_words(place: &Place, words: &[&str], enough: impl Fn(Run) -> bool) -> Run {
+    let mut child = place.command(words).spawn().expect("pagewise starts");
     let deadline = Instant::now() + PATIENCE;
     let (path, mut looked_at) = (place.file("run.jsonl"), 0);
     while child.try_wait().expect("wait").is_none() {
@@ -201,6 +209,16 @@ pub fn each_method_has(run: &Run, count: usize) -> bool {
         |cell: &Cell, other: &Cell| cell.method == other.method && cell.conditions == other.conditions;
     let measured = cells(run, |cell| cell.role == Role::Measured);
     measured.iter().all(|cell| valid(run, |other| is_same(cell, other)).len() >= count)
+}
+
+/// Whether each measured cell or control has `count` valid samples, or is told as unavailable.
+pub fn each_has_or_cannot(run: &Run, count: usize) -> bool {
+    let cannot = |cell: &Cell| {
+        let samples = samples(run, |other| other == cell);
+        samples.iter().any(|sample| matches!(sample.outcome, Outcome::Unavailable { .. }))
+    };
+    let has = |cell: &Cell| valid(run, |other| other == cell).len() >= count;
+    cells(run, |_| true).iter().all(|cell| has(cell) || cannot(cell))
 }
 
 /// No sample of an honest run fails anything that the rest of the machine is not to blame for.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_model::{Environment, Source};
+use pagewise_model::{Environment, Role, Source};
 
 use super::paragraph;
 use crate::numbers::{counted, grouped, percent_down, time};
@@ -26,13 +26,15 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
 fn run(judged: &Judged) -> String {
     let run = &judged.run;
     let took = run.elapsed_ns.map_or_else(String::new, |elapsed| format!(", took {}", time(elapsed)));
+    // Work that is done once takes as long as it takes.
+    let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.workload.is_once());
+    let each = if timed { format!(" of {} each", time(run.sample_ns)) } else { String::new() };
     format!(
-        "pagewise {} · {} · seed {} · {} of {} each{took}",
+        "pagewise {} · {} · seed {} · {}{each}{took}",
         judged.environment.pagewise_version,
         run.question,
         run.seed,
         counted(u64::from(run.rounds), "round"),
-        time(run.sample_ns),
     )
 }
 

@@ -1,14 +1,16 @@
 //! Runs with made-up numbers, the same ones each time.
 
+mod once;
 mod settings;
 
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Environment, Evidence, Failure, FailureKind,
-    Method, Outcome, Plan, Role, Sample, Source, Workload,
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, Failure,
+    FailureKind, Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
+pub use once::{append, fill, part, scan};
 pub use settings::settings;
 
 const ROUNDS: u32 = 7;
@@ -30,18 +32,20 @@ struct Figures {
 
 fn conditions(cache: CacheState, read_bytes: Bytes) -> Conditions {
     Conditions {
-        workload: Workload::RandomRead,
+        work: Work::RandomRead(Reads {
+            read_bytes,
+            reads_per_op: if read_bytes.0 == 16 << 10 { 16 } else { 1 },
+            align_bytes: read_bytes,
+            skew: pagewise_model::Skew::Uniform,
+            dependent: false,
+            consume: Consume::Touch,
+        }),
         threads: 1,
         file_bytes: Bytes::gib(1),
         span_bytes: Bytes::gib(1),
+        content: Content::Random,
         cache,
         descriptor: Descriptor::Shared,
-        read_bytes,
-        reads_per_op: if read_bytes.0 == 16 << 10 { 16 } else { 1 },
-        align_bytes: read_bytes,
-        skew: pagewise_model::Skew::Uniform,
-        dependent: false,
-        consume: Consume::Touch,
         surroundings: pagewise_model::Surroundings::default(),
     }
 }

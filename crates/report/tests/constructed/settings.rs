@@ -9,7 +9,8 @@ const SPAN: u64 = 192 << 20;
 fn limited(role: Role, method: &'static str, operations: u64, amplification: f64, issued: u64) -> Figures {
     let mut figures = warm(role, method, operations);
     figures.conditions.span_bytes = Bytes(SPAN);
-    figures.conditions.skew = Skew::Zipf { theta_thousandths: 990 };
+    let reads = figures.conditions.work.reads_mut().expect("reads");
+    reads.skew = Skew::Zipf { theta_thousandths: 990 };
     figures.conditions.surroundings = Surroundings {
         memory_limit_bytes: Some(Bytes::mib(128)),
         readahead_bytes: Some(Bytes::kib(128)),

@@ -1,7 +1,7 @@
 //! Runs under limits, caps and other settings, and cold starts.
 
 use super::*;
-use crate::judged::comparison::label;
+use crate::judged::label::label;
 use pagewise_model::{Conditions, Evidence, Window};
 
 /// The samples of `run` with something changed, by method.
@@ -190,8 +190,9 @@ fn labels_name_every_condition_that_is_not_usual() {
     let usual = "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB";
     assert_eq!(with(&|_| {}), usual);
     let all = with(&|conditions| {
-        conditions.skew = "zipf:0.99".parse().expect("a skew");
-        conditions.dependent = true;
+        let reads = conditions.work.reads_mut().expect("reads");
+        reads.skew = "zipf:0.99".parse().expect("a skew");
+        reads.dependent = true;
         conditions.surroundings = honest::set("pread", CacheState::Warm).conditions.surroundings;
         conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(128));
         conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));

@@ -1,12 +1,11 @@
 //! Dependent reads of a mapping.
 
-use pagewise_model::Consume;
-use pagewise_model::checksum;
 use pagewise_model::protocol::CallFailure;
 
 use super::MmapReader;
+use crate::consume::by_consumer;
+use crate::reader::Reader;
 use crate::reader::dependent::{Astray, Chain, link};
-use crate::reader::{Reader, by_consumer};
 
 pub(super) struct DependentReader {
     reader: MmapReader,

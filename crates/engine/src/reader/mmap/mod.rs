@@ -6,13 +6,13 @@ mod window;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pagewise_model::checksum;
 use pagewise_model::protocol::CallFailure;
-use pagewise_model::{Consume, Method, MethodOption};
+use pagewise_model::{Method, MethodOption};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
-use super::{Reader, Target, by_consumer, share};
-use crate::failure::{failed, refused};
+use super::{Reader, Target, share};
+use crate::consume::by_consumer;
+use crate::failure::failed;
 use dependent::DependentReader;
 pub(super) use dependent::copy_dependent_reads;
 use window::WindowReader;
@@ -32,11 +32,11 @@ pub(super) fn open(
     per_thread: bool,
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
-    let mappings = share(threads, per_thread, || map(method, target))?;
+    let mappings = share(threads, per_thread, || target.file.map(method))?;
     mappings
         .into_iter()
         .map(|mapping| {
-            let buffer = touched_buffer(target.read_bytes, target)?;
+            let buffer = target.file.buffer(target.read_bytes)?;
             let (prefetch, in_place) =
                 (method.has(MethodOption::Prefetch), method.has(MethodOption::InPlace));
             let reader = MmapReader { mapping, buffer, target: target.clone(), prefetch, in_place };
@@ -49,34 +49,6 @@ pub(super) fn open(
         .collect()
 }
 
-/// A buffer whose pages are there, so that no fault on it falls into a read.
-pub(super) fn touched_buffer(len: usize, target: &Target) -> Result<AnonymousMemory, CallFailure> {
-    let mut buffer = AnonymousMemory::new(len).map_err(|error| failed("mmap", error, &target.path, 0))?;
-    buffer.bytes_mut().fill(0);
-    Ok(buffer)
-}
-
-/// Opens, maps and advises, in the order in which the options were written.
-fn map(method: &Method, target: &Target) -> Result<FileMapping, CallFailure> {
-    let file = target.open(false)?;
-    let populate = method.has(MethodOption::Populate);
-    let span = 0..target.span_bytes;
-    let mapping = FileMapping::new(&file, target.span_bytes, populate)
-        .map_err(|error| failed("mmap", error, &target.path, 0))?;
-    for option in method.options() {
-        let advice = match option {
-            MethodOption::Random => Advice::Random,
-            MethodOption::Sequential => Advice::Sequential,
-            MethodOption::WillNeed => Advice::WillNeed,
-            MethodOption::PopulateRead => Advice::PopulateRead,
-            MethodOption::HugePage => Advice::HugePage,
-            _ => continue,
-        };
-        mapping.advise(span.clone(), advice).map_err(|error| refused(advice.name(), error, &target.path))?;
-    }
-    Ok(mapping)
-}
-
 /// The pages that hold `len` bytes from `offset` on.
 fn pages(offset: u64, len: usize, page_bytes: usize) -> Range<usize> {
     let start = offset as usize / page_bytes * page_bytes;
@@ -87,7 +59,7 @@ fn pages(offset: u64, len: usize, page_bytes: usize) -> Range<usize> {
 fn advise_read(mapping: &FileMapping, target: &Target, offset: u64) -> Result<(), CallFailure> {
     mapping
         .advise(pages(offset, target.read_bytes, target.consumption.page_bytes), Advice::WillNeed)
-        .map_err(|error| failed(Advice::WillNeed.name(), error, &target.path, offset))
+        .map_err(|error| failed(Advice::WillNeed.name(), error, &target.file.path, offset))
 }
 
 /// Timed region: `for each offset: memcpy(buffer, mapping + offset, len); consume(buffer)`.

@@ -1,11 +1,10 @@
 //! A window of reads advised ahead, which slides over the thread's part of the table.
 
-use pagewise_model::Consume;
-use pagewise_model::checksum;
 use pagewise_model::protocol::CallFailure;
 
 use super::{MmapReader, advise_read};
-use crate::reader::{Reader, Reads, by_consumer};
+use crate::consume::by_consumer;
+use crate::reader::{Reader, Reads};
 
 pub(super) struct WindowReader {
     reader: MmapReader,

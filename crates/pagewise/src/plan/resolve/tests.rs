@@ -2,6 +2,8 @@
 
 use pagewise_model::plan::FileIdentity;
 
+use pagewise_model::Content;
+
 use super::*;
 use crate::plan::{QUESTIONS, text};
 
@@ -103,7 +105,9 @@ fn ceilings_are_those_of_the_sizes_that_are_issued() {
         let text = format!("workload = \"random-read\"\nmethods = \"{method}\"\ncache = \"{cache}\"");
         let plan = resolve_text(&text, dataset()).expect("plan");
         let ceilings = plan.cells.iter().filter(|cell| cell.role == Role::Ceiling);
-        ceilings.map(|cell| format!("{} {}", cell.method, cell.conditions.read_bytes)).collect::<Vec<_>>()
+        ceilings
+            .map(|cell| format!("{} {}", cell.method, cell.conditions.reads().expect("reads").read_bytes))
+            .collect::<Vec<_>>()
     };
     assert_eq!(ceilings("warm", "pread"), ["anonymous 16KiB"]);
     assert_eq!(ceilings("warm", "pread:direct").len(), 3);
@@ -210,7 +214,7 @@ fn multiples_are_of_the_cache_under_the_limit_and_share_a_file() {
     let plan = plan.expect("plan");
     let spans: Vec<u64> = plan.comparisons().iter().map(|conditions| conditions.span_bytes.0 >> 20).collect();
     assert_eq!(spans, [63, 63, 125, 125, 500, 500]);
-    assert_eq!(plan.file_sizes(), [Bytes::mib(500)]);
+    assert_eq!(plan.datasets(), [(Content::Random, Bytes::mib(500))]);
     let fits: Vec<bool> = plan.comparisons().iter().map(|conditions| conditions.fits_memory()).collect();
     assert_eq!(fits, [true, true, false, false, false, false]);
     assert!(refused("workload = \"random-read\"\nspan = \"0.5x\"").contains("needs a memory limit"));

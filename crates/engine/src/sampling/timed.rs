@@ -1,6 +1,6 @@
-//! What one thread does between `go` and `sample`: where the clocks are read.
+//! Work that is bounded by time: reads by the offset table.
 //!
-//! **Throughput phase.** `elapsed = clock after the last batch and the reads still in flight - clock before the
+//! **Throughput phase.** `elapsed = clock after the last batch and the operations still in flight - clock before the
 //! first batch`. A batch is as many operations as take 50 to 200 us; there is one clock reading a batch and
 //! none inside, because a clock around each operation breaks the overlap between operations and costs
 //! the cheap methods most (mmap of 4 KiB: 40 % of its rate).
@@ -18,41 +18,12 @@ use pagewise_model::protocol::CallFailure;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
+use super::{BATCH_MAX_NS, BATCH_MIN_NS, STALL_NS, ThreadSample};
 use crate::clock::now_ns;
-use crate::reader::{Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS};
+use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
 
-/// A batch shorter than this is doubled.
-const BATCH_MIN_NS: u64 = 50_000;
-/// A batch of several operations longer than this is halved.
-const BATCH_MAX_NS: u64 = 200_000;
-/// What a batch must take beyond its operations' average to be called stalled.
-const STALL_NS: u64 = 1_000_000;
 /// How often the device budget is looked at: it costs a system call.
 const BUDGET_CHECK_NS: u64 = 1_000_000;
-
-/// A thread's part of the offset table.
-#[derive(Clone, Copy)]
-pub struct Part<'a> {
-    /// Its offsets, whole operations.
-    pub offsets: &'a [u64],
-    /// Reads in one operation.
-    pub reads_per_op: usize,
-}
-
-impl Part<'_> {
-    fn operations(&self) -> u64 {
-        (self.offsets.len() / self.reads_per_op) as u64
-    }
-
-    /// Up to `wanted` operations from `position` on, which counts laps too; never across the end. None will be
-    /// done from operation `end` on.
-    fn batch(&self, position: u64, wanted: u64, end: u64) -> Reads<'_> {
-        let reads_per_op = self.reads_per_op as u64;
-        let wanted = wanted.min(self.operations());
-        let end = end.saturating_mul(reads_per_op);
-        Reads::new(self.offsets, position * reads_per_op, (wanted * reads_per_op) as usize, end)
-    }
-}
 
 /// When the phases end.
 #[derive(Clone, Copy, Debug)]
@@ -76,28 +47,6 @@ impl Limits {
             bounded => first.saturating_add(bounded),
         }
     }
-}
-
-/// What one thread did.
-pub struct ThreadSample {
-    /// Clock before the first batch.
-    pub started_ns: u64,
-    /// Clock after the last read of the throughput phase.
-    pub ended_ns: u64,
-    /// Operations of the throughput phase.
-    pub operations: u64,
-    /// Clocks around the latency phase; equal if there was none.
-    pub latency_span_ns: (u64, u64),
-    /// Operations of the latency phase.
-    pub latency_operations: u64,
-    /// Sum of the checksums of both phases.
-    pub checksum: u64,
-    /// Latencies of operations.
-    pub latencies: Latencies,
-    /// Stalled batches of the throughput phase.
-    pub stalls: u64,
-    /// The longest, less the average of the other operations in its batch.
-    pub stall_longest_ns: u64,
 }
 
 /// Stops a phase when storage has read enough for this process: a file that fills up is no longer cold.
@@ -144,8 +93,7 @@ const THROUGHPUT_QUARTERS: u64 = 3;
 /// threads are in the same phase; `timed_phase` is set by any thread that needs the latency phase.
 /// `latencies` is empty, made beforehand because its size is felt.
 pub fn sample(
-    reader: &mut dyn Reader,
-    part: Part<'_>,
+    work: &mut dyn Operations,
     first_operation: u64,
     limits: Limits,
     rendezvous: &dyn Fn(),
@@ -153,9 +101,10 @@ pub fn sample(
     mut latencies: Latencies,
 ) -> Result<ThreadSample, CallFailure> {
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS);
+    let bytes_before = work.bytes();
     rendezvous();
-    let throughput = throughput_phase(reader, part, first_operation, limits, &mut budget, &mut latencies);
-    let overlapped = !reader.is_sequential();
+    let throughput = throughput_phase(work, first_operation, limits, &mut budget, &mut latencies);
+    let overlapped = !work.is_sequential();
     if overlapped || matches!(&throughput, Ok(phase) if phase.batched) {
         timed_phase.store(true, Ordering::Relaxed);
     }
@@ -169,6 +118,7 @@ pub fn sample(
         operations: throughput.operations,
         latency_span_ns: (0, 0),
         latency_operations: 0,
+        bytes: 0,
         checksum: throughput.checksum,
         latencies,
         stalls: throughput.stalls,
@@ -176,14 +126,10 @@ pub fn sample(
     };
     if timed {
         sample.latencies.reset();
-        latency_phase(reader, part, first_operation, limits, &mut sample)?;
+        latency_phase(work, first_operation, limits, &mut sample)?;
     }
+    sample.bytes = work.bytes() - bytes_before;
     Ok(sample)
-}
-
-/// A histogram that covers every latency a phase can have.
-pub fn empty_latencies() -> Latencies {
-    Latencies::new_with_bounds(1, 100_000_000_000, 3).expect("constant bounds are valid")
 }
 
 struct Throughput {
@@ -198,8 +144,7 @@ struct Throughput {
 }
 
 fn throughput_phase(
-    reader: &mut dyn Reader,
-    part: Part<'_>,
+    work: &mut dyn Operations,
     first_operation: u64,
     limits: Limits,
     budget: &mut DeviceBudget,
@@ -224,9 +169,9 @@ fn throughput_phase(
     let deadline = before + limits.sample_ns;
     loop {
         let wanted = batch_operations.min(max_operations - phase.operations);
-        let reads = part.batch(first_operation + phase.operations, wanted, end);
-        let done = (reads.due().len() / part.reads_per_op) as u64;
-        phase.checksum = phase.checksum.wrapping_add(reader.read_ahead(reads)?);
+        let Done { operations: done, checksum } =
+            work.perform(first_operation + phase.operations, wanted, end)?;
+        phase.checksum = phase.checksum.wrapping_add(checksum);
         let after = now_ns();
         let took = after - before;
         phase.note_stall(done, took, before);
@@ -245,7 +190,7 @@ fn throughput_phase(
         }
         before = after;
     }
-    phase.checksum = phase.checksum.wrapping_add(reader.finish()?);
+    phase.checksum = phase.checksum.wrapping_add(work.finish()?);
     phase.ended_ns = now_ns();
     Ok(phase)
 }
@@ -264,8 +209,7 @@ impl Throughput {
 }
 
 fn latency_phase(
-    reader: &mut dyn Reader,
-    part: Part<'_>,
+    work: &mut dyn Operations,
     first_operation: u64,
     limits: Limits,
     sample: &mut ThreadSample,
@@ -284,10 +228,10 @@ fn latency_phase(
     let mut after = started;
     while after < deadline && sample.latency_operations < max_operations && !budget.is_spent(after) {
         let wanted = batch_operations.min(max_operations - sample.latency_operations);
-        let reads = part.batch(first + sample.latency_operations, wanted, end);
-        let checksum = reader.read_timed(reads, part.reads_per_op, &mut sample.latencies)?;
-        sample.checksum = sample.checksum.wrapping_add(checksum);
-        sample.latency_operations += (reads.due().len() / part.reads_per_op) as u64;
+        let done =
+            work.perform_timed(first + sample.latency_operations, wanted, end, &mut sample.latencies)?;
+        sample.checksum = sample.checksum.wrapping_add(done.checksum);
+        sample.latency_operations += done.operations;
         let now = now_ns();
         if now - after < limits.latency_ns / 16 {
             batch_operations = (batch_operations * 2).min(TIMED_BATCH_OPERATIONS as u64);
@@ -300,17 +244,32 @@ fn latency_phase(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use pagewise_model::protocol::Job;
+
     use super::*;
+    use crate::reader::tests::{Fixture, mapped};
+    use crate::reader::{Reader, TableReads};
+    use crate::sampling::empty_latencies;
 
     /// Counts what it is asked for; every read's checksum is its offset.
+    #[derive(Clone)]
     struct Counting {
-        batches: Vec<usize>,
-        sleep: std::time::Duration,
+        batches: Arc<Mutex<Vec<usize>>>,
+        sleep: Duration,
+    }
+
+    impl Counting {
+        fn new(sleep: Duration) -> Self {
+            Self { batches: Arc::default(), sleep }
+        }
     }
 
     impl Reader for Counting {
         fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
-            self.batches.push(offsets.len());
+            self.batches.lock().expect("one thread").push(offsets.len());
             std::thread::sleep(self.sleep);
             Ok(offsets.iter().sum())
         }
@@ -320,10 +279,14 @@ mod tests {
         }
     }
 
-    fn run(reader: &mut Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
-        let part = Part { offsets, reads_per_op: 2 };
-        sample(reader, part, first, limits, &|| (), &AtomicBool::new(false), empty_latencies())
-            .expect("no call fails")
+    fn run(reader: &Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
+        let job = Job { reads_per_op: 2, ..Fixture::new(4096).job(100, 1, 1) };
+        let mut reads = TableReads::divide(vec![Box::new(reader.clone())], mapped(offsets), &job);
+        let sample =
+            sample(reads[0].as_mut(), first, limits, &|| (), &AtomicBool::new(false), empty_latencies())
+                .expect("no call fails");
+        assert_eq!(sample.bytes, (sample.operations + sample.latency_operations) * 200);
+        sample
     }
 
     fn limits(max_operations: u64) -> Limits {
@@ -334,8 +297,8 @@ mod tests {
     #[test]
     fn both_phases_walk_the_table_once_and_in_order() {
         let offsets: Vec<u64> = (0..2000).collect();
-        let mut reader = Counting { batches: Vec::new(), sleep: std::time::Duration::ZERO };
-        let sample = run(&mut reader, &offsets, 0, limits(1000));
+        let reader = Counting::new(Duration::ZERO);
+        let sample = run(&reader, &offsets, 0, limits(1000));
         let done = sample.operations + sample.latency_operations;
         assert_eq!(sample.operations, 750, "three quarters are the throughput phase's");
         assert_eq!(done, 1000);
@@ -346,17 +309,18 @@ mod tests {
     #[test]
     fn slow_operations_are_their_own_latencies() {
         let offsets: Vec<u64> = (0..200).collect();
-        let mut reader = Counting { batches: Vec::new(), sleep: std::time::Duration::from_micros(300) };
-        let sample = run(&mut reader, &offsets, 0, limits(40));
-        assert!(reader.batches.iter().all(|reads| *reads == 2), "{:?}", reader.batches);
+        let reader = Counting::new(Duration::from_micros(300));
+        let sample = run(&reader, &offsets, 0, limits(40));
+        let batches = reader.batches.lock().expect("one thread");
+        assert!(batches.iter().all(|reads| *reads == 2), "{batches:?}");
         assert_eq!((sample.latency_operations, sample.latencies.len()), (0, sample.operations));
     }
 
     #[test]
     fn the_table_is_gone_through_again_from_where_it_began() {
         let offsets: Vec<u64> = (0..16).collect();
-        let mut reader = Counting { batches: Vec::new(), sleep: std::time::Duration::ZERO };
-        let sample = run(&mut reader, &offsets, 3, limits(16));
+        let reader = Counting::new(Duration::ZERO);
+        let sample = run(&reader, &offsets, 3, limits(16));
         assert_eq!(sample.operations + sample.latency_operations, 16);
         assert_eq!(sample.checksum, 2 * (0..16).sum::<u64>());
     }

@@ -1,0 +1,105 @@
+//! `append`: records into a ring file, against a bare C program.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use pagewise_analysis::statistics::median;
+use pagewise_model::Bytes;
+use pagewise_model::random::Random;
+
+use super::ring::{Before, RingCell, RingFile};
+use super::{Shown, reaches, speed};
+use crate::dataset::Scratch;
+use crate::pagewise::{Executable, Pagewise};
+
+/// The median ratio of every cell must reach this.
+const BAR: f64 = 0.98;
+/// Sizes of the records.
+const RECORDS: [u64; 4] = [10, 100, 1024, 2048];
+/// The staging buffer of half of the cells.
+const BUFFER_BYTES: u64 = 4096;
+/// A ring that stays in the CPU's caches, and how much is written to it.
+const NEAR_BYTES: u64 = 1 << 20;
+
+/// Records appended through a mapping, against a bare C program.
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    pub(super) executable: Executable,
+    /// Folder for the file that is written, which is to lie in memory; removed afterwards.
+    #[arg(long, default_value = "/dev/shm")]
+    pub(super) dir: PathBuf,
+    /// Size of the file.
+    #[arg(long, default_value = "256MiB")]
+    pub(super) file_size: Bytes,
+    /// Pairs for each cell.
+    #[arg(long, default_value_t = 41)]
+    pub(super) pairs: usize,
+    /// Seed of the order.
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Only cells whose name holds all these words, such as `10B written`.
+    pub(super) cells: Vec<String>,
+}
+
+/// Measures the cells and prints one line each.
+pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
+    let scratch = Scratch::new(&options.dir)?;
+    let pagewise = options.executable.find(&scratch)?;
+    compare(options, &scratch, &pagewise, &cells(options.file_size.0), out)
+}
+
+/// Straight and buffered, onto a new file, onto one that was written before, and round and round a small one.
+fn cells(file_bytes: u64) -> Vec<RingCell> {
+    let mut cells = Vec::new();
+    for buffer_bytes in [0, BUFFER_BYTES] {
+        for record_bytes in RECORDS {
+            let cell = |before, file_bytes, laps| RingCell {
+                workload: "append",
+                record_bytes,
+                file_bytes,
+                laps,
+                buffer_bytes,
+                before,
+            };
+            cells.push(cell(Before::New, file_bytes, 1));
+            cells.push(cell(Before::Written, file_bytes, 1));
+            cells.push(cell(Before::Written, NEAR_BYTES, (file_bytes / NEAR_BYTES).max(1)));
+        }
+    }
+    cells
+}
+
+/// A table of those cells whose names hold all words that were asked for.
+pub(super) fn compare(
+    options: &Options,
+    scratch: &Scratch,
+    pagewise: &Pagewise<'_>,
+    cells: &[RingCell],
+    out: &mut impl Write,
+) -> Result<()> {
+    let asked = |cell: &&RingCell| options.cells.iter().all(|word| cell.name().contains(word.as_str()));
+    let cells: Vec<&RingCell> = cells.iter().filter(asked).collect();
+    ensure!(!cells.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    writeln!(out, "{} pairs, {}\n", options.pairs, options.dir.display())?;
+    writeln!(
+        out,
+        "{:46} {:>12} {:>24} {:>24}",
+        "cell", "bare, ns", "pagewise / bare", "bare / bare (control)"
+    )?;
+    let mut random = Random::for_purpose(options.seed, "order");
+    let mut reached = 0;
+    for cell in &cells {
+        let times = RingFile::new(scratch, **cell)?.pairs(pagewise, options.pairs, &mut random)?;
+        let ratio = speed(&times.pagewise, &times.bare);
+        let control = speed(&times.control, &times.bare);
+        let (reaches, mark) = reaches(ratio, BAR);
+        reached += usize::from(reaches);
+        let each = median(&times.bare).unwrap_or(f64::NAN) / cell.ring().records() as f64;
+        writeln!(out, "{:46} {each:>12.2} {:>24} {:>24}{mark}", cell.name(), Shown(ratio), Shown(control))?;
+        out.flush()?;
+    }
+    writeln!(out, "\nmedian of at least {BAR} in {reached} of {} cells", cells.len())?;
+    Ok(())
+}

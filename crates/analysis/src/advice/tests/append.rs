@@ -1,0 +1,267 @@
+//! Advice of appends.
+
+use super::*;
+use pagewise_model::{Bytes, CacheState, Work};
+
+/// A method with nanoseconds a record.
+fn append(method: &str, ns: f64) -> Timed {
+    let cell = honest::append(method, CacheState::Cold);
+    let records = cell.conditions.fixed_operations().expect("fixed");
+    timed(cell, 1000, (ns * records as f64) as u64)
+}
+
+fn mapped(times: &[(&str, f64)]) -> Vec<Timed> {
+    times
+        .iter()
+        .map(|(buffer, ns)| match *buffer {
+            "" => append("mmap", *ns),
+            size => append(&format!("mmap:buffer={size}"), *ns),
+        })
+        .collect()
+}
+
+fn buffers(judged: &Judged) -> &Buffers {
+    match judged.advice[0].buffers.as_slice() {
+        [found] => found,
+        other => panic!("{other:#?}"),
+    }
+}
+
+#[test]
+fn the_plateau_has_edges() {
+    let judged = judged(mapped(&[
+        ("", 28.0),
+        ("100B", 20.0),
+        ("4KiB", 12.2),
+        ("64KiB", 12.0),
+        ("1MiB", 12.3),
+        ("16MiB", 13.0),
+    ]));
+    let found = buffers(&judged);
+    assert_eq!(
+        (found.smallest_bytes, found.largest_bytes, found.best_bytes),
+        (Bytes::kib(4), Bytes::mib(1), Bytes::kib(64))
+    );
+    assert!((found.best_ns_per_op - 12.04).abs() < 0.01, "{}", found.best_ns_per_op);
+    assert_eq!(
+        found.sentence,
+        "mmap: the smallest good buffer is 4 KiB: from it to 1 MiB all are within 3 % of the best (12.0 ns a record); \
+         no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
+    );
+    noted(&judged.advice[0], &found.sentence);
+}
+
+#[test]
+fn what_lies_at_the_edge_is_good_and_beyond_it_is_not() {
+    let smallest = |ns: f64| buffers(&judged(mapped(&[("4KiB", ns), ("64KiB", 12.0)]))).smallest_bytes;
+    assert_eq!(smallest(12.0 * 1.029), Bytes::kib(4));
+    assert_eq!(smallest(12.0 * 1.035), Bytes::kib(64));
+}
+
+#[test]
+fn a_gap_ends_the_plateau() {
+    let judged = judged(mapped(&[("1KiB", 12.1), ("4KiB", 14.0), ("64KiB", 12.0), ("1MiB", 12.2)]));
+    let found = buffers(&judged);
+    assert_eq!(
+        (found.smallest_bytes, found.unclear_bytes.as_slice()),
+        (Bytes::kib(64), &[Bytes::kib(1)][..])
+    );
+    assert!(
+        found.sentence.ends_with("4 KiB costs 1.17x; 1 KiB cannot be told from the best in these rounds.")
+    );
+}
+
+#[test]
+fn a_buffer_that_is_not_needed_is_not_advised() {
+    let none = judged(mapped(&[("", 12.1), ("4KiB", 12.0), ("64KiB", 12.2)]));
+    assert_eq!(buffers(&none).smallest_bytes, Bytes(0));
+    assert_eq!(
+        buffers(&none).sentence,
+        "mmap: no buffer is needed: without one and up to 64 KiB all are within 3 % of the best (12.0 ns a record)."
+    );
+    let worse = judged(mapped(&[("", 10.0), ("4KiB", 12.0), ("64KiB", 13.0)]));
+    assert_eq!(
+        buffers(&worse).sentence,
+        "mmap: no buffer is the best (10.0 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
+    );
+}
+
+#[test]
+fn what_swings_is_unclear_and_not_behind() {
+    let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
+    cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
+    let judged = judged(cells);
+    let found = buffers(&judged);
+    assert_eq!(
+        (found.smallest_bytes, found.unclear_bytes.as_slice()),
+        (Bytes::kib(64), &[Bytes::kib(4)][..])
+    );
+    assert_eq!(
+        found.sentence,
+        "mmap: the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are within 3 % of the best \
+         (12.0 ns a record); 4 KiB cannot be told from the best in these rounds."
+    );
+    let mut cells = mapped(&[("64KiB", 12.0)]);
+    cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
+    assert_eq!(
+        buffers(&self::judged(cells)).sentence,
+        "mmap: 64 KiB leads (12.0 ns a record); 4 KiB cannot be told from the best in these rounds."
+    );
+}
+
+#[test]
+fn noise_widens_what_is_as_good() {
+    let cells = mapped(&[("4KiB", 12.9), ("64KiB", 12.0), ("1KiB", 14.0)]);
+    let judged = judged_in(ROUNDS, cells, 0.1);
+    let found = buffers(&judged);
+    assert_eq!(found.smallest_bytes, Bytes::kib(4));
+    assert!(
+        found.sentence.contains(
+            "within 10 %, the noise of this run, of the best (12.0 ns a record); 1 KiB costs 1.17x"
+        ),
+        "{}",
+        found.sentence
+    );
+}
+
+#[test]
+fn nothing_is_said_of_buffers_above_the_noise_or_with_too_few_rounds() {
+    let cells = || mapped(&[("4KiB", 13.0), ("64KiB", 12.0)]);
+    let loud = judged_in(ROUNDS, cells(), 0.6);
+    assert!(loud.advice[0].buffers.is_empty());
+    noted(
+        &loud.advice[0],
+        "No buffer is advised, because the machine was too unsteady: a method measured twice differed by 60 %.",
+    );
+    let short = judged_in(3, cells(), 0.0);
+    assert!(short.advice[0].buffers.is_empty());
+    assert!(
+        short.advice[0].notes[0]
+            .starts_with("No buffer is advised, because no method has the 7 valid rounds")
+    );
+}
+
+#[test]
+fn a_buffer_without_figures_is_named_with_why() {
+    let mut cells = mapped(&[("4KiB", 12.0), ("64KiB", 12.1), ("1MiB", 12.2)]);
+    let last = cells.pop().expect("three").invalid();
+    cells.push(last);
+    let sentence = &buffers(&judged(cells)).sentence.clone();
+    assert!(sentence.ends_with("; mmap:buffer=1MiB is not ranked: no sample of it is valid."), "{sentence}");
+    let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
+    cells.push(append("pwrite:buffer=4KiB", 30.0));
+    cells.push(append("pwrite:buffer=64KiB", 30.0).invalid());
+    noted(
+        &self::judged(cells).advice[0],
+        "pwrite: no buffer is advised, because pwrite:buffer=64KiB is not ranked: no sample of it is valid.",
+    );
+}
+
+#[test]
+fn methods_of_one_kind_are_held_together_and_one_buffer_is_no_choice() {
+    let judged = judged(vec![
+        append("mmap:prealloc+buffer=4KiB", 12.0),
+        append("mmap:prealloc+buffer=64KiB", 11.0),
+        append("mmap", 20.0),
+        append("mmap:buffer=4KiB", 12.5),
+        append("pwrite:buffer=4KiB", 30.0),
+        append("pwrite", 300.0),
+        append("pwrite:direct+buffer=64KiB", 50.0),
+        append("pwrite:direct+buffer=1MiB", 25.0),
+    ]);
+    let bases: Vec<&str> = judged.advice[0].buffers.iter().map(|found| found.base.as_str()).collect();
+    assert_eq!(bases, ["mmap:prealloc", "pwrite:direct"]);
+}
+
+#[test]
+fn debts_and_stalls_are_told() {
+    let run =
+        judged(vec![append("mmap", 20.0), append("pwrite", 30.0), append("pwrite:direct+buffer=1MiB", 50.0)]);
+    let run = changed(run, |cell| {
+        let mapped = cell.method == "mmap";
+        cell.dirty_end_bytes = Some(if cell.method.contains("direct") { 0 } else { 10 << 20 });
+        (cell.stalls, cell.stall_longest_ns) = (Some(u64::from(mapped) * 3), Some(12_400_000));
+        if cell.method.contains("direct") {
+            cell.stall_longest_ns = Some(0);
+        }
+    });
+    noted(
+        &run.advice[0],
+        "10 MiB of 10 MiB are still dirty at the end with mmap and pwrite: the device has not seen them.",
+    );
+    noted(
+        &run.advice[0],
+        "Stalls over 1 ms: mmap 3 a sample, the longest 12.4 ms; pwrite in some samples, the longest 12.4 ms.",
+    );
+}
+
+#[test]
+fn what_is_written_again_is_told_where_syncs_are_measured() {
+    let notes = |sync: &str| {
+        let with = |method: &str, ns| {
+            let timed = append(method, ns);
+            Timed { cell: honest::synced(timed.cell, sync), ..timed }
+        };
+        let run = judged(vec![with("mmap", 20.0), with("pwrite", 30.0)]);
+        changed(run, |cell| {
+            let reached = cell.evidence.as_ref().expect("evidence").requested_bytes;
+            cell.device_written_bytes = Some(if cell.method == "mmap" { reached * 3 / 2 } else { reached });
+        })
+        .advice[0]
+            .notes
+            .clone()
+    };
+    let note =
+        "Written to the device, whoever asked, per byte that reached the file: mmap 1.50 B.".to_string();
+    assert!(notes("every:1MiB").contains(&note));
+    assert!(!notes("end").contains(&note) && !notes("none").contains(&note));
+}
+
+#[test]
+fn file_sizes_are_summed_up_in_one_sentence() {
+    let sized = |mib: u64, four_kib: f64| {
+        mapped(&[("4KiB", four_kib), ("16KiB", 12.0), ("64KiB", 12.1)]).into_iter().map(move |timed| {
+            let mut cell = timed.cell;
+            (cell.conditions.file_bytes, cell.conditions.span_bytes) = (Bytes::mib(mib), Bytes::mib(mib));
+            let records = cell.conditions.fixed_operations().expect("fixed");
+            // The times were for 10 MiB.
+            let ns = timed.measured_ns as f64 / 104_857.0;
+            Timed { measured_ns: (ns * records as f64) as u64, cell, ..timed }
+        })
+    };
+    let run = judged(sized(10, 12.2).chain(sized(100, 12.1)).chain(sized(1024, 20.0)).collect());
+    let summary = "For records of 100 B the smallest good buffer of mmap is 4 KiB at 10 MiB and 100 MiB, 16 KiB at 1 GiB.";
+    noted(&run.advice[2], summary);
+    assert!(!run.advice[0].notes.iter().chain(&run.advice[1].notes).any(|note| note == summary));
+}
+
+#[test]
+fn a_headline_has_each_size_of_record() {
+    let kib = |timed: Timed| {
+        let mut cell = timed.cell;
+        match &mut cell.conditions.work {
+            Work::Append(append) => append.record_bytes = Bytes::kib(1),
+            _ => unreachable!("it is an append"),
+        }
+        Timed { cell, ..timed }
+    };
+    let small =
+        vec![append("mmap:buffer=4KiB", 12.2), append("mmap:buffer=64KiB", 12.0), append("mmap", 28.0)];
+    let large =
+        vec![append("mmap:buffer=4KiB", 14.0), append("mmap:buffer=64KiB", 14.1), append("mmap", 12.0)];
+    let both = judged(small.into_iter().chain(large.into_iter().map(kib)).collect());
+    assert_eq!(
+        headline(&both),
+        [
+            "Appending: records of 100 B: choose mmap:buffer=4KiB (mmap:buffer=64KiB cannot be told from it); records of 1 \
+          KiB: choose mmap."
+        ]
+    );
+    let alike = |ns| vec![append("mmap", ns), append("pwrite", 300.0)];
+    let both = judged(alike(20.0).into_iter().chain(alike(21.0).into_iter().map(kib)).collect());
+    assert_eq!(headline(&both), ["Appending: records of 100 B and records of 1 KiB: choose mmap."]);
+    let smaller = judged(
+        mapped(&[("4KiB", 12.25), ("64KiB", 11.99)]).into_iter().chain([append("mmap", 28.0)]).collect(),
+    );
+    assert_eq!(headline(&smaller), ["Appending: choose mmap:buffer=64KiB (a buffer of 4 KiB is as good)."]);
+}

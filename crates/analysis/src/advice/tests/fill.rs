@@ -1,0 +1,162 @@
+//! Advice of fills.
+
+use super::*;
+use pagewise_model::CacheState;
+
+fn fill(method: &str, setup_ms: u64, fill_ms: u64) -> Timed {
+    timed(honest::fill(method, CacheState::Cold), setup_ms * MS, fill_ms * MS)
+}
+
+fn insight(judged: &Judged) -> &str {
+    judged.advice[0].insight.as_deref().unwrap_or_else(|| panic!("{:#?}", judged.advice[0]))
+}
+
+#[test]
+fn populate_gains_in_total() {
+    let judged = judged(vec![
+        fill("mmap", 1, 540),
+        fill("mmap:populate", 291, 200),
+        fill("pwrite:buffer=64KiB", 1, 600),
+    ]);
+    let both =
+        "mmap:populate makes the fill 2.70x faster by moving 291 ms into set-up; in total it gains 1.10x";
+    assert_eq!(insight(&judged), both);
+    assert_eq!(judged.advice[0].notes[0], format!("{both}."));
+    assert_eq!(
+        headline(&judged),
+        [
+            "Filling a file: choose mmap:populate.",
+            "mmap:populate makes the fill 2.70x faster by moving 291 ms into set-up; in total it gains 1.10x."
+        ]
+    );
+}
+
+#[test]
+fn populate_loses_in_total() {
+    let judged = judged(vec![fill("mmap", 1, 499), fill("mmap:populate", 401, 199)]);
+    assert_eq!(judged.advice[0].recommended.as_deref(), Some("mmap"));
+    assert_eq!(
+        insight(&judged),
+        "mmap:populate makes the fill 2.51x faster by moving 401 ms into set-up; in total it costs 1.20x"
+    );
+}
+
+#[test]
+fn totals_that_cannot_be_told_apart_are_called_so() {
+    let judged = judged(vec![fill("mmap", 1, 500), fill("mmap:populate", 303, 200)]);
+    assert_eq!(judged.comparisons[0].verdict, Verdict::Tie);
+    assert!(
+        insight(&judged).ends_with("; in total the two cannot be told apart (503 ms and 505 ms)")
+            || insight(&judged).ends_with("; in total the two cannot be told apart (505 ms and 503 ms)"),
+        "{}",
+        insight(&judged)
+    );
+}
+
+#[test]
+fn totals_of_two_that_do_not_lead_are_held_against_each_other() {
+    let with = |populate_setup| {
+        judged(vec![
+            fill("mmap", 1, 500),
+            fill("mmap:populate", populate_setup, 200),
+            fill("pwrite:buffer=64KiB", 1, 99),
+        ])
+    };
+    assert!(insight(&with(100)).ends_with("in total it gains 1.67x"), "{}", insight(&with(100)));
+    assert!(insight(&with(802)).ends_with("in total it costs 2.00x"), "{}", insight(&with(802)));
+    assert!(insight(&with(301)).contains("in total the two cannot be told apart"), "{}", insight(&with(301)));
+}
+
+#[test]
+fn a_fill_that_is_not_faster_is_not_called_so() {
+    let judged = judged(vec![fill("mmap", 1, 200), fill("mmap:touch", 100, 199)]);
+    assert!(
+        insight(&judged).starts_with(
+            "mmap:touch does not make the fill faster than mmap beyond what these rounds can tell (200 ms and 201 ms); \
+             in total it costs 1.49x"
+        ),
+        "{}",
+        insight(&judged)
+    );
+}
+
+#[test]
+fn of_methods_as_fast_the_simplest_is_spoken_of() {
+    let judged = judged(vec![
+        fill("mmap", 1, 200),
+        fill("mmap:prealloc+populate", 300, 99),
+        fill("mmap:populate", 300, 100),
+        fill("mmap:touch", 300, 150),
+    ]);
+    assert!(insight(&judged).starts_with("mmap:populate makes"), "{}", insight(&judged));
+}
+
+fn with_pretouch(fill_ms: u64, p999: u64) -> Judged {
+    judged(vec![
+        fill("mmap", 1, 540).latency(2100, 1_200_000),
+        fill("mmap:populate", 311, 200).latency(170, 30_000),
+        fill("mmap:pretouch=4MiB", 1, fill_ms).latency(p999, 90_000),
+    ])
+}
+
+#[test]
+fn pretouch_hides_the_faults_of_a_steady_writer() {
+    let judged = with_pretouch(210, 180);
+    assert_eq!(
+        insight(&judged),
+        "mmap:populate makes the fill 2.70x faster by moving 311 ms into set-up; in total it gains 1.06x; for a steady \
+         writer, mmap:pretouch=4MiB hides it: p99.9 of a block 180 ns instead of 2.10 us, with 1.00 ms of set-up \
+         instead of 312 ms"
+    );
+    noted(
+        &judged.advice[0],
+        "Page faults in a block's time, p99.9 and longest: mmap 2.10 us and 1.20 ms, mmap:populate 170 ns and 30.0 us, \
+         mmap:pretouch=4MiB 180 ns and 90.0 us.",
+    );
+    assert!(headline(&judged)[0].starts_with("Filling a file: choose mmap:pretouch=4MiB"));
+}
+
+#[test]
+fn pretouch_that_hides_nothing_is_told_so() {
+    for (fill_ms, p999) in [(300, 180), (210, 2090)] {
+        let judged = with_pretouch(fill_ms, p999);
+        assert!(!insight(&judged).contains("steady writer"));
+        let told = judged.advice[0].notes.iter().any(|note| {
+            note.starts_with("mmap:pretouch=4MiB does not hide the page faults: its fill takes ")
+                && note.contains(", where mmap:populate takes 201 ms, and p99.9 of a block ")
+        });
+        assert!(told, "{:#?}", judged.advice[0].notes);
+    }
+}
+
+#[test]
+fn without_the_plain_mapping_nothing_is_held_against_it() {
+    let absent = judged(vec![fill("mmap:touch", 300, 99), fill("mmap:populate", 300, 100)]);
+    assert_eq!(absent.advice[0].insight, None);
+    noted(
+        &absent.advice[0],
+        "What prefaulting gains is not known, because plain mmap is not among the methods.",
+    );
+    let invalid = judged(vec![
+        fill("mmap:touch", 300, 99),
+        fill("mmap:populate", 300, 100),
+        fill("mmap", 1, 100).invalid(),
+    ]);
+    noted(
+        &invalid.advice[0],
+        "What prefaulting gains is not known, because mmap is not ranked: no sample of it is valid.",
+    );
+}
+
+#[test]
+fn an_unsteady_machine_says_nothing_of_prefaulting() {
+    let cells = vec![fill("mmap", 1, 540), fill("mmap:populate", 311, 200)];
+    let judged = judged_in(ROUNDS, cells, 0.6);
+    assert_eq!((judged.advice[0].insight.as_ref(), judged.advice[0].recommended.as_ref()), (None, None));
+    assert_eq!(
+        headline(&judged),
+        [
+            "Filling a file: no advice, because the machine was too unsteady: a method measured twice differed by 60 %."
+        ]
+    );
+}

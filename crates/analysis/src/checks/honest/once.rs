@@ -1,0 +1,136 @@
+//! Honest samples of work that is done once: scans, appends and fills.
+
+use super::*;
+use pagewise_model::sample::Written;
+use pagewise_model::{Access, Append, Fill, MethodOption, Scan, Sync};
+
+fn once(method: &str, cache: CacheState, work: Work, file_bytes: Bytes) -> Cell {
+    let mut cell = cell(method, cache);
+    cell.conditions = Conditions {
+        work,
+        threads: 1,
+        file_bytes,
+        span_bytes: file_bytes,
+        content: work.usual_content(),
+        ..cell.conditions
+    };
+    cell
+}
+
+/// A cell that counts the lines of 64 MiB.
+pub(crate) fn scan(method: &str, cache: CacheState) -> Cell {
+    once(method, cache, Work::Scan(Scan { consume: Consume::Lines }), Bytes::mib(64))
+}
+
+/// A cell that appends records of 100 B to a ring of 10 MiB, once round.
+pub(crate) fn append(method: &str, cache: CacheState) -> Cell {
+    let work = Append { record_bytes: Bytes(100), laps: 1, sync: Sync::None };
+    once(method, cache, Work::Append(work), Bytes::mib(10))
+}
+
+/// A cell that fills a file of 16 MiB in blocks of 128 B.
+pub(crate) fn fill(method: &str, cache: CacheState) -> Cell {
+    let work = Fill { block_bytes: Bytes(128), sync: Sync::None };
+    once(method, cache, Work::Fill(work), Bytes::mib(16))
+}
+
+/// The same cell with another time at which what it writes must be on the device.
+pub(crate) fn synced(mut cell: Cell, text: &str) -> Cell {
+    let when = text.parse().expect("a sync");
+    match &mut cell.conditions.work {
+        Work::Append(append) => append.sync = when,
+        Work::Fill(fill) => fill.sync = when,
+        _ => panic!("{} writes nothing", cell.id()),
+    }
+    cell
+}
+
+/// All of the work, in 100 ms.
+pub(super) fn measurement(cell: &Cell) -> Measurement {
+    let operations = cell.conditions.fixed_operations().expect("it is done once");
+    let capped = cell.conditions.surroundings.device_cap.is_some();
+    let timed = operations.min(1000);
+    Measurement {
+        setup_ns: 30_000_000,
+        measured_ns: if capped { 1_050_000_000 } else { 100_000_000 },
+        operations,
+        teardown_ns: 20_000_000,
+        sync_ns: 0,
+        thread_operations: vec![operations],
+        latency_ns: if timed > 1 { vec![80, 9000] } else { Vec::new() },
+        latency_counts: if timed > 1 { vec![timed - 10, 10] } else { Vec::new() },
+        ..Measurement::default()
+    }
+}
+
+/// What the supervisor sees of it. The file lies on a disk.
+pub(super) fn evidence(cell: &Cell, seen: Evidence) -> Evidence {
+    match cell.conditions.ring() {
+        Some(ring) => written(cell, ring.bytes() * ring.records() / ring.slots(), seen),
+        None => scanned(cell, seen),
+    }
+}
+
+fn scanned(cell: &Cell, seen: Evidence) -> Evidence {
+    let by_calls = matches!(cell.method.access(), Access::Pread | Access::Read);
+    let pieces = calls::reads(cell, 1);
+    Evidence {
+        read_calls: Some(if by_calls { pieces + 1 } else { 1 }),
+        cpu_ns: Some(60_000_000),
+        verified_reads: 0,
+        ..seen
+    }
+}
+
+fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
+    let conditions = &cell.conditions;
+    let has = |options: &[MethodOption]| options.iter().any(|option| cell.method.has(*option));
+    let page = CONTEXT.page_bytes;
+    let (file, of_records) = (conditions.file_bytes.0, conditions.ring().expect("it writes").bytes());
+    let warm = conditions.cache == CacheState::Warm;
+    let made_dirty = has(&[MethodOption::PopulateWrite, MethodOption::Touch]);
+    let brought_in = made_dirty || has(&[MethodOption::Populate, MethodOption::Lock, MethodOption::WillNeed]);
+    let synced = conditions.writes().expect("it writes").sync;
+    let mapped = cell.method.access() == Access::Mmap;
+    let by_calls = matches!(cell.method.access(), Access::Pwrite | Access::Write);
+    let to_file = cell.method.access() != Access::Anonymous;
+    let dirty = if cell.method.is_direct() || !to_file { 0 } else { of_records };
+    let unless = |is: bool, bytes: u64| if is { 0 } else { bytes };
+    Evidence {
+        requested_bytes: written_bytes,
+        device_read_bytes: Some(0),
+        device_read_requests: Some(0),
+        device_other_bytes: Some(written_bytes),
+        device_written_bytes: Some(if cell.method.is_direct() { written_bytes } else { 0 }),
+        write_call_bytes: Some(if by_calls { written_bytes + 500 } else { 500 }),
+        write_calls: Some(if by_calls {
+            written_bytes.div_ceil(calls::largest_write_bytes(cell).expect("it writes")) + 1
+        } else {
+            1
+        }),
+        minor_faults: Some(if mapped && !made_dirty { file / page } else { 12 }),
+        setup_faults: Some(if brought_in { file / page } else { 12 }),
+        cpu_ns: Some(90_000_000),
+        resident_before_bytes: Some(if warm || brought_in { file } else { 0 }),
+        mapping_flags: Some("rd wr sh mr mw me ms rr sr hg lo".to_string()),
+        written: to_file.then(|| Written {
+            read_back: if mapped { "pread" } else { "mmap" }.to_string(),
+            expected_bytes: of_records,
+            missing_bytes: 0,
+            first_missing_at: None,
+            foreign_bytes: 0,
+            dirty_before_bytes: Some(if made_dirty { file } else { 0 }),
+            dirty_after_bytes: Some(unless(matches!(synced, Sync::Every(_)), dirty)),
+            dirty_end_bytes: Some(unless(synced != Sync::None, dirty)),
+            allocated_before_bytes: Some(if warm || made_dirty || has(&[MethodOption::Prealloc]) {
+                file
+            } else {
+                0
+            }),
+        }),
+        expected_checksum: Some(0),
+        checksum: 0,
+        verified_reads: 0,
+        ..seen
+    }
+}

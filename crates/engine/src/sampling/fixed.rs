@@ -1,0 +1,210 @@
+//! Work that is an amount: a pass over a file, the records of a ring, the blocks of a new file.
+//!
+//! `elapsed = clock after the last operation and what was staged or in flight (and its sync, where the job syncs within
+//! the measured region) - clock before the first operation`. It ends early when its time is up, between two batches.
+//!
+//! **Latency.** There is no phase of its own: the work would be another one the second time. Between batches of *gap*
+//! operations one is timed by itself. Gaps are drawn uniformly from 1 to twice their mean, since what costs may come
+//! in a beat (a page fault falls on every 32nd block of 128 B), and every operation is as likely to be timed as its
+//! neighbour. The mean begins with 1 and is doubled until a batch takes 15 us, so that clocks cost less than 1 %; where
+//! one operation takes that long, all are timed. While it grows, operations are timed more often than later on.
+//!
+//! **Stalls.** A batch, or a single operation, that took over 1 ms more than its operations take on average, stalls
+//! left out, holds a stalled operation; none is missed, because the clock readings leave no gap.
+
+use pagewise_model::protocol::CallFailure;
+use pagewise_model::random::Random;
+
+use super::{STALL_NS, ThreadSample};
+use crate::clock::now_ns;
+use crate::operations::{Done, Latencies, Operations};
+
+/// A mean gap shorter than this is doubled: its clocks would be felt.
+const GAP_MIN_NS: u64 = 15_000;
+/// One longer than this is halved: there would be few latencies.
+const GAP_MAX_NS: u64 = 60_000;
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// Operations of a sample.
+    pub operations: u64,
+    /// Seed of the gaps between operations whose latency is taken.
+    pub gap_seed: u64,
+}
+
+/// One thread's sample: `amount` from `first_operation` on, or as much of it as is done within `sample_ns`. `latencies`
+/// is empty, made beforehand because its size is felt.
+pub fn sample(
+    work: &mut dyn Operations,
+    first_operation: u64,
+    amount: Amount,
+    sample_ns: u64,
+    latencies: Latencies,
+) -> Result<ThreadSample, CallFailure> {
+    let bytes_before = work.bytes();
+    let mut course = Course {
+        position: first_operation,
+        end: first_operation.saturating_add(amount.operations),
+        checksum: 0,
+        latencies,
+        stalls: Stalls::default(),
+    };
+    let mut gaps = Gaps::new(amount.gap_seed);
+    let started_ns = now_ns();
+    let deadline = started_ns.saturating_add(sample_ns);
+    let mut now = started_ns;
+    while course.position < course.end && now < deadline {
+        let gap = gaps.draw();
+        let begun = now;
+        now = course.stretch(work, gap, now)?;
+        gaps.adapt(gap, now - begun);
+        if course.position < course.end {
+            now = course.stretch(work, 1, now)?;
+        }
+    }
+    course.checksum = course.checksum.wrapping_add(work.finish()?);
+    let ended_ns = now_ns();
+    Ok(ThreadSample {
+        started_ns,
+        ended_ns,
+        operations: course.position - first_operation,
+        latency_span_ns: (0, 0),
+        latency_operations: 0,
+        bytes: work.bytes() - bytes_before,
+        checksum: course.checksum,
+        latencies: course.latencies,
+        stalls: course.stalls.count,
+        stall_longest_ns: course.stalls.longest_ns,
+    })
+}
+
+/// How far the work has come.
+struct Course {
+    position: u64,
+    end: u64,
+    checksum: u64,
+    latencies: Latencies,
+    stalls: Stalls,
+}
+
+impl Course {
+    /// Does `wanted` operations, fewer at the end, and returns the clock behind them. `before` is the clock behind those
+    /// before them; a single operation has a clock of its own, so that its latency is nothing but its own.
+    #[inline(always)]
+    fn stretch(&mut self, work: &mut dyn Operations, wanted: u64, before: u64) -> Result<u64, CallFailure> {
+        let begun = if wanted == 1 { now_ns() } else { before };
+        let Done { operations, checksum } = work.perform(self.position, wanted, self.end)?;
+        let after = now_ns();
+        self.position += operations;
+        self.checksum = self.checksum.wrapping_add(checksum);
+        if wanted == 1 {
+            self.latencies.saturating_record(after - begun);
+        }
+        self.stalls.note(operations, after - before);
+        Ok(after)
+    }
+}
+
+/// The lengths of batches between operations that are timed by themselves.
+struct Gaps {
+    random: Random,
+    mean: u64,
+}
+
+impl Gaps {
+    fn new(seed: u64) -> Self {
+        Self { random: Random::new(seed), mean: 1 }
+    }
+
+    /// From 1 to twice the mean, the latter not included.
+    fn draw(&mut self) -> u64 {
+        1 + self.random.below(2 * self.mean - 1)
+    }
+
+    /// Makes the mean gap last 15 to 60 us, after one of `gap` operations took `took_ns`. Short gaps are no measure, since
+    /// the clock is a part of what they take.
+    fn adapt(&mut self, gap: u64, took_ns: u64) {
+        if gap < self.mean {
+            return;
+        }
+        let mean_takes_ns = took_ns.saturating_mul(self.mean) / gap;
+        if mean_takes_ns < GAP_MIN_NS {
+            self.mean *= 2;
+        } else if self.mean > 1 && mean_takes_ns > GAP_MAX_NS {
+            self.mean /= 2;
+        }
+    }
+}
+
+/// Operations and what they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    operations: u64,
+    took_ns: u64,
+}
+
+impl Stretch {
+    /// What so many operations take at this pace.
+    fn pace(self, operations: u64) -> u64 {
+        (u128::from(self.took_ns) * u128::from(operations) / u128::from(self.operations.max(1))) as u64
+    }
+}
+
+/// Finds stretches that took over 1 ms more than they should. What they should is the average of all operations so far, a
+/// stalled stretch counting as what it should have taken: else one long stall would hide those after it.
+#[derive(Debug, Default)]
+struct Stalls {
+    count: u64,
+    longest_ns: u64,
+    /// The very first stretch, until there is another to compare it with; alone it is no stall.
+    first: Option<Stretch>,
+    /// What operations take without stalls.
+    calm: Option<Stretch>,
+}
+
+impl Stalls {
+    #[inline(always)]
+    fn note(&mut self, operations: u64, took_ns: u64) {
+        match &mut self.calm {
+            Some(calm) if took_ns < STALL_NS => {
+                calm.operations += operations;
+                calm.took_ns += took_ns;
+            }
+            _ => self.judge(Stretch { operations, took_ns }),
+        }
+    }
+
+    #[cold]
+    fn judge(&mut self, stretch: Stretch) {
+        let Some(calm) = self.calm else {
+            return match self.first.take() {
+                None => self.first = Some(stretch),
+                Some(first) => self.begin(first, stretch),
+            };
+        };
+        let due_ns = calm.pace(stretch.operations);
+        let counted_ns = if stretch.took_ns > STALL_NS + due_ns {
+            self.count += 1;
+            let others_ns = calm.pace(stretch.operations.saturating_sub(1));
+            self.longest_ns = self.longest_ns.max(stretch.took_ns - others_ns);
+            due_ns
+        } else {
+            stretch.took_ns
+        };
+        self.calm = Some(Stretch {
+            operations: calm.operations + stretch.operations,
+            took_ns: calm.took_ns + counted_ns,
+        });
+    }
+
+    /// Of the first two stretches the one with the faster operations is the measure of the other.
+    fn begin(&mut self, first: Stretch, second: Stretch) {
+        let (calm, other) = if first.pace(1) <= second.pace(1) { (first, second) } else { (second, first) };
+        self.calm = Some(calm);
+        self.judge(other);
+    }
+}
+
+#[cfg(test)]
+mod tests;

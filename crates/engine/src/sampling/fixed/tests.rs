@@ -1,0 +1,165 @@
+//! The amount is done exactly, every stall is found, and the gaps come from the seed.
+
+use std::time::Duration;
+
+use super::*;
+use crate::sampling::empty_latencies;
+
+/// Remembers what it was asked for, and sleeps in some operations.
+#[derive(Default)]
+struct Fake {
+    asked: Vec<u64>,
+    done: u64,
+    finished: u64,
+    /// Operations that take a while.
+    slow: Vec<u64>,
+    sleep: Duration,
+}
+
+impl Operations for Fake {
+    fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
+        assert_eq!(position, self.done, "operations are done in order");
+        let operations = wanted.min(end - position);
+        self.asked.push(wanted);
+        self.done += operations;
+        let slow = self.slow.iter().filter(|slow| (position..position + operations).contains(slow));
+        slow.for_each(|_| std::thread::sleep(self.sleep));
+        Ok(Done { operations, checksum: 1000 * operations })
+    }
+
+    fn finish(&mut self) -> Result<u64, CallFailure> {
+        self.finished += 1;
+        Ok(7)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.done * 10
+    }
+}
+
+/// Bounded by operations alone: a test does not depend on a time.
+fn run(work: &mut Fake, first: u64, operations: u64) -> ThreadSample {
+    work.done = first;
+    let amount = Amount { operations, gap_seed: 5 };
+    sample(work, first, amount, u64::MAX, empty_latencies()).expect("no call fails")
+}
+
+#[test]
+fn exactly_the_amount_is_done_and_finished() {
+    for (first, operations) in [(0, 0), (0, 1), (0, 2), (3, 3), (0, 17), (1000, 100_000)] {
+        let mut work = Fake::default();
+        let sample = run(&mut work, first, operations);
+        assert_eq!((sample.operations, work.done, work.finished), (operations, first + operations, 1));
+        assert_eq!(sample.checksum, 1000 * operations + 7, "with what was in flight");
+        assert_eq!(sample.bytes, operations * 10);
+        assert_eq!((sample.latency_operations, sample.latency_span_ns), (0, (0, 0)));
+        assert!(sample.latencies.len() <= operations);
+        assert!(operations == 0 || !sample.latencies.is_empty(), "{operations} operations");
+        assert!(sample.ended_ns >= sample.started_ns);
+    }
+}
+
+#[test]
+fn slow_operations_are_all_timed() {
+    let mut work = Fake { slow: (0..20).collect(), sleep: Duration::from_micros(300), ..Fake::default() };
+    let sample = run(&mut work, 0, 20);
+    assert!(work.asked.iter().all(|wanted| *wanted == 1), "{:?}", work.asked);
+    assert_eq!(sample.latencies.len(), 20);
+}
+
+#[test]
+fn time_that_is_up_ends_the_work_early() {
+    let mut work = Fake::default();
+    let amount = Amount { operations: 1000, gap_seed: 5 };
+    let sample = sample(&mut work, 0, amount, 0, empty_latencies()).expect("no call fails");
+    assert_eq!((sample.operations, work.finished), (0, 1));
+}
+
+#[test]
+fn every_single_operation_between_batches_is_timed() {
+    let mut work = Fake::default();
+    let sample = run(&mut work, 0, 1_000_000);
+    let single = work.asked.iter().filter(|wanted| **wanted == 1).count() as u64;
+    assert_eq!(sample.latencies.len(), single);
+    assert!(single < 1_000_000, "batches have more than one operation");
+    let batches = work.asked.len() as u64 - single;
+    assert!(single >= batches, "{batches} batches, {single} operations by themselves");
+}
+
+#[test]
+fn gaps_are_drawn_from_the_seed_and_repeat() {
+    let draw = |seed| {
+        let mut gaps = Gaps { random: Random::new(seed), mean: 100 };
+        (0..1000).map(|_| gaps.draw()).collect::<Vec<_>>()
+    };
+    let gaps = draw(9);
+    assert_eq!(gaps, draw(9));
+    assert_ne!(gaps, draw(10));
+    assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&1), Some(&199)));
+    let mean = gaps.iter().sum::<u64>() / 1000;
+    assert!((95..=105).contains(&mean), "{mean}");
+    assert_eq!(Gaps::new(3).draw(), 1, "the first operation is timed");
+}
+
+#[test]
+fn the_mean_gap_takes_50_us_and_short_gaps_are_no_measure() {
+    let mut gaps = Gaps::new(1);
+    // 10 ns an operation.
+    while gaps.mean < 5000 {
+        let before = gaps.mean;
+        gaps.adapt(before, before * 10);
+        assert_eq!(gaps.mean, before * 2);
+    }
+    assert_eq!(gaps.mean, 8192);
+    gaps.adapt(8192, 81_920);
+    gaps.adapt(16_000, 160_000);
+    gaps.adapt(5, 1_000_000);
+    assert_eq!(gaps.mean, 8192);
+    gaps.adapt(16_000, 1_000_000);
+    assert_eq!(gaps.mean, 4096);
+    gaps.mean = 1;
+    gaps.adapt(1, u64::MAX);
+    assert_eq!(gaps.mean, 1);
+}
+
+fn stalls(stretches: &[(u64, u64)]) -> (u64, u64) {
+    let mut stalls = Stalls::default();
+    stretches.iter().for_each(|(operations, took_ns)| stalls.note(*operations, *took_ns));
+    (stalls.count, stalls.longest_ns)
+}
+
+#[test]
+fn a_stall_is_seen_in_a_batch_and_reduced_to_its_operation() {
+    assert_eq!(stalls(&[(100, 1_000_000), (10, 900_000)]), (0, 0), "under 1 ms");
+    assert_eq!(stalls(&[(100, 999_000), (1, 10_000), (10, 3_099_900)]), (1, 3_009_990));
+    assert_eq!(stalls(&[(1, 50), (1, 1_000_051)]), (1, 1_000_051));
+}
+
+#[test]
+fn the_first_operation_can_stall_too() {
+    assert_eq!(stalls(&[(1, 5_000_000), (1, 100), (100, 10_000)]), (1, 5_000_000));
+    assert_eq!(stalls(&[(1, 5_000_000)]), (0, 0), "a single one is as long as it is");
+}
+
+#[test]
+fn a_stall_does_not_hide_the_next() {
+    let long = (1, 5_000_000_000);
+    assert_eq!(stalls(&[(1, 10), (1, 10), long, (1000, 10_000), (1000, 1_100_000)]).0, 2);
+    assert_eq!(stalls(&[long, (1, 10), (1000, 10_000), (1000, 1_100_000)]).0, 2);
+}
+
+#[test]
+fn operations_that_all_take_long_are_no_stalls() {
+    assert_eq!(stalls(&[(1, 2_500_000); 20]), (0, 0));
+    assert_eq!(stalls(&[(1, 2_000_000), (1, 2_900_000), (1, 2_100_000), (2, 4_100_000)]), (0, 0));
+}
+
+#[test]
+fn a_stalled_operation_is_seen_wherever_it_falls() {
+    for slow in [0, 1, 2, 63, 50_000, 99_999] {
+        let mut work = Fake { slow: vec![slow], sleep: Duration::from_millis(30), ..Fake::default() };
+        let sample = run(&mut work, 0, 100_000);
+        assert!(sample.stalls >= 1, "operation {slow}");
+        assert!(sample.stall_longest_ns >= 29_000_000, "{} ns for operation {slow}", sample.stall_longest_ns);
+    }
+}

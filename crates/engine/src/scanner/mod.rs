@@ -1,0 +1,119 @@
+//! The ways to scan a file: all of it once, front to back, by one thread.
+//!
+//! A pass brings the file in by pieces and consumes each of them; the checksum of a pass is the sum of what the consumer
+//! says of the pieces, so their order does not matter. Pieces are whole pages where words of pages are touched, and whole
+//! words where words are added, so that the checksum does not depend on the size of a piece. The loops are compiled
+//! for each way of consuming; what is asked of a piece is a comparison of its length.
+
+mod anonymous;
+mod mmap;
+mod pieces;
+mod pread;
+mod stream;
+mod uring;
+
+use pagewise_model::checksum::Consumption;
+use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_model::{Access, Bytes, Consume, Method, MethodOption};
+
+use crate::failure::refusal;
+use crate::file::DataFile;
+use crate::operations::{Done, Operations};
+use pieces::Pieces;
+
+/// A way to scan, bound to a file.
+pub trait Scanner: Send {
+    /// Brings in and consumes the whole file, and returns the checksum of it. Nothing is in flight afterwards.
+    fn pass(&mut self) -> Result<u64, CallFailure>;
+}
+
+/// What all scanners need to know.
+struct Target {
+    file: DataFile,
+    piece_bytes: usize,
+    consumption: Consumption,
+}
+
+impl Target {
+    /// The span by pieces; with `direct` as O_DIRECT wants them.
+    fn pieces(&self, direct: bool) -> Pieces {
+        let alignment = if direct { self.file.direct_alignment } else { 1 };
+        Pieces::new(self.file.span_bytes as u64, self.piece_bytes, alignment, self.file.file_bytes)
+    }
+}
+
+/// Makes the scanner of a job: this is set-up, and what it does is timed as such.
+pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scanner>, CallFailure> {
+    let target = Target {
+        file: DataFile::new(job),
+        piece_bytes: piece_bytes(method, job, consume)?,
+        // The last word of each piece would make the checksum depend on where pieces end.
+        consumption: Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: false },
+    };
+    match method.access() {
+        Access::Mmap => mmap::open(method, target),
+        Access::Read => stream::open(method, target),
+        Access::Pread => pread::open(method, target),
+        Access::Uring => uring::open(method, target),
+        Access::Anonymous => anonymous::open(target),
+        Access::Pwrite | Access::Write => {
+            Err(refusal("open", &job.path, format!("{method} is no way to scan a file")))
+        }
+    }
+}
+
+/// Bytes of one call or copy. In the mapping, and in memory, nothing moves: there a piece is the whole span.
+fn piece_bytes(method: &Method, job: &Job, consume: Consume) -> Result<usize, CallFailure> {
+    let whole = method.has(MethodOption::InPlace) || method.access() == Access::Anonymous;
+    let Some(Bytes(piece)) = method.buffer().or((!whole).then_some(Method::DEFAULT_BUFFER)) else {
+        return Ok(job.span_bytes.max(1) as usize);
+    };
+    let (multiple, why) = match consume {
+        Consume::Touch => (job.page_bytes, "one word of each page is touched"),
+        Consume::Sum => (8, "words of 8 bytes are added"),
+        Consume::Lines => (1, "lines are counted"),
+    };
+    let aligned = |multiple: u64| piece.is_multiple_of(multiple.max(1));
+    let reason = if !aligned(multiple) {
+        format!("it is no multiple of {multiple} bytes, and {why}")
+    } else if method.is_direct() && !aligned(job.direct_alignment) {
+        format!("O_DIRECT needs a multiple of {} bytes here", job.direct_alignment)
+    } else {
+        return Ok(piece as usize);
+    };
+    let detail = format!("the buffer of {method} has {piece} bytes: {reason}");
+    Err(CallFailure { unavailable: 1, ..refusal("scan", &job.path, detail) })
+}
+
+/// Passes over a file, each of them one operation.
+pub struct Passes {
+    scanner: Box<dyn Scanner>,
+    span_bytes: u64,
+    passes: u64,
+}
+
+impl Passes {
+    /// The passes of `scanner` over a file of `span_bytes`.
+    pub fn new(scanner: Box<dyn Scanner>, span_bytes: u64) -> Self {
+        Self { scanner, span_bytes, passes: 0 }
+    }
+}
+
+impl Operations for Passes {
+    fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
+        let operations = wanted.min(end.saturating_sub(position));
+        let mut checksum = 0u64;
+        for _ in 0..operations {
+            checksum = checksum.wrapping_add(self.scanner.pass()?);
+        }
+        self.passes += operations;
+        Ok(Done { operations, checksum })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.passes * self.span_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Every method has the checksum of the whole file, whatever the size of the file and of the pieces.
+
+use std::io::Write;
+
+use pagewise_model::{checksum, content};
+
+use super::*;
+use crate::reader::tests::job_of;
+
+const METHODS: &[&str] = &[
+    "mmap",
+    "mmap:random",
+    "mmap:sequential",
+    "mmap:willneed",
+    "mmap:populate",
+    "mmap:populate-read",
+    "mmap:hugepage",
+    "mmap:buffer=1MiB",
+    "mmap:in-place",
+    "mmap:sequential+in-place",
+    "mmap:in-place+buffer=8KiB",
+    "read",
+    "read:buffer=4KiB",
+    "read:buffer=4MiB",
+    "read:sequential",
+    "read:willneed",
+    "read:random",
+    "read:direct",
+    "read:direct+buffer=128KiB",
+    "pread",
+    "pread:sequential",
+    "pread:willneed",
+    "pread:random",
+    "pread:dontcache",
+    "pread:direct",
+    "pread:direct+buffer=4KiB",
+    "pread:buffer=12KiB",
+    "uring:depth=1",
+    "uring:depth=8",
+    "uring:depth=3+buffer=4KiB",
+    "uring:fixed+depth=4",
+    "uring:direct+depth=8",
+    "uring:direct+depth=2+buffer=4KiB",
+    "uring:direct+fixed+depth=4",
+    "anonymous",
+];
+
+const CONSUME: [Consume; 3] = [Consume::Lines, Consume::Touch, Consume::Sum];
+
+struct File(tempfile::NamedTempFile);
+
+impl File {
+    fn holding(bytes: &[u8]) -> Self {
+        let mut file = tempfile::NamedTempFile::new().expect("file");
+        file.write_all(bytes).expect("write");
+        file.as_file().sync_all().expect("sync");
+        Self(file)
+    }
+
+    fn job(&self, file_bytes: u64) -> Job {
+        let path = self.0.path().to_str().expect("text");
+        Job { workload: "scan".into(), touch_last: 1, ..job_of(path, file_bytes) }
+    }
+}
+
+fn method(text: &str) -> Method {
+    if text == "anonymous" { Method::anonymous() } else { text.parse().expect(text) }
+}
+
+/// Opens a method, or says that this machine does not offer it.
+fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Scanner>> {
+    match open(&method(text), job, consume) {
+        Ok(scanner) => Some(scanner),
+        Err(failure) if failure.unavailable == 1 => {
+            println!("skipped: {text}: {}", failure.detail);
+            None
+        }
+        Err(failure) => panic!("{text}: {}", failure.detail),
+    }
+}
+
+fn expected(bytes: &[u8], consume: Consume) -> u64 {
+    match consume {
+        Consume::Lines => checksum::lines(bytes),
+        Consume::Touch => checksum::touch(bytes, 4096, false),
+        Consume::Sum => checksum::sum(bytes),
+    }
+}
+
+/// Two passes of every method over a file that holds `bytes`.
+fn scan_by_all(what: &str, bytes: &[u8]) {
+    let file = File::holding(bytes);
+    let job = file.job(bytes.len() as u64);
+    for consume in CONSUME {
+        for text in METHODS {
+            let Some(mut scanner) = open_or_skip(text, &job, consume) else { continue };
+            for pass in 0..2 {
+                let total = scanner.pass();
+                assert_eq!(total, Ok(expected(bytes, consume)), "{text}, {consume} of {what}, pass {pass}");
+            }
+        }
+    }
+}
+
+/// Random bytes with newlines among them.
+fn binary(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    content::fill(4, 0, &mut bytes);
+    bytes
+}
+
+#[test]
+fn every_method_has_the_checksum_of_the_file() {
+    for len in [1, 7, 4095, 4096, 4097, (64 << 10) + 1, 1 << 20, (1 << 20) + 777] {
+        scan_by_all(&format!("{len} bytes"), &binary(len));
+    }
+}
+
+#[test]
+fn texts_of_all_kinds_are_counted() {
+    let len = (256 << 10) + 100;
+    scan_by_all("text without a newline", &vec![b'a'; len]);
+    scan_by_all("nothing but newlines", &vec![b'\n'; len]);
+    let mut last = vec![b'a'; len];
+    last[len - 1] = b'\n';
+    scan_by_all("text with a newline at its end", &last);
+}
+
+#[test]
+fn a_part_of_the_file_is_scanned_to_its_end() {
+    let bytes = binary(300_000);
+    let file = File::holding(&bytes);
+    for span in [1, 4096, 70_001, 200_000] {
+        let job = Job { span_bytes: span as u64, ..file.job(300_000) };
+        for text in METHODS {
+            let Some(mut scanner) = open_or_skip(text, &job, Consume::Sum) else { continue };
+            assert_eq!(scanner.pass(), Ok(expected(&bytes[..span], Consume::Sum)), "{text}, {span} bytes");
+        }
+    }
+}
+
+#[test]
+fn lines_may_come_in_pieces_of_any_size() {
+    let bytes = binary(10_000);
+    let file = File::holding(&bytes);
+    for text in ["read:buffer=100B", "pread:buffer=1B", "mmap:buffer=777B", "uring:depth=3+buffer=5B"] {
+        let Some(mut scanner) = open_or_skip(text, &file.job(10_000), Consume::Lines) else { continue };
+        assert_eq!(scanner.pass(), Ok(checksum::lines(&bytes)), "{text}");
+    }
+}
+
+#[test]
+fn pieces_that_would_change_the_checksum_are_refused() {
+    let file = File::holding(&binary(10_000));
+    for (text, consume, reason) in [
+        (
+            "read:buffer=100B",
+            Consume::Touch,
+            "it is no multiple of 4096 bytes, and one word of each page is touched",
+        ),
+        (
+            "mmap:buffer=6KiB",
+            Consume::Touch,
+            "it is no multiple of 4096 bytes, and one word of each page is touched",
+        ),
+        ("pread:buffer=100B", Consume::Sum, "it is no multiple of 8 bytes, and words of 8 bytes are added"),
+        ("read:direct+buffer=5000B", Consume::Lines, "O_DIRECT needs a multiple of 4096 bytes here"),
+        ("uring:direct+buffer=6KiB", Consume::Sum, "O_DIRECT needs a multiple of 4096 bytes here"),
+    ] {
+        let failure = open(&method(text), &file.job(10_000), consume).map(drop).expect_err(text);
+        assert!(failure.detail.ends_with(reason), "{}", failure.detail);
+        assert_eq!((failure.errno, failure.unavailable), (0, 1), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_shrank_is_a_short_read() {
+    let file = File::holding(&binary(300_000));
+    file.0.as_file().set_len(65536 + 100).expect("shrink");
+    for text in ["read", "pread", "uring:depth=4", "read:direct", "pread:direct"] {
+        let Some(mut scanner) = open_or_skip(text, &file.job(300_000), Consume::Lines) else { continue };
+        let failure = scanner.pass().expect_err(text);
+        // Pieces of a ring may come in any order.
+        if !text.starts_with("uring") {
+            assert!(failure.detail.ends_with("returned 100 of 65536 bytes"), "{}", failure.detail);
+            assert_eq!(failure.offset, 65536, "{text}");
+        }
+        assert_eq!((failure.errno, failure.unavailable), (0, 0), "{text}");
+    }
+    let failure = open(&Method::anonymous(), &file.job(300_000), Consume::Lines).map(drop);
+    assert_eq!(failure.expect_err("too short").call, "pread");
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let job = job_of("/nowhere/at/all", 4096);
+    for text in ["mmap", "read", "pread", "uring"] {
+        let failure = open(&method(text), &job, Consume::Lines).map(drop).expect_err(text);
+        assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), ("open", 2, 0));
+    }
+    let failure = open(&method("pwrite"), &job, Consume::Lines).map(drop).expect_err("pwrite");
+    assert_eq!(failure.detail, "pwrite is no way to scan a file");
+}
+
+#[test]
+fn a_pass_is_an_operation() {
+    let bytes = binary(10_000);
+    let file = File::holding(&bytes);
+    let scanner = open(&method("read"), &file.job(10_000), Consume::Lines).map_err(|failure| failure.detail);
+    let mut passes = Passes::new(scanner.expect("read"), 10_000);
+    let lines = checksum::lines(&bytes);
+    assert_eq!(passes.perform(5, 1, 6), Ok(Done { operations: 1, checksum: lines }));
+    assert_eq!(passes.perform(6, 3, 8), Ok(Done { operations: 2, checksum: 2 * lines }));
+    assert_eq!(passes.finish(), Ok(0));
+    assert_eq!(passes.bytes(), 30_000);
+}

@@ -1,0 +1,40 @@
+//! `anonymous`: the same stores into memory that is already there. A ceiling, not a way to write a file.
+
+use std::ops::Range;
+
+use pagewise_model::protocol::CallFailure;
+use pagewise_sys::AnonymousMemory;
+
+use super::mmap::{Memory, straight};
+use super::supply::Supply;
+use super::{Sink, Target, Writer};
+
+struct Ceiling(AnonymousMemory);
+
+pub(super) fn open(target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+    Ok(straight(Ceiling(target.memory(target.ring_bytes as usize)?), target, supply))
+}
+
+impl Sink for Ceiling {
+    fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
+        let start = offset as usize;
+        self.0.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// There is no device behind it.
+    fn sync_ranges(&mut self, _: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        Ok(())
+    }
+
+    fn sync_all(&mut self) -> Result<(), CallFailure> {
+        Ok(())
+    }
+}
+
+impl Memory for Ceiling {
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}

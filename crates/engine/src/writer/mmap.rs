@@ -1,0 +1,139 @@
+//! `mmap`: stores into a shared mapping of the file, record by record or from a buffer.
+
+use std::ops::Range;
+
+use pagewise_model::Method;
+use pagewise_model::protocol::CallFailure;
+use pagewise_sys::WritableMapping;
+
+use super::pretouch::Pretoucher;
+use super::progress::Progress;
+use super::setup::impossible;
+use super::staging::Staged;
+use super::supply::Supply;
+use super::{Sink, Target, Writer, sync_now, sync_rest};
+use crate::failure::failed;
+
+/// Memory that the ring lies in.
+pub(super) trait Memory: Sink {
+    /// All of it.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+struct MappedFile {
+    mapping: WritableMapping,
+    path: String,
+}
+
+/// Records are copied to where they come to lie.
+struct Straight<M> {
+    memory: M,
+    supply: Supply,
+    progress: Progress,
+    pretoucher: Option<Pretoucher>,
+}
+
+pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+    if method.buffer().is_some() && method.pretouch().is_some() {
+        return Err(impossible(
+            &target.path,
+            format!("in {method} both a buffer and a thread run ahead of the writer; leave one out"),
+        ));
+    }
+    let mapping = target.map(method)?;
+    let pretoucher =
+        method.pretouch().map(|ahead| Pretoucher::start(&mapping, target, ahead.0 as usize)).transpose()?;
+    let file = MappedFile { mapping, path: target.path.clone() };
+    Ok(match method.buffer() {
+        Some(buffer) => Box::new(Staged::new(file, buffer, target, supply)?),
+        None => Box::new(Straight { memory: file, supply, progress: target.progress(), pretoucher }),
+    })
+}
+
+/// A writer that copies records straight into `memory`.
+pub(super) fn straight(memory: impl Memory + 'static, target: &Target, supply: Supply) -> Box<dyn Writer> {
+    Box::new(Straight { memory, supply, progress: target.progress(), pretoucher: None })
+}
+
+impl<M: Memory> Straight<M> {
+    /// Bytes of whole records to the next place where something beside copying is to be done.
+    fn stretch(&self, left: u64) -> u64 {
+        let stretch = left.min(self.progress.room());
+        let pause = self.pretoucher.as_ref().map_or(u64::MAX, Pretoucher::stride);
+        let limit = self.progress.until_sync().min(pause);
+        if limit >= stretch {
+            return stretch;
+        }
+        limit.next_multiple_of(self.supply.record_bytes() as u64).min(stretch)
+    }
+}
+
+impl<M: Memory> Writer for Straight<M> {
+    /// Timed region: [`Supply::records`] for each stretch, which ends at the end of the ring or where a sync is due.
+    fn append(&mut self, count: u64) -> Result<(), CallFailure> {
+        let mut left = count * self.supply.record_bytes() as u64;
+        if let Some(pretoucher) = &self.pretoucher {
+            pretoucher.begin(self.progress.cursor());
+        }
+        while left > 0 {
+            let stretch = self.stretch(left);
+            let start = self.progress.cursor() as usize;
+            self.supply.records(&mut self.memory.bytes_mut()[start..start + stretch as usize]);
+            left -= stretch;
+            if self.progress.advance(stretch) {
+                sync_now(&mut self.memory, &mut self.progress)?;
+            }
+            if let Some(pretoucher) = &mut self.pretoucher {
+                pretoucher.follow(self.progress.cursor());
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), CallFailure> {
+        sync_rest(&mut self.memory, &mut self.progress)?;
+        self.pretoucher.as_ref().map_or(Ok(()), Pretoucher::failure)
+    }
+
+    fn written(&self) -> u64 {
+        self.progress.written()
+    }
+
+    fn sync(&mut self) -> Result<(), CallFailure> {
+        self.memory.sync_all()
+    }
+}
+
+impl MappedFile {
+    fn sync_range(&self, range: Range<usize>) -> Result<(), CallFailure> {
+        let start = range.start as u64;
+        self.mapping.sync(range).map_err(|error| failed("msync", error, &self.path, start))
+    }
+}
+
+impl Sink for MappedFile {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
+        let start = offset as usize;
+        self.mapping.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        ranges
+            .into_iter()
+            .filter(|range| !range.is_empty())
+            .try_for_each(|range| self.sync_range(range.start as usize..range.end as usize))
+    }
+
+    fn sync_all(&mut self) -> Result<(), CallFailure> {
+        self.sync_range(0..self.mapping.bytes().len())
+    }
+}
+
+impl Memory for MappedFile {
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.mapping.bytes_mut()
+    }
+}

@@ -1,0 +1,142 @@
+//! The ways to write records into a ring file, one file each.
+//!
+//! A writer appends a batch of records in one call, so that the choice of method costs one indirect call a batch and
+//! nothing a record. Where records lie and what they hold is told by [`pagewise_model::ring`]: none straddles the end
+//! of the file, and the cursor moves by the bytes that reached the file.
+//!
+//! * `supply`: what the records hold;
+//! * `progress`: the cursor, and when a sync is due;
+//! * `setup`: open, allocate, map, advise;
+//! * `mmap`, `anonymous`: stores straight into memory;
+//! * `call`: pwrite(2) and write(2);
+//! * `staging`: records that are collected in a buffer first;
+//! * `uring`: writes in flight;
+//! * `pretouch`: a thread that makes pages writable ahead of the stores.
+
+mod anonymous;
+mod call;
+mod mmap;
+mod pretouch;
+mod progress;
+mod setup;
+mod staging;
+mod supply;
+mod uring;
+
+use std::ops::Range;
+
+use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_model::ring::Ring;
+use pagewise_model::{Access, Method, Sync, Workload};
+
+use progress::Progress;
+use setup::impossible;
+use supply::Supply;
+
+/// A way to write records, bound to a file. One thread, records in order.
+pub trait Writer: Send {
+    /// Writes the next `count` records. They may stay staged or in flight.
+    fn append(&mut self, count: u64) -> Result<(), CallFailure>;
+
+    /// Puts what is staged or in flight into the file; where the job asks for syncs within the measured region, syncs
+    /// what was not synced yet.
+    fn finish(&mut self) -> Result<(), CallFailure>;
+
+    /// Bytes that reached the file so far: were stored into its mapping, or accepted by the kernel.
+    fn written(&self) -> u64;
+
+    /// msync(2) of the whole mapping, or fdatasync(2).
+    fn sync(&mut self) -> Result<(), CallFailure>;
+}
+
+/// Where bytes go, and how they are made to reach the device.
+trait Sink: Send {
+    /// Puts `bytes` at `offset` of the file.
+    fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure>;
+
+    /// Waits until the bytes of `ranges` are on the device.
+    fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure>;
+
+    /// Waits until all bytes are on the device.
+    fn sync_all(&mut self) -> Result<(), CallFailure>;
+}
+
+/// A sync within the measured region.
+fn sync_now(sink: &mut impl Sink, progress: &mut Progress) -> Result<(), CallFailure> {
+    sink.sync_ranges(progress.unsynced())?;
+    progress.synced();
+    Ok(())
+}
+
+/// The end of the measured region, where syncs belong to it.
+fn sync_rest(sink: &mut impl Sink, progress: &mut Progress) -> Result<(), CallFailure> {
+    if progress.owes_sync() { sync_now(sink, progress) } else { Ok(()) }
+}
+
+/// What all writers of a job need to know.
+#[derive(Clone, Debug)]
+struct Target {
+    path: String,
+    file_bytes: u64,
+    record_bytes: usize,
+    ring_bytes: u64,
+    sync: Sync,
+    direct_alignment: usize,
+    direct_flag: u32,
+}
+
+impl Target {
+    fn new(method: &Method, job: &Job) -> Result<Self, CallFailure> {
+        let refuse = |detail: String| impossible(&job.path, detail);
+        let sync = job.sync.parse().map_err(refuse)?;
+        let workload: Workload = job.workload.parse().map_err(refuse)?;
+        if let Some(reason) = method.unsuited(workload) {
+            return Err(refuse(reason));
+        }
+        if let Some(buffer) = method.buffer().filter(|buffer| buffer.0 < job.record_bytes) {
+            return Err(refuse(format!(
+                "a record of {} bytes does not fit into the buffer of {buffer}",
+                job.record_bytes
+            )));
+        }
+        if job.record_bytes == 0 {
+            return Err(refuse("records of no length cannot be written".to_string()));
+        }
+        if job.record_bytes > job.file_bytes {
+            return Err(refuse(format!(
+                "a record of {} bytes does not fit into {}, which has {}",
+                job.record_bytes, job.path, job.file_bytes
+            )));
+        }
+        Ok(Self {
+            path: job.path.clone(),
+            file_bytes: job.file_bytes,
+            record_bytes: job.record_bytes as usize,
+            ring_bytes: Ring::new(job.file_bytes, job.record_bytes, 1).bytes(),
+            sync,
+            direct_alignment: job.direct_alignment.max(1) as usize,
+            direct_flag: job.direct_flag,
+        })
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::new(self.ring_bytes, self.sync)
+    }
+}
+
+/// Makes the writer of a job: this is set-up, and what it does is timed as such. Opens the file, which has its size
+/// already, allocates, maps and advises in the order in which the options are written.
+pub fn open(method: &Method, job: &Job) -> Result<Box<dyn Writer>, CallFailure> {
+    let target = Target::new(method, job)?;
+    let supply = Supply::read(job)?;
+    match method.access() {
+        Access::Mmap => mmap::open(method, &target, supply),
+        Access::Pwrite | Access::Write => call::open(method, &target, supply),
+        Access::Uring => uring::open(method, &target, supply),
+        Access::Anonymous => anonymous::open(&target, supply),
+        Access::Pread | Access::Read => Err(impossible(&job.path, format!("'{method}' does not write"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Open, allocate, map, advise; and what their failures mean.
+
+use std::io;
+
+use pagewise_model::protocol::CallFailure;
+use pagewise_model::{Method, MethodOption};
+use pagewise_sys::{Advice, AnonymousMemory, WritableMapping};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::Target;
+use crate::failure::{failed, refused};
+
+/// A job that no machine can do: the cell is unavailable, and `detail` says why.
+pub(super) fn impossible(path: &str, detail: String) -> CallFailure {
+    CallFailure {
+        call: "open".to_string(),
+        errno: 0,
+        path: path.to_string(),
+        offset: 0,
+        detail,
+        unavailable: 1,
+    }
+}
+
+/// A failed call that wants room in the filesystem; without room the cell is unavailable.
+#[cold]
+pub(super) fn write_failure(call: &str, errno: Errno, path: &str, offset: u64) -> CallFailure {
+    let failure = failed(call, errno.into(), path, offset);
+    if errno != Errno::NOSPC && errno != Errno::DQUOT {
+        return failure;
+    }
+    let detail = format!("{}: the filesystem has no room for the file", failure.detail);
+    CallFailure { detail, unavailable: 1, ..failure }
+}
+
+/// As [`write_failure`], with what a system may not offer; for set-up.
+fn refused_or_full(call: &str, error: io::Error, path: &str) -> CallFailure {
+    match Errno::from_io_error(&error) {
+        Some(errno @ (Errno::NOSPC | Errno::DQUOT)) => write_failure(call, errno, path, 0),
+        _ => refused(call, error, path),
+    }
+}
+
+impl Target {
+    /// Opens the file with `access`; with `direct` by O_DIRECT, which is tried out with a read, because it may be
+    /// accepted at open and refused at the first transfer.
+    pub(super) fn open(&self, access: OFlags, direct: bool) -> Result<OwnedFd, CallFailure> {
+        let flags = access | OFlags::CLOEXEC;
+        if !direct {
+            return rustix::fs::open(&self.path, flags, Mode::empty())
+                .map_err(|errno| failed("open", errno.into(), &self.path, 0));
+        }
+        let file =
+            rustix::fs::open(&self.path, flags | OFlags::from_bits_retain(self.direct_flag), Mode::empty())
+                .map_err(|errno| refused("open(O_DIRECT)", errno.into(), &self.path))?;
+        let mut block = self.memory(self.direct_alignment)?;
+        rustix::io::pread(&file, block.bytes_mut(), 0)
+            .map_err(|errno| refused("pread(O_DIRECT)", errno.into(), &self.path))?;
+        Ok(file)
+    }
+
+    /// fallocate(2) of the whole file, where the method asks for it. glibc's posix_fallocate(3) would write zeros where
+    /// the filesystem knows no allocation; the system call says so.
+    pub(super) fn allocate_for(&self, method: &Method, file: &OwnedFd) -> Result<(), CallFailure> {
+        if method.has(MethodOption::Prealloc) { self.allocate(file) } else { Ok(()) }
+    }
+
+    fn allocate(&self, file: &OwnedFd) -> Result<(), CallFailure> {
+        rustix::fs::fallocate(file, FallocateFlags::empty(), 0, self.file_bytes)
+            .map_err(|errno| refused_or_full("fallocate", errno.into(), &self.path))
+    }
+
+    /// Opens and maps the file and does what the method's options say, in the order written. The mapping is made when
+    /// the first option needs it, so that an allocation that stands before it comes before it.
+    pub(super) fn map(&self, method: &Method) -> Result<WritableMapping, CallFailure> {
+        let file = self.open(OFlags::RDWR, false)?;
+        let populate = method.has(MethodOption::Populate);
+        let map = || {
+            WritableMapping::new(&file, self.file_bytes as usize, populate)
+                .map_err(|error| refused("mmap", error, &self.path))
+        };
+        let mut mapping = None;
+        for option in method.options() {
+            if *option == MethodOption::Prealloc {
+                self.allocate(&file)?;
+                continue;
+            }
+            let mapped = match &mut mapping {
+                Some(mapped) => mapped,
+                none => none.insert(map()?),
+            };
+            self.apply(*option, mapped)?;
+        }
+        mapping.map_or_else(map, Ok)
+    }
+
+    fn apply(&self, option: MethodOption, mapping: &mut WritableMapping) -> Result<(), CallFailure> {
+        let advice = match option {
+            MethodOption::Random => Advice::Random,
+            MethodOption::Sequential => Advice::Sequential,
+            MethodOption::WillNeed => Advice::WillNeed,
+            MethodOption::HugePage => Advice::HugePage,
+            MethodOption::PopulateWrite => Advice::PopulateWrite,
+            MethodOption::Touch => {
+                mapping.touch();
+                return Ok(());
+            }
+            MethodOption::Lock => {
+                return mapping.lock().map_err(|error| lock_failure(error, &self.path));
+            }
+            // Populate is a flag of mmap(2); a buffer and a thread that runs ahead belong to the writer.
+            _ => return Ok(()),
+        };
+        let advised = mapping.advise(0..mapping.bytes().len(), advice);
+        advised.map_err(|error| match advice {
+            Advice::PopulateWrite => populate_failure(error, &self.path, 0),
+            _ => refused(advice.name(), error, &self.path),
+        })
+    }
+
+    /// Memory for a buffer, touched so that no fault falls into the measured region.
+    pub(super) fn memory(&self, len: usize) -> Result<AnonymousMemory, CallFailure> {
+        let mut memory = AnonymousMemory::new(len).map_err(|error| failed("mmap", error, &self.path, 0))?;
+        memory.bytes_mut().fill(0);
+        Ok(memory)
+    }
+}
+
+/// Why MADV_POPULATE_WRITE failed. EFAULT stands for a store that would have ended the process (SIGBUS): the filesystem
+/// has no room, or the file has become shorter.
+#[cold]
+pub(super) fn populate_failure(error: io::Error, path: &str, offset: u64) -> CallFailure {
+    let call = Advice::PopulateWrite.name();
+    if Errno::from_io_error(&error) != Some(Errno::FAULT) {
+        return CallFailure { offset, ..refused_or_full(call, error, path) };
+    }
+    let failure = failed(call, error, path, offset);
+    let detail = format!(
+        "{}: a store there would end the process, because the filesystem has no room or the file has become shorter",
+        failure.detail
+    );
+    CallFailure { detail, unavailable: 1, ..failure }
+}
+
+/// Why mlock(2) failed: ENOMEM and EAGAIN stand for a limit (RLIMIT_MEMLOCK), too little memory or a full filesystem.
+fn lock_failure(error: io::Error, path: &str) -> CallFailure {
+    let limited = matches!(Errno::from_io_error(&error), Some(Errno::NOMEM | Errno::AGAIN));
+    let failure = refused("mlock", error, path);
+    if !limited {
+        return failure;
+    }
+    let detail = format!("{}: more than RLIMIT_MEMLOCK, the memory or the filesystem allows", failure.detail);
+    CallFailure { detail, unavailable: 1, ..failure }
+}

@@ -1,0 +1,250 @@
+//! `buffer=`: records are collected in memory, and the bytes go to the file together.
+//!
+//! [`Staged`] collects whole records and flushes when the next one does not fit. [`Stream`] fills its buffer to the last
+//! byte, a record going on in the next one, because O_DIRECT moves whole blocks at multiples of their size.
+
+use pagewise_model::Bytes;
+use pagewise_model::protocol::CallFailure;
+use pagewise_sys::AnonymousMemory;
+
+use super::progress::Progress;
+use super::setup::impossible;
+use super::supply::Supply;
+use super::{Sink, Target, Writer, sync_now, sync_rest};
+
+/// A sink that takes whole blocks.
+pub(super) trait Blocks: Sink {
+    /// Reads the block at `offset`.
+    fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure>;
+}
+
+/// Whole records on their way to the file.
+pub(super) struct Staged<S> {
+    sink: S,
+    supply: Supply,
+    progress: Progress,
+    /// As many whole records as the buffer has room for.
+    buffer: AnonymousMemory,
+    filled: usize,
+}
+
+impl<S: Sink> Staged<S> {
+    pub(super) fn new(sink: S, buffer: Bytes, target: &Target, supply: Supply) -> Result<Self, CallFailure> {
+        let capacity = buffer.0 as usize / target.record_bytes * target.record_bytes;
+        let buffer = target.memory(capacity)?;
+        Ok(Self { sink, supply, progress: target.progress(), buffer, filled: 0 })
+    }
+
+    /// Puts what is staged into the file, in two parts where the end of the ring lies between: the second goes to its
+    /// start. The cursor moves by the bytes put.
+    #[inline(always)]
+    fn flush(&mut self) -> Result<(), CallFailure> {
+        let mut bytes = &self.buffer.bytes()[..self.filled];
+        let mut due = false;
+        while !bytes.is_empty() {
+            let len = bytes.len().min(usize::try_from(self.progress.room()).unwrap_or(usize::MAX));
+            let (part, rest) = bytes.split_at(len);
+            self.sink.put(part, self.progress.cursor())?;
+            due |= self.progress.advance(len as u64);
+            bytes = rest;
+        }
+        self.filled = 0;
+        if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
+    }
+}
+
+impl<S: Sink> Writer for Staged<S> {
+    /// Timed region: `for each record: if it does not fit: put(buffer), filled = 0; memcpy(buffer + filled, record)`.
+    fn append(&mut self, count: u64) -> Result<(), CallFailure> {
+        let mut left = count * self.supply.record_bytes() as u64;
+        while left > 0 {
+            let capacity = self.buffer.bytes().len();
+            if self.filled == capacity {
+                self.flush()?;
+            }
+            let len = (capacity - self.filled).min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.supply.records(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
+            self.filled += len;
+            left -= len as u64;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), CallFailure> {
+        self.flush()?;
+        sync_rest(&mut self.sink, &mut self.progress)
+    }
+
+    fn written(&self) -> u64 {
+        self.progress.written()
+    }
+
+    fn sync(&mut self) -> Result<(), CallFailure> {
+        self.sink.sync_all()
+    }
+}
+
+/// A stream of bytes on its way to the file, in whole blocks.
+pub(super) struct Stream<S> {
+    sink: S,
+    supply: Supply,
+    progress: Progress,
+    blocks: BlockRules,
+    buffer: AnonymousMemory,
+    /// Where in the file the buffer's first byte goes: a multiple of the alignment.
+    base: u64,
+    filled: usize,
+    /// Bytes of the buffer that a [`Writer::finish`] has put into the file already.
+    put: usize,
+    /// What the file holds around the end of the last byte.
+    block: AnonymousMemory,
+}
+
+/// What O_DIRECT demands of a ring.
+#[derive(Clone, Copy)]
+pub(super) struct BlockRules {
+    alignment: usize,
+    capacity: usize,
+    ring_bytes: u64,
+}
+
+impl BlockRules {
+    /// Fails where a buffer is no whole number of blocks, or the last block of the ring would make the file longer.
+    pub(super) fn new(capacity: Bytes, target: &Target) -> Result<Self, CallFailure> {
+        let alignment = target.direct_alignment;
+        if !capacity.0.is_multiple_of(alignment as u64) {
+            return Err(impossible(
+                &target.path,
+                format!("a buffer of {capacity} is no multiple of the {alignment} bytes that O_DIRECT needs"),
+            ));
+        }
+        let end = target.ring_bytes.next_multiple_of(alignment as u64);
+        if end > target.file_bytes {
+            return Err(impossible(
+                &target.path,
+                format!(
+                    "the last record ends at {}, its block of {alignment} bytes ends behind the end of the file ({} \
+                     bytes), and O_DIRECT writes whole blocks",
+                    target.ring_bytes, target.file_bytes
+                ),
+            ));
+        }
+        Ok(Self { alignment, capacity: capacity.0 as usize, ring_bytes: target.ring_bytes })
+    }
+
+    /// The same without O_DIRECT: blocks of one byte.
+    pub(super) fn bytes(capacity: usize, target: &Target) -> Self {
+        Self { alignment: 1, capacity, ring_bytes: target.ring_bytes }
+    }
+
+    /// Bytes that a buffer takes which begins at `base` of the file: to its capacity or the end of the ring.
+    #[inline(always)]
+    pub(super) fn limit(&self, base: u64) -> usize {
+        match usize::try_from(self.ring_bytes - base) {
+            Ok(room) => room.min(self.capacity),
+            Err(_) => self.capacity,
+        }
+    }
+
+    /// Where the buffer after one of `len` bytes at `base` begins.
+    #[inline(always)]
+    pub(super) fn next(&self, base: u64, len: usize) -> u64 {
+        let next = base + len as u64;
+        if next == self.ring_bytes { 0 } else { next }
+    }
+
+    /// Length of whole blocks that hold `len` bytes.
+    #[inline(always)]
+    pub(super) fn padded(&self, len: usize) -> usize {
+        if self.alignment == 1 { len } else { len.next_multiple_of(self.alignment) }
+    }
+
+    /// Size of the buffer.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Size of a block.
+    pub(super) fn alignment(&self) -> usize {
+        self.alignment
+    }
+}
+
+impl<S: Blocks> Stream<S> {
+    pub(super) fn new(sink: S, buffer: Bytes, target: &Target, supply: Supply) -> Result<Self, CallFailure> {
+        let blocks = BlockRules::new(buffer, target)?;
+        Ok(Self {
+            sink,
+            supply,
+            progress: target.progress(),
+            blocks,
+            buffer: target.memory(blocks.capacity)?,
+            base: 0,
+            filled: 0,
+            put: 0,
+            block: target.memory(blocks.alignment)?,
+        })
+    }
+
+    /// Puts a full buffer into the file; behind the end of the ring its last block is filled up with zeros.
+    fn flush(&mut self) -> Result<(), CallFailure> {
+        let padded = self.blocks.padded(self.filled);
+        self.buffer.bytes_mut()[self.filled..padded].fill(0);
+        self.sink.put(&self.buffer.bytes()[..padded], self.base)?;
+        let due = self.progress.reach((self.filled - self.put) as u64);
+        self.base = self.blocks.next(self.base, self.filled);
+        (self.filled, self.put) = (0, 0);
+        if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
+    }
+
+    /// Puts a part of a buffer into the file. What the file holds in the rest of the last block stays; the buffer is
+    /// filled on and written again when it is full.
+    fn flush_part(&mut self) -> Result<(), CallFailure> {
+        let padded = self.blocks.padded(self.filled);
+        if padded > self.filled {
+            let start = padded - self.blocks.alignment;
+            self.sink.read_block(self.block.bytes_mut(), self.base + start as u64)?;
+            let rest = &self.block.bytes()[self.filled - start..];
+            self.buffer.bytes_mut()[self.filled..padded].copy_from_slice(rest);
+        }
+        self.sink.put(&self.buffer.bytes()[..padded], self.base)?;
+        self.progress.reach((self.filled - self.put) as u64);
+        self.put = self.filled;
+        Ok(())
+    }
+}
+
+impl<S: Blocks> Writer for Stream<S> {
+    /// Timed region: `while bytes are left: if the buffer is full: put(buffer), filled = 0; copy what fits`.
+    fn append(&mut self, count: u64) -> Result<(), CallFailure> {
+        let mut left = count * self.supply.record_bytes() as u64;
+        while left > 0 {
+            if self.filled == self.blocks.limit(self.base) {
+                self.flush()?;
+            }
+            let room = self.blocks.limit(self.base) - self.filled;
+            let len = room.min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.supply.stream(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
+            self.filled += len;
+            left -= len as u64;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), CallFailure> {
+        if self.filled == self.blocks.limit(self.base) {
+            self.flush()?;
+        } else if self.filled > self.put {
+            self.flush_part()?;
+        }
+        sync_rest(&mut self.sink, &mut self.progress)
+    }
+
+    fn written(&self) -> u64 {
+        self.progress.written()
+    }
+
+    fn sync(&mut self) -> Result<(), CallFailure> {
+        self.sink.sync_all()
+    }
+}

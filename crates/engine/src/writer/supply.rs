@@ -1,0 +1,124 @@
+//! What the records hold: pieces of a source that stays in the CPU's nearest caches.
+
+use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_sys::AnonymousMemory;
+use rustix::fs::{Mode, OFlags};
+
+use super::setup::impossible;
+use crate::failure::{failed, short};
+
+/// The records of a job, in order.
+pub(super) struct Supply {
+    /// The period and a record more.
+    source: AnonymousMemory,
+    record_bytes: usize,
+    /// Where in the source the next record begins; below the period.
+    place: usize,
+    /// Bytes of the next record that were handed out already.
+    begun: usize,
+}
+
+impl Supply {
+    /// Reads the source of a job into memory.
+    pub(super) fn read(job: &Job) -> Result<Self, CallFailure> {
+        let path = &job.source_path;
+        if job.source_period == 0 {
+            return Err(impossible(path, "a source without a period holds no records".to_string()));
+        }
+        let len = (job.source_period + job.record_bytes) as usize;
+        let fail = |call: &'static str| move |error: std::io::Error| failed(call, error, path, 0);
+        let mut source = AnonymousMemory::new(len).map_err(fail("mmap"))?;
+        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| fail("open")(errno.into()))?;
+        let mut received = 0;
+        while received < len {
+            match rustix::io::pread(&file, &mut source.bytes_mut()[received..], received as u64) {
+                Ok(0) => return Err(short("pread", path, 0, len, received)),
+                Ok(bytes) => received += bytes,
+                Err(errno) => return Err(failed("pread", errno.into(), path, received as u64)),
+            }
+        }
+        Ok(Self { source, record_bytes: job.record_bytes as usize, place: 0, begun: 0 })
+    }
+
+    /// Size of a record.
+    pub(super) fn record_bytes(&self) -> usize {
+        self.record_bytes
+    }
+
+    /// The next record.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> &[u8] {
+        let place = self.place;
+        self.place = wrapped(place + self.record_bytes, self.source.bytes().len() - self.record_bytes);
+        &self.source.bytes()[place..place + self.record_bytes]
+    }
+
+    /// Fills `into`, whose length is a multiple of the record, with the next records.
+    #[inline(always)]
+    pub(super) fn records(&mut self, into: &mut [u8]) {
+        let (place, left) = copy_records(into, self.source.bytes(), self.record_bytes, self.place);
+        debug_assert!(left == 0, "room for a part of a record");
+        self.place = place;
+    }
+
+    /// Fills `into` with the next bytes; a record may begin here and end in the next call.
+    pub(super) fn stream(&mut self, into: &mut [u8]) {
+        let rest = if self.begun == 0 { 0 } else { self.record_bytes - self.begun };
+        let (head, body) = into.split_at_mut(rest.min(into.len()));
+        self.part(head);
+        if !body.is_empty() {
+            let (place, left) = copy_records(body, self.source.bytes(), self.record_bytes, self.place);
+            let len = body.len();
+            self.place = place;
+            self.part(&mut body[len - left..]);
+        }
+    }
+
+    /// Fills `into` with bytes of one record.
+    fn part(&mut self, into: &mut [u8]) {
+        let start = self.place + self.begun;
+        into.copy_from_slice(&self.source.bytes()[start..start + into.len()]);
+        self.begun += into.len();
+        if self.begun == self.record_bytes {
+            self.begun = 0;
+            self.place =
+                wrapped(self.place + self.record_bytes, self.source.bytes().len() - self.record_bytes);
+        }
+    }
+}
+
+/// A place in the source, counted on from 0 where the period is over.
+#[inline(always)]
+fn wrapped(place: usize, period: usize) -> usize {
+    match place.checked_sub(period) {
+        None => place,
+        Some(beyond) if beyond < period => beyond,
+        // Records longer than the period.
+        Some(beyond) => beyond % period,
+    }
+}
+
+/// Timed region: `for each record that fits: memcpy(into + i * record, source + place, record); place = (place + record)
+/// mod period`. Both sides go forward together until one of them ends, so a record costs its memcpy and a comparison.
+/// Returns the place of the next record, and how much is left at the end of `into`: less than a record.
+#[inline(never)]
+fn copy_records(into: &mut [u8], source: &[u8], record_bytes: usize, mut place: usize) -> (usize, usize) {
+    let period = source.len() - record_bytes;
+    let mut rest = into;
+    while rest.len() >= record_bytes {
+        // A record that begins below the period ends before the last byte of the source.
+        let len = rest.len().min(source.len() - 1 - place);
+        let (mut to, mut from) = (&mut rest[..len], &source[place..place + len]);
+        while to.len() >= record_bytes {
+            let (slot, to_rest) = to.split_at_mut(record_bytes);
+            let (record, from_rest) = from.split_at(record_bytes);
+            slot.copy_from_slice(record);
+            (to, from) = (to_rest, from_rest);
+        }
+        let copied = len - to.len();
+        rest = &mut rest[copied..];
+        place = wrapped(place + copied, period);
+    }
+    (place, rest.len())
+}

@@ -1,0 +1,232 @@
+//! `uring`: writes in flight through io_uring.
+//!
+//! Records are copied to the buffer of a slot, a record for each without `buffer=`, and a full buffer is queued. Slots
+//! take turns: a buffer is filled again when its own write is done. A buffer ends at the end of the ring.
+//!
+//! Writes in flight may reach the file in any order. They never overlap: where the ring is shorter than what can be in
+//! flight, the writes of a lap are waited for before the next one begins.
+
+use std::io;
+
+use pagewise_model::protocol::CallFailure;
+use pagewise_model::{Bytes, Method};
+use pagewise_sys::{AnonymousMemory, Completion, Ring, RingOptions};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::call::{needs_buffer, read_block, sync_file};
+use super::progress::Progress;
+use super::setup::write_failure;
+use super::staging::BlockRules;
+use super::supply::Supply;
+use super::{Target, Writer};
+use crate::failure::{failed, refused, short};
+
+/// A buffer of at least this size is submitted as soon as it is full, so that the device works while the next one is
+/// filled; smaller ones are submitted together, as many as there are slots.
+const SUBMITTED_AT_ONCE_BYTES: usize = 4096;
+
+/// A write that is queued or in flight.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    /// Where in the file the buffer's first byte goes.
+    base: u64,
+    /// The part of the buffer that is not written yet.
+    start: usize,
+    end: usize,
+    /// Bytes of records in it that the file did not have before.
+    fresh: u64,
+}
+
+struct UringWriter {
+    ring: Ring,
+    supply: Supply,
+    progress: Progress,
+    path: String,
+    blocks: BlockRules,
+    pieces: Vec<Piece>,
+    /// The slot whose buffer is being filled.
+    slot: usize,
+    /// Where in the file that buffer begins.
+    base: u64,
+    filled: usize,
+    /// Bytes of it that a [`Writer::finish`] has put into the file already.
+    put: usize,
+    /// Bytes queued since the last sync.
+    queued: u64,
+    at_once: bool,
+    /// Whether writes of two laps could overlap in flight.
+    laps_apart: bool,
+    /// What the file holds around the end of the last byte.
+    block: AnonymousMemory,
+}
+
+pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+    let record_bytes = target.record_bytes;
+    let blocks = match method.buffer() {
+        Some(buffer) if method.is_direct() => BlockRules::new(buffer, target)?,
+        Some(Bytes(buffer)) => BlockRules::bytes(buffer as usize / record_bytes * record_bytes, target),
+        None if method.is_direct() => return Err(needs_buffer(method, target)),
+        None => BlockRules::bytes(record_bytes, target),
+    };
+    let access = if method.is_direct() { OFlags::RDWR } else { OFlags::WRONLY };
+    let file = target.open(access, method.is_direct())?;
+    target.allocate_for(method, &file)?;
+    let (depth, capacity) = (method.depth() as usize, blocks.capacity());
+    let options = RingOptions { depth: method.depth(), slot_bytes: capacity, fixed: false };
+    let ring =
+        Ring::new(file, options).map_err(|refusal| refused(refusal.call, refusal.error, &target.path))?;
+    Ok(Box::new(UringWriter {
+        ring,
+        supply,
+        progress: target.progress(),
+        path: target.path.clone(),
+        blocks,
+        pieces: vec![Piece::default(); depth],
+        slot: 0,
+        base: 0,
+        filled: 0,
+        put: 0,
+        queued: 0,
+        at_once: capacity >= SUBMITTED_AT_ONCE_BYTES,
+        laps_apart: (depth * capacity) as u64 > target.ring_bytes,
+        block: target.memory(blocks.alignment())?,
+    }))
+}
+
+impl UringWriter {
+    /// Queues what stands in the buffer, `len` bytes with what fills up the last block.
+    fn queue(&mut self, len: usize) {
+        let fresh = (self.filled - self.put) as u64;
+        self.pieces[self.slot] = Piece { base: self.base, start: 0, end: len, fresh };
+        self.ring.queue_write(self.slot, 0..len, self.base);
+        self.queued += fresh;
+    }
+
+    /// Queues a full buffer and goes on to the next one; behind the end of the ring its last block is filled up with
+    /// zeros.
+    fn flush(&mut self) -> Result<(), CallFailure> {
+        let padded = self.blocks.padded(self.filled);
+        self.ring.buffer_mut(self.slot)[self.filled..padded].fill(0);
+        self.queue(padded);
+        if self.at_once {
+            self.enter(0)?;
+        }
+        self.slot = (self.slot + 1) % self.pieces.len();
+        self.base = self.blocks.next(self.base, self.filled);
+        (self.filled, self.put) = (0, 0);
+        if self.base == 0 && self.laps_apart {
+            self.drain()?;
+        }
+        if self.queued >= self.progress.sync_bytes() { self.sync_now() } else { Ok(()) }
+    }
+
+    /// Puts a part of a buffer into the file. What the file holds in the rest of the last block stays; the buffer is
+    /// filled on and written again when it is full.
+    fn flush_part(&mut self) -> Result<(), CallFailure> {
+        self.drain()?;
+        let (padded, alignment) = (self.blocks.padded(self.filled), self.blocks.alignment());
+        if padded > self.filled {
+            let start = padded - alignment;
+            read_block(self.ring.file(), &self.path, self.block.bytes_mut(), self.base + start as u64)?;
+            let rest = &self.block.bytes()[self.filled - start..];
+            self.ring.buffer_mut(self.slot)[self.filled..padded].copy_from_slice(rest);
+        }
+        self.queue(padded);
+        self.put = self.filled;
+        Ok(())
+    }
+
+    /// Starts what is queued, waits for at least `wait` writes and takes those that are done.
+    fn enter(&mut self, wait: usize) -> Result<(), CallFailure> {
+        self.ring.submit(wait).map_err(|error| failed("io_uring_enter", error, &self.path, 0))?;
+        while let Some(completion) = self.ring.complete() {
+            self.take(completion)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a write that is done; one that is not done in full is queued again for the rest.
+    #[inline(always)]
+    fn take(&mut self, Completion { slot, result }: Completion) -> Result<(), CallFailure> {
+        let piece = &mut self.pieces[slot];
+        if result <= 0 {
+            return Err(failure(result, *piece, &self.path));
+        }
+        piece.start += result as usize;
+        if piece.start < piece.end {
+            self.ring.queue_write(slot, piece.start..piece.end, piece.base + piece.start as u64);
+        } else {
+            self.progress.reach(piece.fresh);
+        }
+        Ok(())
+    }
+
+    /// Waits for all writes.
+    fn drain(&mut self) -> Result<(), CallFailure> {
+        while self.ring.in_flight() > 0 {
+            self.enter(1)?;
+        }
+        Ok(())
+    }
+
+    fn sync_now(&mut self) -> Result<(), CallFailure> {
+        self.drain()?;
+        sync_file(self.ring.file(), &self.path)?;
+        self.progress.synced();
+        self.queued = 0;
+        Ok(())
+    }
+}
+
+#[cold]
+fn failure(result: i32, piece: Piece, path: &str) -> CallFailure {
+    let offset = piece.base + piece.start as u64;
+    if result == 0 {
+        return short("io_uring write", path, offset, piece.end - piece.start, 0);
+    }
+    let error = io::Error::from_raw_os_error(-result);
+    match Errno::from_io_error(&error) {
+        Some(errno) => write_failure("io_uring write", errno, path, offset),
+        None => failed("io_uring write", error, path, offset),
+    }
+}
+
+impl Writer for UringWriter {
+    /// Timed region: `while bytes are left: (while the slot is in flight: enter, take what is done); copy what fits; if
+    /// the buffer is full: queue its write, next slot`.
+    fn append(&mut self, count: u64) -> Result<(), CallFailure> {
+        let mut left = count * self.supply.record_bytes() as u64;
+        while left > 0 {
+            while self.ring.is_in_flight(self.slot) {
+                self.enter(1)?;
+            }
+            let limit = self.blocks.limit(self.base);
+            let len = (limit - self.filled).min(usize::try_from(left).unwrap_or(usize::MAX));
+            let buffer = self.ring.buffer_mut(self.slot);
+            self.supply.stream(&mut buffer[self.filled..self.filled + len]);
+            self.filled += len;
+            left -= len as u64;
+            if self.filled == limit {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), CallFailure> {
+        if self.filled > self.put {
+            self.flush_part()?;
+        }
+        self.drain()?;
+        if self.progress.owes_sync() { self.sync_now() } else { Ok(()) }
+    }
+
+    fn written(&self) -> u64 {
+        self.progress.written()
+    }
+
+    fn sync(&mut self) -> Result<(), CallFailure> {
+        sync_file(self.ring.file(), &self.path)
+    }
+}

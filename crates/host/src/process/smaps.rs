@@ -1,0 +1,152 @@
+//! How a process has a file mapped: /proc/PID/maps and smaps.
+
+use std::path::Path;
+use std::{fs, io};
+
+use crate::files::FileKey;
+
+/// How a process has a file mapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MappingState {
+    /// The mapping as /proc/PID/maps shows it: addresses, rights, offset, device, inode, path. The first part of it,
+    /// where the kernel keeps several.
+    pub line: String,
+    /// Bytes of address space.
+    pub mapped_bytes: u64,
+    /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. A kernel that has none of
+    /// these lines leaves it unknown.
+    pub huge_mapped_bytes: Option<u64>,
+    /// The VmFlags that all parts of the mapping have, such as `rr` for MADV_RANDOM.
+    pub vm_flags: Option<String>,
+}
+
+/// How process `pid` has the file mapped: /proc/PID/smaps. `Ok(None)`: it has not.
+pub fn mapping(pid: u32, file: &FileKey) -> io::Result<Option<MappingState>> {
+    let smaps = fs::read(format!("/proc/{pid}/smaps"))?;
+    Ok(parse_smaps(&String::from_utf8_lossy(&smaps), file))
+}
+
+/// Whether a line of maps or the first of an smaps entry shows a mapping of the file:
+/// `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026    /usr/bin/cat`, the device in hexadecimal.
+pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
+    let mut rest = line;
+    let mut words = std::iter::from_fn(|| {
+        rest = rest.trim_start_matches(' ');
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    });
+    let (Some(device), Some(inode)) = (words.nth(3), words.next()) else { return false };
+    if inode.parse() != Ok(file.inode) || file.inode == 0 {
+        return false;
+    }
+    let number = device.split_once(':').and_then(|(major, minor)| {
+        Some((u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?))
+    });
+    number == Some((rustix::fs::major(file.device), rustix::fs::minor(file.device)))
+        || Path::new(rest.trim_start()) == file.path
+}
+
+fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
+    let mut state: Option<MappingState> = None;
+    let mut flags: Option<Vec<&str>> = None;
+    let mut ours = false;
+    for line in text.lines() {
+        // An entry begins with an address range; its fields begin with a capital letter.
+        if line.starts_with(|first: char| first.is_ascii_digit() || first.is_ascii_lowercase()) {
+            ours = maps_file(line, file);
+            if ours {
+                let new = || MappingState { line: line.trim_end().to_string(), ..MappingState::default() };
+                state.get_or_insert_with(new).mapped_bytes += range_bytes(line).unwrap_or(0);
+            }
+            continue;
+        }
+        let (true, Some(state), Some((name, value))) = (ours, state.as_mut(), line.split_once(':')) else {
+            continue;
+        };
+        match name {
+            "FilePmdMapped" | "ShmemPmdMapped" | "AnonHugePages" => {
+                let kib = value.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
+                if let Some(kib) = kib {
+                    state.huge_mapped_bytes = Some(state.huge_mapped_bytes.unwrap_or(0) + kib * 1024);
+                }
+            }
+            "VmFlags" => {
+                let here: Vec<&str> = value.split_whitespace().collect();
+                flags = Some(match flags {
+                    None => here,
+                    Some(earlier) => earlier.into_iter().filter(|flag| here.contains(flag)).collect(),
+                });
+            }
+            _ => {}
+        }
+    }
+    let mut state = state?;
+    state.vm_flags = flags.map(|flags| flags.join(" "));
+    Some(state)
+}
+
+fn range_bytes(line: &str) -> Option<u64> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const SMAPS: &str = include_str!("../../tests/fixtures/smaps-6.18.txt");
+    const SMAPS_OLD: &str = include_str!("../../tests/fixtures/smaps-3.10.txt");
+    const SMAPS_LINE: &str = "7f7df7e00000-7f7df8200000 r--s 00000000 fe:00 3366913                    \
+        /var/tmp/pagewise data";
+
+    fn key(inode: u64, path: &str) -> FileKey {
+        FileKey { device: rustix::fs::makedev(0xfe, 0), inode, path: PathBuf::from(path) }
+    }
+
+    #[test]
+    fn smaps_of_the_file_only() {
+        // A mapping of 8 MiB with MADV_HUGEPAGE on ext4, whose second half has MADV_RANDOM too.
+        let state = parse_smaps(SMAPS, &key(3_366_913, "/var/tmp/pagewise data")).expect("mapped");
+        assert_eq!(state.line, SMAPS_LINE);
+        assert_eq!(state.mapped_bytes, 8 << 20);
+        assert_eq!(state.huge_mapped_bytes, Some(8 << 20));
+        assert_eq!(state.vm_flags.as_deref(), Some("rd mr me ms hg"));
+        assert_eq!(parse_smaps(SMAPS, &key(1, "/nothing")), None);
+        assert_eq!(parse_smaps("", &key(1, "/nothing")), None);
+    }
+
+    #[test]
+    fn an_old_kernel_leaves_unknown_what_it_does_not_say() {
+        let state = parse_smaps(SMAPS_OLD, &key(77, "/data")).expect("mapped");
+        assert_eq!((state.huge_mapped_bytes, state.vm_flags), (None, None));
+    }
+
+    #[test]
+    fn a_mapping_is_known_by_its_path_where_the_device_differs() {
+        let line = "7f00-7f01 r--s 00000000 00:2b 42                       /home/me/a file";
+        let file = FileKey { device: 45, inode: 42, path: PathBuf::from("/home/me/a file") };
+        assert!(maps_file(line, &file));
+        assert!(!maps_file(line, &FileKey { inode: 43, ..file.clone() }));
+        assert!(!maps_file(line, &FileKey { path: PathBuf::from("/other"), ..file.clone() }));
+        assert!(maps_file(line, &FileKey { device: 0x2b, path: PathBuf::from("/other"), ..file }));
+        assert!(!maps_file("7f00-7f01 rw-p 00000000 00:00 0", &key(0, "")));
+    }
+
+    #[test]
+    fn a_mapping_and_its_advice_are_seen() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        file.as_file().set_len(1 << 20).expect("size");
+        let key = FileKey::of(file.as_file()).expect("key");
+        let pid = std::process::id();
+        assert_eq!(mapping(pid, &key).expect("smaps"), None);
+        let mapped = pagewise_sys::FileMapping::new(file.as_file(), 1 << 20, false).expect("map");
+        mapped.advise(0..1 << 20, pagewise_sys::Advice::Random).expect("advise");
+        let state = mapping(pid, &key).expect("smaps").expect("mapped");
+        assert_eq!(state.mapped_bytes, 1 << 20);
+        assert!(maps_file(&state.line, &key) && state.line.contains(" r--s 00000000 "), "{}", state.line);
+        assert!(state.vm_flags.expect("flags").split(' ').any(|flag| flag == "rr"));
+        assert!(mapping(u32::MAX, &key).is_err());
+    }
+}

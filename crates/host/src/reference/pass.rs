@@ -1,0 +1,172 @@
+//! What one pass over a file, front to back, comes to.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pagewise_model::Consume;
+use pagewise_model::checksum::Consumption;
+
+use super::source::{ByteSource, Formula, Reader, buffer};
+use super::windows::WINDOW_BYTES;
+use super::{ReferenceError, touch_words};
+use crate::dataset::Dataset;
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// pagewise's own.
+    Dataset(&'a Dataset),
+    /// The user's, which is read, past the page cache where that can be (see [`super::ReferenceSource`]).
+    Foreign(&'a File),
+}
+
+/// The checksum of a pass over the first `span_bytes`, which does not depend on the pieces in which it is made as long as
+/// each but the last is a multiple of a page (of 8 bytes for `sum`, of any size for `lines`).
+///
+/// Lines of a dataset are those that were counted as it was written. It takes a whole pass where the bytes have to be read
+/// or computed: keep it.
+pub fn pass(
+    source: &Source<'_>,
+    consume: Consume,
+    page_bytes: u64,
+    span_bytes: u64,
+    stop: &AtomicBool,
+) -> Result<u64, ReferenceError> {
+    let consumption = Consumption { consume, page_bytes: page_bytes as usize, touch_last: false };
+    match *source {
+        Source::Foreign(file) => {
+            let (mut reader, _) = Reader::open(file, span_bytes, stop)?;
+            add_pieces(&mut reader, &consumption, span_bytes, &mut || Ok(()))
+        }
+        Source::Dataset(dataset) => {
+            let mut formula = Formula { content: dataset.content(), seed: dataset.seed() };
+            match (consume, dataset.lines()) {
+                (Consume::Lines, Some(lines)) if span_bytes == dataset.file_bytes() => Ok(lines),
+                (Consume::Touch, _) => Ok(touch_words(&formula, 0, span_bytes, &consumption)),
+                _ => {
+                    add_pieces(&mut formula, &consumption, span_bytes, &mut || stopped(dataset.path(), stop))
+                }
+            }
+        }
+    }
+}
+
+fn stopped(path: &Path, stop: &AtomicBool) -> Result<(), ReferenceError> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(ReferenceError::Stopped { path: path.to_path_buf() }),
+        false => Ok(()),
+    }
+}
+
+/// Adds up what the pieces of a span come to; `may_go_on` is asked before each.
+fn add_pieces(
+    source: &mut dyn ByteSource,
+    consumption: &Consumption,
+    span_bytes: u64,
+    may_go_on: &mut dyn FnMut() -> Result<(), ReferenceError>,
+) -> Result<u64, ReferenceError> {
+    // A window is a multiple of every page and every alignment there is.
+    let mut window = buffer(WINDOW_BYTES)?;
+    let alignment = source.alignment() as usize;
+    let (mut offset, mut total) = (0, 0u64);
+    while offset < span_bytes {
+        may_go_on()?;
+        let needed = (span_bytes - offset).min(WINDOW_BYTES) as usize;
+        let filled = needed.next_multiple_of(alignment).min(WINDOW_BYTES as usize);
+        source.fill(offset, &mut window.bytes_mut()[..filled], needed)?;
+        total = total.wrapping_add(consumption.of(&window.bytes()[..needed]));
+        offset += needed as u64;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference::ReferenceError;
+    use crate::{cache, scratch};
+    use pagewise_model::{Content, checksum};
+    use std::os::unix::fs::FileExt;
+
+    const PAGE: u64 = 4096;
+    static GO: AtomicBool = AtomicBool::new(false);
+    const CONSUMERS: [Consume; 3] = [Consume::Touch, Consume::Sum, Consume::Lines];
+
+    /// In pieces, as a worker does it.
+    fn naive(consume: Consume, bytes: &[u8], piece_bytes: usize) -> u64 {
+        let consumption = Consumption { consume, page_bytes: PAGE as usize, touch_last: false };
+        bytes.chunks(piece_bytes).map(|piece| consumption.of(piece)).fold(0, u64::wrapping_add)
+    }
+
+    #[test]
+    fn a_dataset_and_a_file_with_its_bytes_come_to_the_same() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let file_bytes = (2 << 20) + 4096 + 13;
+        for content in [Content::Random, Content::Text] {
+            let dataset = Dataset::create(&path, file_bytes, content, 3, &mut |_| (), &GO).expect("create");
+            let mut bytes = vec![0; file_bytes as usize];
+            content.fill(3, 0, &mut bytes);
+            for span in [file_bytes, file_bytes - 8, 1 << 20, PAGE + 1, 5] {
+                for consume in CONSUMERS {
+                    let of = |source| pass(&source, consume, PAGE, span, &GO).expect("pass");
+                    let expected = naive(consume, &bytes[..span as usize], 1 << 16);
+                    assert_eq!(of(Source::Dataset(&dataset)), expected, "{content} {consume} {span}");
+                    assert_eq!(of(Source::Foreign(dataset.file())), expected, "{content} {consume} {span}");
+                    assert_eq!(naive(consume, &bytes[..span as usize], 3 << 12), expected);
+                }
+            }
+            assert_eq!(dataset.lines().is_some(), content == Content::Text);
+        }
+    }
+
+    #[test]
+    fn lines_are_newline_bytes_whatever_else_there_is() {
+        let file = scratch::nameless_file(&std::env::temp_dir()).expect("file");
+        for (text, lines) in [(&b"no newline"[..], 0), (b"\n", 1), (b"a\n\nb", 2), (b"\0\xff\n\r\n\0", 2)] {
+            file.set_len(0).expect("truncate");
+            file.write_all_at(text, 0).expect("write");
+            let found = pass(&Source::Foreign(&file), Consume::Lines, PAGE, text.len() as u64, &GO);
+            assert_eq!(found.expect("pass"), lines);
+            assert_eq!(checksum::lines(text), lines);
+        }
+    }
+
+    #[test]
+    fn the_page_cache_of_the_users_file_stays_as_it_is() {
+        let directory = tempfile::tempdir_in(".").expect("directory");
+        let file = scratch::nameless_file(directory.path()).expect("file");
+        file.write_all_at(&vec![b'\n'; 3 << 20], 0).expect("write");
+        if let Err(error) = cache::evict(&file, 3 << 20) {
+            println!("skipped: {error}");
+            return;
+        }
+        let (_, source) = Reader::open(&file, 3 << 20, &GO).expect("open");
+        let lines = pass(&Source::Foreign(&file), Consume::Lines, PAGE, 3 << 20, &GO).expect("pass");
+        assert_eq!(lines, 3 << 20);
+        match source {
+            crate::ReferenceSource::DirectReads => {
+                assert_eq!(cache::residency(&file, 3 << 20).resident_bytes.unwrap_or(0), 0);
+            }
+            other => println!("skipped: no direct reads here: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_early_and_a_wish_to_stop_are_errors() {
+        let directory = tempfile::tempdir().expect("directory");
+        let dataset =
+            Dataset::create(&directory.path().join("data"), 5000, Content::Text, 3, &mut |_| (), &GO)
+                .expect("create");
+        match pass(&Source::Foreign(dataset.file()), Consume::Lines, PAGE, 6000, &GO) {
+            Err(ReferenceError::Short { offset, .. }) => assert_eq!(offset, 5000),
+            other => panic!("{other:?}"),
+        }
+        let stop = AtomicBool::new(true);
+        for source in [Source::Dataset(&dataset), Source::Foreign(dataset.file())] {
+            let stopped = pass(&source, Consume::Sum, PAGE, 5000, &stop);
+            assert!(matches!(stopped, Err(ReferenceError::Stopped { .. })), "{stopped:?}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Files that a workload writes: made new, prepared, and read back.
+//!
+//! A file is either *new* (sparse: its size is set and nothing is stored) or *warm* (written once, in the page cache,
+//! nothing dirty). A warm one holds the complement of what the first lap writes, so that a place which a worker left out
+//! shows, as the zeros of a new one do. Nothing here is timed, and no file is used a second time.
+
+mod read_back;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use pagewise_model::Ring;
+use pagewise_model::ring::SOURCE_PERIOD;
+use pagewise_model::sample::Written;
+
+use crate::{cache, scratch};
+pub use read_back::ReadBack;
+
+/// Size of the writes that make a file warm, but the last. As for datasets, it sets the size of the page cache's folios.
+const WRITE_BYTES: u64 = crate::dataset::WRITE_BYTES;
+/// Dirty memory at most: after this much the file is synced.
+const SYNC_BYTES: u64 = 64 << 20;
+/// A filesystem with less than this to give away is full: what is left is less than what a write asks for.
+const FULL_BYTES: u64 = 1 << 20;
+
+/// A file for a workload to write. Dropping it removes nothing: [`NewFile::remove`] does, or whoever sweeps what
+/// a dead run left.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    file: File,
+    file_bytes: u64,
+    before: Before,
+}
+
+/// What places hold that no record was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// The file was sparse.
+    Zeros,
+    /// The complement of the record of the first lap.
+    Complement,
+}
+
+impl NewFile {
+    /// Makes a sparse file of `file_bytes` that only this user may open. A name that is taken is an error.
+    ///
+    /// Whether the bytes will fit is for [`crate::dataset::check_space`] to say, before. A file is always made anew and
+    /// never truncated to be used again: ext4 writes a file that was truncated to nothing back when it is closed
+    /// (`auto_da_alloc`, Documentation/admin-guide/ext4.rst), and that would be a part of somebody's tear-down.
+    pub fn create(path: &Path, file_bytes: u64) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        let new = Self { path: path.to_path_buf(), file, file_bytes, before: Before::Zeros };
+        match new.file.set_len(file_bytes) {
+            Ok(()) => Ok(new),
+            Err(error) => {
+                // The error that counts is the first one; what remains is swept.
+                let _ = new.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes the whole file once and syncs it: each place the complement of what the first lap writes there, by `source`
+    /// as [`Ring`] says; zeros behind the last place. Then it lies in the page cache, and nothing of it is dirty.
+    ///
+    /// # Errors
+    /// Those of write(2) and fsync(2), such as a filesystem that is full.
+    pub fn make_warm(&mut self, ring: &Ring, source: &[u8]) -> io::Result<()> {
+        let mut buffer = vec![0; WRITE_BYTES.min(self.file_bytes) as usize];
+        let (mut offset, mut synced) = (0, 0);
+        while offset < self.file_bytes {
+            let piece = &mut buffer[..(self.file_bytes - offset).min(WRITE_BYTES) as usize];
+            fill_with_complement(piece, offset, ring, source);
+            self.file.write_all_at(piece, offset)?;
+            offset += piece.len() as u64;
+            if offset - synced >= SYNC_BYTES {
+                self.file.sync_data()?;
+                synced = offset;
+            }
+        }
+        self.file.sync_all()?;
+        self.before = Before::Complement;
+        Ok(())
+    }
+
+    /// Where it was made.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open file, readable and writable.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The size that it was made with.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// What is known of the file before a worker writes to it; the rest is for [`NewFile::read_back`] to fill in.
+    pub fn state_before(&self) -> Written {
+        Written {
+            dirty_before_bytes: self.dirty_bytes(),
+            allocated_before_bytes: self.allocated_bytes(),
+            ..Written::default()
+        }
+    }
+
+    /// Bytes of whole pages in the page cache that are not on the device yet, those on their way included; a page that is
+    /// written to while it is on its way counts twice. `None` without cachestat(2). Files in memory have none.
+    pub fn dirty_bytes(&self) -> Option<u64> {
+        cache::dirty_bytes(&self.file)
+    }
+
+    /// Bytes that have blocks (st_blocks), on most filesystems those promised to dirty pages included.
+    pub fn allocated_bytes(&self) -> Option<u64> {
+        Some(self.file.metadata().ok()?.blocks().saturating_mul(512))
+    }
+
+    /// Unlinks the file. What has taken its name meanwhile is left alone.
+    pub fn remove(&self) -> io::Result<()> {
+        scratch::remove_same(&self.file, &self.path)
+    }
+}
+
+/// Whether the filesystem of `file` has nothing more to give to this user, which is why a store into a mapping ends in
+/// SIGBUS and a write in ENOSPC. A quota does not show. Where a filesystem gives no size it is never full.
+pub fn is_full(file: &File) -> bool {
+    rustix::fs::fstatvfs(file)
+        .is_ok_and(|space| space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < FULL_BYTES)
+}
+
+/// What the file holds from `offset` on when it is warm.
+fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &Ring, source: &[u8]) {
+    let records = ring.bytes().saturating_sub(offset).min(piece.len() as u64) as usize;
+    let (places, tail) = piece.split_at_mut(records);
+    let mut done = 0;
+    while done < records {
+        let (start, len) = stretch(ring, 0, ring.slots(), offset + done as u64);
+        let len = len.min((records - done) as u64) as usize;
+        places[done..done + len].copy_from_slice(&source[start..start + len]);
+        done += len;
+    }
+    places.iter_mut().for_each(|byte| *byte = !*byte);
+    tail.fill(0);
+}
+
+/// Size of a record.
+fn record_bytes(ring: &Ring) -> u64 {
+    ring.source_bytes() - SOURCE_PERIOD
+}
+
+/// Where the source holds what lies at byte `at` of the file, and for how many bytes on file and source go together: to
+/// the end of the record with which the source begins anew, or to place `end`. Places up to there hold the records
+/// `lap_records` and more behind their own numbers.
+fn stretch(ring: &Ring, lap_records: u64, end: u64, at: u64) -> (usize, u64) {
+    let record_bytes = record_bytes(ring);
+    let slot = at / record_bytes;
+    let within = at - slot * record_bytes;
+    let start = ring.source_range(slot + lap_records).start;
+    let records = (SOURCE_PERIOD - start as u64).div_ceil(record_bytes).min(end - slot);
+    (start + within as usize, records * record_bytes - within)
+}
+
+#[cfg(test)]
+mod tests;

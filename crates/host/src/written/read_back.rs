@@ -1,0 +1,252 @@
+//! Reading back what a worker wrote, and comparing it byte for byte with what must be there.
+//!
+//! Neighbouring records lie together in the source as they do in the file, up to where the source begins anew: such
+//! stretches of about its period are compared at once, and single records only where a stretch differs.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use pagewise_model::Ring;
+use pagewise_model::sample::Written;
+use pagewise_sys::{Advice, FileMapping};
+use rustix::io::Errno;
+
+use super::{Before, NewFile, record_bytes, stretch};
+
+/// Bytes that are looked at together.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// How a file is read back: not in the way in which it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBack {
+    /// By pread(2).
+    Pread,
+    /// In a mapping. Holes are read by pread(2): to touch them would take memory on tmpfs, which a full one does not have.
+    Mapping,
+}
+
+impl ReadBack {
+    /// The word in run files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReadBack::Pread => "pread",
+            ReadBack::Mapping => "mmap",
+        }
+    }
+}
+
+impl NewFile {
+    /// Compares the file with what it must hold once the first `records` records of all laps were written, and completes
+    /// `written`. `source` is what records hold, by [`Ring::source_range`].
+    ///
+    /// A record is missing as a whole if a byte of it differs or lies behind the end of a file that was shortened. Foreign
+    /// bytes are those which differ from what was there before: in places without a record, behind the last place, and
+    /// behind the size that the file was made with.
+    ///
+    /// # Errors
+    /// Those of reading; what was found before stays out of `written`.
+    pub fn read_back(
+        &self,
+        ring: &Ring,
+        source: &[u8],
+        records: u64,
+        by: ReadBack,
+        written: &mut Written,
+    ) -> io::Result<()> {
+        let size = self.file.metadata()?.len();
+        let present = size.min(self.file_bytes);
+        let mut comparison = Comparison::new(ring, source, records, self.before);
+        let mut view = View::new(&self.file, present, by)?;
+        let mut at = 0;
+        while at < present {
+            let len = (present - at).min(PIECE_BYTES);
+            comparison.see(at, view.piece(at, len as usize)?);
+            at += len;
+        }
+        comparison.see_none(present, self.file_bytes);
+        let Comparison { missing_bytes, first_missing_at, foreign_bytes, .. } = comparison;
+        written.read_back = by.name().to_string();
+        written.expected_bytes = records.min(ring.slots()) * record_bytes(ring);
+        written.missing_bytes = missing_bytes;
+        written.first_missing_at = first_missing_at;
+        written.foreign_bytes = foreign_bytes + size.saturating_sub(self.file_bytes);
+        Ok(())
+    }
+}
+
+/// What a file holds, front to back.
+struct View<'a> {
+    file: &'a File,
+    mapping: Option<FileMapping>,
+    /// Up to here there is no hole.
+    data_until: u64,
+    buffer: Vec<u8>,
+}
+
+impl<'a> View<'a> {
+    fn new(file: &'a File, len: u64, by: ReadBack) -> io::Result<Self> {
+        let mapping = match by {
+            ReadBack::Mapping if len > 0 => {
+                let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+                Some(FileMapping::new(file, len, false)?)
+            }
+            _ => None,
+        };
+        Ok(Self { file, mapping, data_until: 0, buffer: vec![0; PIECE_BYTES.min(len) as usize] })
+    }
+
+    /// `len` bytes from `at` on, which is a multiple of [`PIECE_BYTES`].
+    fn piece(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
+        if self.mapping.is_some() && self.is_data(at, at + len as u64)? {
+            let mapping = self.mapping.as_ref().expect("just seen");
+            let range = at as usize..at as usize + len;
+            // What cannot be had is an error here (a file that was shortened, a device that fails), where a touch would
+            // end this process.
+            match mapping.advise(range.clone(), Advice::PopulateRead) {
+                Ok(()) => {}
+                // Before Linux 5.14.
+                Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {}
+                Err(error) => return Err(error),
+            }
+            return Ok(&mapping.bytes()[range]);
+        }
+        self.file.read_exact_at(&mut self.buffer[..len], at)?;
+        Ok(&self.buffer[..len])
+    }
+
+    /// Whether there is no hole between `at` and `end`.
+    fn is_data(&mut self, at: u64, end: u64) -> io::Result<bool> {
+        if end > self.data_until {
+            self.data_until = match rustix::fs::seek(self.file, rustix::fs::SeekFrom::Hole(at)) {
+                Ok(hole) => hole,
+                // A filesystem that does not tell holes.
+                Err(Errno::INVAL | Errno::OPNOTSUPP) => u64::MAX,
+                Err(errno) => return Err(errno.into()),
+            };
+        }
+        Ok(end <= self.data_until)
+    }
+}
+
+/// What a stretch of the file must hold.
+enum Held {
+    /// Records: the source from here on.
+    Records(usize),
+    /// What was there before: the complement of the source from here on.
+    Complement(usize),
+    /// Nothing but zeros.
+    Zeros,
+}
+
+/// What was found so far.
+struct Comparison<'a> {
+    ring: &'a Ring,
+    source: &'a [u8],
+    records: u64,
+    before: Before,
+    missing_bytes: u64,
+    first_missing_at: Option<u64>,
+    last_missing_slot: Option<u64>,
+    foreign_bytes: u64,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(ring: &'a Ring, source: &'a [u8], records: u64, before: Before) -> Self {
+        Self {
+            ring,
+            source,
+            records,
+            before,
+            missing_bytes: 0,
+            first_missing_at: None,
+            last_missing_slot: None,
+            foreign_bytes: 0,
+        }
+    }
+
+    /// What byte `at` and those behind it must hold, and for how many bytes that can be said at once.
+    fn held(&self, at: u64) -> (Held, u64) {
+        let (ring, slots) = (self.ring, self.ring.slots());
+        if at >= ring.bytes() {
+            return (Held::Zeros, u64::MAX);
+        }
+        let slot = at / record_bytes(ring);
+        // Places before this one were written once more than those behind it.
+        let newest = self.records % slots;
+        let end = if slot < newest { newest } else { slots };
+        match (ring.record_in(slot, self.records), self.before) {
+            (Some(record), _) => {
+                let (start, len) = stretch(ring, record - slot, end, at);
+                (Held::Records(start), len)
+            }
+            (None, Before::Complement) => {
+                let (start, len) = stretch(ring, 0, end, at);
+                (Held::Complement(start), len)
+            }
+            (None, Before::Zeros) => (Held::Zeros, ring.bytes() - at),
+        }
+    }
+
+    /// Takes note of `bytes`, which lie at `at`; in ascending order.
+    fn see(&mut self, mut at: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (held, len) = self.held(at);
+            let (here, rest) = bytes.split_at(len.min(bytes.len() as u64) as usize);
+            match held {
+                Held::Records(start) => {
+                    let expected = &self.source[start..start + here.len()];
+                    if here != expected {
+                        self.see_records(at, here, expected);
+                    }
+                }
+                Held::Complement(start) => {
+                    let expected = &self.source[start..start + here.len()];
+                    let differing =
+                        here.iter().zip(expected).filter(|(byte, expected)| **byte != !**expected);
+                    self.foreign_bytes += differing.count() as u64;
+                }
+                Held::Zeros => {
+                    self.foreign_bytes += here.iter().filter(|byte| **byte != 0).count() as u64;
+                }
+            }
+            at += here.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    /// Finds the records of a stretch that differ.
+    fn see_records(&mut self, at: u64, mut bytes: &[u8], mut expected: &[u8]) {
+        let record_bytes = record_bytes(self.ring);
+        let mut slot = at / record_bytes;
+        let mut left = (slot + 1) * record_bytes - at;
+        while !bytes.is_empty() {
+            let len = left.min(bytes.len() as u64) as usize;
+            if bytes[..len] != expected[..len] {
+                self.miss(slot);
+            }
+            (bytes, expected) = (&bytes[len..], &expected[len..]);
+            (slot, left) = (slot + 1, record_bytes);
+        }
+    }
+
+    fn miss(&mut self, slot: u64) {
+        // A record that was seen in two pieces is missing once.
+        if self.last_missing_slot != Some(slot) {
+            let record_bytes = record_bytes(self.ring);
+            self.missing_bytes += record_bytes;
+            self.first_missing_at.get_or_insert(slot * record_bytes);
+            self.last_missing_slot = Some(slot);
+        }
+    }
+
+    /// Takes note that there is nothing from `at` to `end`, the size that the file should have.
+    fn see_none(&mut self, at: u64, end: u64) {
+        let record_bytes = record_bytes(self.ring);
+        let written = self.records.min(self.ring.slots()) * record_bytes;
+        if at < written.min(end) {
+            (at / record_bytes..written / record_bytes).for_each(|slot| self.miss(slot));
+        }
+        self.foreign_bytes += end - at.max(written).min(end);
+    }
+}

@@ -1,0 +1,148 @@
+//! What texts are methods, and for which work.
+
+use super::*;
+
+fn refused(text: &str) -> String {
+    text.parse::<Method>().expect_err(text).to_string()
+}
+
+#[test]
+fn canonical_text_parses_back() {
+    for text in [
+        "mmap",
+        "mmap:random+prefetch",
+        "mmap:prefetch=1",
+        "mmap:random+prefetch=4096",
+        "pread:direct",
+        "uring:direct+depth=8",
+        "uring:depth=1+fixed",
+        "read:buffer=4KiB",
+        "pwrite:direct+buffer=64KiB",
+        "mmap:hugepage+populate-write",
+        "mmap:pretouch=1MiB",
+    ] {
+        let method: Method = text.parse().expect(text);
+        assert_eq!(method.to_string(), text);
+        assert_eq!(serde_json::from_str::<Method>(&format!("\"{text}\"")).expect(text), method);
+    }
+    assert_eq!("native/pread".parse::<Method>().expect("native").to_string(), "pread");
+    assert_eq!("uring".parse::<Method>().expect("uring").to_string(), "uring:depth=32");
+    assert_eq!("read:direct".parse::<Method>().expect("read").to_string(), "read:direct+buffer=64KiB");
+}
+
+#[test]
+fn a_buffer_has_a_size() {
+    assert_eq!(
+        refused("mmap:buffer"),
+        "'buffer' is no size of a buffer: write buffer=SIZE, as in buffer=64KiB"
+    );
+    assert_eq!(refused("read:buffer=0B"), "'buffer=0B' is no size of a buffer: write 1B to 1GiB");
+    assert!(refused("mmap:buffer=4096").contains("has no unit"));
+    assert!(refused("pwrite:buffer=2GiB").contains("write 1B to 1GiB"));
+    assert!(refused("mmap:pretouch=").contains("pretouch=SIZE"));
+}
+
+#[test]
+fn a_method_suits_some_work() {
+    use crate::work::Workload::{self, Append, Fill, RandomRead, Scan, SequentialRead};
+    let unsuited = |text: &str, workload: Workload| {
+        text.parse::<Method>().expect(text).unsuited(workload).unwrap_or_default()
+    };
+    for (text, workloads) in [
+        ("mmap", &[RandomRead, SequentialRead, Scan, Append, Fill][..]),
+        ("mmap:in-place", &[RandomRead, SequentialRead, Scan]),
+        ("pread", &[RandomRead, SequentialRead, Scan]),
+        ("read", &[Scan]),
+        ("mmap:touch+willneed", &[Append, Fill]),
+        ("mmap:buffer=4KiB", &[Scan, Append, Fill]),
+        ("pwrite:direct+buffer=64KiB", &[Append, Fill]),
+        ("uring", &[RandomRead, SequentialRead, Scan, Append, Fill]),
+    ] {
+        for workload in Workload::ALL {
+            assert_eq!(
+                unsuited(text, *workload).is_empty(),
+                workloads.contains(workload),
+                "{text} {workload}"
+            );
+        }
+    }
+    assert_eq!(
+        unsuited("pwrite", RandomRead),
+        "'pwrite' is no method for random-read, which reads; its methods are mmap, pread, uring"
+    );
+    assert_eq!(
+        unsuited("uring:fixed", Append),
+        "'fixed' in 'uring:fixed+depth=32' is not for append; there uring takes depth=N, buffer=SIZE, direct, prealloc"
+    );
+}
+
+#[test]
+fn some_work_does_not_fit_a_method() {
+    use crate::work::{Append, Sync, Work};
+    let refusal = |text: &str, record: u64| {
+        let work = Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync: Sync::None });
+        text.parse::<Method>().expect(text).refuses(&work, 4096).unwrap_or_default()
+    };
+    assert_eq!(refusal("mmap:buffer=1KiB", 1024), "");
+    assert_eq!(
+        refusal("mmap:buffer=1KiB", 2048),
+        "a record of 2KiB does not fit into the buffer of mmap:buffer=1KiB"
+    );
+    assert!(refusal("pwrite:direct+buffer=1KiB", 10).contains("no multiple of the 4KiB"));
+    assert!(refusal("pwrite:direct", 10).contains("write pwrite:direct+buffer=64KiB"));
+    assert!(refusal("uring:depth=1024+buffer=2MiB", 10).contains("would take 2GiB"));
+    assert!(refusal("mmap:buffer=4KiB+pretouch=1MiB", 10).contains("leave one out"));
+}
+
+#[test]
+fn nonsense_is_refused_with_what_is_accepted() {
+    assert_eq!(
+        refused("mmap:direct"),
+        "'mmap' takes no option 'direct'; it takes random, sequential, willneed, populate, populate-read, \
+         populate-write, hugepage, prefetch, prefetch=N, in-place, buffer=SIZE, prealloc, touch, pretouch=SIZE, lock"
+    );
+    assert_eq!(
+        refused("sendfile"),
+        "unknown method 'sendfile'; the methods are mmap, pread, read, pwrite, write, uring"
+    );
+    assert_eq!(
+        refused("anonymous"),
+        "unknown method 'anonymous'; the methods are mmap, pread, read, pwrite, write, uring"
+    );
+    assert_eq!(refused("jvm/mmap"), "unknown worker 'jvm' in 'jvm/mmap'; the workers are native");
+    assert_eq!(refused("uring:depth=0"), "'depth=0' is no queue depth; write depth=1 to depth=1024");
+    assert_eq!(refused("uring:depth"), "'depth' is no queue depth; write depth=1 to depth=1024");
+    assert_eq!(refused("pread:random=3"), refused("pread:random=3"));
+    for text in ["prefetch=0", "prefetch=4097", "prefetch=", "prefetch=-1", "prefetch=many"] {
+        assert_eq!(
+            refused(&format!("mmap:{text}")),
+            format!(
+                "'{text}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or \
+                 prefetch for those of an operation"
+            )
+        );
+    }
+    assert!(refused("mmap:prefetch+prefetch=4").contains("'prefetch' stands twice"));
+    assert!(refused("pread:prefetch=4").contains("takes no option 'prefetch=4'"));
+    assert!(refused("pread:direct+random").contains("do not go together"));
+    assert!(refused("mmap:random+random").contains("stands twice"));
+    assert!(refused("mmap:").contains("takes no option ''"));
+    assert!(refused("").contains("missing"));
+}
+
+#[test]
+fn what_needs_the_next_offset_early_cannot_depend_on_data() {
+    let refusal = |text: &str, read_bytes| {
+        text.parse::<Method>().expect(text).refuses_dependent(Bytes(read_bytes)).unwrap_or("")
+    };
+    for text in ["mmap", "mmap:random+willneed", "mmap:in-place", "pread:direct", "uring:fixed+depth=1"] {
+        assert_eq!((refusal(text, 8), refusal(text, 16384)), ("", ""), "{text}");
+        assert!(refusal(text, 7).contains("shorter"), "{text}");
+    }
+    assert_eq!(Method::anonymous().refuses_dependent(Bytes(4096)), None);
+    assert!(refusal("uring", 4096).contains("depth=1"));
+    assert!(refusal("uring:depth=2", 4096).contains("depth=1"));
+    for text in ["mmap:prefetch", "mmap:random+prefetch=1"] {
+        assert!(refusal(text, 4096).contains("nothing to prefetch"), "{text}");
+    }
+}

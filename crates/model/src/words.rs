@@ -1,0 +1,39 @@
+//! Enums of plain words: the same text in plans, run files and tables.
+
+/// Defines an enum of plain words: the same text in plans, run files and tables.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $word)] $variant,)+ }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+
+            /// The word in plans, run files and tables.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $word,)+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                $name::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
+                    let known: Vec<_> = $name::ALL.iter().map(|value| value.name()).collect();
+                    format!("unknown {} '{text}'; one of {}", $what, known.join(", "))
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use words;

@@ -1,0 +1,193 @@
+//! What a worker is given to do (offsets, a whole pass, records), and what must come of it.
+//!
+//! It depends on the conditions and the round, never on the method: all methods of a comparison do the same work in a round.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use pagewise_host::reference;
+use pagewise_model::protocol::{Job, SampleReply};
+use pagewise_model::random::mix;
+use pagewise_model::ring::SOURCE_PERIOD;
+use pagewise_model::{CacheState, Cell, Conditions, Consume, Plan, Ring, Work, content};
+use pagewise_sys::SharedMemory;
+
+use super::accesses::{Accesses, AccessesCache};
+use super::files::Input;
+use super::sample::descriptor_path;
+
+/// What a worker is given to do.
+pub enum Task<'a> {
+    /// Reads by an offset table.
+    Reads(&'a Accesses),
+    /// The whole span once, whose checksum is known.
+    Pass {
+        /// What it must come to.
+        checksum: u64,
+    },
+    /// Records, one after the other.
+    Records(&'a Records),
+}
+
+/// Records and what they hold.
+pub struct Records {
+    /// Where they come to lie.
+    pub ring: Ring,
+    source: SharedMemory,
+    seed: u64,
+}
+
+impl Records {
+    fn new(ring: Ring, seed: u64) -> Result<Self> {
+        let len = ring.source_bytes() as usize;
+        let mut source = SharedMemory::create("pagewise-source", len)
+            .context("memory for what records hold cannot be had")?;
+        content::fill(seed, 0, source.bytes_mut());
+        Ok(Self { ring, source, seed })
+    }
+
+    /// What records hold, by [`Ring::source_range`].
+    pub fn source(&self) -> &[u8] {
+        self.source.bytes()
+    }
+}
+
+/// What a pass over an input comes to; learned once, because it takes a pass.
+struct KnownPass {
+    file_bytes: u64,
+    span_bytes: u64,
+    consume: Consume,
+    checksum: u64,
+}
+
+/// Keeps what was given out last.
+#[derive(Default)]
+pub struct Tasks {
+    accesses: AccessesCache,
+    passes: Vec<KnownPass>,
+    records: Option<Records>,
+}
+
+impl Tasks {
+    /// Makes the task of `cell` in `round`, unless it is kept; it is [`Tasks::of`] the cell then. `input` is what is
+    /// read.
+    pub fn load(
+        &mut self,
+        cell: &Cell,
+        round: u32,
+        plan: &Plan,
+        page_bytes: u64,
+        input: Option<&Input>,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let conditions = &cell.conditions;
+        if let Some(ring) = conditions.ring() {
+            let seed = mix(plan.seed ^ u64::from(round));
+            if self.records.as_ref().is_none_or(|kept| (kept.ring, kept.seed) != (ring, seed)) {
+                self.records = Some(Records::new(ring, seed)?);
+            }
+            return Ok(());
+        }
+        let input = input.expect("what reads has an input");
+        match conditions.work {
+            Work::Scan(scan) => self.learn_pass(conditions, scan.consume, page_bytes, input, stop),
+            _ => self.accesses.load(conditions, round, plan, page_bytes, input, stop),
+        }
+    }
+
+    /// The task that was loaded last, which is that of `cell`.
+    pub fn of(&self, cell: &Cell) -> Task<'_> {
+        let conditions = &cell.conditions;
+        match conditions.work {
+            Work::Append(_) | Work::Fill(_) => Task::Records(self.records.as_ref().expect("loaded before")),
+            Work::Scan(scan) => {
+                let known = self.known_pass(conditions, scan.consume).expect("loaded before");
+                Task::Pass { checksum: known }
+            }
+            Work::RandomRead(_) | Work::SequentialRead(_) => Task::Reads(self.accesses.current()),
+        }
+    }
+
+    fn known_pass(&self, conditions: &Conditions, consume: Consume) -> Option<u64> {
+        let key = (conditions.file_bytes.0, conditions.span_bytes.0, consume);
+        let known =
+            self.passes.iter().find(|known| (known.file_bytes, known.span_bytes, known.consume) == key);
+        known.map(|known| known.checksum)
+    }
+
+    fn learn_pass(
+        &mut self,
+        conditions: &Conditions,
+        consume: Consume,
+        page_bytes: u64,
+        input: &Input,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        if self.known_pass(conditions, consume).is_some() {
+            return Ok(());
+        }
+        let span_bytes = conditions.span_bytes.0;
+        let checksum = reference::pass(&input.reference_source(), consume, page_bytes, span_bytes, stop)?;
+        self.passes.push(KnownPass { file_bytes: conditions.file_bytes.0, span_bytes, consume, checksum });
+        Ok(())
+    }
+}
+
+impl Task<'_> {
+    /// The most operations that a thread may do; 0: unbounded. What leads into a cap takes a share of what a cold
+    /// sample may read.
+    fn max_thread_operations(&self, shares: u64) -> u64 {
+        match self {
+            Task::Reads(accesses) => {
+                let most = accesses.max_thread_operations();
+                (most / shares).max(most.min(1))
+            }
+            Task::Pass { .. } => 1,
+            Task::Records(records) => records.ring.records(),
+        }
+    }
+
+    /// What `reply` must add up to, if it began with operation `first_operation`; `None` if it claims more than there is.
+    pub fn expected_checksum(&self, reply: &SampleReply, first_operation: u64) -> Option<u64> {
+        match self {
+            Task::Reads(accesses) => accesses.expected_checksum(reply, first_operation),
+            Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
+            // What is written is read back.
+            Task::Records(_) => Some(0),
+        }
+    }
+
+    /// Completes what a worker is told.
+    pub fn describe(&self, cell: &Cell, page_bytes: u64, job: &mut Job) {
+        let conditions = &cell.conditions;
+        let cold = conditions.cache == CacheState::Cold;
+        let shares = if cold && conditions.surroundings.device_cap.is_some() { 2 } else { 1 };
+        job.workload = conditions.workload().name().to_string();
+        job.max_thread_operations = self.max_thread_operations(shares);
+        if let Some(consume) = conditions.consume() {
+            job.consume = consume.name().to_string();
+        }
+        match self {
+            Task::Reads(accesses) => {
+                let reads = conditions.reads().expect("only reads have an offset table");
+                job.table_path = accesses.table.path();
+                job.table_reads = accesses.table.reads();
+                job.read_bytes = reads.read_bytes.0;
+                job.reads_per_op = reads.reads_per_op;
+                job.dependent = u32::from(reads.dependent);
+                job.touch_last = u32::from(reads.consumption(page_bytes).touch_last);
+                job.max_device_bytes = if cold { conditions.cold_budget_bytes() / shares } else { 0 };
+            }
+            Task::Pass { .. } => {}
+            Task::Records(records) => {
+                let writes = conditions.writes().expect("only writes have records");
+                job.record_bytes = writes.record_bytes.0;
+                job.records = records.ring.records();
+                job.sync = writes.sync.to_string();
+                job.source_path = descriptor_path(&records.source);
+                job.source_period = SOURCE_PERIOD;
+                job.gap_seed = mix(records.seed);
+            }
+        }
+    }
+}

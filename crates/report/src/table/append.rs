@@ -1,0 +1,35 @@
+//! The columns of records into a ring file.
+
+use super::grid::{Column, or_missing};
+use super::once::{in_units, longest, mebi, p999};
+use super::standing::{METHOD, PLACE, behind, limit};
+use crate::numbers::{grouped, mebibytes, rate, rate_interval, time};
+
+/// All columns.
+pub(super) const COLUMNS: &[Column] = &[
+    METHOD,
+    PLACE,
+    Column::words("ns/record [95 %]", 0, |_, cell| or_missing(cell.ns_per_op.as_ref(), rate_interval)),
+    Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median))),
+    Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
+    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)),
+    Column::numbers("behind", 0, behind),
+    Column::numbers("set-up", 5, |_, cell| or_missing(cell.setup_ns, time)),
+    Column::numbers("tear-down (sync)", 6, |_, cell| {
+        or_missing(cell.teardown_ns, |all| teardown(all, cell.sync_ns))
+    }),
+    Column::numbers("p99.9", 1, |_, cell| p999(cell)),
+    Column::numbers("max", 2, |_, cell| longest(cell)),
+    Column::numbers("stalls >1ms", 3, |_, cell| or_missing(cell.stalls_total, grouped)),
+    Column::numbers("dirty MiB", 4, |_, cell| or_missing(cell.dirty_end_bytes, mebi)),
+    Column::numbers("written MiB", 8, |_, cell| or_missing(cell.device_written_bytes, mebi)),
+    limit(10),
+];
+
+/// Tear-down with the part of it that is the sync, where there is one.
+fn teardown(all: u64, sync: Option<u64>) -> String {
+    match sync.filter(|sync| *sync > 0) {
+        Some(sync) => format!("{} ({})", time(all), time(sync)),
+        None => time(all),
+    }
+}

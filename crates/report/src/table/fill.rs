@@ -1,0 +1,45 @@
+//! The columns of filling a new file: what is paid before, while and after it is filled.
+
+use pagewise_analysis::judged::CellJudgement;
+
+use super::grid::{Column, View, or_missing};
+use super::once::{faults, in_units, longest, mebi, p999, seen, total};
+use super::standing::{METHOD, PLACE, behind, limit};
+use crate::numbers::{MISSING, grouped};
+
+const MILLISECOND_NS: f64 = 1e6;
+
+/// All columns.
+pub(super) const COLUMNS: &[Column] = &[
+    METHOD,
+    PLACE,
+    Column::numbers("set-up ms", 2, |_, cell| in_units(cell.setup_ns, MILLISECOND_NS)),
+    Column::numbers("fill ms", 1, |_, cell| in_units(cell.measured_ns, MILLISECOND_NS)),
+    Column::numbers("tear-down ms", 7, |_, cell| in_units(cell.teardown_ns, MILLISECOND_NS)),
+    Column::words("total ms [95 %]", 0, |_, cell| total(cell, MILLISECOND_NS)),
+    Column::numbers("behind", 0, behind),
+    Column::numbers("p99.9", 3, |_, cell| p999(cell)),
+    Column::numbers("max", 5, |_, cell| longest(cell)),
+    Column::numbers("faults set-up / fill", 6, |_, cell| faults_of_phases(cell)),
+    Column::numbers("huge MiB", 4, |_, cell| match cell.options.contains_key(HUGEPAGE) {
+        true => seen(cell, |seen| seen.huge_mapped_bytes, mebi),
+        false => String::new(),
+    })
+    .only(asks_for_huge_pages),
+    limit(10),
+];
+
+/// Faults before the clock started, and after.
+fn faults_of_phases(cell: &CellJudgement) -> String {
+    let measured = cell.evidence.as_ref().and_then(faults);
+    if cell.setup_faults.or(measured).is_none() {
+        return MISSING.to_string();
+    }
+    format!("{} / {}", or_missing(cell.setup_faults, grouped), or_missing(measured, grouped))
+}
+
+const HUGEPAGE: &str = pagewise_model::MethodOption::HugePage.name();
+
+fn asks_for_huge_pages(view: &View<'_>) -> bool {
+    view.cells.iter().any(|cell| cell.options.contains_key(HUGEPAGE))
+}

@@ -1,0 +1,107 @@
+//! Columns with names and units, and the text of a table that keeps to a width.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use pagewise_analysis::judged::{CellJudgement, Comparison};
+
+use crate::numbers::MISSING;
+
+/// A comparison with its cells in the order in which they are shown.
+pub(super) struct View<'a> {
+    /// The comparison.
+    pub comparison: &'a Comparison,
+    /// Its measured cells.
+    pub cells: Vec<&'a CellJudgement>,
+}
+
+/// A column of a comparison's table.
+pub(super) struct Column {
+    /// Its heading, with the unit where its numbers have none.
+    pub name: &'static str,
+    /// How soon it is left out where the table is too wide, the highest first; 0: never.
+    spare: u32,
+    words: bool,
+    stands: fn(&View<'_>) -> bool,
+    text: fn(&View<'_>, &CellJudgement) -> String,
+}
+
+impl Column {
+    /// Numbers, which stand at the right.
+    pub const fn numbers(
+        name: &'static str,
+        spare: u32,
+        text: fn(&View<'_>, &CellJudgement) -> String,
+    ) -> Self {
+        Self { name, spare, words: false, stands: |_| true, text }
+    }
+
+    /// Words, which stand at the left, and numbers with an interval, which are read like words.
+    pub const fn words(
+        name: &'static str,
+        spare: u32,
+        text: fn(&View<'_>, &CellJudgement) -> String,
+    ) -> Self {
+        Self { name, spare, words: true, stands: |_| true, text }
+    }
+
+    /// The same, for comparisons of which `stands` is true.
+    pub const fn only(self, stands: fn(&View<'_>) -> bool) -> Self {
+        Self { stands, ..self }
+    }
+}
+
+/// The columns that fit into `width`, and the names of those that do not.
+pub(super) fn fitting(
+    view: &View<'_>,
+    columns: &'static [Column],
+    width: usize,
+) -> (Vec<&'static Column>, Vec<&'static str>) {
+    let mut columns: Vec<&Column> = columns.iter().filter(|column| (column.stands)(view)).collect();
+    let mut left_out = Vec::new();
+    let widest = |columns: &[&Column]| {
+        table(view, columns).lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
+    };
+    while widest(&columns) > width {
+        let Some(spare) = columns.iter().filter(|column| column.spare > 0).max_by_key(|column| column.spare)
+        else {
+            break;
+        };
+        left_out.push(spare.name);
+        let name = spare.name;
+        columns.retain(|column| column.name != name);
+    }
+    (columns, left_out)
+}
+
+/// The cells in these columns.
+pub(super) fn table(view: &View<'_>, columns: &[&Column]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let rows: Vec<Vec<String>> = view
+        .cells
+        .iter()
+        .map(|cell| columns.iter().map(|column| (column.text)(view, cell)).collect())
+        .collect();
+    drawn(&names, &rows, |index| columns[index].words)
+}
+
+/// Rows below their headings; columns stand at the right unless `is_left`.
+pub(super) fn drawn(names: &[&str], rows: &[Vec<String>], is_left: impl Fn(usize) -> bool) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(names.iter());
+    for row in rows {
+        table.add_row(row);
+    }
+    for index in 0..names.len() {
+        if let Some(column) = table.column_mut(index)
+            && !is_left(index)
+        {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}
+
+/// The text of a value, or what stands where it is not known.
+pub(super) fn or_missing<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| MISSING.to_string(), text)
+}

@@ -1,0 +1,45 @@
+//! Columns of work that is done once: its parts in time, its total, and what it cost.
+
+use pagewise_analysis::judged::{CellJudgement, EvidenceMedians};
+
+use super::grid::or_missing;
+use crate::numbers::{plain, plain_interval, time};
+
+/// A number of the evidence.
+pub(super) fn seen<T>(
+    cell: &CellJudgement,
+    figure: impl Fn(&EvidenceMedians) -> Option<T>,
+    text: impl Fn(T) -> String,
+) -> String {
+    or_missing(cell.evidence.as_ref().and_then(figure), text)
+}
+
+/// Set-up, measured region and tear-down with the interval of their sum, in units of `unit_ns`.
+pub(super) fn total(cell: &CellJudgement, unit_ns: f64) -> String {
+    or_missing(cell.total_interval_ns.as_ref(), |total| plain_interval(total, 1.0 / unit_ns))
+}
+
+/// A time in units of `unit_ns`.
+pub(super) fn in_units(nanoseconds: Option<u64>, unit_ns: f64) -> String {
+    or_missing(nanoseconds, |value| plain(value as f64 / unit_ns))
+}
+
+/// Bytes in MiB.
+pub(super) fn mebi(bytes: u64) -> String {
+    plain(bytes as f64 / f64::from(1 << 20))
+}
+
+/// Faults of both kinds.
+pub(super) fn faults(seen: &EvidenceMedians) -> Option<u64> {
+    Some(seen.minor_faults? + seen.major_faults?)
+}
+
+/// The latency that 999 of 1,000 operations kept to.
+pub(super) fn p999(cell: &CellJudgement) -> String {
+    or_missing(cell.latency_ns.as_ref().and_then(|latency| latency.p999), time)
+}
+
+/// The longest operation or stall.
+pub(super) fn longest(cell: &CellJudgement) -> String {
+    or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max))
+}

@@ -1,0 +1,49 @@
+//! The columns of reads: rates, or of a cold start the time until it is warm.
+
+use pagewise_model::CacheState;
+
+use super::grid::{Column, View, or_missing};
+use super::standing::{METHOD, PLACE, behind, limit};
+use crate::numbers::{bytes, mebibytes, rate, rate_interval, time, time_interval};
+
+fn cold_start(view: &View<'_>) -> bool {
+    view.comparison.conditions.conditions.cache == CacheState::ColdStart
+}
+
+fn no_cold_start(view: &View<'_>) -> bool {
+    !cold_start(view)
+}
+
+/// All columns.
+pub(super) const COLUMNS: &[Column] = &[
+    METHOD,
+    PLACE,
+    Column::words("time to warm [95 % interval]", 0, |_, cell| {
+        or_missing(cell.time_to_warm_ns.as_ref(), time_interval)
+    })
+    .only(cold_start),
+    Column::numbers("read until then", 1, |_, cell| {
+        or_missing(cell.bytes_to_warm, |read| bytes(read.median))
+    })
+    .only(cold_start),
+    Column::words("ops/s [95 % interval]", 0, |_, cell| {
+        or_missing(cell.ops_per_second.as_ref(), rate_interval)
+    })
+    .only(no_cold_start),
+    Column::numbers("behind", 0, behind),
+    Column::numbers("ops/s once warm", 2, |_, cell| {
+        let last = cell.cold_start.as_ref().and_then(|course| course.last());
+        or_missing(last, |window| rate(window.ops_per_second))
+    })
+    .only(cold_start),
+    Column::numbers("MiB/s", 3, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median)))
+        .only(no_cold_start),
+    Column::numbers("p50", 2, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p50)))
+        .only(no_cold_start),
+    Column::numbers("p99", 0, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p99)))
+        .only(no_cold_start),
+    Column::numbers("max", 5, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max)))
+        .only(no_cold_start),
+    Column::numbers("set-up", 4, |_, cell| or_missing(cell.setup_ns, time)),
+    limit(1),
+];
