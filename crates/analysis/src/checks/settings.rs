@@ -203,9 +203,13 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Readahead of the device is what the cell asks for, or what it was when the run began.
+/// Readahead of the device is what the cell asks for, or what it was when the run began. What only writes has no part in
+/// it.
 pub(super) fn readahead_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let set = subject.cell.conditions.surroundings.readahead_bytes.map(|bytes| bytes.0);
+    if set.is_none() && subject.is_writing() {
+        return None;
+    }
     let asked = set.or(subject.context.readahead_bytes)?;
     match subject.evidence.readahead_bytes {
         Some(found) if found == asked => None,

@@ -122,14 +122,16 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         }
     }
     writeln!(out, "seed       {}", plan.seed)?;
-    writeln!(
-        out,
-        "sampling   {} rounds of {} cells; a sample lasts {}, single latencies up to {} more",
-        plan.rounds,
-        plan.cells.len(),
-        milliseconds(plan.sample_ns),
-        milliseconds(plan.latency_ns)
-    )?;
+    let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
+    let sample = match measured.all(|cell| cell.conditions.workload().is_once()) {
+        true => "a sample is the whole work once".to_string(),
+        false => format!(
+            "a sample lasts {}, single latencies up to {} more",
+            milliseconds(plan.sample_ns),
+            milliseconds(plan.latency_ns)
+        ),
+    };
+    writeln!(out, "sampling   {} rounds of {} cells; {sample}", plan.rounds, plan.cells.len())?;
     writeln!(out, "writes     {}", written(plan))?;
     writeln!(out, "takes      about {}\n", estimate::humane(estimate::duration_ns(plan)))?;
     for cell in &plan.cells {

@@ -121,6 +121,15 @@ fn ensure_scan(conditions: &Conditions) -> Result<()> {
         "a cache that cannot hold the {} is not warm for a scan: what comes next was always pushed out; use --cache cold",
         conditions.span_bytes
     );
+    let rate = conditions.surroundings.device_cap.and_then(|cap| cap.read_bytes_per_second);
+    let too_fast = |rate: &Bytes| *rate > conditions.span_bytes && conditions.cache != CacheState::Warm;
+    if let Some(rate) = rate.filter(too_fast) {
+        bail!(
+            "under a cap of {rate} a second, {} are scanned in less than a second, and the rate is known after one; use a \
+             file of {rate} or more",
+            conditions.span_bytes
+        );
+    }
     Ok(())
 }
 
