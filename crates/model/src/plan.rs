@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{CacheState, Cell, Conditions, Content, Role};
+use crate::method::Access;
 use crate::units::Bytes;
 
 /// Where the bytes come from.
@@ -140,6 +141,16 @@ impl Plan {
         Bytes(self.dataset_bytes().0.saturating_add(self.largest_written().map_or(0, Bytes::get)))
     }
 
+    /// Cells that write to a file, as far as their method can; the ceiling of memory writes to none.
+    pub fn writing_cells(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| {
+            let conditions = &cell.conditions;
+            !conditions.workload().is_reading()
+                && cell.method.access() != Access::Anonymous
+                && cell.method.refuses(&conditions.work, 1).is_none()
+        })
+    }
+
     /// Bytes that the workloads write in all rounds, with what makes a file warm before.
     pub fn written_bytes(&self) -> Bytes {
         let of_cell = |cell: &Cell| {
@@ -148,7 +159,7 @@ impl Plan {
             let laps = u64::from(cell.conditions.writes()?.laps);
             Some(ring.bytes().saturating_mul(laps).saturating_add(before))
         };
-        let round = self.cells.iter().filter_map(of_cell).fold(0u64, u64::saturating_add);
+        let round = self.writing_cells().filter_map(of_cell).fold(0u64, u64::saturating_add);
         Bytes(round.saturating_mul(u64::from(self.rounds)))
     }
 

@@ -110,6 +110,9 @@ fn ending(judged: &[Judged]) -> Ending {
 pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "question   {}", plan.question)?;
     match &plan.source {
+        Source::Dataset { directory } if plan.datasets().is_empty() => {
+            writeln!(out, "files      made in {directory}, removed afterwards")?;
+        }
         Source::Dataset { directory } => writeln!(out, "dataset    made in {directory}, removed afterwards")?,
         Source::File { path, evict, .. } => {
             let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
@@ -152,8 +155,7 @@ fn written(plan: &Plan) -> String {
         Some(largest) => format!(
             "{} in {} samples, at most {} at a time, each file removed after its sample{}",
             humane_bytes(plan.written_bytes().0),
-            u64::from(plan.rounds)
-                * plan.cells.iter().filter(|cell| cell.conditions.ring().is_some()).count() as u64,
+            u64::from(plan.rounds) * plan.writing_cells().count() as u64,
             largest,
             if dataset.0 > 0 { format!("; {dataset} to be read") } else { String::new() }
         ),
