@@ -6,8 +6,9 @@
 //! **Latency.** There is no phase of its own: the work would be another one the second time. Between batches of *gap*
 //! operations one is timed by itself. Gaps are drawn uniformly from 1 to twice their mean, since what costs may come
 //! in a beat (a page fault falls on every 32nd block of 128 B), and every operation is as likely to be timed as its
-//! neighbour. The mean begins with 1 and is doubled until a batch takes 15 us, so that clocks cost less than 1 %; where
-//! one operation takes that long, all are timed. While it grows, operations are timed more often than later on.
+//! neighbour. The mean begins with 1 and is doubled until a batch takes 40 us, so that clocks cost less than 1 %; where
+//! one operation takes that long, all are timed. While it grows, operations are timed more often than later on; those times
+//! are thrown away, or the first page fault would weigh as much as a thousand others.
 //!
 //! **Stalls.** A batch, or a single operation, that took over 1 ms more than its operations take on average, stalls
 //! left out, holds a stalled operation; none is missed, because the clock readings leave no gap.
@@ -20,9 +21,12 @@ use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations};
 
 /// A mean gap shorter than this is doubled: its clocks would be felt.
-const GAP_MIN_NS: u64 = 15_000;
+const GAP_MIN_NS: u64 = 40_000;
 /// One longer than this is halved: there would be few latencies.
-const GAP_MAX_NS: u64 = 60_000;
+const GAP_MAX_NS: u64 = 160_000;
+
+/// After so many measures the mean has been found; a stall among the first ones must not end its growth.
+const STEADY_MEASURES: u32 = 3;
 
 /// How much there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +62,9 @@ pub fn sample(
         let gap = gaps.draw();
         let begun = now;
         now = course.stretch(work, gap, now)?;
-        gaps.adapt(gap, now - begun);
+        if gaps.adapt(gap, now - begun) {
+            course.latencies.reset();
+        }
         if course.position < course.end {
             now = course.stretch(work, 1, now)?;
         }
@@ -110,11 +116,13 @@ impl Course {
 struct Gaps {
     random: Random,
     mean: u64,
+    /// Measures in a row that left the mean as it was, up to [`STEADY_MEASURES`].
+    steady: u32,
 }
 
 impl Gaps {
     fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), mean: 1 }
+        Self { random: Random::new(seed), mean: 1, steady: 0 }
     }
 
     /// From 1 to twice the mean, the latter not included.
@@ -122,18 +130,25 @@ impl Gaps {
         1 + self.random.below(2 * self.mean - 1)
     }
 
-    /// Makes the mean gap last 15 to 60 us, after one of `gap` operations took `took_ns`. Short gaps are no measure, since
-    /// the clock is a part of what they take.
-    fn adapt(&mut self, gap: u64, took_ns: u64) {
+    /// Makes the mean gap last 40 to 160 us, after one of `gap` operations took `took_ns`. Short gaps are no measure, since
+    /// the clock is a part of what they take. True while the mean grows from 1: what was timed until now was timed more
+    /// often than what follows.
+    fn adapt(&mut self, gap: u64, took_ns: u64) -> bool {
         if gap < self.mean {
-            return;
+            return false;
         }
         let mean_takes_ns = took_ns.saturating_mul(self.mean) / gap;
         if mean_takes_ns < GAP_MIN_NS {
             self.mean *= 2;
-        } else if self.mean > 1 && mean_takes_ns > GAP_MAX_NS {
+            let begins = self.steady < STEADY_MEASURES;
+            self.steady = if begins { 0 } else { self.steady };
+            return begins;
+        }
+        if self.mean > 1 && mean_takes_ns > GAP_MAX_NS {
             self.mean /= 2;
         }
+        self.steady = (self.steady + 1).min(STEADY_MEASURES);
+        false
     }
 }
 

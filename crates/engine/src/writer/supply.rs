@@ -100,25 +100,14 @@ fn wrapped(place: usize, period: usize) -> usize {
 }
 
 /// Timed region: `for each record that fits: memcpy(into + i * record, source + place, record); place = (place + record)
-/// mod period`. Both sides go forward together until one of them ends, so a record costs its memcpy and a comparison.
-/// Returns the place of the next record, and how much is left at the end of `into`: less than a record.
+/// mod period`. Returns the place of the next record, and how much is left at the end of `into`: less than a record.
 #[inline(never)]
 fn copy_records(into: &mut [u8], source: &[u8], record_bytes: usize, mut place: usize) -> (usize, usize) {
     let period = source.len() - record_bytes;
-    let mut rest = into;
-    while rest.len() >= record_bytes {
-        // A record that begins below the period ends before the last byte of the source.
-        let len = rest.len().min(source.len() - 1 - place);
-        let (mut to, mut from) = (&mut rest[..len], &source[place..place + len]);
-        while to.len() >= record_bytes {
-            let (slot, to_rest) = to.split_at_mut(record_bytes);
-            let (record, from_rest) = from.split_at(record_bytes);
-            slot.copy_from_slice(record);
-            (to, from) = (to_rest, from_rest);
-        }
-        let copied = len - to.len();
-        rest = &mut rest[copied..];
-        place = wrapped(place + copied, period);
+    let mut slots = into.chunks_exact_mut(record_bytes);
+    for slot in &mut slots {
+        slot.copy_from_slice(&source[place..place + record_bytes]);
+        place = wrapped(place + record_bytes, period);
     }
-    (place, rest.len())
+    (place, slots.into_remainder().len())
 }
