@@ -44,8 +44,8 @@ const DEVICE_SHARE: f64 = 0.01;
 const OTHERS_SHARE: f64 = 0.05;
 /// Sizes of requests are alike up to this factor.
 const SIZE_FACTOR: f64 = 2.0;
-/// A copy from memory that is exceeded by more than this was of other data: smaller or more popular ones, that lie in a
-/// cache of the CPU.
+/// A ceiling that is exceeded by more than this is none: a copy from memory was of other data, smaller or more popular ones
+/// that lie in a cache of the CPU, and a device was measured too low.
 const EXCEEDED: f64 = 1.25;
 /// From this share of the time in which some task waited for memory or a device on (PSI), waiting explains a cell.
 const STALLED: f64 = 0.25;
@@ -254,6 +254,9 @@ pub struct Ceilings {
     pub device: Vec<DeviceCeiling>,
     /// What the memory did.
     pub copy: Vec<CopyCeiling>,
+    /// Conditions of scans that went beyond what was measured of their device.
+    #[serde(skip)]
+    outrun: Vec<Conditions>,
 }
 
 impl Ceilings {
@@ -278,6 +281,13 @@ impl Ceilings {
                 _ => {}
             }
         }
+        ceilings.outrun = cells
+            .iter()
+            .filter(|samples| samples.cell.role != Role::Ceiling && is_scan(&samples.cell.conditions))
+            .filter_map(|samples| Some((&samples.cell.conditions, Activity::of(samples)?)))
+            .filter(|(conditions, activity)| ceilings.times_beyond(conditions, activity).is_some())
+            .map(|(conditions, _)| conditions.clone())
+            .collect();
         ceilings
     }
 
@@ -320,9 +330,29 @@ impl Ceilings {
         found.or_else(|| bound_by_cpu(cell, activity)).or_else(|| waiting(activity)).unwrap_or(Bound::UNKNOWN)
     }
 
-    /// Device bytes per second over the most that the device did for cells with `conditions`; `None` where it played no part
-    /// or no large reads were measured.
+    /// Device bytes per second over the most that the device did for cells with `conditions`; `None` where it played no part,
+    /// no large reads were measured, or that ceiling was measured too low to be one.
     pub fn share_of_bandwidth(&self, conditions: &Conditions, activity: &Activity) -> Option<f64> {
+        let share = self.over_bandwidth(conditions, activity)?;
+        (share <= EXCEEDED && !self.is_outrun(conditions)).then_some(share)
+    }
+
+    /// The same where it is more than a ceiling can be exceeded by.
+    pub fn times_beyond(&self, conditions: &Conditions, activity: &Activity) -> Option<f64> {
+        self.over_bandwidth(conditions, activity).filter(|share| *share > EXCEEDED)
+    }
+
+    /// Whether a scan that is held against the same ceilings went beyond them: they then explain none of these scans.
+    fn is_outrun(&self, conditions: &Conditions) -> bool {
+        let held_against = |conditions: &Conditions| {
+            let Surroundings { device_cap, cpus, .. } = &conditions.surroundings;
+            (conditions.threads, conditions.file_bytes, *device_cap, cpus.clone())
+        };
+        let own = held_against(conditions);
+        is_scan(conditions) && self.outrun.iter().any(|outrun| held_against(outrun) == own)
+    }
+
+    fn over_bandwidth(&self, conditions: &Conditions, activity: &Activity) -> Option<f64> {
         let bytes = activity.device_bytes_per_second.filter(|_| activity.uses_device())?;
         Some(bytes / bandwidth(self.same_device(conditions).into_iter())?)
     }
@@ -331,12 +361,15 @@ impl Ceilings {
         let same = self.same_device(&cell.conditions);
         let bytes = activity.device_bytes_per_second?;
         let bandwidth = bandwidth(same.iter().copied());
-        if let Some(bandwidth) = bandwidth.filter(|bandwidth| bytes >= bandwidth * REACHED) {
+        let too_low = self.is_outrun(&cell.conditions)
+            || bandwidth.is_some_and(|bandwidth| bytes > bandwidth * EXCEEDED);
+        let explains = |rate: f64, ceiling: f64| !too_low && (REACHED..=EXCEEDED).contains(&(rate / ceiling));
+        if let Some(bandwidth) = bandwidth.filter(|bandwidth| explains(bytes, *bandwidth)) {
             return Some(Bound::reached(BoundName::DeviceBandwidth, bytes, bandwidth));
         }
         let (requests, issued) = (activity.device_requests_per_second?, activity.issued_bytes()?);
         let iops = iops_at(&same, issued);
-        if let Some(iops) = iops.filter(|iops| requests >= iops * REACHED) {
+        if let Some(iops) = iops.filter(|iops| explains(requests, *iops)) {
             return Some(Bound::reached(BoundName::DeviceIops, requests, iops));
         }
         let by_depth = depth_one_rate_at(&same, issued)?
@@ -365,6 +398,10 @@ impl Ceilings {
     fn same_device(&self, conditions: &Conditions) -> Vec<&DeviceCeiling> {
         self.device.iter().filter(|ceiling| ceiling.is_of(conditions)).collect()
     }
+}
+
+fn is_scan(conditions: &Conditions) -> bool {
+    conditions.workload() == Workload::Scan
 }
 
 fn skew(conditions: &Conditions) -> Option<Skew> {

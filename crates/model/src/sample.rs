@@ -104,6 +104,12 @@ pub struct Measurement {
 pub struct Evidence {
     /// From sending `go` to receiving `sample`, on the supervisor's clock.
     pub wall_ns: u64,
+    /// From sending `open` to receiving `opened`, on the supervisor's clock.
+    #[serde(default)]
+    pub setup_wall_ns: Option<u64>,
+    /// From sending `close` to receiving `closed`, likewise.
+    #[serde(default)]
+    pub teardown_wall_ns: Option<u64>,
     /// Bytes that the accesses asked for or wrote, in both phases.
     pub requested_bytes: u64,
     /// Bytes that storage read for the worker: /proc/PID/io read_bytes.

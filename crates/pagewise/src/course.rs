@@ -148,9 +148,10 @@ impl Course {
     fn inputs(&mut self, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
         let plan = &self.header.plan;
         let directory = match &plan.source {
-            Source::File { path, .. } => {
-                let (file, identity) = files::identify(Path::new(path))?;
-                return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity)?]));
+            Source::File { path, identity, .. } => {
+                // That of the plan: what has changed since is found by the first sample.
+                let (file, _) = files::identify(Path::new(path))?;
+                return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity.clone())?]));
             }
             Source::Dataset { directory } => PathBuf::from(directory),
         };

@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::time::Duration;
 
 use pagewise_model::run::Run;
@@ -434,6 +435,26 @@ fn a_file_that_shrinks_during_a_scan_is_told() {
     expect_told_of_shrinking(&run);
     for cell in finished.judged()["cells"].as_array().expect("cells") {
         assert!(cell["reason"].as_str().is_some_and(|reason| reason.contains("changed its size")), "{cell}");
+    }
+    place.expect_no_trace();
+}
+
+/// A log that grows all the time is another file in each sample than it was in the plan.
+#[test]
+fn a_file_that_grows_all_the_time_is_told() {
+    let place = Place::new();
+    let path = place.write("data", vec![b'x'; 1 << 20]);
+    let outsider = support::outsider::Outsider::acting(move || {
+        let _ = File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"one more\n"));
+    });
+    let words = ["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl", "--file=data", "--cache=as-is"];
+    let finished = place.run(&words);
+    drop(outsider);
+    finished.expect_code(1);
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.is_complete() && !run.samples.is_empty());
+    for sample in &run.samples {
+        assert!(kinds(sample).contains(&FailureKind::FileChanged), "{}: {:?}", sample.cell, sample.outcome);
     }
     place.expect_no_trace();
 }

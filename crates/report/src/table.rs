@@ -173,7 +173,7 @@ fn each(workload: Workload, size: Option<Bytes>) -> String {
 }
 
 /// Writes `text` in lines of at most `width` columns; lines after the first are indented further.
-pub(crate) fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
+pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
     let mut line = indent.to_string();
     let mut empty = true;
     for word in words(text) {

@@ -8,7 +8,8 @@ mod constructed;
 use std::path::PathBuf;
 
 use pagewise_analysis::judge;
-use pagewise_model::{HostCounters, HostSecond};
+use pagewise_model::sample::Outcome;
+use pagewise_model::{Failure, FailureKind, HostCounters, HostSecond};
 use pagewise_report::{csv, json, table, vmstat};
 
 fn assert_golden(name: &str, found: &[u8]) {
@@ -226,4 +227,19 @@ fn the_seconds_as_vmstat_prints_them() {
     let mut out = Vec::new();
     vmstat::write(&mut out, &vmstat::rows(&seconds)).expect("memory");
     assert_golden("vmstat.csv", &out);
+}
+
+#[test]
+fn where_no_method_has_figures_nothing_is_said_to_limit_one() {
+    for run in [constructed::scan(), constructed::append(), constructed::fill()] {
+        let text = |run: &pagewise_model::run::Run| String::from_utf8(table_of(run, 80)).expect("text");
+        assert!(text(&run).contains("  limited by: "));
+        let mut none = run;
+        for sample in &mut none.samples {
+            if let Outcome::Taken { failures, .. } = &mut sample.outcome {
+                failures.push(Failure { kind: FailureKind::Contaminated, detail: "others".to_string() });
+            }
+        }
+        assert!(!text(&none).contains("limited by:"), "{}", text(&none));
+    }
 }

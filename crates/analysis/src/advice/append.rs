@@ -8,12 +8,14 @@ use serde::Serialize;
 use super::Advice;
 use super::case::Case;
 use super::words::{amount, capital, listed, percent, time, times};
-use crate::judged::CellJudgement;
 use crate::judged::label::size;
-use crate::verdict::FEWEST_ROUNDS;
+use crate::judged::{CellJudgement, Comparison};
+use crate::verdict::{FEWEST_ROUNDS, Verdict};
 
 /// Buffers within this share of the best are as good as it.
 pub const AS_GOOD: f64 = 0.03;
+/// Above this noise of the comparison no buffer is told from another.
+pub const LOUDEST: f64 = 0.10;
 /// From this many bytes written by the device per byte appended on, that is told.
 const WRITTEN_AGAIN: f64 = 1.05;
 
@@ -42,6 +44,14 @@ pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
     let debts = notes_of_writes(case);
     if families.is_empty() {
         return (Vec::new(), debts);
+    }
+    let noise = case.comparison.noise.filter(|noise| *noise > LOUDEST);
+    if let Some(noise) = noise.filter(|_| case.comparison.verdict != Verdict::NotComparable) {
+        let silent = format!(
+            "How small a buffer may be is not told: a method measured twice differed by {}.",
+            percent(noise)
+        );
+        return (Vec::new(), std::iter::once(silent).chain(debts).collect());
     }
     if let Some(reason) = case.silence() {
         let silent = format!("No buffer is advised, because {reason}.");
@@ -132,8 +142,12 @@ impl Family<'_> {
         let first = (0..best).rev().take_while(good).last().unwrap_or(best);
         let last = (best..self.members.len()).take_while(good).last().unwrap_or(best);
         let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
+        // By the total it may be as good as the leader, or not told from it: then it is not said to cost more.
+        let Comparison { leader, tied, .. } = case.comparison;
+        let in_tie = |cell: &CellJudgement| leader.iter().chain(tied).any(|method| *method == cell.method);
         let told = |index: &usize| {
             over(*index) > 1.0 + tolerance
+                && !in_tie(self.members[*index].cell)
                 && case.times_faster(self.members[best].cell, self.members[*index].cell).is_some()
         };
         let buffer = |index: usize| self.members[index].buffer;
@@ -164,23 +178,19 @@ impl Family<'_> {
         };
         let unclear_below = found.unclear_bytes.iter().any(|unclear| *unclear < smallest);
         let known = if unclear_below { "buffer known to be good" } else { "good buffer" };
+        let of = format!("{} (by the records alone, set-up aside)", self.base);
         let lead = match (smallest.0, smallest == largest) {
             (_, true) if !found.unclear_bytes.is_empty() => {
                 let leads = with(smallest);
-                format!("{}: {leads} leads ({} a record)", self.base, time(found.best_ns_per_op))
+                format!("{of}: {leads} leads ({} a record)", time(found.best_ns_per_op))
             }
-            (0, true) => format!("{}: no buffer is {best}", self.base),
+            (0, true) => format!("{of}: no buffer is {best}"),
             (0, false) => {
-                format!(
-                    "{}: no buffer is needed: without one and up to {} all are {within}",
-                    self.base,
-                    size(largest)
-                )
+                format!("{of}: no buffer is needed: without one and up to {} all are {within}", size(largest))
             }
-            (_, true) => format!("{}: a buffer of {} is {best}", self.base, size(smallest)),
+            (_, true) => format!("{of}: a buffer of {} is {best}", size(smallest)),
             (_, false) => format!(
-                "{}: the smallest {known} is {}: from it to {} all are {within}",
-                self.base,
+                "{of}: the smallest {known} is {}: from it to {} all are {within}",
                 size(smallest),
                 size(largest)
             ),

@@ -34,6 +34,7 @@ fn ceilings() -> Ceilings {
             read_bytes: Some(Bytes::kib(16)),
             bytes_per_second: 8e9,
         }],
+        outrun: Vec::new(),
     }
 }
 
@@ -254,4 +255,12 @@ fn a_host_that_waits_for_memory_explains_a_cell() {
     assert_eq!(bound("mmap", busy).0, BoundName::Cpu);
     let little = Activity { stalled_share: Some(0.1), ..in_memory(4e9, 0.4, 1.0) };
     assert_eq!(bound("mmap", little), (BoundName::Unknown, None));
+}
+
+#[test]
+fn a_device_that_did_far_more_was_not_limited_by_its_ceiling() {
+    assert_eq!(bound("uring", active(124_000.0, 4.0)), (BoundName::DeviceIops, Some(1.24)));
+    assert_eq!(bound("uring", active(126_000.0, 4.0)).0, BoundName::Unknown);
+    assert_eq!(bound("uring", active(1_240.0, 1024.0)), (BoundName::DeviceBandwidth, Some(1.24)));
+    assert_eq!(bound("uring", active(1_260.0, 1024.0)).0, BoundName::Unknown);
 }

@@ -59,6 +59,27 @@ pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
+/// Where the total is ranked, set-up and tear-down on the worker's clock must fit too.
+pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
+    if !subject.cell.conditions.workload().is_once() {
+        return None;
+    }
+    let (measurement, evidence) = (subject.measurement, subject.evidence);
+    let parts = [
+        ("set-up", measurement.setup_ns, evidence.setup_wall_ns),
+        ("tear-down", measurement.teardown_ns, evidence.teardown_wall_ns),
+    ];
+    parts.into_iter().find_map(|(part, claimed, wall)| {
+        let wall = wall?;
+        let slack = WALL_SLACK_NS + answer_slack(subject) + (wall as f64 * WALL_SLACK_SHARE) as u64;
+        (claimed > wall || wall - claimed > slack).then(|| {
+            format!(
+                "the worker claims {claimed} ns of {part}, and {wall} ns passed: {slack} ns may be missing"
+            )
+        })
+    })
+}
+
 /// What an answer may take: it was measured with one thread, and threads that share a CPU wake one after another. A
 /// cold start has an answer for each window.
 fn answer_slack(subject: &Subject<'_>) -> u64 {
@@ -255,6 +276,27 @@ mod tests {
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 149_000_000), [FalseTime]);
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 167_000_000), []);
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 170_000_000), [FalseTime]);
+    }
+
+    #[test]
+    fn set_up_and_tear_down_are_timed_by_the_supervisor_too() {
+        let cell = fill("mmap", Cold);
+        let claims = |setup_ns, wall_ns| {
+            kinds(&cell, |measurement, evidence| {
+                measurement.setup_ns = setup_ns;
+                evidence.setup_wall_ns = Some(wall_ns);
+            })
+        };
+        assert_eq!((claims(50_000_000, 55_000_000), claims(0, 1_000_000)), (vec![], vec![]));
+        assert_eq!(
+            (claims(0, 50_000_000), claims(51_000_000, 50_000_000)),
+            (vec![FalseTime], vec![FalseTime])
+        );
+        let hidden = kinds(&cell, |measurement, evidence| {
+            measurement.teardown_ns = 0;
+            evidence.teardown_wall_ns = Some(80_000_000);
+        });
+        assert_eq!(hidden, [FalseTime]);
     }
 
     #[test]

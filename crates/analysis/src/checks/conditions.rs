@@ -9,7 +9,7 @@ use crate::calls;
 /// block that two reads share.
 pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 /// Of the bytes asked for, this much may come from the device where none may.
-const NONE_FROM_DEVICE: f64 = 0.001;
+pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
 /// Pages of the worker's own code may come from the device too: a few, however little is asked for.
 pub(super) const OWN_CODE_BYTES: u64 = 64 << 10;
 /// Readahead that is still in flight when a cold sample stops at its budget.

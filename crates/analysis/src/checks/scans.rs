@@ -2,7 +2,7 @@
 
 use pagewise_model::{CacheState, Work};
 
-use super::conditions::ALL_FROM_DEVICE;
+use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE, OWN_CODE_BYTES};
 use super::{Subject, percent};
 
 /// Beside what is asked for, this share of it may come from the device: blocks that two pieces share, the worker's own
@@ -50,6 +50,19 @@ pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
+/// A scan takes each byte once, so a warm one whose set-up had to fetch some was not warm.
+pub(super) fn not_warm_before_setup(subject: &Subject<'_>) -> Option<String> {
+    let (cell, conditions) = (subject.cell, &subject.cell.conditions);
+    let reads_file = matches!(conditions.work, Work::Scan(_)) && cell.depends_on_cache();
+    if !reads_file || conditions.cache != CacheState::Warm || !conditions.fits_memory() {
+        return None;
+    }
+    let span = conditions.span_bytes.0;
+    let most = ((span as f64 * NONE_FROM_DEVICE) as u64).max(OWN_CODE_BYTES);
+    let read = subject.evidence.setup_device_read_bytes.filter(|read| *read > most)?;
+    Some(format!("{read} bytes ({} of the span) came from the device in set-up", percent(read, span)))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::checks::Context;
@@ -59,7 +72,7 @@ mod tests {
         ColdOverrun, ContradictsMethod, InconsistentCounts, MissingReads, NotCold, NotDirect, NotInForce,
         NotWarm, WrongChecksum,
     };
-    use pagewise_model::{Bytes, Evidence};
+    use pagewise_model::{Bytes, Cell, Evidence};
 
     const MIB: u64 = 1 << 20;
 
@@ -150,6 +163,22 @@ mod tests {
         assert_eq!(kinds(&cell, read), [NotWarm]);
         let short = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(63 * MIB);
         assert_eq!(kinds(&cell, short), [NotWarm]);
+    }
+
+    #[test]
+    fn a_warm_scan_fetches_nothing_in_set_up() {
+        let in_setup =
+            |cell: &Cell, bytes| kinds(cell, |_, evidence| evidence.setup_device_read_bytes = bytes);
+        for method in ["mmap:populate", "mmap:willneed", "read", "mmap"] {
+            let warm = scan(method, Warm);
+            assert_eq!(in_setup(&warm, Some(8 * MIB)), [NotWarm], "{method}");
+            // A thousandth of 64 MiB.
+            assert_eq!(in_setup(&warm, Some(67_108)), [], "{method}: its own code");
+            assert_eq!(in_setup(&warm, Some(67_109)), [NotWarm], "{method}");
+            assert_eq!(in_setup(&warm, None), [], "{method}");
+            assert_eq!(in_setup(&scan(method, AsIs), Some(8 * MIB)), [], "{method}");
+        }
+        assert_eq!(in_setup(&scan("read:direct", Warm), Some(8 * MIB)), []);
     }
 
     #[test]

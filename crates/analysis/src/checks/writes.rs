@@ -17,6 +17,12 @@ const ALL_TO_DEVICE: f64 = 0.98;
 const NONE_FROM_DEVICE: f64 = 0.001;
 /// From this share of the bytes written on, the device plays a part.
 const DEVICE_SHARE: f64 = 0.01;
+/// The device may write this many times what reached the file, and [`METADATA_BYTES`]: metadata and the journal.
+const WRITTEN_FACTOR: f64 = 1.25;
+/// See [`WRITTEN_FACTOR`].
+const METADATA_BYTES: u64 = 8 << 20;
+/// Each sync within the measured region may write this beside: the pages that it shares with its neighbours, and a commit.
+const SYNC_BYTES: u64 = 64 << 10;
 /// A mapping makes no write calls, and may write as much as its answer.
 const ANSWER_BYTES: u64 = 1 << 20;
 
@@ -235,8 +241,26 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// Others that read the device hinder what is written to it. What is written to it cannot be told apart: the kernel writes
-/// back for everyone. A sample that stays in the page cache is not hindered.
+/// The kernel writes back for everyone, and what others had left dirty was written before. So what the device wrote beyond
+/// all that the sample can have made dirty is of others.
+pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
+    let (written, own) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
+    let conditions = &subject.cell.conditions;
+    let in_setup = if makes_dirty(&subject.cell.method) { conditions.file_bytes.0 } else { 0 };
+    let by_syncs = match conditions.writes()?.sync {
+        Sync::Every(bytes) => own.div_ceil(bytes.0.max(1)).saturating_mul(SYNC_BYTES),
+        Sync::None | Sync::End => 0,
+    };
+    let of_records = (own as f64 * WRITTEN_FACTOR) as u64;
+    let most = [METADATA_BYTES, in_setup, by_syncs].into_iter().fold(of_records, u64::saturating_add);
+    (written > most).then(|| {
+        let others = written - most;
+        format!("others wrote at least {others} bytes to the device while the worker wrote {own}")
+    })
+}
+
+/// Others that read the device hinder what is written to it. A sample that stays in the page cache is not hindered.
 pub(super) fn device_read_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
     let evidence = subject.evidence;

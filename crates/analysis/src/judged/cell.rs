@@ -223,8 +223,11 @@ pub struct CellJudgement {
     pub device_written_bytes: Option<u64>,
     /// Page faults of set-up.
     pub setup_faults: Option<u64>,
-    /// Device bytes per second over the most that the device did in large requests; `None` where the device played no part.
+    /// Device bytes per second over the most that the device did in large requests; `None` where the device played no part,
+    /// or that ceiling was measured too low to be one.
     pub of_device_bandwidth: Option<f64>,
+    /// The same where it went beyond that ceiling by so much that it is none.
+    pub beyond_device_ceiling: Option<f64>,
     /// What limited it.
     pub bound: Option<BoundName>,
     /// The share of that limit that it reached.
@@ -330,6 +333,9 @@ impl CellJudgement {
             of_device_bandwidth: activity
                 .as_ref()
                 .and_then(|activity| ceilings.share_of_bandwidth(conditions, activity)),
+            beyond_device_ceiling: activity
+                .as_ref()
+                .and_then(|activity| ceilings.times_beyond(conditions, activity)),
             bound: bound.map(|bound| bound.name),
             of_ceiling: bound.and_then(|bound| bound.of_ceiling),
             ceiling: bound.and_then(|bound| bound.ceiling),

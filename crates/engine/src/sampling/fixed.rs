@@ -52,6 +52,7 @@ pub fn sample(
         end: first_operation.saturating_add(amount.operations),
         checksum: 0,
         latencies,
+        early: Early::default(),
         stalls: Stalls::default(),
     };
     let mut gaps = Gaps::new(amount.gap_seed);
@@ -62,8 +63,11 @@ pub fn sample(
         let gap = gaps.draw();
         let begun = now;
         now = course.stretch(work, gap, now)?;
-        if gaps.adapt(gap, now - begun) {
-            course.latencies.reset();
+        if course.position < course.end && gaps.adapt(gap, now - begun) {
+            course.early.len = 0;
+        }
+        if gaps.is_found() && course.early.len > 0 {
+            course.early.record(&mut course.latencies);
         }
         if course.position < course.end {
             now = course.stretch(work, 1, now)?;
@@ -71,6 +75,7 @@ pub fn sample(
     }
     course.checksum = course.checksum.wrapping_add(work.finish()?);
     let ended_ns = now_ns();
+    course.early.record(&mut course.latencies);
     Ok(ThreadSample {
         started_ns,
         ended_ns,
@@ -91,7 +96,24 @@ struct Course {
     end: u64,
     checksum: u64,
     latencies: Latencies,
+    early: Early,
     stalls: Stalls,
+}
+
+/// Latencies taken before the mean gap is found: those while it grows are not kept. A few numbers, since to empty a
+/// histogram takes as long as a thousand records.
+#[derive(Default)]
+struct Early {
+    taken: [u64; 2 * STEADY_MEASURES as usize + 2],
+    len: usize,
+    closed: bool,
+}
+
+impl Early {
+    fn record(&mut self, latencies: &mut Latencies) {
+        self.taken[..self.len].iter().for_each(|took| latencies.saturating_record(*took));
+        (self.len, self.closed) = (0, true);
+    }
 }
 
 impl Course {
@@ -105,7 +127,13 @@ impl Course {
         self.position += operations;
         self.checksum = self.checksum.wrapping_add(checksum);
         if wanted == 1 {
-            self.latencies.saturating_record(after - begun);
+            match self.early.taken.get_mut(self.early.len).filter(|_| !self.early.closed) {
+                Some(free) => {
+                    *free = after - begun;
+                    self.early.len += 1;
+                }
+                None => self.latencies.saturating_record(after - begun),
+            }
         }
         self.stalls.note(operations, after - before);
         Ok(after)
@@ -149,6 +177,11 @@ impl Gaps {
         }
         self.steady = (self.steady + 1).min(STEADY_MEASURES);
         false
+    }
+
+    /// Whether the mean has stopped growing from 1.
+    fn is_found(&self) -> bool {
+        self.steady == STEADY_MEASURES
     }
 }
 

@@ -35,11 +35,28 @@ impl<S: Sink> Staged<S> {
         Ok(Self { sink, supply, progress: target.progress(), buffer, filled: 0 })
     }
 
-    /// Puts what is staged into the file, in two parts where the end of the ring lies between: the second goes to its
-    /// start. The cursor moves by the bytes put.
+    /// Puts what is staged into the file. The cursor moves by the bytes put.
     #[inline(always)]
     fn flush(&mut self) -> Result<(), CallFailure> {
-        let mut bytes = &self.buffer.bytes()[..self.filled];
+        let filled = self.filled as u64;
+        if filled == 0 {
+            return Ok(());
+        }
+        self.filled = 0;
+        let due = if filled <= self.progress.room() {
+            self.sink.put(&self.buffer.bytes()[..filled as usize], self.progress.cursor())?;
+            self.progress.advance(filled)
+        } else {
+            self.put_in_parts(filled as usize)?
+        };
+        if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
+    }
+
+    /// The same where the end of the ring lies between: the second part goes to its start. Whether a sync is due.
+    #[cold]
+    #[inline(never)]
+    fn put_in_parts(&mut self, filled: usize) -> Result<bool, CallFailure> {
+        let mut bytes = &self.buffer.bytes()[..filled];
         let mut due = false;
         while !bytes.is_empty() {
             let len = bytes.len().min(usize::try_from(self.progress.room()).unwrap_or(usize::MAX));
@@ -48,8 +65,7 @@ impl<S: Sink> Staged<S> {
             due |= self.progress.advance(len as u64);
             bytes = rest;
         }
-        self.filled = 0;
-        if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
+        Ok(due)
     }
 }
 

@@ -71,7 +71,7 @@ pub fn show(paths: &[PathBuf], json: bool) -> Result<Ending> {
     Ok(ending(&judged))
 }
 
-/// Prints what to choose, for runs whose tables were printed before.
+/// Prints what to choose, for runs whose tables were printed before, and where something is missing.
 pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
     let judged = load_all(paths)?;
     let mut out = io::stdout().lock();
@@ -79,8 +79,20 @@ pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
     for judged in &judged {
         let sentences = headline(judged);
         if !sentences.is_empty() {
-            writeln!(out, "  {:7} {}", judged.run.question, sentences.join(" "))?;
+            table::paragraph(&mut out, "  ", &sentences.join(" "), width())?;
         }
+    }
+    let short: Vec<&str> = judged
+        .iter()
+        .filter(|judged| judged.fell_short())
+        .map(|judged| judged.run.question.as_str())
+        .collect();
+    if !short.is_empty() {
+        let text = format!(
+            "Some cells have fewer valid samples than rounds, as their tables say: {}. The exit status is 1.",
+            short.join(", ")
+        );
+        table::paragraph(&mut out, "  ", &text, width())?;
     }
     Ok(ending(&judged))
 }

@@ -18,8 +18,17 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
         if controls.iter().any(|control| control.conditions == cell.conditions) {
             continue;
         }
-        let mut rivals = cells.iter().filter(|other| other.conditions == cell.conditions);
-        let baseline = rivals.find(|rival| rival.method.to_string() == "pread").unwrap_or(cell);
+        let rivals = || cells.iter().filter(|other| other.conditions == cell.conditions);
+        let usual = |rival: &&Cell| rival.method.to_string() == "pread";
+        // What some filesystems refuse would leave the comparison without a noise.
+        let refusable =
+            [MethodOption::Direct, MethodOption::HugePage, MethodOption::Prealloc, MethodOption::DontCache];
+        let safe = |rival: &&Cell| {
+            !refusable.iter().any(|option| rival.method.has(*option))
+                && rival.method.access() != Access::Uring
+                && rival.method.refuses(&rival.conditions.work, 1).is_none()
+        };
+        let baseline = rivals().find(usual).or_else(|| rivals().find(safe)).unwrap_or(cell);
         controls.push(Cell { role: Role::Control, ..baseline.clone() });
     }
     controls

@@ -120,7 +120,10 @@ impl Held {
         let limit = self.surroundings.memory_limit_bytes?;
         let kills = self.counters()?.memory_kills?;
         (kills > 0).then(|| {
-            format!("killed for memory: what it needs beside the page cache does not fit under its limit of {limit}")
+            format!(
+                "killed for memory: what cannot be dropped (its own memory, locked pages, files in memory) does not fit under \
+                 its limit of {limit}"
+            )
         })
     }
 }

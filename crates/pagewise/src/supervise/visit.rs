@@ -74,11 +74,13 @@ impl Visit<'_> {
     ) -> Result<(Measurement, Evidence), Trouble> {
         worker.greet(self.patience, self.stop)?;
         let before_setup = ProcessCounters::read(worker.pid());
+        let opening = Instant::now();
         worker.send(&Request::Open(Box::new(self.job(handover))))?;
         let setup_ns = match worker.receive("opened", self.setup_patience(), self.stop)? {
             Reply::Opened { setup_ns } => setup_ns,
             other => return Err(unexpected("opened", &other)),
         };
+        let setup_wall_ns = opening.elapsed().as_nanos() as u64;
         let in_setup = ProcessCounters::difference(&before_setup, &ProcessCounters::read(worker.pid()));
         let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
             Reply::Ready { warmup_ns } => warmup_ns,
@@ -132,11 +134,14 @@ impl Visit<'_> {
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &reply, first_operation, handover)?;
 
+        let closing = Instant::now();
         worker.send(&Request::Close)?;
         let (teardown_ns, sync_ns) = match worker.receive("closed", self.setup_patience(), self.stop)? {
             Reply::Closed { teardown_ns, sync_ns } => (teardown_ns, sync_ns),
             other => return Err(unexpected("closed", &other)),
         };
+        evidence.setup_wall_ns = Some(setup_wall_ns);
+        evidence.teardown_wall_ns = Some(closing.elapsed().as_nanos() as u64);
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_end_bytes = file.dirty_bytes();
         }

@@ -66,7 +66,9 @@ fn write_left_out(
             .filter(|cell| cell.bound.is_some())
             .map(|cell| format!("{} {}", cell.method, bound(cell)))
             .collect();
-        paragraph(out, "  ", &format!("{LIMITED_BY}: {}", limits.join("; ")), width)?;
+        if !limits.is_empty() {
+            paragraph(out, "  ", &format!("{LIMITED_BY}: {}", limits.join("; ")), width)?;
+        }
     }
     let names: Vec<&str> = left_out.iter().copied().filter(|name| *name != LIMITED_BY).collect();
     if names.is_empty() {

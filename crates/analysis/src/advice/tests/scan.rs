@@ -78,10 +78,29 @@ fn the_edges_of_the_insight() {
     has(0.94, "can gain up to 1.06x");
     has(0.999, "already runs at the ceiling of this device: no method can gain");
     has(1.2, "already runs at the ceiling of this device: no method can gain");
-    assert_eq!(insight(1.3), None);
+}
+
+/// A cold run in which `method` went beyond the ceiling, so that no method has a share of it.
+fn beyond(method: &str) -> Judged {
+    changed(reaching(0.9, 200), |cell| {
+        cell.of_device_bandwidth = None;
+        cell.beyond_device_ceiling = (cell.method == method).then_some(1.3);
+    })
+}
+
+#[test]
+fn a_ceiling_that_was_outrun_is_told_and_no_share_of_it() {
+    let run = beyond(STREAM);
+    assert_eq!(run.advice[0].insight, None);
+    assert!(!run.advice[0].notes.iter().any(|note| note.starts_with("Of what this device can do")));
     noted(
-        &reaching(1.3, 200).advice[0],
+        &run.advice[0],
         "How much a method can gain is not known, because read:buffer=64KiB is 1.30x as fast as the ceiling of this \
+         device that was measured.",
+    );
+    noted(
+        &beyond("mmap:in-place").advice[0],
+        "How much a method can gain is not known, because mmap:in-place is 1.30x as fast as the ceiling of this \
          device that was measured.",
     );
 }

@@ -76,3 +76,46 @@ fn only_reads_by_the_table_are_ceilings_of_a_device() {
     let cell = honest::scan("uring:direct+depth=8", AsIs);
     assert_eq!(device_ceiling(&cell, &active(100.0, 64.0)), None);
 }
+
+/// Scans of a cold file, each with what its device did, held against ceilings that `read` may have outrun.
+fn held(read: Activity, other: Activity) -> [(BoundName, Option<f64>); 2] {
+    let mut ceilings = ceilings();
+    ceilings.add(in_order());
+    let cell = honest::scan("read", Cold);
+    ceilings.outrun =
+        ceilings.times_beyond(&cell.conditions, &read).map(|_| cell.conditions).into_iter().collect();
+    [("read", read), ("mmap", other)].map(|(method, activity)| {
+        let cell = honest::scan(method, Cold);
+        let share = ceilings.share_of_bandwidth(&cell.conditions, &activity);
+        (ceilings.bound(&cell, &activity).name, share.map(|share| (share * 1000.0).round() / 1000.0))
+    })
+}
+
+#[test]
+fn a_device_ceiling_that_a_scan_outruns_explains_no_scan() {
+    let other = active(1_550.0, 1024.0);
+    let [read, mmap] = held(active(1_999.0, 1024.0), other);
+    assert_eq!(read, (BoundName::DeviceBandwidth, Some(1.249)));
+    assert_eq!(mmap, (BoundName::DeviceBandwidth, Some(0.969)));
+    assert_eq!(held(active(2_432.0, 1024.0), other), [(BoundName::Unknown, None); 2]);
+    // Nor by its requests, where these reach what it was seen to do at that size.
+    let requests = active(2_432.0, 1024.0);
+    assert_eq!(held(requests, active(5_900.0, 256.0)), [(BoundName::Unknown, None); 2]);
+}
+
+#[test]
+fn an_outrun_ceiling_is_one_to_other_files_and_to_reads_at_random() {
+    let mut ceilings = ceilings();
+    ceilings.add(in_order());
+    ceilings.add(DeviceCeiling { file_bytes: Bytes::mib(128), ..in_order() });
+    ceilings.outrun = vec![honest::scan("read", Cold).conditions];
+    let mut other = honest::scan("read", Cold);
+    other.conditions.file_bytes = Bytes::mib(128);
+    let activity = active(1_550.0, 1024.0);
+    assert_eq!(ceilings.bound(&other, &activity).name, BoundName::DeviceBandwidth);
+    assert_eq!(ceilings.bound(&honest::scan("mmap", Cold), &activity).name, BoundName::Unknown);
+    let mut at_random = honest::cell("pread", Cold);
+    (at_random.conditions.threads, at_random.conditions.file_bytes) = (1, Bytes::mib(64));
+    ceilings.device = vec![DeviceCeiling { workload: Workload::RandomRead, ..in_order() }];
+    assert_eq!(ceilings.bound(&at_random, &active(1_500.0, 1024.0)).name, BoundName::DeviceBandwidth);
+}

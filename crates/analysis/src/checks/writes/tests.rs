@@ -244,7 +244,6 @@ fn others_that_read_the_device_are_noticed_where_it_is_written() {
         (others(&cell, 10 << 20, 5_242_874), others(&cell, 10 << 20, 5_242_875)),
         (vec![], vec![Contaminated])
     );
-    assert_eq!(others(&cell, 500 << 20, 0), [], "what is written back may be anybody's");
     assert_eq!(others(&cell, 4096, 50 << 20), [], "it stays in the page cache");
     let in_memory = kinds_in(&cell, &IN_MEMORY, |_, evidence| {
         evidence.device_written_bytes = Some(10 << 20);
@@ -269,4 +268,34 @@ fn advice_of_written_mappings_must_be_in_force() {
     assert_eq!(crate::checks::no_effect(&cell, &seen), None);
     seen.huge_mapped_bytes = Some(0);
     assert!(crate::checks::no_effect(&cell, &seen).is_some());
+}
+
+#[test]
+fn others_that_write_the_device_are_noticed() {
+    let written = |cell: &Cell, context: &Context, bytes: u64| {
+        kinds_in(cell, context, |_, evidence| {
+            evidence.device_written_bytes = Some(bytes);
+            evidence.device_other_bytes = Some(bytes);
+        })
+    };
+    // 1.25 times 10,485,700 and 8 MiB.
+    let most = 13_107_125 + (8 << 20);
+    for method in ["mmap", "pwrite", "uring:direct+buffer=4KiB"] {
+        for sync in ["none", "end"] {
+            let cell = synced(append(method, Cold), sync);
+            let at = |bytes| written(&cell, &CONTEXT, bytes);
+            assert_eq!((at(most), at(most + 1)), (vec![], vec![Contaminated]), "{method} {sync}");
+            let in_memory = written(&cell, &IN_MEMORY, most + 1);
+            assert!(!in_memory.contains(&Contaminated), "{method} {sync}");
+        }
+    }
+    // 10,485,700 B take 11 syncs of 1 MiB, 64 KiB each.
+    let every = synced(append("pwrite", Cold), "every:1MiB");
+    let syncs = 10 * (64 << 10);
+    let at = |bytes| written(&every, &CONTEXT, bytes);
+    assert_eq!((at(most + syncs), at(most + syncs + 1)), (vec![], vec![Contaminated]));
+    // Pages that set-up made dirty are written too.
+    let touched = fill("mmap:touch", Cold);
+    assert_eq!(written(&touched, &CONTEXT, 40 << 20), []);
+    assert_eq!(written(&fill("mmap", Cold), &CONTEXT, 40 << 20), [Contaminated]);
 }

@@ -224,3 +224,52 @@ fn labels_of_work_that_is_done_once() {
     fill.conditions.work = Work::Fill(Fill { block_bytes: Bytes::kib(4), sync: Sync::None });
     assert!(label(&fill.conditions).contains("blocks of 4 KiB"));
 }
+
+/// A cold run of two scans of 64 MiB over a device that was seen to read 1,600 MB a second; `read` takes `ms`, `mmap` 42.
+fn over_a_device(ms: u64) -> Judged {
+    let mut ceiling = honest::cell("uring:direct+depth=8", CacheState::AsIs);
+    let conditions = &mut ceiling.conditions;
+    let reads = conditions.work.reads_mut().expect("it reads by the table");
+    (reads.read_bytes, reads.align_bytes, reads.reads_per_op) = (Bytes::mib(1), Bytes::mib(1), 1);
+    conditions.work = Work::SequentialRead(*reads);
+    (conditions.threads, conditions.file_bytes, conditions.span_bytes) = (1, Bytes::mib(64), Bytes::mib(64));
+    let scan = |method| honest::scan(method, CacheState::Cold);
+    let mut run = run_of(&[
+        timed(Role::Measured, scan("read:buffer=64KiB"), [0, ms, 0]),
+        timed(Role::Control, scan("read:buffer=64KiB"), [0, ms, 0]),
+        timed(Role::Measured, scan("mmap"), [0, 42, 0]),
+        timed(Role::Ceiling, ceiling, [0, 100, 0]),
+    ]);
+    change(&mut run, |id, _, measurement, evidence| {
+        measurement.latency_phase_ns = 0;
+        let bytes = if id.contains("uring") { 160_000_000 } else { 64 << 20 };
+        (evidence.device_read_bytes, evidence.device_read_requests) = (Some(bytes), Some(bytes >> 20));
+        evidence.device_other_bytes = Some(0);
+    });
+    judge(&run)
+}
+
+#[test]
+fn a_ceiling_that_a_scan_outruns_is_told_as_none() {
+    let json = |judged: &Judged| serde_json::to_value(judged).expect("json");
+    let within = json(&over_a_device(35));
+    for cell in within["cells"].as_array().expect("cells").iter().take(3) {
+        assert_eq!(cell["bound"], "device-bandwidth", "{}", cell["method"]);
+        assert!(cell["of_device_bandwidth"].is_number() && cell["beyond_device_ceiling"].is_null());
+    }
+    let judged = over_a_device(27);
+    let outrun = json(&judged);
+    for cell in outrun["cells"].as_array().expect("cells").iter().take(3) {
+        assert!(cell["bound"] != "device-bandwidth" && cell["bound"] != "device-iops", "{}", cell["bound"]);
+        assert!(cell["of_device_bandwidth"].is_null(), "{}", cell["method"]);
+        assert_eq!(cell["beyond_device_ceiling"].is_number(), cell["method"] != "mmap");
+    }
+    let advice = &judged.advice[0];
+    assert_eq!(
+        advice.notes[0],
+        "How much a method can gain is not known, because read:buffer=64KiB is 1.55x as fast as the ceiling of this \
+         device that was measured."
+    );
+    assert!(!advice.notes.iter().any(|note| note.contains("Of what this device can do")));
+    assert!(!advice.sentence.contains("limited by device"), "{}", advice.sentence);
+}

@@ -109,23 +109,23 @@ fn gaps_are_drawn_from_the_seed_and_repeat() {
 }
 
 #[test]
-fn the_mean_gap_takes_15_us_and_short_gaps_are_no_measure() {
+fn the_mean_gap_takes_40_us_and_short_gaps_are_no_measure() {
     let mut gaps = Gaps::new(1);
     // 10 ns an operation.
-    while gaps.mean < 1500 {
+    while gaps.mean < 4096 {
         let before = gaps.mean;
         assert!(gaps.adapt(before, before * 10), "it grows");
         assert_eq!(gaps.mean, before * 2);
     }
-    assert_eq!(gaps.mean, 2048);
-    for (gap, took_ns) in [(2048, 20_480), (4000, 40_000), (5, 1_000_000)] {
+    for (gap, took_ns) in [(4096, 40_960), (8000, 80_000), (5, 1_000_000)] {
         assert!(!gaps.adapt(gap, took_ns));
     }
+    assert_eq!(gaps.mean, 4096);
+    assert!(!gaps.adapt(8000, 1_000_000));
     assert_eq!(gaps.mean, 2048);
-    assert!(!gaps.adapt(4000, 1_000_000));
-    assert_eq!(gaps.mean, 1024);
-    assert!(!gaps.adapt(1024, 10_240), "it was found before");
-    assert_eq!(gaps.mean, 2048);
+    assert!(gaps.is_found());
+    assert!(!gaps.adapt(2048, 2048), "it was found before");
+    assert_eq!(gaps.mean, 4096);
     gaps.mean = 1;
     gaps.adapt(1, u64::MAX);
     assert_eq!(gaps.mean, 1);
