@@ -368,7 +368,10 @@ fn odd_files_are_scanned_with_the_right_count() {
         println!("{name}");
         let place = Place::new();
         let path = place.write("data", bytes);
-        expect_lines(&measure(&place, "scan", &["--file=data", "--cache=as-is,warm", ways]), lines);
+        expect_lines(
+            &measure(&place, "scan", &["--file=data", "--cache=as-is,warm", "--consume=lines", ways]),
+            lines,
+        );
         assert!(fs::read(path).expect("read") == bytes, "{name}");
     }
     // The sizes of the question are those of datasets.
@@ -394,7 +397,16 @@ fn a_line_of_two_gibibytes_is_one_line() {
     let file = File::create(&path).expect("create");
     std::os::unix::fs::FileExt::write_all_at(&file, b"\n", BYTES - 1).expect("write");
     let ways = "--methods=mmap:in-place,read:buffer=1MiB";
-    let arguments = ["run", "scan", "--no-ceilings", "--out=run.jsonl", "--file=data", "--cache=warm", ways];
+    let arguments = [
+        "run",
+        "scan",
+        "--no-ceilings",
+        "--out=run.jsonl",
+        "--file=data",
+        "--cache=warm",
+        "--consume=lines",
+        ways,
+    ];
     let mut child = place.command(&arguments).spawn().expect("start");
     // A sample of each cell tells, and each takes seconds.
     let samples = || {

@@ -3,6 +3,7 @@
 mod support;
 
 use pagewise_model::FailureKind::{CallFailed, WorkerDied, WorkerHung, WorkerNonsense};
+use pagewise_model::protocol::PROTOCOL_VERSION;
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Sample};
 use support::{
@@ -157,7 +158,9 @@ fn an_endless_line_is_not_collected() {
 fn another_version_of_the_protocol_is_refused() {
     let run = ends_every_cell("other-protocol", WorkerNonsense, "speaks protocol");
     let (failures, _) = broken(&run.samples[0]);
-    assert!(failures[0].detail.contains("'cheating' 1 speaks protocol 3, pagewise speaks 2"), "{failures:?}");
+    let (other, own) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
+    let told = format!("'cheating' 1 speaks protocol {other}, pagewise speaks {own}");
+    assert!(failures[0].detail.contains(&told), "{failures:?}");
 }
 
 #[test]

@@ -177,7 +177,9 @@ pub fn ensure_suited(
         if let Some(reason) = method.unsuited(workload) {
             bail!("{reason}");
         }
-        let of_workload = cells.iter().filter(|cell| cell.conditions.workload() == workload);
+        // Reads by the offset table may be refused in single cells only: that is told there.
+        let of_workload =
+            cells.iter().filter(|cell| cell.conditions.workload() == workload && workload.is_once());
         let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
         if let Some(Some(reason)) = refusals.next()
             && refusals.all(|refusal| refusal.is_some())
