@@ -159,13 +159,22 @@ impl Ring {
         self.in_flight_count += 1;
     }
 
-    /// Starts what is queued and waits until at least `wait` reads or writes are done.
+    /// Starts what is queued and waits until at least `wait` reads or writes are done. A wait is renewed after a second:
+    /// on Linux 6.18 one was seen that never ended, though nothing was left to be done.
     #[inline(always)]
     pub fn submit(&mut self, wait: usize) -> io::Result<()> {
+        let second = types::Timespec::new().sec(1);
         loop {
-            match self.ring.submit_and_wait(wait) {
+            let entered = match wait > 0 && self.ring.params().is_feature_ext_arg() {
+                true => {
+                    let within = types::SubmitArgs::new().timespec(&second);
+                    self.ring.submitter().submit_with_args(wait, &within)
+                }
+                false => self.ring.submit_and_wait(wait),
+            };
+            match entered {
                 Ok(_) => return Ok(()),
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME)) => continue,
                 Err(error) => return Err(error),
             }
         }
