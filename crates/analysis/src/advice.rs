@@ -9,23 +9,24 @@ mod fill;
 mod headline;
 mod reads;
 mod scan;
+mod stall;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use pagewise_model::{Access, CacheState, Method, MethodOption, Workload};
+use pagewise_model::{Access, CacheState, Method, MethodOption, Worker, Workload};
 use serde::Serialize;
 
 use crate::bound::{AT_CEILING, BoundName};
 use crate::judged::{CellJudgement, ComparedConditions, Comparison};
 use crate::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
 use case::Case;
-use words::times;
 
 pub use append::Buffers;
 pub use headline::headline;
 pub use reads::AMPLIFIED;
 pub use words::listed;
+pub(crate) use words::{amount, capital, percent, time, times};
 
 /// A tie with more noise than this, as a share, carries no advice: the machine decided and not the methods.
 pub const UNSTEADY: f64 = 0.5;
@@ -50,6 +51,8 @@ pub struct Advice {
     pub buffers: Vec<Buffers>,
     /// What explains the result, one sentence each.
     pub notes: Vec<String>,
+    /// What methods do to everything else in their process, one sentence each; nothing of a run without heartbeats.
+    pub stalls: Vec<String>,
 }
 
 /// The advice that follows from each comparison; `cells` are all of the run.
@@ -91,6 +94,7 @@ fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
             (insight, Vec::new(), notes)
         }
     };
+    let stalls = stall::sentences(&case);
     let first = insight.as_ref().map(|insight| format!("{insight}."));
     Advice {
         conditions: comparison.conditions.clone(),
@@ -101,6 +105,7 @@ fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
         insight,
         buffers,
         notes: first.into_iter().chain(notes).collect(),
+        stalls,
     }
 }
 
@@ -181,9 +186,10 @@ fn why_simplest(comparison: &Comparison, method: &str) -> String {
 }
 
 /// What a method asks of a program: a stream is simpler than offsets, a call than a mapping with its SIGBUS, that than a
-/// ring, and each option is one more thing to get right. Of two buffers the smaller one asks less.
-fn effort(method: &str) -> (u32, usize, u64) {
-    let Ok(method) = method.parse::<Method>() else { return (u32::MAX, 0, 0) };
+/// ring, and each option is one more thing to get right. Of two buffers the smaller one asks less. That holds in every
+/// language; only of two that are equal in all that the native one comes first, which needs nothing beside.
+fn effort(method: &str) -> (u32, usize, u64, bool) {
+    let Ok(method) = method.parse::<Method>() else { return (u32::MAX, 0, 0, true) };
     let by_access = match method.access() {
         Access::Read => 0,
         Access::Pread => 1,
@@ -191,12 +197,19 @@ fn effort(method: &str) -> (u32, usize, u64) {
         Access::Pwrite => 3,
         Access::Mmap => 4,
         Access::Uring => 5,
-        Access::Anonymous => 6,
+        Access::Anonymous | Access::Unknown => 6,
     };
-    let options = method.options().iter().filter(|option| !matches!(option, MethodOption::Depth(_))).count();
+    // A way that has to name its depth or its kind of buffer asks no more for that.
+    let named = |option: &&MethodOption| {
+        matches!(option, MethodOption::Depth(_) | MethodOption::DirectBuffer | MethodOption::HeapBuffer)
+    };
+    let options = method.options().iter().filter(|option| !named(option)).count();
+    // In Java a channel is at hand, and a call of the system is made through the foreign-function interface.
+    let foreign = usize::from(*method.worker() == Worker::Jvm && method.word() == Access::Pread.name());
     // O_DIRECT makes alignment and caching the program's own business: more than another access does.
     let direct = if method.is_direct() { 7 } else { 0 };
-    (by_access + direct, options, method.buffer().map_or(0, |buffer| buffer.0))
+    let buffer = method.buffer().map_or(0, |buffer| buffer.0);
+    (by_access + direct, options + foreign, buffer, method.worker().has_runtime())
 }
 
 fn subject(conditions: &ComparedConditions) -> String {

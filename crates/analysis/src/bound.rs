@@ -148,7 +148,7 @@ impl Activity {
                 Some(evidence.cpu_ns? as f64 / evidence.wall_ns.max(1) as f64 / threads)
             }),
             waits_per_second: of_valid(&|measurement, evidence| {
-                Some(evidence.voluntary_switches? as f64 / seconds(measurement) / threads)
+                Some(own_waits(evidence)? as f64 / seconds(measurement) / threads)
             }),
             stalled_share: of_valid(&|_, evidence| {
                 let stalled = evidence.host.memory_some_ns.max(evidence.host.io_some_ns)?;
@@ -167,6 +167,11 @@ impl Activity {
         self.device_bytes_per_second
             .is_some_and(|bytes| bytes >= self.requested_bytes_per_second * DEVICE_SHARE)
     }
+}
+
+/// How often threads gave up their CPU. Heartbeats sleep and wake all the time, and drown what the others do.
+pub(crate) fn own_waits(evidence: &Evidence) -> Option<u64> {
+    evidence.voluntary_switches.filter(|_| evidence.heartbeats.is_empty())
 }
 
 /// Both phases, since evidence is of both.
@@ -372,7 +377,8 @@ impl Ceilings {
         if let Some(iops) = iops.filter(|iops| explains(requests, *iops)) {
             return Some(Bound::reached(BoundName::DeviceIops, requests, iops));
         }
-        let by_depth = depth_one_rate_at(&same, issued)?
+        // How many reads an unknown way keeps in flight is not known.
+        let by_depth = depth_one_rate_at(&same, issued).filter(|_| cell.access() != Access::Unknown)?
             * f64::from(cell.conditions.threads)
             * f64::from(cell.method.depth());
         let close = (requests / by_depth - 1.0).abs() <= DEPTH_TOLERANCE;

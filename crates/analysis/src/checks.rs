@@ -6,12 +6,15 @@
 //!
 //! The checks of what the worker claims stand in [`claims`], those of the cache and the method's own options in
 //! [`conditions`], those of files that are written in [`writes`], those of scans in [`scans`], those of limits and settings
-//! in [`settings`], and what a method's counters must show in [`mod@expected`] and [`faults`].
+//! in [`settings`], what a method's counters must show in [`mod@expected`] and [`faults`], what a runtime may do beside in
+//! [`runtime`], and those of heartbeats in [`heartbeats`].
 
 pub mod claims;
 pub mod conditions;
 pub mod expected;
 pub mod faults;
+pub mod heartbeats;
+pub mod runtime;
 pub mod scans;
 pub mod settings;
 pub mod writes;
@@ -24,6 +27,7 @@ use crate::calls;
 pub use conditions::no_effect;
 pub use expected::{EXPECTATIONS, Expected, expected};
 pub use faults::{WRITE_FAULTS, WriteFaults, write_faults};
+pub use heartbeats::{Beating, heartbeat_failures};
 
 /// What the checks must know of the machine and the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::InconsistentCounts, claims::inconsistent_operations),
     (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
+    (FailureKind::InconsistentCounts, heartbeats::malformed),
     (FailureKind::MissingReads, claims::missing_reads),
     (FailureKind::MissingWrites, writes::missing_writes),
     (FailureKind::LostRecords, writes::lost_records),
@@ -74,9 +79,11 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotWarm, conditions::not_warm),
     (FailureKind::NotWarm, scans::not_warm_before_setup),
     (FailureKind::NotWarm, writes::not_written_before),
+    (FailureKind::NotReleased, conditions::not_released),
     (FailureKind::ColdOverrun, conditions::cold_overrun),
     (FailureKind::ColdOverrun, scans::read_again),
     (FailureKind::NotInForce, conditions::advice_not_in_force),
+    (FailureKind::NotInForce, conditions::not_mapped),
     (FailureKind::NotInForce, conditions::not_populated),
     (FailureKind::NotInForce, writes::not_preallocated),
     (FailureKind::NotInForce, writes::not_synced),
@@ -93,6 +100,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::ChargedElsewhere, settings::charged_elsewhere),
     (FailureKind::NotSettled, settings::not_settled),
     (FailureKind::NotSettled, settings::capped_too_short),
+    (FailureKind::NotSettled, runtime::not_practised),
     (FailureKind::NotAsSet, settings::cap_not_as_set),
     (FailureKind::NotAsSet, settings::cap_not_held),
     (FailureKind::NotAsSet, settings::cap_escaped),
@@ -100,6 +108,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotAsSet, settings::cpus_not_as_set),
     (FailureKind::NotAsSet, settings::placement_not_as_set),
     (FailureKind::ContradictsMethod, expected::contradicts_method),
+    (FailureKind::ContradictsMethod, scans::mapping_not_touched),
     (FailureKind::ContradictsMethod, faults::wrong_write_faults),
     (FailureKind::ContradictsMethod, writes::mapping_makes_calls),
 ];

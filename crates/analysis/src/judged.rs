@@ -7,23 +7,26 @@ mod cold_start;
 mod comparison;
 mod evidence;
 pub(crate) mod label;
+mod stall;
 #[cfg(test)]
 mod tests;
 
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 use pagewise_model::sample::FailureKind;
-use pagewise_model::{Environment, Source};
+use pagewise_model::{Environment, Source, WorkerFound};
 use serde::Serialize;
 
 use crate::advice::{Advice, advise_all};
 use crate::bound::{Ceilings, CopyCeiling, DeviceCeiling};
 use crate::cliff::{self, Cliff};
 use crate::collected::{CellSamples, collect};
+use crate::lucene::{self, Lucene};
 
 pub use cell::{CellJudgement, MedianInterval, Parameters, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
+pub use stall::{Lateness, Stall, stall_not_told, worst};
 
 /// A run with all that follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +37,8 @@ pub struct Judged {
     pub run: RunSummary,
     /// What it was run on.
     pub environment: Environment,
+    /// Workers other than pagewise itself that the plan needs.
+    pub workers: Vec<WorkerSummary>,
     /// What to know before the numbers are read, one sentence each.
     pub warnings: Vec<String>,
     /// The most that device and memory did in this run.
@@ -48,6 +53,8 @@ pub struct Judged {
     pub advice: Vec<Advice>,
     /// Where methods change places as the data grow, if the run looked for that.
     pub cliff: Option<Cliff>,
+    /// The tables of the study that the question `lucene` repeats; `None` of any other.
+    pub lucene: Option<Lucene>,
 }
 
 /// What was run.
@@ -75,8 +82,37 @@ pub struct RunSummary {
     pub elapsed_ns: Option<u64>,
     /// How often it was resumed.
     pub resumptions: u32,
+    /// Interval of heartbeats; `None` without them.
+    pub heartbeat_ns: Option<u64>,
     /// A command that took the place of pagewise's own worker.
     pub worker_command: Option<String>,
+}
+
+/// A worker other than pagewise itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkerSummary {
+    /// `jvm`, `go`, `python`, or the name that the user gave.
+    pub name: String,
+    /// Version of its toolchain, or what it says of itself; `None` where it could not be had.
+    pub version: Option<String>,
+    /// How it is started, with its flags; empty where it could not be.
+    pub command: Vec<String>,
+    /// What was passed over to find it.
+    pub notes: Vec<String>,
+    /// Why its cells are unavailable; `None` where they are not.
+    pub unavailable: Option<String>,
+}
+
+impl WorkerSummary {
+    fn of(found: &WorkerFound) -> Self {
+        Self {
+            name: found.name.clone(),
+            version: Some(found.version.clone()).filter(|version| !version.is_empty()),
+            command: found.command.clone(),
+            notes: found.notes.clone(),
+            unavailable: found.unavailable.clone(),
+        }
+    }
 }
 
 /// The most that device and memory did.
@@ -155,10 +191,13 @@ pub fn judge(run: &Run) -> Judged {
     let advice = advise_all(&comparisons, &cells);
     let summary = summary(run, &samples);
     let validity = validity(&samples);
+    let is_lucene = run.header.plan.question == lucene::QUESTION;
+    let lucene = is_lucene.then(|| lucene::tables(run, &samples, &cells, &comparisons));
     Judged {
         schema: SCHEMA_VERSION,
         warnings: warnings(run, &summary),
         run: summary,
+        workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
         environment: run.header.environment.clone(),
         ceilings: CeilingsSummary {
             device_iops: ceilings.device_iops(),
@@ -172,6 +211,7 @@ pub fn judge(run: &Run) -> Judged {
         validity,
         advice,
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
+        lucene,
     }
 }
 
@@ -195,6 +235,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         samples_tried: samples.iter().map(tried).sum(),
         elapsed_ns: run.elapsed_ns,
         resumptions: run.resumptions,
+        heartbeat_ns: Some(plan.workers.heartbeat_ns).filter(|interval| *interval > 0),
         worker_command: run.header.worker_command.clone(),
     }
 }

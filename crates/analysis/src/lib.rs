@@ -12,6 +12,7 @@ pub mod cliff;
 pub mod collected;
 pub mod judged;
 pub mod latency;
+pub mod lucene;
 pub mod simulation;
 pub mod statistics;
 pub mod steady;

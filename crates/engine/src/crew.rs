@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_model::protocol::{CallFailure, Go, Job, SampleReply};
+use pagewise_model::protocol::{Beats, CallFailure, Go, Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use crate::operations::{Latencies, Operations};
@@ -165,6 +165,7 @@ impl Crew {
             latency_counts,
             stalls: samples.iter().map(|sample| sample.stalls).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stall_longest_ns).max().unwrap_or(0),
+            beats: Beats::default(),
         }
     }
 

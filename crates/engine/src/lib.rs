@@ -6,6 +6,7 @@
 //! * [`writer`]: records into a ring file;
 //! * [`sampling`]: what one thread does between `go` and `sample`: where the clocks are read;
 //! * [`crew`]: the threads of a job;
+//! * [`heartbeat`]: what beats beside them, where that is asked for;
 //! * [`worker`]: the conversation with the supervisor.
 //!
 //! Nothing here decides whether a number is believable, and nothing in a timed region allocates, locks,
@@ -16,6 +17,7 @@ mod consume;
 pub mod crew;
 pub mod failure;
 mod file;
+pub mod heartbeat;
 pub mod operations;
 pub mod reader;
 pub mod sampling;

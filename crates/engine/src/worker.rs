@@ -4,38 +4,52 @@
 //! shows its tail. So does the end of stdin, which is how a worker notices that nobody listens.
 
 use std::io::{self, BufRead, Write};
+use std::time::Duration;
 
-use pagewise_model::protocol::{CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, Verify};
+use pagewise_model::protocol::{
+    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+};
 use pagewise_model::work::Sync;
-use pagewise_model::{Consume, Descriptor, Method, Workload};
+use pagewise_model::{Consume, Descriptor, Method, Worker, Workload};
 use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
 use crate::crew::{Bounds, Crew};
 use crate::failure::{failed, refusal};
+use crate::heartbeat::Heart;
 use crate::operations::{Operations, Records};
 use crate::reader::{self, TableReads};
 use crate::scanner::{self, Passes};
 use crate::writer;
 
-/// Serves one job from `hello` to `closed`.
+/// Serves jobs from `hello` until nobody listens.
 pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
+    let (reading, writing) = ("mmap,pread,uring", "mmap,pwrite,write,uring");
     let hello = Hello {
         protocol: PROTOCOL_VERSION,
-        worker: "native".to_string(),
+        worker: Worker::Native.name().to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
+        practice: 0,
+        random_read: reading.to_string(),
+        sequential_read: reading.to_string(),
+        scan: "mmap,pread,read:buffer=64KiB,uring".to_string(),
+        append: writing.to_string(),
+        fill: writing.to_string(),
     };
     say(&mut replies, &Reply::Hello(hello))?;
     let mut requests = Requests(requests.lines());
-    let Some(Request::Open(job)) = requests.next()? else {
-        return Err(nonsense("the conversation did not begin with open"));
-    };
-    match serve(&job, &mut requests, &mut replies) {
-        Ok(()) => Ok(()),
-        Err(Ending::Call(failure)) => say(&mut replies, &Reply::Failed(failure)),
-        Err(Ending::Conversation(error)) => Err(error),
+    while let Some(request) = requests.next()? {
+        let Request::Open(job) = request else {
+            return Err(nonsense("a job does not begin with open"));
+        };
+        match serve(&job, &mut requests, &mut replies) {
+            Ok(()) => {}
+            Err(Ending::Call(failure)) => return say(&mut replies, &Reply::Failed(failure)),
+            Err(Ending::Conversation(error)) => return Err(error),
+        }
     }
+    Ok(())
 }
 
 /// Why a job ends before its time.
@@ -79,7 +93,8 @@ fn nonsense(reason: &str) -> io::Error {
 }
 
 fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl Write) -> Result<(), Ending> {
-    let task = Task::of(job).map_err(|error| nonsense(&error))?;
+    let method = method_of(&job.method).map_err(|reason| unknown(job, reason))?;
+    let task = Task::of(job, method).map_err(|error| nonsense(&error))?;
     let table = if task.work == Work::Reads { Some(table(job)?) } else { None };
     let started = now_ns();
     let (work, bounds) = task.open(job, table)?;
@@ -89,18 +104,44 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     if job.warm_page_tables == 1 {
         crew.warm_page_tables()?;
     }
+    let heart = (job.heartbeat_ns > 0).then(|| Heart::start(job.heartbeat_ns));
     say(replies, &Reply::Ready { warmup_ns: now_ns() - started })?;
     while let Some(request) = requests.next()? {
         let reply = match request {
-            Request::Go(go) => Reply::Sample(Box::new(crew.sample(&go)?)),
+            Request::Idle { idle_ns } => {
+                let idling = || {
+                    std::thread::sleep(Duration::from_nanos(idle_ns));
+                    Ok(())
+                };
+                Reply::Idled(with_beats(heart.as_ref(), idling)?.1)
+            }
+            Request::Go(go) => {
+                let (sample, beats) = with_beats(heart.as_ref(), || crew.sample(&go))?;
+                Reply::Sample(Box::new(SampleReply { beats, ..sample }))
+            }
             Request::Verify(verify) if task.work == Work::Reads => hand_over(&crew, job, verify)?,
             Request::Verify(_) => return Err(nonsense(&format!("verify of {}", job.workload)).into()),
-            Request::Close => return Ok(say(replies, &task.close(crew)?)?),
+            Request::Close => {
+                drop(heart);
+                return Ok(say(replies, &task.close(crew)?)?);
+            }
             Request::Open(_) => return Err(nonsense("a second open").into()),
         };
         say(replies, &reply)?;
     }
     Ok(())
+}
+
+/// Does something, and says how late the heart beat meanwhile.
+fn with_beats<T>(
+    heart: Option<&Heart>,
+    what: impl FnOnce() -> Result<T, CallFailure>,
+) -> Result<(T, Beats), CallFailure> {
+    if let Some(heart) = heart {
+        heart.begin();
+    }
+    let done = what()?;
+    Ok((done, heart.map(Heart::end).unwrap_or_default()))
 }
 
 /// What kind of work a job is.
@@ -124,7 +165,7 @@ struct Task {
 }
 
 impl Task {
-    fn of(job: &Job) -> Result<Self, String> {
+    fn of(job: &Job, method: Method) -> Result<Self, String> {
         let workload: Workload = job.workload.parse()?;
         let work = match workload {
             Workload::RandomRead | Workload::SequentialRead => Work::Reads,
@@ -135,7 +176,7 @@ impl Task {
         Ok(Self {
             workload,
             work,
-            method: method_of(&job.method)?,
+            method,
             consume: if writes { Consume::Touch } else { job.consume.parse()? },
             per_thread: job.descriptor.parse::<Descriptor>()? == Descriptor::PerThread,
             sync_at_end: writes && job.sync.parse::<Sync>()? == Sync::End,
@@ -186,6 +227,11 @@ impl Task {
         crew.end();
         Ok(Reply::Closed { teardown_ns: now_ns() - started, sync_ns })
     }
+}
+
+/// A method of another version, or of another worker.
+fn unknown(job: &Job, reason: String) -> CallFailure {
+    CallFailure { unavailable: 1, ..refusal("open", &job.path, reason) }
 }
 
 fn method_of(text: &str) -> Result<Method, String> {

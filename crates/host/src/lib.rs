@@ -25,6 +25,7 @@ pub mod readahead;
 pub mod reference;
 pub mod scratch;
 pub mod table;
+pub mod toolchain;
 pub mod written;
 
 pub use cache::{EvictError, Evicted, Residency, WarmError, Warmed};

@@ -14,7 +14,7 @@ use crate::counters::{CpuTicks, tick_ns};
 use crate::files::FileKey;
 use crate::kernel_files::{self, field, kib_field};
 pub(crate) use smaps::maps_file;
-pub use smaps::{MappingState, mapping};
+pub use smaps::{MappingState, mapping, mappings};
 
 /// Running totals of a process and its threads. `None`: could not be known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

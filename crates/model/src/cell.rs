@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::method::{Access, Method, MethodOption};
+use crate::method::{Access, Method, MethodOption, Worker};
 use crate::ring::Ring;
 use crate::surroundings::Surroundings;
 use crate::units::Bytes;
@@ -19,6 +19,9 @@ words! {
         Warm = "warm",
         /// Whatever is there; recorded.
         AsIs = "as-is",
+        /// What is left once the whole span was read, front to back, into an empty cache: the warm-up of published studies. What
+        /// that is gets recorded.
+        ReadOnce = "read-once",
         /// Nothing, proven; then the workload goes on until the cache is as full as it gets. A series, whose figure
         /// is the time that this takes.
         ColdStart = "cold-start",
@@ -94,9 +97,7 @@ fn random() -> Content {
 /// What the kernel keeps of a memory limit for itself: the index of the page cache takes a node of 576 bytes for 64
 /// pages, and reclaim runs a little before the limit is reached.
 const KERNEL_SHARE: u64 = 256;
-/// What a native worker takes: its heap, stacks, the kernel's structures for it.
-const WORKER_BYTES: u64 = 2 << 20;
-/// The same for each thread, its buffer aside.
+/// What a thread takes, its buffer aside.
 const THREAD_BYTES: u64 = 64 << 10;
 const CAPACITY_GRAIN: u64 = 1 << 20;
 /// A span of at most this many tenths of the capacity is kept whole: near it reclaim already bites.
@@ -153,7 +154,8 @@ impl Conditions {
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.surroundings.memory_limit_bytes?.0;
         let threads = u64::from(self.threads).saturating_mul(self.work.buffer_bytes() + THREAD_BYTES);
-        let left = limit.saturating_sub(WORKER_BYTES + limit / KERNEL_SHARE).saturating_sub(threads);
+        let worker = self.surroundings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
+        let left = limit.saturating_sub(worker.0 + limit / KERNEL_SHARE).saturating_sub(threads);
         // In whole MiB, so that a thread more does not make other sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }
@@ -203,6 +205,14 @@ impl Cell {
         )
     }
 
+    /// How its bytes move, as the kernel sees it. A way that reads a stream writes one where the workload writes.
+    pub fn access(&self) -> Access {
+        match self.method.access() {
+            Access::Read if !self.conditions.workload().is_reading() => Access::Write,
+            access => access,
+        }
+    }
+
     /// Whether bytes are copied between program and page cache, mapping or memory by the CPU.
     pub fn copies(&self) -> bool {
         !self.method.is_direct() && !self.method.has(MethodOption::InPlace)
@@ -226,7 +236,7 @@ mod tests {
         }
         assert_eq!(
             "hot".parse::<CacheState>(),
-            Err("unknown cache state 'hot'; one of cold, warm, as-is, cold-start".to_string())
+            Err("unknown cache state 'hot'; one of cold, warm, as-is, read-once, cold-start".to_string())
         );
     }
 }

@@ -19,14 +19,16 @@ pub mod surroundings;
 pub mod units;
 mod words;
 pub mod work;
+pub mod workers;
 
 pub use cell::{CacheState, Cell, Conditions, Content, Descriptor, Role};
 pub use counters::{GroupCounters, HostCounters, HostSecond, ThreadCounters, Window};
 pub use environment::Environment;
-pub use method::{Access, Method, MethodOption};
+pub use method::{Access, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
 pub use ring::Ring;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
 pub use surroundings::{CpuList, DeviceCap, Numa, Skew, Surroundings};
 pub use units::Bytes;
 pub use work::{Append, Consume, Fill, Reads, Scan, Sync, Work, Workload, Writes};
+pub use workers::{Delays, Heartbeat, Practice, WorkerChoices, WorkerFound};

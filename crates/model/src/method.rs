@@ -1,19 +1,87 @@
 //! Access methods: a way to move bytes between file and program, with its options.
 //!
-//! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch`. It is parsed once;
-//! combinations that make no sense cannot be built. Options act in the order written. Which method suits which workload
-//! is told by [`Method::unsuited`].
+//! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch` or `jvm/filechannel:heap-buffer`. It is
+//! parsed once; combinations that make no sense cannot be built. Options act in the order written. Which words a worker
+//! has, and for which workloads, stands in `ways`.
 
+mod parse;
 mod suited;
+mod ways;
 
+use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Bytes;
 
-/// The way in which bytes move.
+pub use parse::{MethodError, parse_methods};
+
+/// Who performs accesses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Worker {
+    /// This program.
+    Native,
+    /// The shipped worker in Java.
+    Jvm,
+    /// The shipped worker in Go.
+    Go,
+    /// The shipped worker in Python.
+    Python,
+    /// A program that the user names by `--worker name=COMMAND`.
+    Other(String),
+}
+
+impl Worker {
+    /// Those that come with pagewise.
+    pub const SHIPPED: [Worker; 4] = [Worker::Native, Worker::Jvm, Worker::Go, Worker::Python];
+
+    /// The word before the slash.
+    pub fn name(&self) -> &str {
+        match self {
+            Worker::Native => "native",
+            Worker::Jvm => "jvm",
+            Worker::Go => "go",
+            Worker::Python => "python",
+            Worker::Other(name) => name,
+        }
+    }
+
+    /// The worker of that name; `None` if it is no name: a letter of `a-z`, then letters, digits and hyphens.
+    pub fn of_name(name: &str) -> Option<Self> {
+        if let Some(shipped) = Self::SHIPPED.into_iter().find(|worker| worker.name() == name) {
+            return Some(shipped);
+        }
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        (name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(is_word))
+            .then(|| Worker::Other(name.to_string()))
+    }
+
+    /// Whether threads of its own (collector, compiler, scheduler) may run beside those that it measures.
+    pub fn has_runtime(&self) -> bool {
+        *self != Worker::Native
+    }
+
+    /// Memory that it takes beside its buffers, of which a memory limit leaves the rest to the page cache. What it really took
+    /// stands in each sample.
+    pub fn own_bytes(&self) -> Bytes {
+        Bytes::mib(match self {
+            Worker::Native => 2,
+            Worker::Jvm => 64,
+            Worker::Go => 8,
+            Worker::Python => 32,
+            Worker::Other(_) => 16,
+        })
+    }
+}
+
+impl fmt::Display for Worker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// How bytes move, as the kernel sees it, in whatever language: `jvm/filechannel` is `pread` to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
     /// A shared mapping of the file; read-only where it is read.
@@ -30,6 +98,8 @@ pub enum Access {
     Uring,
     /// Copying from or to anonymous memory: a ceiling, not a way to read or write a file.
     Anonymous,
+    /// A way of a worker that is not pagewise's, of which nothing is known but what all have in common.
+    Unknown,
 }
 
 /// What modifies an access.
@@ -74,55 +144,14 @@ pub enum MethodOption {
     Pretouch(Bytes),
     /// mlock(2) of the whole mapping during set-up.
     Lock,
+    /// Java: the bytes are read into a `ByteBuffer` outside of the heap.
+    DirectBuffer,
+    /// Java: they are read into one on the heap, by way of one outside.
+    HeapBuffer,
 }
 
-use MethodOption::{
-    Buffer, Depth, Direct, DontCache, Fixed, HugePage, InPlace, Lock, Populate, PopulateRead, PopulateWrite,
-    Prealloc, Prefetch, PrefetchWindow, Pretouch, Random, Sequential, Touch, WillNeed,
-};
-
-const BUFFER: MethodOption = Buffer(Method::DEFAULT_BUFFER);
-const PRETOUCH: MethodOption = Pretouch(Method::DEFAULT_BUFFER);
-
-const MMAP_OPTIONS: &[MethodOption] = &[
-    Random,
-    Sequential,
-    WillNeed,
-    Populate,
-    PopulateRead,
-    PopulateWrite,
-    HugePage,
-    Prefetch,
-    InPlace,
-    BUFFER,
-    Prealloc,
-    Touch,
-    PRETOUCH,
-    Lock,
-];
-const PREAD_OPTIONS: &[MethodOption] = &[Random, Sequential, WillNeed, DontCache, Direct, BUFFER];
-const READ_OPTIONS: &[MethodOption] = &[Random, Sequential, WillNeed, Direct, BUFFER];
-const PWRITE_OPTIONS: &[MethodOption] = &[Direct, BUFFER, Prealloc];
-const WRITE_OPTIONS: &[MethodOption] = &[Direct, BUFFER, Prealloc];
-const URING_OPTIONS: &[MethodOption] = &[Depth(Method::DEFAULT_DEPTH), Direct, Fixed, BUFFER, Prealloc];
-
-/// Pairs that contradict each other or say the same thing twice, with why.
-const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
-    (Random, Sequential, "the second advice replaces the first"),
-    (Populate, PopulateRead, "both fill the page tables"),
-    (Populate, PopulateWrite, "both fill the page tables"),
-    (PopulateRead, PopulateWrite, "both fill the page tables"),
-    (Direct, DontCache, "O_DIRECT does not use the page cache"),
-    (Direct, Random, "O_DIRECT does not use readahead"),
-    (Direct, Sequential, "O_DIRECT does not use readahead"),
-    (Direct, WillNeed, "O_DIRECT does not use the page cache"),
-];
-
 impl Access {
-    const FILE_ACCESSES: [Access; 6] =
-        [Access::Mmap, Access::Pread, Access::Read, Access::Pwrite, Access::Write, Access::Uring];
-
-    /// The word in a method's text.
+    /// The word for it in JSON and tables where no method's own word is meant.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Mmap => "mmap",
@@ -132,22 +161,16 @@ impl Access {
             Access::Write => "write",
             Access::Uring => "uring",
             Access::Anonymous => "anonymous",
-        }
-    }
-
-    /// The options that this access takes.
-    pub const fn options(self) -> &'static [MethodOption] {
-        match self {
-            Access::Mmap => MMAP_OPTIONS,
-            Access::Pread => PREAD_OPTIONS,
-            Access::Read => READ_OPTIONS,
-            Access::Pwrite => PWRITE_OPTIONS,
-            Access::Write => WRITE_OPTIONS,
-            Access::Uring => URING_OPTIONS,
-            Access::Anonymous => &[],
+            Access::Unknown => "unknown",
         }
     }
 }
+
+use MethodOption::{
+    Buffer, Depth, Direct, DirectBuffer, DontCache, Fixed, HeapBuffer, HugePage, InPlace, Lock, Populate,
+    PopulateRead, PopulateWrite, Prealloc, Prefetch, PrefetchWindow, Pretouch, Random, Sequential, Touch,
+    WillNeed,
+};
 
 impl MethodOption {
     /// The word in a method's text, without a value.
@@ -171,13 +194,15 @@ impl MethodOption {
             Touch => "touch",
             Pretouch(_) => "pretouch",
             Lock => "lock",
+            DirectBuffer => "direct-buffer",
+            HeapBuffer => "heap-buffer",
         }
     }
 
     pub(crate) fn usage(self) -> String {
         match self {
             Depth(_) => "depth=N".to_string(),
-            Prefetch => "prefetch, prefetch=N".to_string(),
+            PrefetchWindow(_) => "prefetch=N".to_string(),
             Buffer(_) | Pretouch(_) => format!("{}=SIZE", self.name()),
             other => other.name().to_string(),
         }
@@ -197,83 +222,21 @@ impl fmt::Display for MethodOption {
 /// An access with its options: what a table calls a method.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Method {
+    worker: Worker,
+    /// The word in the text; all of it where nothing is known of the way.
+    word: Cow<'static, str>,
     access: Access,
     options: Vec<MethodOption>,
 }
 
-/// Why a text names no method; each message says what would be accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MethodError {
-    /// Nothing written.
-    #[error("a method is missing; the methods are {}", accesses())]
-    Empty,
-    /// A worker that does not exist.
-    #[error("unknown worker '{worker}' in '{text}'; the workers are native")]
-    UnknownWorker {
-        /// What was typed.
-        text: String,
-        /// The part before the slash.
-        worker: String,
-    },
-    /// An access that does not exist.
-    #[error("unknown method '{name}'; the methods are {}", accesses())]
-    UnknownAccess {
-        /// The word that names no access.
-        name: String,
-    },
-    /// An option that the access does not take.
-    #[error("'{access}' takes no option '{option}'; it takes {accepted}")]
-    UnknownOption {
-        /// The access.
-        access: &'static str,
-        /// The word that names no option of it.
-        option: String,
-        /// Those that do.
-        accepted: String,
-    },
-    /// A depth out of bounds.
-    #[error("'{0}' is no queue depth; write depth=1 to depth=1024")]
-    Depth(String),
-    /// A window out of bounds.
-    #[error(
-        "'{0}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or prefetch for \
-         those of an operation"
-    )]
-    PrefetchWindow(String),
-    /// A size out of bounds.
-    #[error("'{option}' is no size of a {name}: {reason}")]
-    Size {
-        /// What was typed.
-        option: String,
-        /// The option.
-        name: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// An option given twice.
-    #[error("'{option}' stands twice in '{text}'")]
-    Repeated {
-        /// What was typed.
-        text: String,
-        /// The repeated option.
-        option: &'static str,
-    },
-    /// Two options that do not go together.
-    #[error("'{first}' and '{second}' do not go together in '{text}': {reason}")]
-    Conflict {
-        /// What was typed.
-        text: String,
-        /// One of them.
-        first: &'static str,
-        /// The other.
-        second: &'static str,
-        /// Why.
-        reason: &'static str,
-    },
-}
-
-fn accesses() -> String {
-    Access::FILE_ACCESSES.map(Access::name).join(", ")
+/// What a scan calls a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LineRule {
+    /// Each newline byte ends one, and what follows the last is none.
+    Newline,
+    /// Java's `BufferedReader.readLine`: newline, carriage return, or both in this order end one, and what follows the last
+    /// is one too, unless it is empty.
+    ReadLine,
 }
 
 impl Method {
@@ -294,17 +257,43 @@ impl Method {
 
     /// The ceiling of memory: copying from anonymous memory.
     pub const fn anonymous() -> Self {
-        Self { access: Access::Anonymous, options: Vec::new() }
+        let (worker, word) = (Worker::Native, Cow::Borrowed(Access::Anonymous.name()));
+        Self { worker, word, access: Access::Anonymous, options: Vec::new() }
     }
 
     /// The ceiling of a device: direct reads through io_uring with `depth` of them in flight.
     pub fn uring_direct(depth: u32) -> Self {
-        Self { access: Access::Uring, options: vec![Direct, Depth(depth)] }
+        let (worker, word) = (Worker::Native, Cow::Borrowed(Access::Uring.name()));
+        Self { worker, word, access: Access::Uring, options: vec![Direct, Depth(depth)] }
     }
 
-    /// The access.
+    /// How its bytes move, as the kernel sees it.
     pub fn access(&self) -> Access {
         self.access
+    }
+
+    /// The word of its text that names the access: `filechannel`.
+    pub fn word(&self) -> &str {
+        &self.word
+    }
+
+    /// Its text without the worker: what that worker is told.
+    pub fn spec(&self) -> String {
+        let mut text = self.word.to_string();
+        for (index, option) in self.options.iter().enumerate() {
+            text.push(if index == 0 { ':' } else { '+' });
+            text.push_str(&option.to_string());
+        }
+        text
+    }
+
+    /// What it calls a line.
+    pub fn line_rule(&self) -> LineRule {
+        if self.worker == Worker::Jvm && self.word == ways::BUFFERED_READER {
+            LineRule::ReadLine
+        } else {
+            LineRule::Newline
+        }
     }
 
     /// The options in the order written.
@@ -344,6 +333,12 @@ impl Method {
         })
     }
 
+    /// The same with a buffer of no size or the usual one.
+    pub fn without_buffer(&self) -> Self {
+        let options = self.options.iter().filter(|option| !matches!(option, Buffer(_))).copied().collect();
+        Self { options, ..self.clone() }
+    }
+
     /// Bytes that a thread touches ahead of the writer, where one does.
     pub fn pretouch(&self) -> Option<Bytes> {
         self.options.iter().find_map(|option| match option {
@@ -376,112 +371,18 @@ impl Method {
     }
 
     /// The worker that performs it.
-    pub fn worker(&self) -> &'static str {
-        "native"
+    pub fn worker(&self) -> &Worker {
+        &self.worker
     }
 }
 
 impl fmt::Display for Method {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = self.access.name().to_string();
-        for (index, option) in self.options.iter().enumerate() {
-            text.push(if index == 0 { ':' } else { '+' });
-            text.push_str(&option.to_string());
+        match &self.worker {
+            Worker::Native => formatter.pad(&self.spec()),
+            worker => formatter.pad(&format!("{worker}/{}", self.spec())),
         }
-        formatter.pad(&text)
     }
-}
-
-impl FromStr for Method {
-    type Err = MethodError;
-
-    fn from_str(text: &str) -> Result<Self, MethodError> {
-        let text = text.trim();
-        if let Some((worker, _)) = text.split_once('/').filter(|(worker, _)| *worker != "native") {
-            return Err(MethodError::UnknownWorker { text: text.to_string(), worker: worker.to_string() });
-        }
-        let spec = text.strip_prefix("native/").unwrap_or(text);
-        if spec.is_empty() {
-            return Err(MethodError::Empty);
-        }
-        let (name, written) = match spec.split_once(':') {
-            Some((name, written)) => (name, Some(written)),
-            None => (spec, None),
-        };
-        let access = Access::FILE_ACCESSES
-            .into_iter()
-            .find(|access| access.name() == name)
-            .ok_or_else(|| MethodError::UnknownAccess { name: name.to_string() })?;
-        let mut options: Vec<MethodOption> = Vec::new();
-        for word in written.into_iter().flat_map(|written| written.split('+')) {
-            let option = parse_option(access, word)?;
-            if options.iter().any(|earlier| earlier.name() == option.name()) {
-                return Err(MethodError::Repeated { text: text.to_string(), option: option.name() });
-            }
-            options.push(option);
-        }
-        for (first, second, reason) in CONFLICTS {
-            if options.contains(first) && options.contains(second) {
-                let (first, second) = (first.name(), second.name());
-                return Err(MethodError::Conflict { text: text.to_string(), first, second, reason });
-            }
-        }
-        if access == Access::Uring && !options.iter().any(|option| matches!(option, Depth(_))) {
-            options.push(Depth(Self::DEFAULT_DEPTH));
-        }
-        if access == Access::Read && !options.iter().any(|option| matches!(option, Buffer(_))) {
-            options.push(Buffer(Self::DEFAULT_BUFFER));
-        }
-        Ok(Method { access, options })
-    }
-}
-
-fn parse_option(access: Access, word: &str) -> Result<MethodOption, MethodError> {
-    let (name, value) = match word.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (word, None),
-    };
-    let unknown = || MethodError::UnknownOption {
-        access: access.name(),
-        option: word.to_string(),
-        accepted: access.options().iter().map(|option| option.usage()).collect::<Vec<_>>().join(", "),
-    };
-    let known = access.options().iter().find(|option| option.name() == name).ok_or_else(unknown)?;
-    match (known, value) {
-        (Depth(_), Some(value)) => {
-            number(value, Method::MAX_DEPTH).map(Depth).ok_or_else(|| MethodError::Depth(word.to_string()))
-        }
-        (Prefetch, Some(value)) => number(value, Method::MAX_PREFETCH_WINDOW)
-            .map(PrefetchWindow)
-            .ok_or_else(|| MethodError::PrefetchWindow(word.to_string())),
-        (Depth(_), None) => Err(MethodError::Depth(word.to_string())),
-        (Buffer(_), Some(value)) => size(known.name(), word, value).map(Buffer),
-        (Pretouch(_), Some(value)) => size(known.name(), word, value).map(Pretouch),
-        (Buffer(_) | Pretouch(_), None) => size(known.name(), word, "").map(Buffer),
-        (_, Some(_)) => Err(unknown()),
-        (option, None) => Ok(*option),
-    }
-}
-
-/// A number from 1 to `max`.
-fn number(text: &str, max: u32) -> Option<u32> {
-    text.parse().ok().filter(|number| (1..=max).contains(number))
-}
-
-/// A size from 1 byte to [`Method::MAX_BUFFER`].
-fn size(name: &'static str, option: &str, value: &str) -> Result<Bytes, MethodError> {
-    let refused = |reason: String| MethodError::Size { option: option.to_string(), name, reason };
-    match value.parse::<Bytes>() {
-        Ok(bytes) if (1..=Method::MAX_BUFFER.0).contains(&bytes.0) => Ok(bytes),
-        Ok(_) => Err(refused(format!("write 1B to {}", Method::MAX_BUFFER))),
-        Err(_) if value.is_empty() => Err(refused(format!("write {name}=SIZE, as in {name}=64KiB"))),
-        Err(error) => Err(refused(error.to_string())),
-    }
-}
-
-/// Reads a comma-separated list of methods, as `--methods` takes it.
-pub fn parse_methods(text: &str) -> Result<Vec<Method>, MethodError> {
-    text.split(',').map(str::parse).collect()
 }
 
 impl Serialize for Method {

@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{CacheState, Cell, Conditions, Content, Role};
-use crate::method::Access;
+use crate::method::{Access, Worker};
 use crate::units::Bytes;
+use crate::workers::WorkerChoices;
 
 /// Where the bytes come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct Plan {
     /// Whether the whole page cache may be dropped where a file does not leave it otherwise.
     #[serde(default)]
     pub drop_caches: bool,
+    /// Which programs perform the accesses.
+    #[serde(default, skip_serializing_if = "WorkerChoices::is_default")]
+    pub workers: WorkerChoices,
     /// What is looked for beyond the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
@@ -107,6 +111,14 @@ impl Plan {
             Some(_) => (self.sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
             None => (self.sample_ns, self.latency_ns),
         }
+    }
+
+    /// Workers that perform its methods, each once.
+    pub fn workers(&self) -> Vec<Worker> {
+        let mut workers: Vec<Worker> = self.cells.iter().map(|cell| cell.method.worker().clone()).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        workers
     }
 
     /// The conditions under which methods are compared, in the order of the plan.
@@ -210,6 +222,7 @@ mod tests {
             latency_ns: 5_000_000,
             retakes: 0,
             drop_caches: false,
+            workers: WorkerChoices::default(),
             search: None,
             cells: Vec::new(),
         };

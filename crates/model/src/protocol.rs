@@ -6,14 +6,18 @@
 //!       <─────────────────────── open (the job)
 //! opened (set-up took …) ──────>
 //! ready (warmed, threads wait) ─>
+//!       <─────────────────────── idle        (only where heartbeats are asked for)
+//! idled ───────────────────────>
 //!       <─────────────────────── go          (evidence is read just before)
 //! sample ──────────────────────>             (and just after; `go` may come again, as when the
 //!                                             workload warms the cache itself)
 //!       <─────────────────────── verify      (single reads, outside the clock; never of scans and writes)
 //! verified ────────────────────>
 //!       <─────────────────────── close
-//! closed (tear-down took …) ───>
+//! closed (tear-down took …) ───>             (another `open` may follow; the end of stdin ends the worker)
 //! ```
+//!
+//! `workers/PROTOCOL.md` says it in full, for those who write a worker.
 //!
 //! `failed` may stand in place of any answer. Values are strings, integers and arrays of integers, so
 //! that a worker in any language gets by with a small parser. A checksum is 16 hexadecimal digits,
@@ -21,8 +25,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::work::Workload;
+use crate::workers::Delays;
+
 /// Version of the conversation. A worker that speaks another one is refused.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// What the supervisor says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,11 +37,16 @@ pub const PROTOCOL_VERSION: u32 = 3;
 pub enum Request {
     /// Open, map, advise, start threads, warm up.
     Open(Box<Job>),
+    /// Do nothing but beat.
+    Idle {
+        /// For so long.
+        idle_ns: u64,
+    },
     /// Do the accesses.
     Go(Go),
     /// Do single reads and hand their bytes over.
     Verify(Verify),
-    /// Unmap, end threads, close, exit.
+    /// Unmap, end threads, close; then wait for another job.
     Close,
 }
 
@@ -54,6 +66,8 @@ pub enum Reply {
         /// What warming page tables took; 0 if the job asked for none.
         warmup_ns: u64,
     },
+    /// Nothing was done, and heartbeats were noted.
+    Idled(Beats),
     /// The accesses are done.
     Sample(Box<SampleReply>),
     /// The bytes are in the hand-over file.
@@ -74,7 +88,8 @@ pub enum Reply {
 }
 
 /// Who the worker is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Hello {
     /// [`PROTOCOL_VERSION`] of the worker.
     pub protocol: u32,
@@ -82,12 +97,44 @@ pub struct Hello {
     pub worker: String,
     /// Its own version.
     pub version: String,
+    /// 1: its code gets faster as it runs, and it is to practise before a job that counts.
+    #[serde(default)]
+    pub practice: u32,
+    /// Methods that it has for `random-read`, separated by commas.
+    #[serde(default)]
+    pub random_read: String,
+    /// The same for `sequential-read`.
+    #[serde(default)]
+    pub sequential_read: String,
+    /// The same for `scan`.
+    #[serde(default)]
+    pub scan: String,
+    /// The same for `append`.
+    #[serde(default)]
+    pub append: String,
+    /// The same for `fill`.
+    #[serde(default)]
+    pub fill: String,
+}
+
+impl Hello {
+    /// The methods that it says it has for `workload`.
+    pub fn methods(&self, workload: Workload) -> Vec<&str> {
+        let list = match workload {
+            Workload::RandomRead => &self.random_read,
+            Workload::SequentialRead => &self.sequential_read,
+            Workload::Scan => &self.scan,
+            Workload::Append => &self.append,
+            Workload::Fill => &self.fill,
+        };
+        list.split(',').map(str::trim).filter(|method| !method.is_empty()).collect()
+    }
 }
 
 /// What to read or write, and how. A field that a workload has no use for is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Canonical text of the method.
+    /// Text of the method, without the name of the worker.
     pub method: String,
     /// `random-read`, `sequential-read`, `scan`, `append` or `fill`.
     pub workload: String,
@@ -148,6 +195,8 @@ pub struct Job {
     pub gap_seed: u64,
     /// Where verified bytes are handed over: read i of a `verify` at `i * read_bytes`.
     pub handover_path: String,
+    /// Interval of heartbeats; 0: none.
+    pub heartbeat_ns: u64,
 }
 
 /// Start of a sample.
@@ -193,6 +242,55 @@ pub struct SampleReply {
     pub stalls: u64,
     /// The longest of them.
     pub stall_longest_ns: u64,
+    /// Heartbeats within the sample.
+    #[serde(flatten)]
+    pub beats: Beats,
+}
+
+/// How late heartbeats came: a histogram for each kind, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beats {
+    /// Their kinds, separated by commas.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub heartbeat_kinds: String,
+    /// Buckets of each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heartbeat_buckets: Vec<u64>,
+    /// Upper ends of buckets, ascending within a kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heartbeat_ns: Vec<u64>,
+    /// Beats in each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heartbeat_counts: Vec<u64>,
+}
+
+impl Beats {
+    /// The histogram of each kind, or what is wrong with them.
+    pub fn by_kind(&self) -> Result<Vec<(String, Delays)>, String> {
+        let kinds: Vec<&str> = self.heartbeat_kinds.split(',').filter(|kind| !kind.is_empty()).collect();
+        let buckets =
+            self.heartbeat_buckets.iter().fold(0u64, |total, buckets| total.saturating_add(*buckets));
+        let (ns, counts) = (&self.heartbeat_ns, &self.heartbeat_counts);
+        if kinds.len() != self.heartbeat_buckets.len()
+            || ns.len() as u64 != buckets
+            || counts.len() as u64 != buckets
+        {
+            return Err(format!(
+                "heartbeats of {} kinds have {} numbers of buckets, {buckets} buckets in all, {} ends and {} counts",
+                kinds.len(),
+                self.heartbeat_buckets.len(),
+                ns.len(),
+                counts.len()
+            ));
+        }
+        let mut from = 0;
+        let of_kind = |(kind, buckets): (&str, &u64)| {
+            let range = from..from + *buckets as usize;
+            from = range.end;
+            (kind.to_string(), Delays { ns: ns[range.clone()].to_vec(), counts: counts[range].to_vec() })
+        };
+        Ok(kinds.into_iter().zip(&self.heartbeat_buckets).map(of_kind).collect())
+    }
 }
 
 /// A call that failed in a worker.

@@ -13,6 +13,7 @@ use crate::counters::HostSecond;
 use crate::environment::Environment;
 use crate::plan::Plan;
 use crate::sample::Sample;
+use crate::workers::WorkerFound;
 
 /// Version of the run file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -60,6 +61,9 @@ pub struct Header {
     pub plan: Plan,
     /// What it is done on.
     pub environment: Environment,
+    /// Workers other than pagewise itself that the plan needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerFound>,
     /// A command that took the place of pagewise's own worker, for its tests. Results of such a run are
     /// marked wherever they are shown.
     pub worker_command: Option<String>,
@@ -240,6 +244,7 @@ mod tests {
     use super::*;
     use crate::plan::Source;
     use crate::sample::Outcome;
+    use crate::workers::WorkerChoices;
 
     fn header() -> Record {
         Record::Header(Box::new(Header {
@@ -253,10 +258,12 @@ mod tests {
                 latency_ns: 1,
                 retakes: 0,
                 drop_caches: false,
+                workers: WorkerChoices::default(),
                 search: None,
                 cells: Vec::new(),
             },
             environment: Environment::default(),
+            workers: Vec::new(),
             worker_command: None,
         }))
     }

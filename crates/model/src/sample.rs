@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{GroupCounters, HostCounters, ThreadCounters, Window};
+use crate::workers::{Heartbeat, Practice};
 
 /// One timed run of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -201,6 +202,18 @@ pub struct Evidence {
     /// Stretches before the measured region in which the workload warmed the cache itself, or those of a cold start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
+    /// How late the worker's heartbeats came, one entry for each kind; empty without heartbeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heartbeats: Vec<Heartbeat>,
+    /// How a worker was made ready whose code is compiled as it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub practice: Option<Practice>,
+    /// Mappings of the file that the worker had when the measured region ended.
+    #[serde(default)]
+    pub mappings: Option<u64>,
+    /// Mappings of the file that the worker still had when it said that it had closed it.
+    #[serde(default)]
+    pub mappings_left: Option<u64>,
     /// What the file holds that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
@@ -305,6 +318,8 @@ pub enum FailureKind {
     WorkerHung,
     /// The worker said something that is not of the protocol.
     WorkerNonsense,
+    /// The worker said that it had closed the file, and still has a mapping of it.
+    NotReleased,
     /// The user's file changed during the run.
     FileChanged,
 }

@@ -13,6 +13,9 @@ use crate::units::Bytes;
 /// What the machine is set to while a cell is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Surroundings {
+    /// Under a memory limit: what the largest worker of the comparison takes for itself, where that is not a native one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_bytes: Option<Bytes>,
     /// Memory that worker and page cache may take together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<Bytes>,
@@ -45,12 +48,13 @@ impl Surroundings {
 /// Text in ids: `,memory=128MiB,cap=microsd`; nothing where nothing is set.
 impl fmt::Display for Surroundings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } = self;
+        let Self { worker_bytes, memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } = self;
         let mut setting = |name: &str, value: Option<&dyn fmt::Display>| match value {
             Some(value) => write!(formatter, ",{name}={value}"),
             None => Ok(()),
         };
         setting("memory", memory_limit_bytes.as_ref().map(|value| value as _))?;
+        setting("worker", worker_bytes.as_ref().map(|value| value as _))?;
         setting("cap", device_cap.as_ref().map(|value| value as _))?;
         setting("readahead", readahead_bytes.as_ref().map(|value| value as _))?;
         setting("cpus", cpus.as_ref().map(|value| value as _))?;

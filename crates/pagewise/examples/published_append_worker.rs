@@ -65,6 +65,9 @@ fn converse(defects: Defects) -> io::Result<()> {
         protocol: PROTOCOL_VERSION,
         worker: "published".into(),
         version: "1".into(),
+        append: "mmap".into(),
+        fill: "mmap".into(),
+        ..Hello::default()
     }))?;
     let mut ring = None;
     for line in io::stdin().lock().lines() {
@@ -79,12 +82,11 @@ fn converse(defects: Defects) -> io::Result<()> {
                 let ring = ring.as_mut().ok_or(io::ErrorKind::InvalidInput)?;
                 say(&Reply::Sample(Box::new(ring.append_all())))?;
             }
-            Request::Verify(_) => return Err(io::ErrorKind::InvalidInput.into()),
+            Request::Verify(_) | Request::Idle { .. } => return Err(io::ErrorKind::InvalidInput.into()),
             Request::Close => {
                 let started = Instant::now();
                 drop(ring.take());
                 say(&Reply::Closed { teardown_ns: nanoseconds(started), sync_ns: 0 })?;
-                return Ok(());
             }
         }
     }

@@ -9,6 +9,7 @@ use pagewise_model::{
     Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
 };
 
+use crate::commands::conformance::ConformanceArguments;
 use crate::plan::{Axes, Layer, OrNone, Sampling, Size, Threads};
 
 /// Which way to read and write files on this machine, measured and proven.
@@ -43,12 +44,14 @@ Examples:
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure: a question (read, scan, append, fill, cliff) or a plan file
+    /// Measure: a question (read, scan, append, fill, cliff, lucene) or a plan file
     Run(Box<RunArguments>),
     /// Print the results of run files again
     Report(ReportArguments),
     /// List what can be measured here, what not and why, and settings that decide results
     Doctor(DoctorArguments),
+    /// Tell what is wrong with a worker of your own, step by step
+    Conformance(ConformanceArguments),
     /// Remove what a killed run left behind, never what a live one holds
     Clean,
     /// One worker's side of the protocol, over stdin and stdout
@@ -68,7 +71,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP, group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
 pub struct RunArguments {
-    /// A question (read, scan, append, fill, cliff) or the path of a plan file (PLAN.toml)
+    /// A question (read, scan, append, fill, cliff, lucene) or the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
 
@@ -133,8 +136,8 @@ pub struct RunArguments {
     /// (every:1MiB)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub sync: Option<Vec<Sync>>,
-    /// Page cache at the start of a sample: cold, warm, as-is; cold-start measures how long it takes to warm. A file that is
-    /// written is new where it is cold, and was written before where it is warm
+    /// Page cache at the start of a sample: cold, warm, as-is; read-once: what is left after the whole file was read;
+    /// cold-start measures how long it takes to warm. A file that is written is new where it is cold, and was written before where it is warm
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cache: Option<Vec<CacheState>>,
     /// Threads share a descriptor and mapping, or have their own: shared, per-thread
@@ -197,6 +200,25 @@ pub struct RunArguments {
     #[arg(long, conflicts_with = "dry_run")]
     pub json: bool,
 
+    /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast': then
+    /// mine/METHOD is a method like any other. Given again: another one
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Workers in other languages")]
+    pub worker: Vec<String>,
+    /// The JDK of the jvm worker, 22 or newer [default: JAVA_HOME, java on PATH, the usual folders]
+    #[arg(long, value_name = "DIR", help_heading = "Workers in other languages")]
+    pub jdk: Option<PathBuf>,
+    /// Arguments of the JVM in place of pagewise's own, as in '-Xms1g -Xmx1g -XX:+UseZGC'
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        help_heading = "Workers in other languages"
+    )]
+    pub jvm_args: Option<String>,
+    /// Have workers beat beside the measured threads, and show what each method does to everything else in the process
+    #[arg(long, help_heading = "Workers in other languages")]
+    pub stall: bool,
+
     /// Another program in place of pagewise's own worker; results are marked
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub worker_command: Option<String>,
@@ -239,6 +261,9 @@ pub struct DoctorArguments {
     /// Look at the filesystem of this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Look at this JDK and at no other
+    #[arg(long, value_name = "DIR")]
+    pub jdk: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

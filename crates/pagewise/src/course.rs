@@ -18,10 +18,10 @@ use crate::series::Series;
 use crate::state::State;
 use crate::store::Store;
 use crate::supervise::files::Input;
+use crate::supervise::programs::Programs;
 use crate::supervise::sample::Setting;
 use crate::supervise::sample::{Sampler, Stopped};
 use crate::supervise::setting::Setter;
-use crate::supervise::worker::Program;
 
 /// A run file that is to be completed.
 pub struct Course {
@@ -51,12 +51,12 @@ impl Course {
     /// Takes the samples that are missing, then undoes everything; with the path of the run file.
     pub fn complete(
         mut self,
-        program: Program,
+        programs: Programs,
         patience: Duration,
         stop: &AtomicBool,
     ) -> Result<(Ended, PathBuf)> {
         let progress = Progress::new();
-        let outcome = self.measure(program, patience, stop, &progress);
+        let outcome = self.measure(programs, patience, stop, &progress);
         progress.clear();
         let swept = self.state.sweep();
         let path = self.store.path().to_path_buf();
@@ -68,7 +68,7 @@ impl Course {
 
     fn measure(
         &mut self,
-        program: Program,
+        programs: Programs,
         patience: Duration,
         stop: &AtomicBool,
         progress: &Progress,
@@ -82,7 +82,7 @@ impl Course {
         let started = Instant::now();
         let series = Series::start(started, self.elapsed_before_ns)?;
         let plan = self.header.plan.clone();
-        let setting = self.setting(&plan, program, patience)?;
+        let setting = self.setting(&plan, programs, patience)?;
         let sampler = Sampler::new(&plan, &inputs, setting, stop);
         let earlier = std::mem::take(&mut self.earlier);
         let mut rounds = Rounds {
@@ -118,7 +118,7 @@ impl Course {
         Ok(Ended::Completed)
     }
 
-    fn setting(&mut self, plan: &Plan, program: Program, patience: Duration) -> Result<Setting> {
+    fn setting(&mut self, plan: &Plan, programs: Programs, patience: Duration) -> Result<Setting> {
         let new_path = match (&plan.source, plan.largest_written()) {
             (Source::Dataset { directory }, Some(_)) => {
                 Some(self.state.reserve(Path::new(directory), mix(!self.random))?)
@@ -132,7 +132,7 @@ impl Course {
         };
         let device = BlockDevice::behind(path).ok();
         Ok(Setting {
-            program,
+            programs,
             patience,
             page_bytes: environment.page_bytes,
             cpus: environment.cpus,

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Some(Command::Run(run)) => commands::run::run(run),
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
+        Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
         Some(Command::Clean) => commands::clean::clean(),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {

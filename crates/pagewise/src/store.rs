@@ -110,10 +110,12 @@ mod tests {
                 latency_ns: 1,
                 retakes: 0,
                 drop_caches: false,
+                workers: Default::default(),
                 search: None,
                 cells: Vec::new(),
             },
             environment: Environment::default(),
+            workers: Vec::new(),
             worker_command: None,
         }
     }

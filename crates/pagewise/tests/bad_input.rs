@@ -54,7 +54,29 @@ fn words_that_make_no_sense() {
             ("run read --methods pread:direct+random", "'direct' and 'random' do not go together"),
             ("run read --methods mmap:random+random", "'random' stands twice"),
             ("run read --methods uring:depth=0", "'depth=0' is no queue depth; write depth=1 to depth=1024"),
-            ("run read --methods jvm/mmap", "unknown worker 'jvm'"),
+            ("run read --methods mine/mmap", "name the command of your own with --worker mine=COMMAND"),
+            ("run read --methods Mine/mmap", "is no name of a worker"),
+            ("run read --methods jvm/sendfile", "unknown method 'sendfile'; the methods of jvm are mmap"),
+            (
+                "run read --methods jvm/filechannel",
+                "write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer",
+            ),
+            (
+                "run append --methods python/mmap",
+                "'python/mmap' is no method for append, which writes; python has none",
+            ),
+            ("run read --worker mine=./x", "no method of the worker mine is in the plan"),
+            ("run read --worker mine", "'mine' names no worker; write --worker name=COMMAND"),
+            ("run read --worker mine= --methods mine/get", "the worker mine has no command"),
+            ("run read --worker go=./x --methods go/mmap", "'go' is a worker of pagewise; take another name"),
+            (
+                "run read --worker mine=./x --worker mine=./y --methods mine/get",
+                "--worker mine is written twice",
+            ),
+            ("run read --jdk /jdk --methods pread", "--jdk and --jvm-args are for the jvm worker"),
+            ("run read --jvm-args -Xmx1g", "--jdk and --jvm-args are for the jvm worker"),
+            ("run lucene", "a size in multiples of the cache needs a memory limit"),
+            ("run append --cache read-once", "read-once"),
             ("run read --file-size 64", "'64' has no unit; write '64B', '64KiB'"),
             ("run read --file-size 4KB", "'4KB' is no size"),
             ("run read --file-size=-4KiB", "'-4KiB' is no size"),
@@ -81,9 +103,12 @@ fn words_that_make_no_sense() {
             ("run read --resume", "--out"),
             (
                 "run",
-                "what is to be run is missing; write a question (read, scan, append, fill, cliff) or a plan file",
+                "what is to be run is missing; write a question (read, scan, append, fill, cliff, lucene) or a plan file",
             ),
-            ("run write", "'write' is neither a question (read, scan, append, fill, cliff) nor a file"),
+            (
+                "run write",
+                "'write' is neither a question (read, scan, append, fill, cliff, lucene) nor a file",
+            ),
             ("measure", "measure"),
             ("report", "RUN"),
         ],
@@ -116,7 +141,7 @@ fn choices_that_are_impossible() {
             ("run read --sample 1us", "a sample lasts 1ms to 3600s"),
             (
                 "run read --file data --cache cold --reads-per-op 1",
-                "a cold run drops your file from the page cache; allow it with --evict",
+                "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict",
             ),
             ("run read --file data --file-size 1MiB", "--file and a file size do not go together"),
             ("run read --file data --read-size 1MiB", "a read of 1MiB is larger than the span of 256KiB"),
@@ -231,7 +256,7 @@ fn plans_that_cannot_be_read() {
             ("run pipe", "pipe is no plan file: it is no regular file"),
             (
                 "run none.toml",
-                "'none.toml' is neither a question (read, scan, append, fill, cliff) nor a file",
+                "'none.toml' is neither a question (read, scan, append, fill, cliff, lucene) nor a file",
             ),
         ],
     );

@@ -66,7 +66,10 @@ fn words_that_make_no_sense() {
             ("run bare.toml --published", "'bare' has no published matrix"),
             ("run append --resume --out none --published", "--resume takes every choice from none"),
             ("run append --resume --out none --record-size 1KiB", "--resume takes every choice from none"),
-            ("run write", "'write' is neither a question (read, scan, append, fill, cliff) nor a file"),
+            (
+                "run write",
+                "'write' is neither a question (read, scan, append, fill, cliff, lucene) nor a file",
+            ),
         ],
     );
 }

@@ -88,6 +88,36 @@ fn conditions_are_listed_and_nothing_is_left() {
 }
 
 #[test]
+fn workers_of_other_languages_are_listed() {
+    let place = Place::new();
+    let run = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("PATH", place.root()).env("HOME", place.root()).env("JAVA_HOME", "/nowhere/jdk");
+        let doctor = command.env_remove("XDG_CACHE_HOME").spawn().expect("start");
+        place.finish(doctor).expect_code(0)
+    };
+    let findings = run(&["doctor", "--json"]).judged();
+    let table = run(&["doctor"]).stdout;
+    for name in ["worker jvm", "worker go", "worker python"] {
+        let found = capability(&findings, name);
+        let state = found["state"].as_str().expect("a state");
+        let text = found["reason"].as_str().or(found["detail"].as_str()).expect("a reason or a detail");
+        assert!(["available", "unavailable"].contains(&state) && !text.is_empty(), "{found}");
+        let line = table.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+        assert!(line.contains(state) && line.contains(text), "{found} is not in: {line}");
+    }
+    // A JDK may be in the usual folders; the one that was asked for is told to be broken in any case.
+    let jvm = capability(&findings, "worker jvm").to_string();
+    assert!(jvm.contains("JAVA_HOME: /nowhere/jdk is no folder"), "{jvm}");
+    let python = capability(&findings, "worker python");
+    assert_eq!(
+        python["reason"],
+        "there is no Python 3.8 or newer: there is no python3 on PATH; there is no python on PATH"
+    );
+    assert!(!place.root().join(".cache").exists(), "nothing is built");
+}
+
+#[test]
 fn rights_that_are_missing_are_told() {
     if !rustix::process::geteuid().is_root() {
         return skipped("rights_that_are_missing_are_told", "only root can become another user");

@@ -19,10 +19,12 @@ fn run_file(seconds: &[u64]) -> String {
             latency_ns: 1,
             retakes: 0,
             drop_caches: false,
+            workers: Default::default(),
             search: None,
             cells: Vec::new(),
         },
         environment: Environment::default(),
+        workers: Vec::new(),
         worker_command: None,
     };
     let second = |second: &u64| HostSecond {

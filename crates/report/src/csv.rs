@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use pagewise_analysis::judged::{Lateness, stall_not_told};
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, Placement, Written};
 use pagewise_model::{
-    Bytes, Cell, Conditions, Evidence, GroupCounters, Outcome, Sample, Surroundings, ThreadCounters, Window,
-    Work,
+    Bytes, Cell, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice, Sample,
+    Surroundings, ThreadCounters, Window, Work,
 };
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ type Field = String;
 /// A number that is not known, among several in one field.
 const UNKNOWN: &str = "-";
 
-const CONDITIONS: [&str; 29] = [
+const CONDITIONS: [&str; 30] = [
     "run",
     "seed",
     "cell",
@@ -28,6 +29,7 @@ const CONDITIONS: [&str; 29] = [
     "workload",
     "method",
     "worker",
+    "worker_version",
     "threads",
     "file_bytes",
     "span_bytes",
@@ -142,8 +144,35 @@ fn whole_evidence() -> Evidence {
         written: Some(Written::default()),
         mapping_line: Some(String::new()),
         windows: vec![Window::default()],
+        practice: Some(Practice::default()),
         ..Evidence::default()
     }
+}
+
+/// Heartbeats, one value for each kind, separated by spaces: whole histograms are too much for a row.
+const HEARTBEATS: [&str; 6] = [
+    "heartbeat_kinds",
+    "heartbeat_beats",
+    "heartbeat_idle_p99_ns",
+    "heartbeat_busy_p50_ns",
+    "heartbeat_busy_p99_ns",
+    "heartbeat_busy_max_ns",
+];
+
+fn heartbeat_fields(heartbeats: &[Heartbeat]) -> Vec<Field> {
+    let of_each =
+        |text: &dyn Fn(&Heartbeat) -> Field| heartbeats.iter().map(text).collect::<Vec<_>>().join(" ");
+    let late = |delays: &Delays, figure: fn(&Lateness) -> u64| {
+        Lateness::merged([delays]).map_or(UNKNOWN.to_string(), |late| figure(&late).to_string())
+    };
+    vec![
+        of_each(&|beats| beats.kind.clone()),
+        of_each(&|beats| late(&beats.busy, |late| late.beats)),
+        of_each(&|beats| late(&beats.idle, |late| late.p99_ns)),
+        of_each(&|beats| late(&beats.busy, |late| late.p50_ns)),
+        of_each(&|beats| late(&beats.busy, |late| late.p99_ns)),
+        of_each(&|beats| late(&beats.busy, |late| late.max_ns)),
+    ]
 }
 
 /// The fields of an evidence by column: its parts' fields carry the part's name (`group_peak_bytes`), and those of
@@ -151,6 +180,14 @@ fn whole_evidence() -> Evidence {
 fn evidence_fields(evidence: &Evidence) -> BTreeMap<String, Field> {
     let mut fields = BTreeMap::new();
     let value = serde_json::to_value(evidence).expect("evidence has string keys only");
+    let value = match value {
+        Value::Object(mut parts) => {
+            // They have columns of their own.
+            parts.remove("heartbeats");
+            Value::Object(parts)
+        }
+        other => other,
+    };
     add_fields(&mut fields, "", &value);
     fields
 }
@@ -182,7 +219,8 @@ const LATENCY: [&str; 4] = ["latency_ns", "latency_counts", "stalls", "stall_lon
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence: Vec<String> = evidence_fields(&whole_evidence()).into_keys().collect();
     let names = CONDITIONS.iter().chain(&OUTCOME).chain(MEASUREMENT);
-    write_row(out, names.map(ToString::to_string).chain(evidence.iter().cloned()))?;
+    let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
+    write_row(out, names.map(ToString::to_string).chain(evidence.iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
         for sample in &run.samples {
             let cell = run.header.plan.cells.iter().find(|cell| cell.id() == sample.cell);
@@ -202,6 +240,7 @@ fn conditions_fields(index: usize, run: &Run, sample: &Sample, cell: Option<&Cel
                 conditions.workload().to_string(),
                 method.to_string(),
                 method.worker().to_string(),
+                version(run, method.worker().name()).field(),
                 conditions.threads.field(),
                 conditions.file_bytes.field(),
                 conditions.span_bytes.field(),
@@ -216,6 +255,11 @@ fn conditions_fields(index: usize, run: &Run, sample: &Sample, cell: Option<&Cel
     }
     fields.push(sample.round.to_string());
     fields
+}
+
+/// What a worker other than pagewise itself is.
+fn version(run: &Run, worker: &str) -> Option<String> {
+    run.header.workers.iter().find(|found| found.name == worker).map(|found| found.version.clone())
 }
 
 /// What defines the work: of a workload that has no such thing a field is empty.
@@ -242,7 +286,8 @@ fn work_fields(conditions: &Conditions) -> [Field; 11] {
 }
 
 fn surroundings_fields(surroundings: &Surroundings) -> [Field; 5] {
-    let Surroundings { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } = surroundings;
+    let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
+        surroundings;
     [
         memory_limit_bytes.field(),
         device_cap.as_ref().map(ToString::to_string).field(),
@@ -280,8 +325,13 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &[String]) -> Ve
             let mut seen = evidence_fields(evidence);
             fields.extend(columns.iter().map(|column| seen.remove(column).unwrap_or_default()));
             assert!(seen.is_empty(), "evidence without a column: {seen:?}");
+            // Like latency, what heartbeats show is not told of a cap or a cold start.
+            let told = cell.is_none_or(|cell| stall_not_told(&cell.conditions).is_none());
+            fields.extend(heartbeat_fields(if told { &evidence.heartbeats } else { &[] }));
         }
-        _ => fields.resize(OUTCOME.len() + MEASUREMENT.len() + columns.len(), Field::new()),
+        _ => {
+            fields.resize(OUTCOME.len() + MEASUREMENT.len() + columns.len() + HEARTBEATS.len(), Field::new())
+        }
     }
     fields
 }

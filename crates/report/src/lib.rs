@@ -7,6 +7,7 @@ pub mod chart;
 pub mod cliff;
 pub mod csv;
 pub mod json;
+pub mod lucene;
 pub mod numbers;
 pub mod table;
 pub mod vmstat;

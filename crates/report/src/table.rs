@@ -22,8 +22,8 @@ use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 use pagewise_analysis::verdict::Verdict;
 use pagewise_model::{Bytes, Role, Workload};
 
-use crate::cliff;
 use crate::numbers::{bytes, counted, percent, percent_down, rate};
+use crate::{cliff, lucene};
 
 /// The narrowest width that is laid out for; less is treated as this.
 pub const NARROWEST: usize = 80;
@@ -39,6 +39,11 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         writeln!(out)?;
         return cliff::write(out, cliff, width);
     }
+    if let Some(tables) = &judged.lucene {
+        writeln!(out)?;
+        lucene::write(out, judged, tables, width)?;
+        return write_ceilings(out, judged, width);
+    }
     for (index, comparison) in judged.comparisons.iter().enumerate() {
         writeln!(out)?;
         rows::write(out, judged, comparison, width)?;
@@ -47,7 +52,8 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         }
         paragraph(out, "  ", &verdict(comparison), width)?;
         if let Some(advice) = judged.advice.get(index) {
-            for sentence in advice.notes.iter().chain(std::iter::once(&advice.sentence)) {
+            for sentence in advice.notes.iter().chain(&advice.stalls).chain(std::iter::once(&advice.sentence))
+            {
                 paragraph(out, "  ", sentence, width)?;
             }
         }

@@ -59,6 +59,48 @@ fn limits_caps_and_cold_starts_say_what_was_set() {
 }
 
 #[test]
+fn workers_are_named_and_what_they_hold_up_is_told() {
+    let run = constructed::workers();
+    assert_golden("workers-100.txt", &table_of(&run, 100));
+    assert_golden("workers-160.txt", &table_of(&run, 160));
+    assert_golden("workers.json", json_of(&run).as_bytes());
+    let mut part = run;
+    part.samples.retain(|sample| sample.round == 2);
+    let mut out = Vec::new();
+    csv::write(&mut out, &[part]).expect("memory");
+    assert_golden("workers.csv", &out);
+}
+
+#[test]
+fn the_tables_of_the_study() {
+    let run = constructed::lucene();
+    assert_golden("lucene-100.txt", &table_of(&run, 100));
+    assert_golden("lucene-140.txt", &table_of(&run, 140));
+    let judged = judge(&run);
+    let lucene = serde_json::to_string_pretty(&judged.lucene).expect("json");
+    let lucene: String = lucene.lines().map(|line| rounded(line) + "\n").collect();
+    assert_golden("lucene.json", lucene.as_bytes());
+}
+
+#[test]
+fn a_study_cut_short_is_shown_as_far_as_it_goes() {
+    let whole = constructed::lucene();
+    for samples in [0, 1, 40, 77, 200, 400] {
+        let mut cut = whole.clone();
+        cut.samples.truncate(samples);
+        cut.elapsed_ns = None;
+        let text = String::from_utf8(table_of(&cut, 100)).expect("text");
+        assert!(text.contains("data 0.5x of the cache"), "{samples}: {text}");
+        assert!(text.contains("cannot be told"), "{samples}: {text}");
+    }
+    let mut none = whole;
+    none.header.plan.cells.clear();
+    none.samples.clear();
+    let text = String::from_utf8(table_of(&none, 100)).expect("text");
+    assert!(text.contains("nothing to lay out"), "{text}");
+}
+
+#[test]
 fn a_scan_shows_seconds_waiting_and_what_the_mapping_saves() {
     assert_golden("scan-100.txt", &table_of(&constructed::scan(), 100));
     assert_golden("scan-140.txt", &table_of(&constructed::scan(), 140));
@@ -131,6 +173,8 @@ fn no_line_is_wider_than_the_terminal() {
             constructed::scan(),
             constructed::append(),
             constructed::fill(),
+            constructed::workers(),
+            constructed::lucene(),
         ] {
             let text = String::from_utf8(table_of(&run, width)).expect("text");
             for line in text.lines() {

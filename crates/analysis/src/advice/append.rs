@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Bytes, Conditions, Method, MethodOption, Sync, Workload};
+use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
 use serde::Serialize;
 
 use super::Advice;
@@ -117,15 +117,7 @@ fn families<'a>(case: &Case<'a>) -> Vec<Family<'a>> {
 /// The method without its buffer, and the buffer; 0 without one.
 pub(super) fn split(method: &str) -> Option<(String, Bytes)> {
     let method: Method = method.parse().ok()?;
-    let others: Vec<String> = method
-        .options()
-        .iter()
-        .filter(|option| !matches!(option, MethodOption::Buffer(_)))
-        .map(ToString::to_string)
-        .collect();
-    let name = method.access().name();
-    let base = if others.is_empty() { name.to_string() } else { format!("{name}:{}", others.join("+")) };
-    Some((base, method.buffer().unwrap_or(Bytes(0))))
+    Some((method.without_buffer().to_string(), method.buffer().unwrap_or(Bytes(0))))
 }
 
 impl Family<'_> {

@@ -1,6 +1,6 @@
 //! Advice for scans: how much of the device a stream already uses, and what counting costs.
 
-use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role};
+use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Worker};
 
 use super::case::{Case, Total};
 use super::reads::amplification;
@@ -94,7 +94,7 @@ fn gained(case: &Case<'_>, stream: &str) -> String {
 fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     let is_stream = |method: &Method| {
         let plain = method.options().iter().all(|option| matches!(option, MethodOption::Buffer(_)));
-        method.access() == Access::Read && plain
+        *method.worker() == Worker::Native && method.access() == Access::Read && plain
     };
     let streams: Vec<(&CellJudgement, Method)> = case
         .compared

@@ -4,6 +4,7 @@ mod append;
 mod fill;
 mod reads;
 mod scan;
+mod workers;
 
 use super::*;
 use crate::checks::honest;
@@ -100,10 +101,12 @@ pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
                 latency_ns: 0,
                 retakes: 1,
                 drop_caches: false,
+                workers: Default::default(),
                 search: None,
                 cells: cells.iter().map(|timed| timed.cell.clone()).collect(),
             },
             environment: Environment::default(),
+            workers: Vec::new(),
             worker_command: None,
         },
         samples: (0..rounds).flat_map(|round| cells.iter().map(move |timed| timed.sample(round))).collect(),

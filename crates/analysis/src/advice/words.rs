@@ -1,13 +1,13 @@
 //! Numbers and lists in sentences.
 
 /// A ratio with three digits.
-pub(super) fn times(ratio: f64) -> String {
+pub(crate) fn times(ratio: f64) -> String {
     let digits = if ratio < 9.995 { 2 } else { usize::from(ratio < 99.95) };
     format!("{ratio:.digits$}")
 }
 
 /// A time with three digits: `12.1 ns`, `2.10 us`, `310 ms`.
-pub(super) fn time(nanoseconds: f64) -> String {
+pub(crate) fn time(nanoseconds: f64) -> String {
     // The borders are where rounding would reach the next unit.
     let (value, unit) = match nanoseconds {
         value if value < 999.5 => (value, "ns"),
@@ -19,12 +19,12 @@ pub(super) fn time(nanoseconds: f64) -> String {
 }
 
 /// A share in whole percent.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
 /// Bytes that were counted: `64 MiB`, `60.1 MiB`.
-pub(super) fn amount(bytes: f64) -> String {
+pub(crate) fn amount(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut scaled, mut unit) = (bytes, 0);
     while scaled >= 1023.5 && unit + 1 < UNITS.len() {
@@ -45,7 +45,7 @@ pub fn listed(words: &[String]) -> String {
 }
 
 /// The sentence with a capital.
-pub(super) fn capital(sentence: &str) -> String {
+pub(crate) fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

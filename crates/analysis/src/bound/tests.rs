@@ -264,3 +264,20 @@ fn a_device_that_did_far_more_was_not_limited_by_its_ceiling() {
     assert_eq!(bound("uring", active(1_240.0, 1024.0)), (BoundName::DeviceBandwidth, Some(1.24)));
     assert_eq!(bound("uring", active(1_260.0, 1024.0)).0, BoundName::Unknown);
 }
+
+#[test]
+fn how_deep_an_unknown_way_queues_is_not_told() {
+    // What two threads get that have one read in flight each.
+    let alone = active(8_000.0, 4.0);
+    assert_eq!(bound("pread", alone).0, BoundName::QueueDepth);
+    assert_eq!(bound("mine/lsm-get", alone).0, BoundName::Unknown);
+    assert_eq!(bound("mine/lsm-get", active(95_000.0, 4.0)).0, BoundName::DeviceIops);
+    assert_eq!(bound("mine/lsm-get", in_memory(7.6e9, 0.9, 0.0)).0, BoundName::MemoryCopy);
+}
+
+#[test]
+fn heartbeats_are_no_waits() {
+    let switches = |heartbeats| Evidence { voluntary_switches: Some(900), heartbeats, ..Evidence::default() };
+    assert_eq!(own_waits(&switches(Vec::new())), Some(900));
+    assert_eq!(own_waits(&switches(vec![pagewise_model::Heartbeat::default()])), None);
+}

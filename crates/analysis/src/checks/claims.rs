@@ -26,8 +26,7 @@ pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
     let found = subject.evidence.checksum;
     let Some(expected) = subject.evidence.expected_checksum else {
         // Of a scan no read is compared byte for byte.
-        let scanned =
-            subject.cell.conditions.reads().is_none() && subject.cell.method.access() != Access::Anonymous;
+        let scanned = subject.cell.conditions.reads().is_none() && subject.cell.access() != Access::Anonymous;
         return scanned.then(|| {
             format!("the bytes read have checksum {found:016x}, nobody knows which they must have")
         });
@@ -80,23 +79,27 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// What an answer may take: it was measured with one thread, and threads that share a CPU wake one after another. A
-/// cold start has an answer for each window.
+/// What an answer may take: it was measured with one thread of a native worker, and threads that share a CPU wake one after
+/// another. A runtime may have its own business first. A cold start has an answer for each window.
 fn answer_slack(subject: &Subject<'_>) -> u64 {
     let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
     let answers = match subject.cell.conditions.cache {
         CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
         _ => 1,
     };
-    ANSWERS * subject.context.answer_ns * turns * answers
+    (ANSWERS * subject.context.answer_ns * turns + subject.allowance().answer_ns) * answers
 }
 
 /// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
 /// count as the worker's, so there all CPUs are the limit.
 pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     let cpu = subject.evidence.cpu_ns?;
-    let threads = match subject.cell.method.access() {
+    let threads = match subject.cell.access() {
         Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
+        // So may those of a runtime: its collector, its compiler.
+        _ if subject.cell.method.worker().has_runtime() => {
+            subject.context.cpus.max(subject.cell.conditions.threads)
+        }
         _ => subject.cell.conditions.threads + u32::from(subject.cell.method.pretouch().is_some()),
     };
     let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
@@ -106,6 +109,9 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
         format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")
     })
 }
+
+/// The part of a phase that its operations fill at least; the rest is clocks and what the worker does between them.
+const LATENCY_SHARE: f64 = 0.5;
 
 /// Operations of a thread come one after another (as many at once as a ring holds), so their latencies
 /// cannot add up to more than the time in which they ran.
@@ -126,6 +132,18 @@ pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
     if total > most {
         return Some(format!(
             "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
+        ));
+    }
+    // Where every operation of a phase was timed, one thread at least was at it all the time.
+    let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
+    let whole = match measurement.latency_phase_operations {
+        0 => timed == u128::from(measurement.operations),
+        _ => true,
+    };
+    let least = phase_ns as f64 * LATENCY_SHARE - WALL_SLACK_NS as f64;
+    if whole && subject.cell.conditions.reads().is_some() && total < least {
+        return Some(format!(
+            "the latencies of all operations add up to {total:.0} ns of a phase that took {phase_ns} ns"
         ));
     }
     let slowest = measurement.latency_ns.iter().zip(&measurement.latency_counts);
@@ -238,7 +256,7 @@ pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
 /// syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads pass by these counters
 /// (io_uring/rw.c calls `read_iter` itself), so only `pread` and `read` can be checked so.
 pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
-    if !matches!(subject.cell.method.access(), Access::Pread | Access::Read) {
+    if !matches!(subject.cell.access(), Access::Pread | Access::Read) {
         return None;
     }
     let requested = subject.evidence.requested_bytes;
@@ -276,6 +294,16 @@ mod tests {
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 149_000_000), [FalseTime]);
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 167_000_000), []);
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 170_000_000), [FalseTime]);
+    }
+
+    #[test]
+    fn latencies_that_leave_most_of_the_time_out_are_noticed() {
+        let cell = cell("pread", Warm);
+        let shrunk = kinds(&cell, |measurement, _| {
+            measurement.latency_counts = vec![measurement.latency_counts.iter().sum()];
+            measurement.latency_ns = vec![1];
+        });
+        assert_eq!(shrunk, [FalseTime]);
     }
 
     #[test]

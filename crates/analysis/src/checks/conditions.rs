@@ -10,8 +10,6 @@ use crate::calls;
 pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 /// Of the bytes asked for, this much may come from the device where none may.
 pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
-/// Pages of the worker's own code may come from the device too: a few, however little is asked for.
-pub(super) const OWN_CODE_BYTES: u64 = 64 << 10;
 /// Readahead that is still in flight when a cold sample stops at its budget.
 const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
 /// Others may use the device by this share of what the worker did, and by [`OTHERS_BYTES`].
@@ -125,18 +123,39 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
         return Some(format!("{resident} of {span} bytes ({share}) were in the page cache before it began"));
     }
     let most = (evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
-    if let Some(read) = evidence.device_read_bytes.filter(|read| *read > most.max(OWN_CODE_BYTES)) {
+    let own = subject.allowance();
+    if let Some(read) = evidence.device_read_bytes.filter(|read| *read > most.max(own.code_bytes)) {
         let share = percent(read, evidence.requested_bytes);
         return Some(format!("{read} bytes ({share} of those asked for) came from the device"));
     }
-    let mapped = cell.method.access() == Access::Mmap;
-    if let Some(faults) = evidence.major_faults.filter(|faults| mapped && *faults > 0) {
+    let mapped = cell.access() == Access::Mmap;
+    if let Some(faults) = evidence.major_faults.filter(|faults| mapped && *faults > own.code_faults) {
         return Some(format!("{faults} page faults waited for the device"));
     }
     let unknown = evidence.resident_before_bytes.is_none()
         && evidence.device_read_bytes.is_none()
         && (!mapped || evidence.major_faults.is_none());
     unknown.then(|| "neither residency nor device bytes are known: nothing proves it warm".to_string())
+}
+
+/// What is called a mapping has one, and is read by loads: what comes through read calls did not come through it.
+pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.access() != Access::Mmap {
+        return None;
+    }
+    let (method, evidence) = (&subject.cell.method, subject.evidence);
+    if evidence.mappings == Some(0) {
+        return Some(format!("the worker had no mapping of the file when {method} was measured"));
+    }
+    let most = evidence.requested_bytes / 100 + subject.allowance().code_bytes;
+    let bytes = evidence.read_call_bytes.filter(|bytes| !subject.is_writing() && *bytes > most)?;
+    Some(format!("{bytes} bytes came through read calls, {method} makes none"))
+}
+
+/// A mapping that is still there keeps its pages in the cache, and the next sample that is to be cold is not.
+pub(super) fn not_released(subject: &Subject<'_>) -> Option<String> {
+    let left = subject.evidence.mappings_left.filter(|left| *left > 0)?;
+    Some(format!("the worker said that the file is closed, and had {left} mappings of it still"))
 }
 
 /// A cold sample must not fill the cache that it reads past: a quarter of the span, and what readahead
@@ -163,7 +182,7 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
 /// Advice on a mapping shows in its VmFlags (proc(5)). Options act in the order written, so of `random` and
 /// `sequential` the last one counts. What pread's advice does to a descriptor shows nowhere.
 pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
-    if subject.cell.method.access() != Access::Mmap {
+    if subject.cell.access() != Access::Mmap {
         return None;
     }
     let flags: Vec<&str> = subject.evidence.mapping_flags.as_deref()?.split_whitespace().collect();
@@ -196,7 +215,9 @@ pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let table_pages = subject.reads().saturating_mul(8) / page;
     let buffer = conditions.reads().map_or_else(|| calls::piece_bytes(method), |reads| reads.op_bytes());
     let buffer_pages = u64::from(conditions.threads) * buffer / page;
-    let most = (conditions.span_bytes.0 / page / 50).saturating_add(table_pages) + buffer_pages + 1024;
+    let most = (conditions.span_bytes.0 / page / 50)
+        .saturating_add(table_pages)
+        .saturating_add(buffer_pages + subject.allowance().memory_faults);
     let faults = subject.evidence.minor_faults?.saturating_add(subject.evidence.major_faults.unwrap_or(0));
     (faults > most).then(|| {
         format!("{faults} page faults in a mapping that should have been populated, at most {most} may be")
@@ -229,11 +250,11 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         _ if subject.is_writing() => false,
         _ if cell.method.is_direct() => true,
         CacheState::Cold | CacheState::ColdStart => true,
-        CacheState::AsIs => subject.device_flows(),
+        CacheState::AsIs | CacheState::ReadOnce => subject.device_flows(),
         CacheState::Warm => subject.is_warm_above_memory() && subject.device_flows(),
     };
     let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + brought_in_by_setup(subject);
-    (reads_device && cell.method.access() != Access::Anonymous && other > most)
+    (reads_device && cell.access() != Access::Anonymous && other > most)
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
 }
 

@@ -99,6 +99,10 @@ pub const EXPECTATIONS: &[(&str, Expected)] = &[
         "`pwrite`, `write`, `uring` that writes",
         Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any },
     ),
+    (
+        "a way that pagewise does not know",
+        Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any },
+    ),
 ];
 
 /// What the counters of `method` must show.
@@ -111,9 +115,12 @@ pub fn expected(method: &Method, workload: Workload) -> Expected {
         || method.reads_all_in_setup();
     let kind = match method.access() {
         Access::Anonymous => 6,
+        Access::Unknown => 12,
         Access::Mmap if !workload.is_reading() => 10,
         Access::Pwrite | Access::Write => 11,
         Access::Uring if !workload.is_reading() => 11,
+        Access::Read if !workload.is_reading() => 11,
+        Access::Read if workload != Workload::Scan => 2,
         Access::Read if method.is_direct() => 7,
         Access::Read if has(MethodOption::Random) && !asks_ahead => 8,
         Access::Read => 9,
@@ -128,9 +135,7 @@ pub fn expected(method: &Method, workload: Workload) -> Expected {
 }
 
 /// Pages of the worker's own code, stacks and offset table may have to come back from the device, more of them where
-/// memory is short: this many, and [`OWN_PAGES_SHARE`] of the pages that the device delivered.
-const OWN_PAGES: u64 = 64;
-/// See [`OWN_PAGES`].
+/// memory is short: its allowance, and this share of the pages that the device delivered.
 const OWN_PAGES_SHARE: f64 = 0.01;
 /// Faults and pages agree within this share. Threads that fault on one page all wait for it and each counts, and a page
 /// may be reclaimed before it is mapped: 0.03 % at eight threads, zipf and four times the memory (Linux 6.18).
@@ -147,8 +152,8 @@ pub(super) fn contradicts_method(subject: &Subject<'_>) -> Option<String> {
 fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> {
     let (faults, read) = (subject.evidence.major_faults?, subject.device_bytes()?);
     let pages = read / subject.context.page_bytes;
-    let own = OWN_PAGES + (pages as f64 * OWN_PAGES_SHARE) as u64;
-    let share = (pages as f64 * FAULT_SHARE) as u64 + OWN_PAGES;
+    let own = subject.allowance().pages + (pages as f64 * OWN_PAGES_SHARE) as u64;
+    let share = (pages as f64 * FAULT_SHARE) as u64 + subject.allowance().pages;
     let wrong = match expected {
         MajorFaults::None => faults > own,
         // Where holes or compression hide bytes, faults are more than pages.
@@ -170,7 +175,7 @@ fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> 
 
 fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
     let read = subject.device_bytes()?;
-    let own = OWN_PAGES * subject.context.page_bytes;
+    let own = subject.allowance().pages * subject.context.page_bytes;
     let asked = ((widened(subject) as f64 * (1.0 + BYTES_SHARE)) as u64).saturating_add(own);
     let (wrong, most) = match expected {
         // That it is not less is what `not-direct` sees to.

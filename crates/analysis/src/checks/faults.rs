@@ -50,6 +50,7 @@ pub const WRITE_FAULTS: &[(&str, WriteFaults)] = &[
 pub fn write_faults(method: &Method) -> WriteFaults {
     let has_any = |options: &[MethodOption]| options.iter().any(|option| method.has(*option));
     let kind = match method.access() {
+        Access::Unknown => return WriteFaults::Any,
         Access::Mmap if has_any(&[MethodOption::PopulateWrite, MethodOption::Touch]) => 1,
         Access::Mmap if has_any(&[MethodOption::Populate, MethodOption::Lock]) => 2,
         Access::Mmap if method.pretouch().is_some() => 3,
@@ -64,8 +65,6 @@ pub fn write_faults(method: &Method) -> WriteFaults {
 const PREPARED_PAGES: u64 = 8;
 /// Of the pages of a file that is written by calls, one in so many may fault.
 const CALLED_PAGES: u64 = 50;
-/// The worker's own code, stacks and heap.
-const OWN_FAULTS: u64 = 1024;
 
 /// Too many faults for pages that set-up was to prepare.
 pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
@@ -84,7 +83,7 @@ pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
         WriteFaults::FewInMemory if in_memory => 0,
         _ => return None,
     };
-    let most = pages / PREPARED_PAGES + again + OWN_FAULTS;
+    let most = pages / PREPARED_PAGES + again + subject.allowance().memory_faults;
     let faults = faults(subject).filter(|faults| *faults > most)?;
     Some(format!("{faults} page faults in a mapping that set-up should have prepared, at most {most} may be"))
 }
@@ -104,7 +103,7 @@ pub(super) fn wrong_write_faults(subject: &Subject<'_>) -> Option<String> {
         }
         WriteFaults::None => {
             let buffers = calls::largest_write_bytes(subject.cell)?.saturating_mul(u64::from(method.depth()));
-            let most = OWN_FAULTS
+            let most = subject.allowance().memory_faults
                 + conditions.file_bytes.0 / page / CALLED_PAGES
                 + (buffers.saturating_add(ring.source_bytes())) / page;
             (faults > most, format!("at most {most} may be"))

@@ -1,6 +1,7 @@
 //! Honest samples, for tests to make one thing wrong with.
 
 mod once;
+mod runtimes;
 
 use super::*;
 use pagewise_model::sample::Placement;
@@ -65,6 +66,7 @@ pub(crate) fn limited(method: &str, cache: CacheState, mib: u64) -> Cell {
 pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
     let mut cell = cell(method, cache);
     cell.conditions.surroundings = Surroundings {
+        worker_bytes: None,
         memory_limit_bytes: None,
         device_cap: Some("read-iops=2000,read-bandwidth=50MiB/s".parse::<DeviceCap>().expect("a cap")),
         readahead_bytes: Some(Bytes::kib(128)),
@@ -180,8 +182,7 @@ fn group(cell: &Cell, resident: u64, device_bytes: u64) -> Option<GroupCounters>
 /// What the supervisor sees of `cell` doing so.
 pub(crate) fn evidence(cell: &Cell) -> Evidence {
     let requested = requested(cell);
-    let by_calls =
-        matches!(cell.method.access(), pagewise_model::Access::Pread | pagewise_model::Access::Read);
+    let by_calls = matches!(cell.access(), pagewise_model::Access::Pread | pagewise_model::Access::Read);
     let by_page =
         expected(&cell.method, cell.conditions.workload()).major_faults == expected::MajorFaults::OnePerPage;
     let (before, after, device_bytes) = cached(cell);

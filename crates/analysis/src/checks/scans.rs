@@ -1,8 +1,8 @@
 //! Checks of a scan beyond those of reads.
 
-use pagewise_model::{CacheState, Work};
+use pagewise_model::{Access, CacheState, Work};
 
-use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE, OWN_CODE_BYTES};
+use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE};
 use super::{Subject, percent};
 
 /// Beside what is asked for, this share of it may come from the device: blocks that two pieces share, the worker's own
@@ -58,9 +58,26 @@ pub(super) fn not_warm_before_setup(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let span = conditions.span_bytes.0;
-    let most = ((span as f64 * NONE_FROM_DEVICE) as u64).max(OWN_CODE_BYTES);
+    let most = ((span as f64 * NONE_FROM_DEVICE) as u64).max(subject.allowance().code_bytes);
     let read = subject.evidence.setup_device_read_bytes.filter(|read| *read > most)?;
     Some(format!("{read} bytes ({} of the span) came from the device in set-up", percent(read, span)))
+}
+
+/// A fault of a mapping brings in this much of the page tables at most: a huge page.
+const FAULT_BYTES: u64 = 2 << 20;
+
+/// A process that has just mapped a file takes faults to see it, however warm it is.
+pub(super) fn mapping_not_touched(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    if cell.access() != Access::Mmap || !matches!(cell.conditions.work, Work::Scan(_)) {
+        return None;
+    }
+    let faults = evidence.minor_faults?.saturating_add(evidence.major_faults?);
+    let faults = faults.saturating_add(evidence.setup_faults?);
+    let least = cell.conditions.span_bytes.0 / FAULT_BYTES / 2;
+    (faults < least && !cell.method.reads_all_in_setup()).then(|| {
+        format!("the worker took {faults} page faults; to see all of the mapping takes {least} at least")
+    })
 }
 
 #[cfg(test)]
@@ -84,6 +101,23 @@ mod tests {
             let unknown = |_: &mut _, evidence: &mut Evidence| evidence.expected_checksum = None;
             assert_eq!(kinds(&cell, unknown), [WrongChecksum], "{method}: nothing else proves it");
         }
+    }
+
+    #[test]
+    fn a_mapping_that_nobody_touched_is_noticed() {
+        for method in ["mmap", "jvm/mapped-byte-buffer", "mine/mmap"] {
+            let untouched = |_: &mut _, evidence: &mut Evidence| {
+                (evidence.minor_faults, evidence.setup_faults) = (Some(5), Some(5));
+            };
+            assert_eq!(kinds(&scan(method, Warm), untouched), [ContradictsMethod], "{method}");
+        }
+        let unmapped = |_: &mut _, evidence: &mut Evidence| evidence.mappings = Some(0);
+        assert_eq!(kinds(&scan("mine/mmap", Warm), unmapped), [NotInForce]);
+        assert_eq!(kinds(&scan("pread", Warm), unmapped), []);
+        let calls = |_: &mut _, evidence: &mut Evidence| {
+            evidence.read_call_bytes = Some(evidence.requested_bytes);
+        };
+        assert_eq!(kinds(&scan("mine/mmap", Warm), calls), [NotInForce]);
     }
 
     #[test]

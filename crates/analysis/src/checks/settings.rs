@@ -238,7 +238,7 @@ pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
 /// The pages of the file are on the node that was asked for, seen from the worker's.
 pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.surroundings.numa?;
-    if subject.cell.method.access() == Access::Anonymous || !subject.cell.depends_on_cache() {
+    if subject.cell.access() == Access::Anonymous || !subject.cell.depends_on_cache() {
         return None;
     }
     let Some(found) = subject.evidence.placement.as_ref().filter(|found| found.pages > 0) else {

@@ -6,7 +6,7 @@
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, Ring, Sync};
 
-use super::conditions::{OTHERS_BYTES, OTHERS_SHARE, OWN_CODE_BYTES};
+use super::conditions::{OTHERS_BYTES, OTHERS_SHARE};
 use super::{Subject, percent};
 use crate::calls;
 
@@ -30,7 +30,7 @@ impl Subject<'_> {
     /// The places of records, where the sample writes a file.
     fn ring_in_file(&self) -> Option<Ring> {
         let ring = self.cell.conditions.ring()?;
-        (self.cell.method.access() != Access::Anonymous).then_some(ring)
+        (self.cell.access() != Access::Anonymous).then_some(ring)
     }
 
     fn has_any(&self, options: &[MethodOption]) -> bool {
@@ -100,7 +100,7 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
 /// What write(2) and pwrite(2) take is counted by the kernel: `vfs_write` adds to wchar and syscw (fs/read_write.c). A
 /// mapping makes no calls, and io_uring's writes pass by these counters.
 pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
-    if !matches!(subject.cell.method.access(), Access::Pwrite | Access::Write) {
+    if !matches!(subject.cell.access(), Access::Pwrite | Access::Write) {
         return None;
     }
     let claimed = subject.evidence.requested_bytes;
@@ -114,7 +114,7 @@ pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
 
 /// A mapping is written by stores.
 pub(super) fn mapping_makes_calls(subject: &Subject<'_>) -> Option<String> {
-    subject.ring_in_file().filter(|_| subject.cell.method.access() == Access::Mmap)?;
+    subject.ring_in_file().filter(|_| subject.cell.access() == Access::Mmap)?;
     let most = subject.evidence.requested_bytes / 100 + ANSWER_BYTES;
     let bytes = subject.evidence.write_call_bytes.filter(|bytes| *bytes > most)?;
     Some(format!("{bytes} bytes went through write calls, {} makes none", subject.cell.method))
@@ -182,11 +182,12 @@ pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
 /// A file that is in the page cache needs nothing from the device.
 fn read_back_in(subject: &Subject<'_>) -> Option<String> {
     let most = (subject.evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
-    if let Some(read) = subject.device_bytes().filter(|read| *read > most.max(OWN_CODE_BYTES)) {
+    let own = subject.allowance();
+    if let Some(read) = subject.device_bytes().filter(|read| *read > most.max(own.code_bytes)) {
         return Some(format!("{read} bytes came from the device for a file that was in the page cache"));
     }
-    let mapped = subject.cell.method.access() == Access::Mmap;
-    let faults = subject.evidence.major_faults.filter(|faults| mapped && *faults > 0)?;
+    let mapped = subject.cell.access() == Access::Mmap;
+    let faults = subject.evidence.major_faults.filter(|faults| mapped && *faults > own.code_faults)?;
     Some(format!("{faults} page faults waited for the device"))
 }
 

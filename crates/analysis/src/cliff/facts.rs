@@ -257,8 +257,10 @@ fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing>
     if gap <= 0.0 {
         return None;
     }
-    let same_access = |method: &&Method| {
-        method.access() == change.before.access() && **method != *change.before && **method != *change.after
+    let same_way = |method: &&Method| {
+        let (before, after) = (change.before, change.after);
+        let same = method.worker() == before.worker() && method.word() == before.word();
+        same && **method != *before && **method != *after
     };
     let clearly_faster = |method: &&Method| {
         group
@@ -269,7 +271,7 @@ fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing>
         .methods()
         .iter()
         .copied()
-        .filter(same_access)
+        .filter(same_way)
         .filter(clearly_faster)
         .filter_map(|method| {
             Some(Closing { method: method.to_string(), share: (rate(method)? - slower) / gap })

@@ -84,7 +84,7 @@ fn windowed(method: &Method) -> Option<(String, u32)> {
         MethodOption::PrefetchWindow(_) => option.name().to_string(),
         option => option.to_string(),
     });
-    Some((format!("{}:{}", method.access().name(), rest.collect::<Vec<_>>().join("+")), window))
+    Some((format!("{}/{}:{}", method.worker(), method.word(), rest.collect::<Vec<_>>().join("+")), window))
 }
 
 /// One method of which the best window is looked for: its windows, and where they were tried.

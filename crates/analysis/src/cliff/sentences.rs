@@ -1,6 +1,6 @@
 //! What came out, in words.
 
-use pagewise_model::{Bytes, Method, MethodOption};
+use pagewise_model::{Access, Bytes, Method, MethodOption};
 
 use super::{CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice};
 use crate::advice::listed;
@@ -230,7 +230,9 @@ fn plain(method: &str) -> String {
 }
 
 fn reads_ahead(method: &str) -> bool {
-    method.parse::<Method>().is_ok_and(|method| !method.is_direct() && !method.has(MethodOption::Random))
+    // What an unknown way does about readahead is its own business.
+    let may = |method: &Method| method.access() != Access::Unknown && !method.is_direct();
+    method.parse::<Method>().is_ok_and(|method| may(&method) && !method.has(MethodOption::Random))
 }
 
 /// `1 thread`, `2 threads`.
@@ -307,7 +309,8 @@ mod tests {
 
     #[test]
     fn only_what_reads_ahead_is_told_the_readahead() {
-        assert!(reads_ahead("mmap") && reads_ahead("pread"));
+        assert!(reads_ahead("mmap") && reads_ahead("pread") && reads_ahead("jvm/mmap"));
+        assert!(!reads_ahead("mine/lsm-get"));
         assert!(!reads_ahead("mmap:random") && !reads_ahead("pread:direct") && !reads_ahead("nothing"));
     }
 }

@@ -146,7 +146,8 @@ pub fn simulate(setting: &Setting, searches: u32, seed: u64) -> Tally {
 pub fn drive(plan: Plan, random: &mut Random, scatter: &Scatter, rate: impl Fn(&Cell) -> Option<f64>) -> Run {
     let mut batch = plan.cells.clone();
     let environment = Environment { page_bytes: 4096, ..Environment::default() };
-    let header = Header { schema: SCHEMA_VERSION, plan, environment, worker_command: None };
+    let header =
+        Header { schema: SCHEMA_VERSION, plan, environment, workers: Vec::new(), worker_command: None };
     let mut run = Run {
         header,
         samples: Vec::new(),
@@ -218,6 +219,7 @@ pub fn plan(setting: &Setting) -> Plan {
         latency_ns: 0,
         retakes: 0,
         drop_caches: false,
+        workers: Default::default(),
         search: Some(Search {
             tolerance_thousandths: setting.tolerance_thousandths,
             prefetch_windows: Vec::new(),

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, MethodOption, Outcome,
-    Role, Sample, Surroundings, Workload,
+    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, MethodOption,
+    Outcome, Role, Sample, Surroundings, Workload,
 };
 use serde::Serialize;
 
 use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
 use super::evidence::EvidenceMedians;
+use super::stall::{Stall, stall_not_told};
 use crate::bound::{Activity, BoundName, Ceilings};
 use crate::collected::{CellSamples, covered, ops_per_second, total_ns};
 use crate::latency::{Latency, not_told};
@@ -55,7 +56,7 @@ pub struct MedianInterval {
 
 impl MedianInterval {
     /// Of no value: `None`.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let interval = median_interval(values, SHOWN_LEVEL);
         Some(Self {
             median: median(values)?,
@@ -104,7 +105,7 @@ pub struct Parameters {
 
 impl Parameters {
     pub(crate) fn of(conditions: &Conditions) -> Self {
-        let Surroundings { memory_limit_bytes: _, device_cap, readahead_bytes, cpus, numa } =
+        let Surroundings { memory_limit_bytes: _, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
             &conditions.surroundings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
         let record =
@@ -142,9 +143,12 @@ pub struct CellJudgement {
     /// Canonical text of the method.
     pub method: String,
     /// The worker that performed it.
-    pub worker: &'static str,
-    /// The way in which bytes move.
-    pub access: &'static str,
+    pub worker: String,
+    /// The word for the way, as its worker has it.
+    pub access: String,
+    /// How bytes move, as the kernel sees it.
+    #[serde(skip)]
+    pub moves: Access,
     /// What modifies it: true, or a number.
     pub options: BTreeMap<&'static str, OptionValue>,
     /// Threads that read.
@@ -185,6 +189,10 @@ pub struct CellJudgement {
     pub latency_ns: Option<Latency>,
     /// Why there is none, where it would say nothing.
     pub latency_reason: Option<&'static str>,
+    /// How late heartbeats came, by kind; `None` of a run without them.
+    pub stall: Option<Vec<Stall>>,
+    /// Why there is none, where it would say nothing.
+    pub stall_reason: Option<&'static str>,
     /// Time until a cold start had become steady.
     pub time_to_warm_ns: Option<MedianInterval>,
     /// Device bytes until then.
@@ -268,13 +276,16 @@ impl CellJudgement {
         let span = conditions.span_bytes.0 as f64;
         let limit = conditions.surroundings.memory_limit_bytes;
         let latency_reason = not_told(conditions);
+        let stall = Stall::merged(&evidence);
+        let stall_reason = stall.as_ref().and_then(|_| stall_not_told(conditions));
         Self {
             id: samples.id.clone(),
             role: cell.role,
             workload: conditions.workload(),
             method: cell.method.to_string(),
-            worker: cell.method.worker(),
-            access: cell.method.access().name(),
+            worker: cell.method.worker().to_string(),
+            access: cell.method.word().to_string(),
+            moves: cell.access(),
             options: options(cell.method.options()),
             threads: conditions.threads,
             file_bytes: conditions.file_bytes,
@@ -306,6 +317,8 @@ impl CellJudgement {
                 None => Latency::merged(measurements.iter().copied()),
             },
             latency_reason,
+            stall: stall.filter(|_| stall_reason.is_none()),
+            stall_reason,
             time_to_warm_ns: MedianInterval::of(&times_to_warm(samples)),
             bytes_to_warm: MedianInterval::of(&bytes_to_warm(samples)),
             cold_start: course(samples),
@@ -406,12 +419,54 @@ fn refused(samples: &CellSamples<'_>) -> Option<String> {
     Some(format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()))
 }
 
-/// The kind of failure that came most often, with what it said first.
+/// The kind of failure that came most often, with what it said first, and the last words of a worker that ended.
 fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
-    let failures: Vec<_> = samples.attempts.iter().flat_map(|sample| sample.failures()).collect();
-    let count = |kind| failures.iter().filter(|failure| failure.kind == kind).count();
+    let failures: Vec<_> = samples
+        .attempts
+        .iter()
+        .flat_map(|sample| sample.failures().iter().map(move |failure| (failure, &sample.outcome)))
+        .collect();
+    let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
     // `max_by_key` takes the last of equals; in reverse that is the first that was seen.
-    let first = failures.iter().rev().max_by_key(|failure| count(failure.kind))?;
-    let first = failures.iter().find(|failure| failure.kind == first.kind)?;
-    Some(format!("{}: {}", first.kind.name(), first.detail))
+    let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
+    let (first, outcome) = failures.iter().find(|(failure, _)| failure.kind == first.kind)?;
+    let told = format!("{}: {}", first.kind.name(), first.detail);
+    Some(match outcome {
+        Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {
+            format!("{told}; the end of its stderr: '{}'", on_one_line(stderr_tail))
+        }
+        _ => told,
+    })
+}
+
+/// Of what was printed, this much is shown: of a stack trace what it begins with and what it ends with tell most.
+const SHOWN_CHARS: usize = 240;
+
+/// Several lines as one, with the middle left out where they are long.
+fn on_one_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
+    let chars: Vec<char> = line.chars().collect();
+    if chars.len() <= SHOWN_CHARS {
+        return line;
+    }
+    let part = |range: &[char]| range.iter().collect::<String>();
+    let half = SHOWN_CHARS / 2;
+    format!("{} … {}", part(&chars[..half]), part(&chars[chars.len() - half..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_trace_is_one_line() {
+        assert_eq!(
+            on_one_line("Exception: no room\n\tat Reader.main\n\n"),
+            "Exception: no room | at Reader.main"
+        );
+        let long = format!("panic: all is lost\n{}exit status 2", "goroutine of no interest\n".repeat(100));
+        let shown = on_one_line(&long);
+        assert!(shown.starts_with("panic: all is lost | ") && shown.ends_with(" | exit status 2"), "{shown}");
+        assert_eq!(shown.chars().count(), SHOWN_CHARS + 3);
+    }
 }

@@ -68,7 +68,7 @@ fn of_reads(conditions: &Conditions, reads: &Reads) -> Vec<String> {
     parts
 }
 
-fn unusual(reads: &Reads) -> Vec<String> {
+pub(crate) fn unusual(reads: &Reads) -> Vec<String> {
     let skew = match reads.skew {
         Skew::Zipf { .. } => Some(reads.skew.to_string().replace(':', " ")),
         Skew::Uniform => None,
@@ -76,7 +76,7 @@ fn unusual(reads: &Reads) -> Vec<String> {
     skew.into_iter().chain(reads.dependent.then(|| "dependent".to_string())).collect()
 }
 
-fn cache(conditions: &Conditions) -> String {
+pub(crate) fn cache(conditions: &Conditions) -> String {
     match conditions.cache {
         CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
         // It cannot be whole: it is as warm as it gets.
@@ -111,7 +111,7 @@ fn synced(sync: Sync) -> Option<String> {
 
 /// What the machine was set to, in words.
 fn surroundings(conditions: &Conditions) -> Vec<String> {
-    let Surroundings { memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } =
+    let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
         &conditions.surroundings;
     let memory = memory_limit_bytes.map(|limit| {
         let limit = size(limit);
@@ -141,7 +141,7 @@ fn surroundings(conditions: &Conditions) -> Vec<String> {
 }
 
 /// `1.50` as `1.5`.
-fn two_decimals(value: f64) -> String {
+pub(crate) fn two_decimals(value: f64) -> String {
     format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_string()
 }
 

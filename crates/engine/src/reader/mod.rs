@@ -112,7 +112,7 @@ pub fn open(
         Access::Pread => pread::open(method, &target, threads, per_thread, dependent),
         Access::Uring => uring::open(method, &target, threads, per_thread, dependent),
         Access::Anonymous => anonymous::open(&target, threads, dependent),
-        Access::Read | Access::Pwrite | Access::Write => Err(refusal(
+        Access::Read | Access::Pwrite | Access::Write | Access::Unknown => Err(refusal(
             "open",
             &target.file.path,
             format!("{method} is no way to read at the offsets of a table"),

@@ -66,6 +66,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         source_period: 0,
         gap_seed: 0,
         handover_path: String::new(),
+        heartbeat_ns: 0,
     }
 }
 

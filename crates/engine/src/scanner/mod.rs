@@ -56,7 +56,7 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
         Access::Pread => pread::open(method, target),
         Access::Uring => uring::open(method, target),
         Access::Anonymous => anonymous::open(target),
-        Access::Pwrite | Access::Write => {
+        Access::Pwrite | Access::Write | Access::Unknown => {
             Err(refusal("open", &job.path, format!("{method} is no way to scan a file")))
         }
     }

@@ -151,6 +151,16 @@ fn a_method_of_other_work_is_refused() {
 }
 
 #[test]
+fn a_method_that_is_unknown_is_unavailable() {
+    let folder = Folder::new();
+    for method in ["no-such-method", "mmap:nothing", ""] {
+        let job = Job { method: method.to_string(), ..folder.scan(&[1; 100]) };
+        let replies = conversation(&job, vec![]).expect("it is told");
+        assert_eq!((failure(&replies).unavailable, failure(&replies).errno), (1, 0), "{method}");
+    }
+}
+
+#[test]
 fn what_is_nonsense_ends_the_conversation() {
     let folder = Folder::new();
     let verify = Request::Verify(Verify { offsets: vec![0] });
@@ -159,7 +169,6 @@ fn what_is_nonsense_ends_the_conversation() {
     for job in [
         Job { workload: "skim".into(), ..folder.scan(&[1; 100]) },
         Job { consume: "words".into(), ..folder.scan(&[1; 100]) },
-        Job { method: "mmap:nothing".into(), ..folder.scan(&[1; 100]) },
         folder.append("sometimes"),
     ] {
         assert!(conversation(&job, vec![go(0)]).is_err(), "{job:?}");

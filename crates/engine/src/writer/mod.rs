@@ -134,7 +134,9 @@ pub fn open(method: &Method, job: &Job) -> Result<Box<dyn Writer>, CallFailure> 
         Access::Pwrite | Access::Write => call::open(method, &target, supply),
         Access::Uring => uring::open(method, &target, supply),
         Access::Anonymous => anonymous::open(&target, supply),
-        Access::Pread | Access::Read => Err(impossible(&job.path, format!("'{method}' does not write"))),
+        Access::Pread | Access::Read | Access::Unknown => {
+            Err(impossible(&job.path, format!("'{method}' does not write")))
+        }
     }
 }
 

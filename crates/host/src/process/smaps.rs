@@ -26,6 +26,13 @@ pub fn mapping(pid: u32, file: &FileKey) -> io::Result<Option<MappingState>> {
     Ok(parse_smaps(&String::from_utf8_lossy(&smaps), file))
 }
 
+/// Mappings of the file that process `pid` has: /proc/PID/maps.
+pub fn mappings(pid: u32, file: &FileKey) -> io::Result<u64> {
+    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+    let maps = String::from_utf8_lossy(&maps);
+    Ok(maps.lines().filter(|line| maps_file(line, file)).count() as u64)
+}
+
 /// Whether a line of maps or the first of an smaps entry shows a mapping of the file:
 /// `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026    /usr/bin/cat`, the device in hexadecimal.
 pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {

@@ -24,7 +24,7 @@ use pagewise_model::checksum::{Consumption, sum};
 use pagewise_model::{Conditions, Consume, Content, Reads, content};
 
 use crate::table::OffsetTable;
-pub use pass::{Source, pass};
+pub use pass::{Source, pass, read_lines};
 use source::{ByteSource, Formula, Reader, buffer};
 use windows::{WINDOW_BYTES, each_read};
 

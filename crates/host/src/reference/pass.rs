@@ -52,6 +52,51 @@ pub fn pass(
     }
 }
 
+/// The lines that Java's `readLine` finds in the first `span_bytes` ([`pagewise_model::LineRule::ReadLine`]).
+pub fn read_lines(source: &Source<'_>, span_bytes: u64, stop: &AtomicBool) -> Result<u64, ReferenceError> {
+    let mut lines = ReadLines::default();
+    let mut look = |bytes: &[u8]| lines.look(bytes);
+    match *source {
+        Source::Foreign(file) => {
+            let (mut reader, _) = Reader::open(file, span_bytes, stop)?;
+            each_piece(&mut reader, span_bytes, &mut || Ok(()), &mut look)?;
+        }
+        Source::Dataset(dataset) => {
+            let mut formula = Formula { content: dataset.content(), seed: dataset.seed() };
+            each_piece(&mut formula, span_bytes, &mut || stopped(dataset.path(), stop), &mut look)?;
+        }
+    }
+    Ok(lines.count())
+}
+
+/// Lines ended by newline, carriage return, or both in this order.
+#[derive(Default)]
+struct ReadLines {
+    ended: u64,
+    /// Whether bytes follow the last end.
+    open: bool,
+    after_return: bool,
+}
+
+impl ReadLines {
+    fn look(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            match byte {
+                b'\n' if self.after_return => self.after_return = false,
+                b'\n' | b'\r' => {
+                    self.ended += 1;
+                    (self.open, self.after_return) = (false, *byte == b'\r');
+                }
+                _ => (self.open, self.after_return) = (true, false),
+            }
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.ended + u64::from(self.open)
+    }
+}
+
 fn stopped(path: &Path, stop: &AtomicBool) -> Result<(), ReferenceError> {
     match stop.load(Ordering::Relaxed) {
         true => Err(ReferenceError::Stopped { path: path.to_path_buf() }),
@@ -66,19 +111,32 @@ fn add_pieces(
     span_bytes: u64,
     may_go_on: &mut dyn FnMut() -> Result<(), ReferenceError>,
 ) -> Result<u64, ReferenceError> {
+    let mut total = 0u64;
+    let mut look = |bytes: &[u8]| total = total.wrapping_add(consumption.of(bytes));
+    each_piece(source, span_bytes, may_go_on, &mut look)?;
+    Ok(total)
+}
+
+/// Looks at a span piece by piece; `may_go_on` is asked before each.
+fn each_piece(
+    source: &mut dyn ByteSource,
+    span_bytes: u64,
+    may_go_on: &mut dyn FnMut() -> Result<(), ReferenceError>,
+    look: &mut dyn FnMut(&[u8]),
+) -> Result<(), ReferenceError> {
     // A window is a multiple of every page and every alignment there is.
     let mut window = buffer(WINDOW_BYTES)?;
     let alignment = source.alignment() as usize;
-    let (mut offset, mut total) = (0, 0u64);
+    let mut offset = 0;
     while offset < span_bytes {
         may_go_on()?;
         let needed = (span_bytes - offset).min(WINDOW_BYTES) as usize;
         let filled = needed.next_multiple_of(alignment).min(WINDOW_BYTES as usize);
         source.fill(offset, &mut window.bytes_mut()[..filled], needed)?;
-        total = total.wrapping_add(consumption.of(&window.bytes()[..needed]));
+        look(&window.bytes()[..needed]);
         offset += needed as u64;
     }
-    Ok(total)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -131,6 +189,31 @@ mod tests {
             assert_eq!(found.expect("pass"), lines);
             assert_eq!(checksum::lines(text), lines);
         }
+    }
+
+    #[test]
+    fn readline_ends_lines_at_returns_too_and_has_a_last_one_without_an_end() {
+        let file = scratch::nameless_file(&std::env::temp_dir()).expect("file");
+        for (text, lines) in [
+            (&b"no newline"[..], 1),
+            (b"a\nb\n", 2),
+            (b"a\nb", 2),
+            (b"a\rb\r\nc\n\rd", 5),
+            (b"\r\n\r\n", 2),
+            (b"\n\n", 2),
+            (b"\r\r\n\n", 3),
+        ] {
+            file.set_len(0).expect("truncate");
+            file.write_all_at(text, 0).expect("write");
+            let found = read_lines(&Source::Foreign(&file), text.len() as u64, &GO).expect("lines");
+            assert_eq!(found, lines, "{:?}", String::from_utf8_lossy(text));
+        }
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("data");
+        let dataset = Dataset::create(&path, 1 << 20, Content::Text, 3, &mut |_| (), &GO).expect("create");
+        let of_dataset = read_lines(&Source::Dataset(&dataset), 1 << 20, &GO).expect("lines");
+        assert_eq!(read_lines(&Source::Foreign(dataset.file()), 1 << 20, &GO).expect("lines"), of_dataset);
+        assert!(of_dataset.abs_diff(dataset.lines().expect("text")) <= 1, "no returns in it");
     }
 
     #[test]

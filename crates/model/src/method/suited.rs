@@ -1,91 +1,37 @@
 //! Which methods and options make sense for which workload.
 
-use super::{
-    Access, Depth, Direct, DontCache, Fixed, HugePage, InPlace, Lock, Method, MethodOption, Populate,
-    PopulateRead, PopulateWrite, Prealloc, Prefetch, Random, Sequential, Touch, WillNeed,
-};
+use super::{Access, LineRule, Method, ways};
 use crate::units::Bytes;
-use crate::work::{Work, Workload};
-
-const DEPTH: MethodOption = Depth(Method::DEFAULT_DEPTH);
-const BUFFER: MethodOption = super::BUFFER;
-const PRETOUCH: MethodOption = super::PRETOUCH;
-
-type Accepted = &'static [(Access, &'static [MethodOption])];
-
-/// `anonymous` is the ceiling of memory; users cannot name it.
-const READING: Accepted = &[
-    (Access::Mmap, &[Random, Sequential, WillNeed, Populate, PopulateRead, HugePage, Prefetch, InPlace]),
-    (Access::Pread, &[Random, Sequential, WillNeed, DontCache, Direct]),
-    (Access::Uring, &[DEPTH, Direct, Fixed]),
-    (Access::Anonymous, &[]),
-];
-
-const SCANNING: Accepted = &[
-    (Access::Mmap, &[Random, Sequential, WillNeed, Populate, PopulateRead, HugePage, InPlace, BUFFER]),
-    (Access::Read, &[Random, Sequential, WillNeed, Direct, BUFFER]),
-    (Access::Pread, &[Random, Sequential, WillNeed, DontCache, Direct, BUFFER]),
-    (Access::Uring, &[DEPTH, Direct, Fixed, BUFFER]),
-    (Access::Anonymous, &[]),
-];
-
-const WRITING: Accepted = &[
-    (
-        Access::Mmap,
-        &[
-            Random,
-            Sequential,
-            WillNeed,
-            Prealloc,
-            Populate,
-            PopulateWrite,
-            HugePage,
-            Touch,
-            PRETOUCH,
-            Lock,
-            BUFFER,
-        ],
-    ),
-    (Access::Pwrite, &[BUFFER, Direct, Prealloc]),
-    (Access::Write, &[BUFFER, Direct, Prealloc]),
-    (Access::Uring, &[DEPTH, BUFFER, Direct, Prealloc]),
-    (Access::Anonymous, &[]),
-];
-
-const fn accepted(workload: Workload) -> Accepted {
-    match workload {
-        Workload::RandomRead | Workload::SequentialRead => READING,
-        Workload::Scan => SCANNING,
-        Workload::Append | Workload::Fill => WRITING,
-    }
-}
+use crate::work::{Consume, Work, Workload};
 
 impl Method {
-    /// Why the method makes no sense for a workload; `None` if it does.
+    /// Why the method makes no sense for a workload; `None` if it does, or if nothing is known of it: then its worker says.
     pub fn unsuited(&self, workload: Workload) -> Option<String> {
-        let accesses = accepted(workload);
-        let Some((_, options)) = accesses.iter().find(|(access, _)| *access == self.access()) else {
+        if self.access() == Access::Unknown {
+            return None;
+        }
+        let Some(taken) = self.way().and_then(|way| way.taken(workload)) else {
             let does = if workload.is_reading() { "reads" } else { "writes" };
-            let names: Vec<&str> = accesses
-                .iter()
-                .filter(|(access, _)| *access != Access::Anonymous)
-                .map(|(access, _)| access.name())
-                .collect();
-            return Some(format!(
-                "'{self}' is no method for {workload}, which {does}; its methods are {}",
-                names.join(", ")
-            ));
+            let suited = ways::of(self.known_as()).iter().filter(|way| way.taken(workload).is_some());
+            let words: Vec<&str> = suited.map(|way| way.word).collect();
+            return Some(match words.is_empty() {
+                true => {
+                    format!("'{self}' is no method for {workload}, which {does}; {} has none", self.worker())
+                }
+                false => format!(
+                    "'{self}' is no method for {workload}, which {does}; its methods are {}",
+                    words.join(", ")
+                ),
+            });
         };
-        let unknown = self
-            .options()
-            .iter()
-            .find(|option| !options.iter().any(|known| known.name() == option.name()))?;
-        let known: Vec<String> = options.iter().map(|option| option.usage()).collect();
+        let unknown =
+            self.options().iter().find(|option| !taken.iter().any(|known| known.name() == option.name()))?;
+        let known: Vec<String> = taken.iter().map(|option| option.usage()).collect();
         Some(format!(
             "'{}' in '{self}' is not for {workload}; there {} takes {}",
             unknown.name(),
-            self.access().name(),
-            known.join(", ")
+            self.word(),
+            if known.is_empty() { "no option".to_string() } else { known.join(", ") }
         ))
     }
 
@@ -95,6 +41,9 @@ impl Method {
         if let Some(reads) = work.reads() {
             let reason = self.refuses_dependent(reads.read_bytes).filter(|_| reads.dependent)?;
             return Some(format!("{self} cannot do dependent reads: {reason}"));
+        }
+        if self.line_rule() == LineRule::ReadLine && work.consume() != Some(Consume::Lines) {
+            return Some(format!("{self} hands over lines and not bytes; it is for consume = lines"));
         }
         let in_flight = self.buffer().map_or(0, |buffer| buffer.0.saturating_mul(u64::from(self.depth())));
         if in_flight > Self::MAX_BUFFER.0 {

@@ -99,7 +99,7 @@ fn nonsense_is_refused_with_what_is_accepted() {
     assert_eq!(
         refused("mmap:direct"),
         "'mmap' takes no option 'direct'; it takes random, sequential, willneed, populate, populate-read, \
-         populate-write, hugepage, prefetch, prefetch=N, in-place, buffer=SIZE, prealloc, touch, pretouch=SIZE, lock"
+         hugepage, prefetch, prefetch=N, in-place, buffer=SIZE, prealloc, populate-write, touch, pretouch=SIZE, lock"
     );
     assert_eq!(
         refused("sendfile"),
@@ -109,7 +109,21 @@ fn nonsense_is_refused_with_what_is_accepted() {
         refused("anonymous"),
         "unknown method 'anonymous'; the methods are mmap, pread, read, pwrite, write, uring"
     );
-    assert_eq!(refused("jvm/mmap"), "unknown worker 'jvm' in 'jvm/mmap'; the workers are native");
+    assert_eq!(
+        refused("jvm/sendfile"),
+        "unknown method 'sendfile'; the methods of jvm are mmap, mapped-byte-buffer, pread, filechannel, \
+         buffered-reader"
+    );
+    assert_eq!(
+        refused("jvm/filechannel"),
+        "'jvm/filechannel' is not whole; write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer"
+    );
+    assert!(refused("jvm/filechannel:direct-buffer+heap-buffer").contains("do not go together"));
+    assert!(refused("go/pread:direct").contains("takes no option 'direct'; it takes none"));
+    assert!(refused("jvm/mmap:prefetch=4").contains("takes no option 'prefetch=4'"));
+    assert!(refused("My/mmap").contains("'My' in 'My/mmap' is no name of a worker"));
+    assert!(refused("mine/").contains("missing"));
+    assert!(refused("mine/get it").contains("is no method"));
     assert_eq!(refused("uring:depth=0"), "'depth=0' is no queue depth; write depth=1 to depth=1024");
     assert_eq!(refused("uring:depth"), "'depth' is no queue depth; write depth=1 to depth=1024");
     assert_eq!(refused("pread:random=3"), refused("pread:random=3"));
@@ -128,6 +142,41 @@ fn nonsense_is_refused_with_what_is_accepted() {
     assert!(refused("mmap:random+random").contains("stands twice"));
     assert!(refused("mmap:").contains("takes no option ''"));
     assert!(refused("").contains("missing"));
+}
+
+#[test]
+fn workers_have_words_of_their_own() {
+    for (text, access, word) in [
+        ("jvm/filechannel:heap-buffer", Access::Pread, "filechannel"),
+        ("jvm/mmap:random+prefetch", Access::Mmap, "mmap"),
+        ("jvm/mapped-byte-buffer", Access::Mmap, "mapped-byte-buffer"),
+        ("go/bufio:buffer=64KiB", Access::Read, "bufio"),
+        ("python/numpy-memmap", Access::Mmap, "numpy-memmap"),
+        // A known text is held to what it means, another one is not known.
+        ("mine/pread:direct", Access::Pread, "pread"),
+        ("mine/lsm-get:depth=3", Access::Unknown, "lsm-get:depth=3"),
+        ("mine/read", Access::Read, "read"),
+        ("mine/uring", Access::Unknown, "uring"),
+    ] {
+        let method: Method = text.parse().expect(text);
+        assert_eq!((method.to_string().as_str(), method.access(), method.word()), (text, access, word));
+        assert_eq!(format!("{}/{}", method.worker(), method.spec()), text);
+    }
+    assert_eq!("go/bufio".parse::<Method>().expect("bufio").to_string(), "go/bufio:buffer=64KiB");
+    assert!("mine/pread:direct".parse::<Method>().expect("known").is_direct());
+    assert_eq!("mine/read:buffer=4KiB".parse::<Method>().map(|method| method.access()), Ok(Access::Read));
+}
+
+#[test]
+fn a_stream_is_written_where_the_workload_writes() {
+    use crate::work::Workload::{Append, Fill, RandomRead, Scan};
+    let unsuited =
+        |text: &str, workload| text.parse::<Method>().expect(text).unsuited(workload).unwrap_or_default();
+    assert_eq!((unsuited("go/bufio", Scan), unsuited("go/bufio", Append)), (String::new(), String::new()));
+    assert!(unsuited("go/bufio", Fill).contains("its methods are mmap"));
+    assert!(unsuited("python/mmap", Append).contains("python has none"));
+    assert!(unsuited("jvm/buffered-reader", RandomRead).contains("mmap, pread, filechannel"));
+    assert_eq!(unsuited("mine/anything", Append), "", "its worker will say");
 }
 
 #[test]

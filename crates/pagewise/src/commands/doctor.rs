@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Capability, State};
+use pagewise_host::toolchain::{self, Choices};
 use pagewise_host::{environment, files};
 use pagewise_model::{Bytes, Environment};
 use pagewise_report::numbers;
@@ -50,11 +51,10 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
     let control = Control::detect();
     environment.memory_control = Some(text_of_control(control.memory()));
     environment.device_control = Some(text_of_control(control.device()));
-    let findings = Findings {
-        schema: 1,
-        environment,
-        capabilities: probe::probe_all(&directory).into_iter().map(Finding::from).collect(),
-    };
+    let workers = toolchain::capabilities(&Choices { jdk: arguments.jdk.clone(), jvm_args: None });
+    let capabilities = probe::probe_all(&directory).into_iter().chain(workers);
+    let findings =
+        Findings { schema: 1, environment, capabilities: capabilities.map(Finding::from).collect() };
     let mut out = std::io::stdout().lock();
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, &findings)?;

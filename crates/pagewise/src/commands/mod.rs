@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod clean;
+pub mod conformance;
 pub mod doctor;
 pub mod report;
 pub mod run;

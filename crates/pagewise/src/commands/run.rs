@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::{self, Control};
-use pagewise_host::{BlockDevice, cache, dataset, environment, files, pace, placement};
+use pagewise_host::{BlockDevice, cache, dataset, environment, files, pace, placement, toolchain};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
-use pagewise_model::{CpuList, Environment, Plan, Source};
+use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, WorkerFound};
 
 use super::{Ending, Trouble, report};
 use crate::arguments::RunArguments;
@@ -23,7 +23,8 @@ use crate::plan::{Layer, PlanText, QUESTIONS, text};
 use crate::state::{Claim, State, Undone};
 use crate::store::{self, Store};
 use crate::supervise::answer;
-use crate::supervise::worker::Program;
+use crate::supervise::programs::{self, Programs};
+use crate::supervise::worker::{Program, Stated};
 
 /// A plan file larger than this is none.
 const MAX_PLAN_BYTES: u64 = 1 << 20;
@@ -65,12 +66,44 @@ pub fn run(arguments: &RunArguments) -> Result<Ending> {
         worker_command: arguments.worker_command.clone(),
         patience: Duration::from_secs(arguments.patience),
         drop_caches: arguments.drop_caches,
+        workers: worker_choices(arguments)?,
     };
     let taken = if arguments.resume { resume(arguments, &options)? } else { run_anew(arguments, &options)? };
     match taken {
         Taken::File(path) => report::show(&[path], options.json),
         Taken::Ended(ending) => Ok(ending),
     }
+}
+
+/// How often workers beat with `--stall`.
+const HEARTBEAT_NS: u64 = 1_000_000;
+
+/// What was typed about workers.
+fn worker_choices(arguments: &RunArguments) -> Result<WorkerChoices> {
+    let mut choices = WorkerChoices {
+        jdk: arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned()),
+        jvm_args: arguments.jvm_args.clone(),
+        heartbeat_ns: if arguments.stall { HEARTBEAT_NS } else { 0 },
+        ..WorkerChoices::default()
+    };
+    for text in &arguments.worker {
+        let (name, command) = text.split_once('=').with_context(|| {
+            format!(
+                "'{text}' names no worker; write --worker name=COMMAND, as in --worker mine='./reader --fast'"
+            )
+        })?;
+        let worker = Worker::of_name(name).with_context(|| {
+            format!("'{name}' is no name of a worker; write small letters, digits and hyphens")
+        })?;
+        ensure!(matches!(worker, Worker::Other(_)), "'{name}' is a worker of pagewise; take another name");
+        ensure!(
+            !command.trim().is_empty(),
+            "the worker {name} has no command; write --worker {name}=COMMAND"
+        );
+        let earlier = choices.commands.insert(name.to_string(), command.to_string());
+        ensure!(earlier.is_none(), "--worker {name} is written twice");
+    }
+    Ok(choices)
 }
 
 fn run_anew(arguments: &RunArguments, options: &Options) -> Result<Taken> {
@@ -127,6 +160,7 @@ struct Options {
     worker_command: Option<String>,
     patience: Duration,
     drop_caches: bool,
+    workers: WorkerChoices,
 }
 
 impl Default for Options {
@@ -138,6 +172,7 @@ impl Default for Options {
             worker_command: None,
             patience: Duration::from_secs(30),
             drop_caches: false,
+            workers: WorkerChoices::default(),
         }
     }
 }
@@ -204,6 +239,7 @@ fn begin(
         least_memory_bytes: cgroup::LEAST_MEMORY_BYTES,
         no_device: BlockDevice::behind(Path::new(place)).err().map(|reason| reason.to_string()),
         drop_caches: options.drop_caches,
+        workers: &options.workers,
     };
     let mut plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
@@ -235,14 +271,47 @@ fn begin(
     environment.memory_control = Some(text_of_control(control.memory()));
     environment.device_control = Some(text_of_control(control.device()));
     environment.worker_answer_ns = answer::answer_ns(environment.page_bytes, options.patience, &stop);
-    let header =
-        Header { schema: SCHEMA_VERSION, plan, environment, worker_command: options.worker_command.clone() };
+    let (programs, workers) = find_workers(&plan, options, &stop)?;
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("stopped before anything was measured");
+        return Ok(Taken::Ended(Ending::FellShort));
+    }
+    let worker_command = options.worker_command.clone();
+    let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command };
     let store = Store::create(&path, header.clone())?;
     finish(
         Course { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
+        programs,
         options,
         &stop,
     )
+}
+
+/// What tells a worker from another one.
+fn identity(worker: &WorkerFound) -> &str {
+    if worker.unavailable.is_some() { "unavailable" } else { worker.version.as_str() }
+}
+
+/// Finds and builds the workers of other languages, and says what is not as one would expect.
+fn find_workers(plan: &Plan, options: &Options, stop: &AtomicBool) -> Result<(Programs, Vec<WorkerFound>)> {
+    let own = match &options.worker_command {
+        None => Program::Own,
+        Some(command) => {
+            let words = toolchain::split_words(command)?;
+            let (program, arguments) = words.split_first().context("--worker-command names no program")?;
+            Program::stated(Stated::new(program, arguments))
+        }
+    };
+    let (programs, found) = programs::find(plan, own, stop)?;
+    for WorkerFound { name, notes, unavailable, .. } in &found {
+        for note in notes {
+            eprintln!("note: worker {name}: {note}");
+        }
+        if let Some(reason) = unavailable {
+            eprintln!("warning: the worker {name} is unavailable: {reason}");
+        }
+    }
+    Ok((programs, found))
 }
 
 /// Continues a run where it stopped.
@@ -296,6 +365,14 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         "{} cannot be resumed: it was begun with another worker",
         path.display()
     );
+    ensure!(
+        arguments.worker.is_empty()
+            && arguments.jdk.is_none()
+            && arguments.jvm_args.is_none()
+            && !arguments.stall,
+        "--resume takes every choice from {}; leave the others out",
+        path.display()
+    );
     let Some((stop, state)) = claimed else {
         report::dry_run(&run.header.plan, &mut io::stdout().lock())?;
         return Ok(Taken::Ended(Ending::Done));
@@ -303,6 +380,18 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;
+    }
+    let (programs, workers) = find_workers(&run.header.plan, options, &stop)?;
+    for (then, now) in run.header.workers.iter().zip(&workers) {
+        let is_same = then.version == now.version && then.unavailable.is_some() == now.unavailable.is_some();
+        ensure!(
+            is_same,
+            "{} cannot be resumed: the worker {} was {}, and is {} now",
+            path.display(),
+            now.name,
+            identity(then),
+            identity(now)
+        );
     }
     // Read again under the right to run: another process may have continued it meanwhile.
     let (mut store, run) = Store::resume(path)?;
@@ -318,16 +407,12 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         state,
         random: fresh_seed(),
     };
-    finish(course, options, &stop)
+    finish(course, programs, options, &stop)
 }
 
 /// Completes a run file.
-fn finish(course: Course, options: &Options, stop: &AtomicBool) -> Result<Taken> {
-    let program = match &options.worker_command {
-        None => Program::Own,
-        Some(command) => Program::Other(command.clone()),
-    };
-    match course.complete(program, options.patience, stop) {
+fn finish(course: Course, programs: Programs, options: &Options, stop: &AtomicBool) -> Result<Taken> {
+    match course.complete(programs, options.patience, stop) {
         Ok((Ended::Completed, path)) => Ok(Taken::File(path)),
         Ok((Ended::Interrupted, path)) => {
             eprintln!(

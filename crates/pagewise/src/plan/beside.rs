@@ -116,7 +116,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
     };
     all.push((Method::uring_direct(Method::DEFAULT_DEPTH), random(own.read_bytes, own.reads_per_op)));
     all.push((Method::uring_direct(1), random(own.read_bytes, own.reads_per_op)));
-    let by_page = cell.method.access() == Access::Mmap && cell.method.has(MethodOption::Random);
+    let by_page = cell.access() == Access::Mmap && cell.method.has(MethodOption::Random);
     if by_page
         && cell.depends_on_cache()
         && cell.conditions.workload() == Workload::RandomRead

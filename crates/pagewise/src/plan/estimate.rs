@@ -1,7 +1,7 @@
 //! How long a plan will take and what it will write, told before it starts.
 
 use pagewise_model::plan::LEAD_IN_NS;
-use pagewise_model::{CacheState, Cell, Plan, Role, Source};
+use pagewise_model::{CacheState, Cell, Plan, Role, Source, Worker};
 
 /// What a sample takes beside its phases: a process, set-up, evidence, verification, tear-down.
 const OVERHEAD_NS: u64 = 45_000_000;
@@ -52,11 +52,12 @@ pub fn duration_ns(plan: &Plan) -> u64 {
 /// One sample of `cell`, from set-up to tear-down.
 fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
+    let overhead_ns = OVERHEAD_NS + start_ns(cell.method.worker());
     if let Some(once_ns) = once_ns(cell) {
-        return once_ns + OVERHEAD_NS;
+        return once_ns + overhead_ns;
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell);
-    let mut all = throughput_ns + latency_ns + OVERHEAD_NS;
+    let mut all = throughput_ns + latency_ns + overhead_ns;
     if conditions.surroundings.device_cap.is_some() {
         all += LEAD_IN_NS;
     }
@@ -74,6 +75,15 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
         }
     }
     all
+}
+
+/// What a worker takes to start and, where its code is compiled as it runs, to practise.
+fn start_ns(worker: &Worker) -> u64 {
+    match worker {
+        Worker::Native => 0,
+        Worker::Jvm => 2_000_000_000,
+        Worker::Go | Worker::Python | Worker::Other(_) => 100_000_000,
+    }
 }
 
 /// Work that is done once, with what is read back of it.

@@ -24,6 +24,7 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("append", include_str!("../../../../questions/append.toml")),
     ("fill", include_str!("../../../../questions/fill.toml")),
     ("cliff", include_str!("../../../../questions/cliff.toml")),
+    ("lucene", include_str!("../../../../questions/lucene.toml")),
 ];
 
 /// Threads as a plan says it.
@@ -169,6 +170,8 @@ pub struct PlanText {
     pub full: Layer,
     /// The matrix of the published study, if there is one.
     pub published: Option<Layer>,
+    /// What is measured besides, over all variants but the published one.
+    pub also: Option<Layer>,
 }
 
 impl PlanText {

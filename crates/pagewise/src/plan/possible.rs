@@ -198,6 +198,12 @@ fn direct_alignment(machine: &Machine<'_>) -> u64 {
 fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     let surroundings = &conditions.surroundings;
     if let Some(limit) = surroundings.memory_limit_bytes {
+        if let Some(worker) = surroundings.worker_bytes {
+            ensure!(
+                limit > worker,
+                "a memory limit of {limit} leaves no cache beside the largest worker of the plan, which takes about {worker}"
+            );
+        }
         if let Some(memory) = machine.environment.memory_bytes {
             let whole = Bytes(memory.0 >> 20 << 20);
             ensure!(limit <= memory, "a memory limit of {limit} is above the {whole} that this machine has");
@@ -272,10 +278,10 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
     let Source::File { evict: false, .. } = source else {
         return refuse_foreign_cache(cells);
     };
-    let dropped = |cell: &Cell| matches!(cell.conditions.cache, CacheState::Cold | CacheState::ColdStart);
+    let dropped = |cell: &Cell| !matches!(cell.conditions.cache, CacheState::Warm | CacheState::AsIs);
     ensure!(
         !cells.iter().any(dropped),
-        "a cold run drops your file from the page cache; allow it with --evict"
+        "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict"
     );
     ensure!(
         !cells.iter().any(|cell| cell.conditions.surroundings.memory_limit_bytes.is_some()),

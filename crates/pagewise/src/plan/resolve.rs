@@ -5,13 +5,14 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::plan::Search;
 use pagewise_model::{
     Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill, Method,
-    Plan, Reads, Role, Scan, Skew, Source, Surroundings, Sync, Work, Workload,
+    Plan, Reads, Role, Scan, Skew, Source, Surroundings, Sync, Work, Worker, WorkerChoices, Workload,
 };
 
 use super::axes::ensure_all_used;
 use super::beside::{ceilings, controls};
 use super::possible::{ensure_possible, ensure_suited, refuse_unreachable_states};
 use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
+use crate::supervise::programs::unnamed;
 
 /// More cells than this are a slip of the pen: at a second each, a round would take more than an hour.
 const MAX_CELLS: usize = 5_000;
@@ -64,6 +65,8 @@ pub struct Machine<'a> {
     pub no_device: Option<String>,
     /// Whether the whole page cache may be dropped.
     pub drop_caches: bool,
+    /// What was chosen of workers in other languages.
+    pub workers: &'a WorkerChoices,
 }
 
 /// Resolves `plan` under what the command line chose.
@@ -75,6 +78,7 @@ pub fn resolve(
     machine: &Machine<'_>,
 ) -> Result<Plan> {
     let min_rounds = if variant == Variant::Published { MIN_PUBLISHED_ROUNDS } else { MIN_ROUNDS };
+    let also = plan.also.as_ref().filter(|_| variant != Variant::Published);
     let variant = match variant {
         Variant::Standard => None,
         Variant::Quick => Some(&plan.quick),
@@ -86,21 +90,17 @@ pub fn resolve(
     };
     let layers: Vec<&Layer> = [Some(chosen), variant, Some(&plan.base)].into_iter().flatten().collect();
     let sampling = sampling(&layers, min_rounds, machine.fresh_seed)?;
-    let workloads =
-        layers.iter().find_map(|layer| layer.workload.clone()).unwrap_or_else(|| DEFAULT_WORKLOADS.to_vec());
-    let workloads = distinct(workloads);
-    ensure_all_used(chosen, &workloads)?;
-    for layer in &layers[1..] {
-        ensure_all_used(layer, &workloads).with_context(|| format!("in the plan '{}'", plan.name))?;
-    }
     let mut cells = Vec::new();
-    for workload in workloads {
-        let axes = Resolved::new(&layers, workload, &source, machine)?;
-        axes.ensure_not_absurd(cells.len())?;
-        axes.add_cells(machine, &mut cells)?;
-        ensure_suited(&axes.methods, workload, &cells, machine)?;
+    add_matrix(&layers, &plan.name, &source, machine, &mut cells)?;
+    if let Some(also) = also {
+        let besides: Vec<&Layer> =
+            std::iter::once(layers[0]).chain([also]).chain(layers[1..].iter().copied()).collect();
+        add_matrix(&besides, &plan.name, &source, machine, &mut cells)?;
+        share_file(&mut cells, &besides);
+        cells = distinct(cells);
     }
     ensure!(!cells.is_empty(), "the plan has no cell: there is nothing to measure");
+    ensure_used(&cells, machine.workers)?;
     refuse_unreachable_states(&cells, &source)?;
     let ceilings = match sampling.ceilings {
         true => ceilings(&cells, machine.environment.page_bytes),
@@ -120,9 +120,74 @@ pub fn resolve(
         latency_ns: sampling.latency_ns,
         retakes: RETAKES,
         drop_caches: machine.drop_caches,
+        workers: machine.workers.clone(),
         search,
         cells,
     })
+}
+
+/// The cells that layers choose, the topmost of which was typed.
+fn add_matrix(
+    layers: &[&Layer],
+    name: &str,
+    source: &Source,
+    machine: &Machine<'_>,
+    cells: &mut Vec<Cell>,
+) -> Result<()> {
+    let workloads =
+        layers.iter().find_map(|layer| layer.workload.clone()).unwrap_or_else(|| DEFAULT_WORKLOADS.to_vec());
+    let workloads = distinct(workloads);
+    ensure_all_used(layers[0], &workloads)?;
+    for layer in &layers[1..] {
+        ensure_all_used(layer, &workloads).with_context(|| format!("in the plan '{name}'"))?;
+    }
+    for workload in workloads {
+        let axes = Resolved::new(layers, workload, source, machine)?;
+        axes.ensure_not_absurd(cells.len())?;
+        ensure_named(&axes.methods, machine.workers)?;
+        axes.add_cells(machine, cells)?;
+        ensure_suited(&axes.methods, workload, cells, machine)?;
+    }
+    Ok(())
+}
+
+/// One file serves both matrices, unless somebody chose its size.
+fn share_file(cells: &mut [Cell], layers: &[&Layer]) {
+    let chosen = |layer: &&Layer| {
+        let mut axes = layer.by_workload.values().chain([&layer.axes]);
+        axes.any(|axes| axes.file_size.is_some())
+    };
+    let Some(largest) = cells.iter().map(|cell| cell.conditions.file_bytes).max() else { return };
+    if !layers.iter().any(chosen) {
+        cells.iter_mut().for_each(|cell| cell.conditions.file_bytes = largest);
+    }
+}
+
+/// Every worker of the user's own has a command.
+fn ensure_named(methods: &[Method], workers: &WorkerChoices) -> Result<()> {
+    for method in methods {
+        let name = method.worker().name();
+        let is_known = Worker::SHIPPED.contains(method.worker()) || workers.commands.contains_key(name);
+        ensure!(is_known, "{}", unnamed(name));
+    }
+    Ok(())
+}
+
+/// What was chosen of a worker is of use.
+fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
+    let uses = |name: &str| cells.iter().any(|cell| cell.method.worker().name() == name);
+    for name in workers.commands.keys() {
+        ensure!(
+            uses(name),
+            "no method of the worker {name} is in the plan; add one, as in --methods pread,{name}/METHOD"
+        );
+    }
+    let of_jvm = workers.jdk.is_some() || workers.jvm_args.is_some();
+    ensure!(
+        !of_jvm || uses(Worker::Jvm.name()),
+        "--jdk and --jvm-args are for the jvm worker, of which no method is in the plan; add one, as in --methods pread,jvm/pread"
+    );
+    Ok(())
 }
 
 struct Sampled {
@@ -313,6 +378,11 @@ impl Resolved {
             }
             Source::Dataset { .. } => file_size,
         };
+        let methods =
+            choose(layers, workload, |axes| &axes.methods).unwrap_or_else(|| default_methods(workload));
+        // Under one limit all methods have the same data: as much as the largest of their workers leaves room for.
+        let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
+        let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());
         let memory = setting(choose(layers, workload, |axes| &axes.memory));
         // The user's own file is left as it is unless its cache is named.
         let default_cache = match source {
@@ -322,7 +392,10 @@ impl Resolved {
             Source::Dataset { .. } => CacheState::Warm,
         };
         let mut surroundings = vec![Surroundings::default()];
-        surroundings = vary(surroundings, &memory, |all, value| all.memory_limit_bytes = value);
+        surroundings = vary(surroundings, &memory, |all, value| {
+            all.memory_limit_bytes = value;
+            all.worker_bytes = value.and(worker_bytes);
+        });
         let caps = setting(choose(layers, workload, |axes| &axes.device_cap));
         surroundings = vary(surroundings, &caps, |all, value| all.device_cap = value);
         let readahead = setting(choose(layers, workload, |axes| &axes.readahead));
@@ -332,8 +405,7 @@ impl Resolved {
         let numa = setting(choose(layers, workload, |axes| &axes.numa));
         surroundings = vary(surroundings, &numa, |all, value| all.numa = value);
         Ok(Self {
-            methods: choose(layers, workload, |axes| &axes.methods)
-                .unwrap_or_else(|| default_methods(workload)),
+            methods,
             threads,
             file_size,
             span: choose(layers, workload, |axes| &axes.span),

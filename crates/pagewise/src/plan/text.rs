@@ -36,7 +36,7 @@ const AXES: [&str; 21] = [
 ];
 const SAMPLING: [&str; 6] = ["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
 /// Beside axes, sampling and workloads, at the top of a plan.
-const TOP: [&str; 4] = ["quick", "full", "published", "in_memory"];
+const TOP: [&str; 5] = ["quick", "full", "published", "also", "in_memory"];
 
 /// Reads the text of a plan file.
 pub fn parse(name: &str, text: &str) -> Result<PlanText> {
@@ -50,11 +50,11 @@ pub fn parse(name: &str, text: &str) -> Result<PlanText> {
         Some(_) => bail!("'{name}' is a table: write [{name}] above its keys"),
     };
     let (quick, full) = (variant("quick")?.unwrap_or_default(), variant("full")?.unwrap_or_default());
-    let published = variant("published")?;
+    let (published, also) = (variant("published")?, variant("also")?);
     let in_memory =
         table.remove("in_memory").map_or(Ok(false), |value| flag(&value)).context("in 'in_memory'")?;
     let base = layer(&table, &TOP)?;
-    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published })
+    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published, also })
 }
 
 fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {

@@ -62,6 +62,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         voluntary_switches: process.voluntary_switches,
         involuntary_switches: process.involuntary_switches,
         steal_ns: host.steal_ns,
+        mappings: process::mappings(pid, file).ok(),
         huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
         mapping_line: mapping.as_ref().map(|mapping| mapping.line.clone()),
         mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),

@@ -1,6 +1,8 @@
 //! One sample: conditions on, a worker, evidence around the measured region, checks.
 //!
 //! * [`worker`]: the process and its lines, with time-outs;
+//! * [`programs`]: which program each worker is;
+//! * [`practice`]: a worker whose code is compiled as it runs is made ready;
 //! * [`files`]: what is read, and the state of its page cache;
 //! * [`accesses`]: the offset table of a cell and what its bytes must add up to;
 //! * [`task`]: what a worker is given to do: that table, a whole pass, or records;
@@ -16,6 +18,8 @@ pub mod accesses;
 pub mod answer;
 pub mod evidence;
 pub mod files;
+pub mod practice;
+pub mod programs;
 pub mod readahead;
 pub mod sample;
 pub mod setting;

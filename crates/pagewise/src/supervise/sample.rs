@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pagewise_analysis::checks::{self, Context as CheckContext};
+use pagewise_analysis::checks::{self, Beating, Context as CheckContext};
 use pagewise_host::memory::Memory;
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, placement};
 use pagewise_model::sample::Measurement;
@@ -13,11 +13,12 @@ use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, O
 use pagewise_sys::SharedMemory;
 
 use super::files::{Input, NoState};
+use super::programs::Programs;
 use super::setting::{Held, Setter};
 use super::task::{Records, Task, Tasks};
-use super::visit::Visit;
+use super::visit::{Visit, idle_ns};
 use super::warming;
-use super::worker::{Program, Trouble, Worker, died_of_sigbus};
+use super::worker::{Trouble, Worker, died_of_sigbus};
 use crate::state::State;
 
 /// A storage that reads slower than this makes set-up of a whole file time out.
@@ -29,7 +30,7 @@ const ANONYMOUS_MEMORY_SHARE: u64 = 2;
 pub struct Sampler<'a> {
     plan: &'a Plan,
     inputs: &'a [Input],
-    program: Program,
+    programs: Programs,
     patience: Duration,
     stop: &'a AtomicBool,
     page_bytes: u64,
@@ -47,8 +48,8 @@ pub struct Stopped;
 
 /// What the sampler needs to know of the machine.
 pub struct Setting {
-    /// Which program workers are.
-    pub program: Program,
+    /// Which programs workers are.
+    pub programs: Programs,
     /// How long an answer may take beyond what was asked for.
     pub patience: Duration,
     /// Size of a page.
@@ -80,7 +81,7 @@ impl<'a> Sampler<'a> {
         Self {
             plan,
             inputs,
-            program: setting.program,
+            programs: setting.programs,
             patience: setting.patience,
             stop,
             page_bytes: setting.page_bytes,
@@ -106,6 +107,9 @@ impl<'a> Sampler<'a> {
         let read = self.inputs.iter().find(|input| input.holds(&cell.conditions));
         if let Some(Err(failure)) = read.map(Input::check_unchanged) {
             return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
+        }
+        if let Err(reason) = self.programs.of(cell.method.worker()) {
+            return Ok(Outcome::Unavailable { reason: reason.to_string() });
         }
         if let Some(reason) = self.beyond_memory(cell, read) {
             return Ok(Outcome::Unavailable { reason });
@@ -139,11 +143,16 @@ impl<'a> Sampler<'a> {
         };
         // A cap is in force from set-up on, but not while the cache is warmed.
         let reading = cell.conditions.workload().is_reading();
-        let warmed_first = reading && cell.conditions.cache == CacheState::Warm && cell.depends_on_cache();
-        let prepared = warming::prepare(cell, input, &held, self.plan.drop_caches, self.patience, self.stop)
-            .and_then(|()| place_pages(cell, input, &held))
-            .and_then(|()| if warmed_first { Ok(()) } else { self.setter.cap_device(&held) });
-        if let Err(state) = prepared {
+        let warmed = matches!(cell.conditions.cache, CacheState::Warm | CacheState::ReadOnce);
+        let warmed_first = reading && warmed && cell.depends_on_cache();
+        let prepare = || {
+            warming::prepare(cell, input, &held, self.plan.drop_caches, self.patience, self.stop)
+                .and_then(|()| place_pages(cell, input, &held))
+                .and_then(|()| if warmed_first { Ok(()) } else { self.setter.cap_device(&held) })
+        };
+        // What the cache holds would not stay so for the seconds in which a worker practises, so there it comes after.
+        let practises = cell.method.worker().has_runtime();
+        if !practises && let Err(state) = prepare() {
             return without_state(state);
         }
         let mut visit = Visit {
@@ -171,12 +180,25 @@ impl<'a> Sampler<'a> {
             Ok(handover) => handover,
             Err(trouble) => return finish(trouble, None, input, &held),
         };
-        let mut worker = match Worker::start(&self.program, |command| held.prepare(command)) {
+        let ground = match visit.ground() {
+            Ok(ground) => ground,
+            Err(trouble) => return finish(trouble, None, input, &held),
+        };
+        let program = self.programs.of(cell.method.worker()).expect("looked at above");
+        let mut worker = match Worker::start(program, |command| held.prepare(command)) {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held),
         };
+        let practice = match visit.meet(&mut worker, &handover, ground.as_ref()) {
+            Ok(practice) => practice,
+            Err(trouble) => return finish(trouble, Some(worker), input, &held),
+        };
+        if practises && let Err(state) = prepare() {
+            return without_state(state);
+        }
         match visit.converse(&mut worker, &handover) {
             Ok((measurement, mut evidence)) => {
+                evidence.practice = practice;
                 if let Err(trouble) = worker.end() {
                     return finish(trouble, None, input, &held);
                 }
@@ -191,6 +213,11 @@ impl<'a> Sampler<'a> {
                     failures.extend(read_back(cell, input, records, &measurement, &mut evidence).err());
                 }
                 failures.extend(checks::failures(cell, &measurement, &evidence, &self.context));
+                let interval_ns = self.plan.workers.heartbeat_ns;
+                if interval_ns > 0 {
+                    let asked = Beating { interval_ns, idle_ns: idle_ns(self.plan) };
+                    failures.extend(checks::heartbeat_failures(cell, &evidence, asked));
+                }
                 if evidence.expected_checksum.is_none() {
                     // Nothing else could notice that a cold block was read a second time.
                     failures.push(Failure {
@@ -217,7 +244,7 @@ impl<'a> Sampler<'a> {
 
     /// Why a ceiling of memory cannot be measured without harm.
     fn beyond_memory(&self, cell: &Cell, input: Option<&Input>) -> Option<String> {
-        if cell.method.access() != Access::Anonymous {
+        if cell.access() != Access::Anonymous {
             return None;
         }
         let span = cell.conditions.span_bytes;
@@ -254,13 +281,13 @@ fn read_back(
     evidence: &mut Evidence,
 ) -> Result<(), Failure> {
     let (Some(file), Some(written)) = (input.new_file(), &mut evidence.written) else { return Ok(()) };
-    if cell.method.access() == Access::Anonymous {
+    if cell.access() == Access::Anonymous {
         // The ceiling of memory writes to memory of its own, and nothing to the file.
         evidence.written = None;
         return Ok(());
     }
     // Another way than that of the worker.
-    let way = if cell.method.access() == Access::Mmap { ReadBack::Pread } else { ReadBack::Mapping };
+    let way = if cell.access() == Access::Mmap { ReadBack::Pread } else { ReadBack::Mapping };
     file.read_back(&records.ring, records.source(), measurement.operations, way, written).map_err(|error| {
         let detail = format!("{} cannot be read back: {error}", input.path.display());
         Failure { kind: FailureKind::LostRecords, detail }

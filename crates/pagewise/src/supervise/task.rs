@@ -1,6 +1,7 @@
 //! What a worker is given to do (offsets, a whole pass, records), and what must come of it.
 //!
 //! It depends on the conditions and the round, never on the method: all methods of a comparison do the same work in a round.
+//! One of Java's calls something else a line than all others do, and is held to a count of its own.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +10,7 @@ use pagewise_host::reference;
 use pagewise_model::protocol::{Job, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
-use pagewise_model::{CacheState, Cell, Conditions, Consume, Plan, Ring, Work, content};
+use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, Ring, Work, content};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::{Accesses, AccessesCache};
@@ -57,6 +58,7 @@ struct KnownPass {
     file_bytes: u64,
     span_bytes: u64,
     consume: Consume,
+    line_rule: LineRule,
     checksum: u64,
 }
 
@@ -90,7 +92,7 @@ impl Tasks {
         }
         let input = input.expect("what reads has an input");
         match conditions.work {
-            Work::Scan(scan) => self.learn_pass(conditions, scan.consume, page_bytes, input, stop),
+            Work::Scan(scan) => self.learn_pass(cell, scan.consume, page_bytes, input, stop),
             _ => self.accesses.load(conditions, round, plan, page_bytes, input, stop),
         }
     }
@@ -101,34 +103,38 @@ impl Tasks {
         match conditions.work {
             Work::Append(_) | Work::Fill(_) => Task::Records(self.records.as_ref().expect("loaded before")),
             Work::Scan(scan) => {
-                let known = self.known_pass(conditions, scan.consume).expect("loaded before");
+                let known = self.known_pass(cell, scan.consume).expect("loaded before");
                 Task::Pass { checksum: known }
             }
             Work::RandomRead(_) | Work::SequentialRead(_) => Task::Reads(self.accesses.current()),
         }
     }
 
-    fn known_pass(&self, conditions: &Conditions, consume: Consume) -> Option<u64> {
-        let key = (conditions.file_bytes.0, conditions.span_bytes.0, consume);
-        let known =
-            self.passes.iter().find(|known| (known.file_bytes, known.span_bytes, known.consume) == key);
-        known.map(|known| known.checksum)
+    fn known_pass(&self, cell: &Cell, consume: Consume) -> Option<u64> {
+        let Conditions { file_bytes, span_bytes, .. } = &cell.conditions;
+        let key = (file_bytes.0, span_bytes.0, consume, cell.method.line_rule());
+        let key_of = |known: &KnownPass| (known.file_bytes, known.span_bytes, known.consume, known.line_rule);
+        self.passes.iter().find(|known| key_of(known) == key).map(|known| known.checksum)
     }
 
     fn learn_pass(
         &mut self,
-        conditions: &Conditions,
+        cell: &Cell,
         consume: Consume,
         page_bytes: u64,
         input: &Input,
         stop: &AtomicBool,
     ) -> Result<()> {
-        if self.known_pass(conditions, consume).is_some() {
+        if self.known_pass(cell, consume).is_some() {
             return Ok(());
         }
-        let span_bytes = conditions.span_bytes.0;
-        let checksum = reference::pass(&input.reference_source(), consume, page_bytes, span_bytes, stop)?;
-        self.passes.push(KnownPass { file_bytes: conditions.file_bytes.0, span_bytes, consume, checksum });
+        let (file_bytes, span_bytes) = (cell.conditions.file_bytes.0, cell.conditions.span_bytes.0);
+        let (line_rule, source) = (cell.method.line_rule(), input.reference_source());
+        let checksum = match line_rule {
+            LineRule::Newline => reference::pass(&source, consume, page_bytes, span_bytes, stop)?,
+            LineRule::ReadLine => reference::read_lines(&source, span_bytes, stop)?,
+        };
+        self.passes.push(KnownPass { file_bytes, span_bytes, consume, line_rule, checksum });
         Ok(())
     }
 }

@@ -7,17 +7,20 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::steady;
-use pagewise_host::{BlockDevice, HostReader, NewFile, ProcessCounters, placement};
+use pagewise_host::{BlockDevice, HostReader, NewFile, ProcessCounters, placement, process};
 use pagewise_model::plan::LEAD_IN_NS;
-use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
+use pagewise_model::protocol::{Beats, Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::random::Random;
 use pagewise_model::sample::{Measurement, Placement};
-use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Plan, Skew, Window};
+use pagewise_model::{
+    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, Practice, Skew, Window,
+};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::evidence::{Totals, between};
 use super::files::{Input, NoState};
+use super::practice::{Ground, Practising};
 use super::sample::{descriptor_path, slowest};
 use super::setting::{Held, Setter};
 use super::task::Task;
@@ -37,6 +40,9 @@ const SETTLING_WINDOWS: usize = 200;
 const COLD_START: Duration = Duration::from_secs(20);
 const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
 const COLD_START_WINDOWS: usize = 600;
+/// How long an idle worker beats: as long as a sample, within bounds.
+const IDLE_MIN_NS: u64 = 50_000_000;
+const IDLE_MAX_NS: u64 = 500_000_000;
 
 /// One worker's visit to one cell.
 pub struct Visit<'a> {
@@ -66,13 +72,25 @@ struct Progress {
 }
 
 impl Visit<'_> {
-    /// The whole conversation: what the worker measured, and what was seen around it.
+    /// Waits for the worker's first words, and has it practise if its code gets faster as it runs.
+    pub fn meet(
+        &self,
+        worker: &mut Worker,
+        handover: &SharedMemory,
+        ground: Option<&Ground>,
+    ) -> Result<Option<Practice>, Trouble> {
+        let hello = worker.greet(self.patience, self.stop)?;
+        let (1, Some(ground)) = (hello.practice, ground) else { return Ok(None) };
+        let mut practising = Practising { worker, ground, patience: self.patience, stop: self.stop };
+        practising.practise(self.job(handover)).map(Some)
+    }
+
+    /// The conversation about the job: what the worker measured, and what was seen around it.
     pub fn converse(
         &mut self,
         worker: &mut Worker,
         handover: &SharedMemory,
     ) -> Result<(Measurement, Evidence), Trouble> {
-        worker.greet(self.patience, self.stop)?;
         let before_setup = ProcessCounters::read(worker.pid());
         let opening = Instant::now();
         worker.send(&Request::Open(Box::new(self.job(handover))))?;
@@ -86,10 +104,11 @@ impl Visit<'_> {
             Reply::Ready { warmup_ns } => warmup_ns,
             other => return Err(unexpected("ready", &other)),
         };
+        let idle = self.idle(worker)?;
         let mut progress = Progress::default();
         let conditions = &self.cell.conditions;
         if self.warmed_first {
-            if !conditions.fits_memory() {
+            if conditions.cache == CacheState::Warm && !conditions.fits_memory() {
                 self.settle(worker, &mut progress)?;
             }
             self.setter.cap_device(self.held).map_err(as_trouble)?;
@@ -117,6 +136,7 @@ impl Visit<'_> {
         let after = self.totals(worker);
         let residency_after = self.input.residency(span_bytes);
         let mut evidence = between(&before, &after, worker.pid(), &self.input.key, &reply);
+        evidence.heartbeats = heartbeats(&idle, &reply.beats)?;
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
         }
@@ -142,6 +162,7 @@ impl Visit<'_> {
         };
         evidence.setup_wall_ns = Some(setup_wall_ns);
         evidence.teardown_wall_ns = Some(closing.elapsed().as_nanos() as u64);
+        evidence.mappings_left = process::mappings(worker.pid(), &self.input.key).ok();
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_end_bytes = file.dirty_bytes();
         }
@@ -162,6 +183,19 @@ impl Visit<'_> {
             stall_longest_ns: reply.stall_longest_ns,
         };
         Ok((measurement, evidence))
+    }
+
+    /// Has the worker beat while it does nothing else, where heartbeats are asked for.
+    fn idle(&self, worker: &mut Worker) -> Result<Beats, Trouble> {
+        if self.plan.workers.heartbeat_ns == 0 {
+            return Ok(Beats::default());
+        }
+        let idle_ns = idle_ns(self.plan);
+        worker.send(&Request::Idle { idle_ns })?;
+        match worker.receive("idled", self.sample_patience(idle_ns), self.stop)? {
+            Reply::Idled(beats) => Ok(beats),
+            other => Err(unexpected("idled", &other)),
+        }
     }
 
     /// One `go`, with the time that it took on the supervisor's clock.
@@ -273,9 +307,10 @@ impl Visit<'_> {
 
     fn job(&self, handover: &SharedMemory) -> Job {
         let conditions = &self.cell.conditions;
-        let mapped = self.cell.method.access() == Access::Mmap && conditions.reads().is_some();
+        let mapped = self.cell.access() == Access::Mmap && conditions.reads().is_some();
         let mut job = Job {
-            method: self.cell.method.to_string(),
+            method: self.cell.method.spec(),
+            heartbeat_ns: self.plan.workers.heartbeat_ns,
             path: self.input.worker_path(),
             file_bytes: self.input.file_bytes,
             span_bytes: conditions.span_bytes.0,
@@ -292,6 +327,14 @@ impl Visit<'_> {
         };
         self.task.describe(self.cell, self.page_bytes, &mut job);
         job
+    }
+
+    /// Where a worker with a runtime practises; made before it starts.
+    pub fn ground(&self) -> Result<Option<Ground>, Trouble> {
+        match self.cell.method.worker().has_runtime() {
+            true => Ground::new(self.cell, self.plan.seed).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Set-up may read the whole span.
@@ -360,6 +403,26 @@ impl Visit<'_> {
         }
         Ok((offsets.len() as u64, differing))
     }
+}
+
+/// How long a worker beats while it is idle.
+pub fn idle_ns(plan: &Plan) -> u64 {
+    plan.sample_ns.clamp(IDLE_MIN_NS, IDLE_MAX_NS)
+}
+
+/// How late beats of each kind came while the worker was idle and while it worked.
+fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, Trouble> {
+    let by_kind = |beats: &Beats| {
+        beats
+            .by_kind()
+            .map_err(|detail| Trouble::Broken(Failure { kind: FailureKind::WorkerNonsense, detail }))
+    };
+    let (idle, busy) = (by_kind(idle)?, by_kind(busy)?);
+    let of_kind = |(kind, busy): (String, Delays)| {
+        let idle = idle.iter().find(|(idle, _)| *idle == kind).map(|(_, delays)| delays.clone());
+        Heartbeat { kind, idle: idle.unwrap_or_default(), busy }
+    };
+    Ok(busy.into_iter().map(of_kind).collect())
 }
 
 /// How many reads of `read_bytes` are compared.

@@ -45,6 +45,10 @@ pub fn prepare(
     match (conditions.cache, conditions.cache_capacity()) {
         (CacheState::AsIs, _) => Ok(()),
         (CacheState::Cold | CacheState::ColdStart, _) => input.make_cold(span, drop_caches),
+        (CacheState::ReadOnce, _) => {
+            input.make_cold(span, drop_caches)?;
+            from_inside(input, span, held, patience, stop)
+        }
         (CacheState::Warm, None) => input.make_warm(span, stop),
         (CacheState::Warm, Some(capacity)) => {
             // What lies in memory cannot be evicted, and its charge will show that it is not the worker's.

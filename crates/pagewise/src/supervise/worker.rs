@@ -4,9 +4,11 @@
 //! the end of stderr is kept to be shown. The process does not outlive this value, nor the supervisor.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,25 +52,70 @@ impl Trouble {
 pub enum Program {
     /// This program itself.
     Own,
-    /// A command in its place, split at spaces.
-    Other(String),
+    /// Another one.
+    Stated(Arc<Stated>),
+}
+
+/// A program with all that it is started with.
+#[derive(Debug)]
+pub struct Stated {
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// Variables that must not reach it.
+    pub unset: &'static [&'static str],
+    /// Memory for its log, which it inherits.
+    log: Option<OwnedFd>,
+}
+
+impl Stated {
+    /// This program with these arguments.
+    pub fn new(program: impl Into<PathBuf>, arguments: &[String]) -> Self {
+        Self { program: program.into(), arguments: arguments.to_vec(), unset: &[], log: None }
+    }
+
+    /// Has a JVM write its safepoints into `memory`, and the worker read them there.
+    pub fn log_safepoints(&mut self, memory: OwnedFd) {
+        let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+        self.arguments.insert(0, format!("-Dpagewise.safepoint-log={path}"));
+        self.arguments.insert(0, format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"));
+        self.log = Some(memory);
+    }
+
+    /// How it is started.
+    pub fn command(&self) -> Vec<String> {
+        let program = self.program.to_string_lossy().into_owned();
+        std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
+    }
 }
 
 impl Program {
-    fn command(&self) -> io::Result<Command> {
+    /// A program with all that it is started with.
+    pub fn stated(stated: Stated) -> Self {
+        Program::Stated(Arc::new(stated))
+    }
+
+    fn command(&self) -> Command {
         match self {
             Program::Own => {
                 let mut command = Command::new("/proc/self/exe");
                 command.arg("worker");
-                Ok(command)
+                command
             }
-            Program::Other(text) => {
-                let mut words = text.split_whitespace();
-                let program = words.next().ok_or(io::ErrorKind::InvalidInput)?;
-                let mut command = Command::new(program);
-                command.args(words);
-                Ok(command)
+            Program::Stated(stated) => {
+                let mut command = Command::new(&stated.program);
+                command.args(&stated.arguments);
+                for variable in stated.unset {
+                    command.env_remove(variable);
+                }
+                command
             }
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Program::Own => "the worker".to_string(),
+            Program::Stated(stated) => format!("the worker '{}'", stated.program.display()),
         }
     }
 }
@@ -76,7 +123,8 @@ impl Program {
 /// A worker that has said hello.
 pub struct Worker {
     child: Child,
-    stdin: ChildStdin,
+    /// `None` once there is nothing more to be said.
+    stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
     received: Vec<u8>,
@@ -90,12 +138,12 @@ impl Worker {
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
     ) -> Result<Self, Trouble> {
         let died = |error: io::Error| {
-            broken(FailureKind::WorkerDied, format!("the worker could not be started: {error}"))
+            broken(FailureKind::WorkerDied, format!("{} could not be started: {error}", program.shown()))
         };
-        let mut command = program.command().map_err(died)?;
+        let mut command = program.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = prepare(&mut command).and_then(Command::spawn).map_err(died)?;
-        let stdin = child.stdin.take().expect("piped above");
+        let stdin = child.stdin.take();
         let stdout = child.stdout.take().expect("piped above");
         let stderr = child.stderr.take();
         Ok(Self { child, stdin, stdout, stderr, received: Vec::new(), stderr_tail: Vec::new() })
@@ -125,7 +173,8 @@ impl Worker {
     pub fn send(&mut self, request: &Request) -> Result<(), Trouble> {
         let mut line = serde_json::to_string(request).expect("requests have string keys only");
         line.push('\n');
-        match self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()) {
+        let stdin = self.stdin.as_mut().expect("nothing is said after the end");
+        match stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()) {
             Ok(()) => Ok(()),
             // A closed pipe: the worker is dead or dying, and how it died says more.
             Err(_) => Err(self.death("what was asked")),
@@ -246,8 +295,10 @@ impl Worker {
         None
     }
 
-    /// Waits until the process has ended, so that what it mapped and cached is released.
+    /// Says that there is nothing more to do, and waits until the process has ended, so that what it mapped and cached is
+    /// released.
     pub fn end(mut self) -> Result<(), Trouble> {
+        self.stdin = None;
         match self.wait() {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(broken(

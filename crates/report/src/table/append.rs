@@ -2,7 +2,7 @@
 
 use super::grid::{Column, or_missing};
 use super::once::{in_units, longest, mebi, p999};
-use super::standing::{METHOD, PLACE, behind, limit};
+use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{grouped, mebibytes, rate, rate_interval, time};
 
 /// All columns.
@@ -23,6 +23,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("stalls >1ms", 3, |_, cell| or_missing(cell.stalls_total, grouped)),
     Column::numbers("dirty MiB", 4, |_, cell| or_missing(cell.dirty_end_bytes, mebi)),
     Column::numbers("written MiB", 8, |_, cell| or_missing(cell.device_written_bytes, mebi)),
+    stalls(1),
     limit(10),
 ];
 

@@ -4,7 +4,7 @@ use pagewise_analysis::judged::CellJudgement;
 
 use super::grid::{Column, View, or_missing};
 use super::once::{faults, in_units, longest, mebi, p999, seen, total};
-use super::standing::{METHOD, PLACE, behind, limit};
+use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{MISSING, grouped};
 
 const MILLISECOND_NS: f64 = 1e6;
@@ -26,6 +26,7 @@ pub(super) const COLUMNS: &[Column] = &[
         false => String::new(),
     })
     .only(asks_for_huge_pages),
+    stalls(1),
     limit(10),
 ];
 

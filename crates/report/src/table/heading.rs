@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
+use pagewise_analysis::judged::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
 use super::paragraph;
@@ -10,9 +11,16 @@ use crate::numbers::{counted, grouped, percent_down, time};
 
 /// Writes run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
-    for line in [run(judged), machine(&judged.environment), storage(judged), validity(judged)] {
+    for line in [run(judged), machine(&judged.environment), storage(judged)] {
         paragraph(out, "", &line, width)?;
     }
+    for worker in &judged.workers {
+        paragraph(out, "", &found(worker), width)?;
+        for note in &worker.notes {
+            paragraph(out, "  ", note, width)?;
+        }
+    }
+    paragraph(out, "", &validity(judged), width)?;
     for reason in &judged.validity.reasons {
         let line = format!("{} x {}, first: {}", reason.count, reason.kind.name(), reason.example);
         paragraph(out, "  ", &line, width)?;
@@ -29,13 +37,28 @@ fn run(judged: &Judged) -> String {
     // Work that is done once takes as long as it takes.
     let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.workload.is_once());
     let each = if timed { format!(" of {} each", time(run.sample_ns)) } else { String::new() };
+    let beats = run
+        .heartbeat_ns
+        .map_or_else(String::new, |interval| format!(", a heartbeat each {}", time(interval)));
     format!(
-        "pagewise {} · {} · seed {} · {}{each}{took}",
+        "pagewise {} · {} · seed {} · {}{each}{beats}{took}",
         judged.environment.pagewise_version,
         run.question,
         run.seed,
         counted(u64::from(run.rounds), "round"),
     )
+}
+
+/// A worker with its flags, which are conditions too.
+fn found(worker: &WorkerSummary) -> String {
+    let version = worker.version.as_ref().map_or_else(String::new, |version| format!(" · {version}"));
+    let command = match worker.command.is_empty() {
+        true => String::new(),
+        false => format!(" · {}", worker.command.join(" ")),
+    };
+    let unavailable =
+        worker.unavailable.as_ref().map_or_else(String::new, |why| format!(" · unavailable: {why}"));
+    format!("worker {}{version}{command}{unavailable}", worker.name)
 }
 
 fn machine(environment: &Environment) -> String {

@@ -3,7 +3,7 @@
 use pagewise_model::CacheState;
 
 use super::grid::{Column, View, or_missing};
-use super::standing::{METHOD, PLACE, behind, limit};
+use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{bytes, mebibytes, rate, rate_interval, time, time_interval};
 
 fn cold_start(view: &View<'_>) -> bool {
@@ -45,5 +45,6 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("max", 5, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max)))
         .only(no_cold_start),
     Column::numbers("set-up", 4, |_, cell| or_missing(cell.setup_ns, time)),
+    stalls(1),
     limit(1),
 ];

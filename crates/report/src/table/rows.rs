@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use pagewise_analysis::Judged;
 use pagewise_analysis::judged::{CellJudgement, Comparison};
 use pagewise_analysis::latency::not_told;
+use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
 use super::grid::{Column, View, fitting, table};
-use super::standing::{LIMITED_BY, bound, is_unranked, note};
+use super::standing::{LIMITED_BY, STALL, bound, is_unranked, note, stall};
 use super::{append, fill, paragraph, reads, scan};
+use crate::numbers::time;
 
 fn columns(workload: Workload) -> &'static [Column] {
     match workload {
@@ -36,6 +38,12 @@ pub(super) fn write(
     if let Some(reason) = not_told(conditions).filter(|_| conditions.cache != CacheState::ColdStart) {
         paragraph(out, "  ", &format!("no latency: {reason}"), width)?;
     }
+    if let Some(reason) = view.cells.iter().find_map(|cell| cell.stall_reason) {
+        paragraph(out, "  ", &format!("no stall: {reason}"), width)?;
+    }
+    for line in practice(&view) {
+        paragraph(out, "  ", &line, width)?;
+    }
     for cell in &view.cells {
         if let Some(note) = note(comparison, cell) {
             paragraph(out, "  ", &format!("{}: {note}", cell.method), width)?;
@@ -47,10 +55,28 @@ pub(super) fn write(
     }
 }
 
+/// How long workers practised whose code is compiled as it runs.
+fn practice(view: &View<'_>) -> Vec<String> {
+    let of = |cell: &CellJudgement| Some((cell.worker.clone(), cell.evidence.as_ref()?.practice_ns?));
+    let all: Vec<(String, u64)> = view.cells.iter().filter_map(|cell| of(cell)).collect();
+    let mut workers: Vec<&String> = all.iter().map(|(worker, _)| worker).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    let told = |worker: &String| {
+        let own: Vec<u64> = all.iter().filter(|(other, _)| other == worker).map(|(_, took)| *took).collect();
+        let took = median_count(&own)?;
+        Some(format!("{worker} practised {} a sample (median) until its rate rose no more", time(took)))
+    };
+    workers.into_iter().filter_map(told).collect()
+}
+
 /// The lines of a table without the spaces at their ends.
 pub(super) fn write_lines(out: &mut dyn Write, table: &str) -> io::Result<()> {
     table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
+
+/// A column that stands below the table where it does not fit, and its text for a cell that has any.
+type Below = (&'static str, fn(&CellJudgement) -> Option<String>);
 
 fn write_left_out(
     out: &mut dyn Write,
@@ -58,19 +84,20 @@ fn write_left_out(
     left_out: &[&'static str],
     width: usize,
 ) -> io::Result<()> {
-    // What limited a method is never left out: without its column it stands below.
-    if left_out.contains(&LIMITED_BY) {
-        let limits: Vec<String> = view
-            .cells
-            .iter()
-            .filter(|cell| cell.bound.is_some())
-            .map(|cell| format!("{} {}", cell.method, bound(cell)))
-            .collect();
-        if !limits.is_empty() {
-            paragraph(out, "  ", &format!("{LIMITED_BY}: {}", limits.join("; ")), width)?;
+    // What limited a method, and what it does to others, is never left out: without its column it stands below.
+    let below: [Below; 2] = [
+        (LIMITED_BY, |cell| cell.bound.map(|_| bound(cell))),
+        (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell))),
+    ];
+    for (name, text) in below.iter().filter(|(name, _)| left_out.contains(name)) {
+        let told = |cell: &&CellJudgement| Some(format!("{} {}", cell.method, text(cell)?));
+        let told: Vec<String> = view.cells.iter().filter_map(told).collect();
+        if !told.is_empty() {
+            paragraph(out, "  ", &format!("{name}: {}", told.join("; ")), width)?;
         }
     }
-    let names: Vec<&str> = left_out.iter().copied().filter(|name| *name != LIMITED_BY).collect();
+    let is_below = |name: &str| below.iter().any(|(other, _)| *other == name);
+    let names: Vec<&str> = left_out.iter().copied().filter(|name| !is_below(name)).collect();
     if names.is_empty() {
         return Ok(());
     }

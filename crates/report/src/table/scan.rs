@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use pagewise_analysis::advice::listed;
 use pagewise_analysis::judged::{CellJudgement, EvidenceMedians};
-use pagewise_model::Access;
+use pagewise_model::{Access, Worker};
 
 use super::grid::{Column, View, drawn, or_missing};
 use super::once::{faults, seen, total};
 use super::paragraph;
 use super::rows::write_lines;
-use super::standing::{METHOD, PLACE, behind, limit};
+use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{bytes, difference, grouped, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
@@ -33,6 +33,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("wait s", 1, |_, cell| or_missing(wait_seconds(cell), |wait| format!("{wait:.2}"))),
     Column::numbers("set-up", 9, |_, cell| or_missing(cell.setup_ns, time)),
     Column::numbers("faults", 8, |_, cell| seen(cell, faults, grouped)),
+    stalls(1),
     limit(10),
 ];
 
@@ -118,7 +119,7 @@ fn is_long_in_set_up(cell: &CellJudgement) -> bool {
 }
 
 fn is_mapped(cell: &CellJudgement) -> bool {
-    cell.access == Access::Mmap.name()
+    cell.moves == Access::Mmap
 }
 
 /// The mapping of the first method that has one: its rights and its size.
@@ -141,7 +142,8 @@ fn best_stream<'a>(view: &View<'a>) -> Option<&'a CellJudgement> {
         .cells
         .iter()
         .copied()
-        .filter(|cell| cell.access == Access::Read.name() && !cell.options.contains_key("direct"));
+        .filter(|cell| cell.moves == Access::Read && cell.worker == Worker::Native.name())
+        .filter(|cell| !cell.options.contains_key("direct"));
     let known = streams.filter_map(|cell| Some((cell.total_interval_ns?.median, cell)));
     known.min_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, cell)| cell)
 }

@@ -1,10 +1,10 @@
 //! How a cell stands in its comparison: its place, how far it is behind, what limited it, and why it has no place.
 
 use pagewise_analysis::bound::AT_CEILING;
-use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
+use pagewise_analysis::judged::{CellJudgement, Comparison, Status, worst};
 
 use super::grid::{Column, View};
-use crate::numbers::{MISSING, counted, percent, rate};
+use crate::numbers::{MISSING, counted, percent, rate, time};
 
 /// The heading of what limited a cell.
 pub(super) const LIMITED_BY: &str = "limited by";
@@ -17,6 +17,23 @@ pub(super) const PLACE: Column = Column::words("place", 0, |view, cell| place(vi
 /// What limited it. Where the column is left out it stands below the table.
 pub(super) const fn limit(spare: u32) -> Column {
     Column::words(LIMITED_BY, spare, |_, cell| bound(cell))
+}
+
+/// The heading of what a method does to everything else in its process.
+pub(super) const STALL: &str = "stall p99 / max (idle p99)";
+
+/// How late the latest kind of heartbeats came; only of runs with heartbeats. Where the column is left out it stands below
+/// the table.
+pub(super) const fn stalls(spare: u32) -> Column {
+    Column::words(STALL, spare, |_, cell| stall(cell))
+        .only(|view| view.cells.iter().any(|cell| cell.stall.is_some()))
+}
+
+/// `safepoint 3.10ms / 12.4ms (203us)`.
+pub(super) fn stall(cell: &CellJudgement) -> String {
+    let Some(worst) = cell.stall.as_deref().and_then(worst) else { return MISSING.to_string() };
+    let idle = worst.idle.map_or_else(|| MISSING.to_string(), |idle| time(idle.p99_ns));
+    format!("{} {} / {} ({idle})", worst.kind, time(worst.busy.p99_ns), time(worst.busy.max_ns))
 }
 
 /// Whether it is shown without a rank.

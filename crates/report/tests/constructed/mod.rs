@@ -1,7 +1,9 @@
 //! Runs with made-up numbers, the same ones each time.
 
+mod lucene;
 mod once;
 mod settings;
+mod workers;
 
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
@@ -10,8 +12,10 @@ use pagewise_model::{
     FailureKind, Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
+pub use lucene::lucene;
 pub use once::{append, fill, part, scan};
 pub use settings::settings;
+pub use workers::workers;
 
 const ROUNDS: u32 = 7;
 
@@ -201,10 +205,12 @@ fn header() -> Header {
             latency_ns: 0,
             retakes: 1,
             drop_caches: false,
+            workers: Default::default(),
             search: None,
             cells: figures().iter().map(cell).collect(),
         },
         environment: environment(),
+        workers: Vec::new(),
         worker_command: None,
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn evidence(cell: &Cell, seen: Evidence) -> Evidence {
 }
 
 fn scanned(cell: &Cell, seen: Evidence) -> Evidence {
-    let by_calls = matches!(cell.method.access(), Access::Pread | Access::Read);
+    let by_calls = matches!(cell.access(), Access::Pread | Access::Read);
     let pieces = calls::reads(cell, 1);
     Evidence {
         read_calls: Some(if by_calls { pieces + 1 } else { 1 }),
@@ -91,9 +91,9 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
     let made_dirty = has(&[MethodOption::PopulateWrite, MethodOption::Touch]);
     let brought_in = made_dirty || has(&[MethodOption::Populate, MethodOption::Lock, MethodOption::WillNeed]);
     let synced = conditions.writes().expect("it writes").sync;
-    let mapped = cell.method.access() == Access::Mmap;
-    let by_calls = matches!(cell.method.access(), Access::Pwrite | Access::Write);
-    let to_file = cell.method.access() != Access::Anonymous;
+    let mapped = cell.access() == Access::Mmap;
+    let by_calls = matches!(cell.access(), Access::Pwrite | Access::Write);
+    let to_file = cell.access() != Access::Anonymous;
     let dirty = if cell.method.is_direct() || !to_file { 0 } else { of_records };
     let unless = |is: bool, bytes: u64| if is { 0 } else { bytes };
     Evidence {

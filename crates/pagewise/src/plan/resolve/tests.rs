@@ -17,6 +17,12 @@ fn environment() -> Environment {
     }
 }
 
+/// Nothing chosen of workers.
+fn no_workers() -> &'static WorkerChoices {
+    static NONE: std::sync::LazyLock<WorkerChoices> = std::sync::LazyLock::new(WorkerChoices::default);
+    &NONE
+}
+
 fn machine(environment: &Environment) -> Machine<'_> {
     Machine {
         environment,
@@ -28,6 +34,7 @@ fn machine(environment: &Environment) -> Machine<'_> {
         least_memory_bytes: 4 << 20,
         no_device: None,
         drop_caches: false,
+        workers: no_workers(),
     }
 }
 
@@ -165,7 +172,10 @@ fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
     assert!(plan.cells.iter().all(|cell| cell.conditions.cache == CacheState::AsIs));
     assert_eq!(plan.dataset_bytes(), Bytes(0));
     let error = resolve_text("cache = \"cold\"", file(false)).expect_err("not allowed");
-    assert_eq!(error.to_string(), "a cold run drops your file from the page cache; allow it with --evict");
+    assert_eq!(
+        error.to_string(),
+        "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict"
+    );
     assert!(resolve_text("cache = \"cold\"", file(true)).is_ok());
     let error = resolve_text("file_size = \"1GiB\"", file(false)).expect_err("not together");
     assert!(error.to_string().contains("do not go together"));
@@ -222,6 +232,35 @@ fn multiples_are_of_the_cache_under_the_limit_and_share_a_file() {
         let text = format!("{LIMITED}span = \"{nonsense}\"");
         assert!(text::parse("test", &text).is_err(), "{nonsense} was taken");
     }
+}
+
+#[test]
+fn what_is_measured_besides_shares_the_file_and_is_not_of_the_published_matrix() {
+    let text = "workload = \"random-read\"\nmethods = \"jvm/pread\"\nmemory = \"256MiB\"\nspan = [\"0.5x\", \"2x\"]\n\
+                [also]\ncache = \"cold-start\"\nspan = \"0.5x\"\n[published]\nspan = \"64MiB\"";
+    let plan = resolve_text(text, dataset()).expect("plan");
+    let states: Vec<(CacheState, u64)> = plan
+        .comparisons()
+        .iter()
+        .map(|conditions| (conditions.cache, conditions.span_bytes.0 >> 20))
+        .collect();
+    // 256 MiB less a JVM, which native methods beside it would leave too.
+    assert_eq!(states, [(CacheState::Warm, 95), (CacheState::Warm, 380), (CacheState::ColdStart, 95)]);
+    assert_eq!(plan.datasets().len(), 1);
+    let text = text::parse("test", text).expect("parses");
+    let environment = environment();
+    let published = resolve(&text, Variant::Published, &Layer::default(), dataset(), &machine(&environment));
+    let states = published.expect("plan");
+    assert!(states.cells.iter().all(|cell| cell.conditions.cache != CacheState::ColdStart));
+}
+
+#[test]
+fn a_worker_that_nobody_named_is_refused() {
+    let unnamed = refused("workload = \"random-read\"\nmethods = \"mine/get\"");
+    assert!(unnamed.contains("name the command of your own with --worker mine=COMMAND"), "{unnamed}");
+    let plan = resolve_text("workload = \"random-read\"\nmethods = [\"go/pread\", \"pread\"]", dataset());
+    let workers: Vec<String> = plan.expect("plan").workers().iter().map(ToString::to_string).collect();
+    assert_eq!(workers, ["native", "go"]);
 }
 
 #[test]

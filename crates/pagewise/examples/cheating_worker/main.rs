@@ -6,14 +6,15 @@
 //! act on every method; a misbehaviour that ends the worker acts on `pread` only, so that a run with `mmap`
 //! beside it shows that the rest goes on.
 
+mod burners;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use burners::Burners;
 use pagewise_model::checksum::Consumption;
 use pagewise_model::protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_model::random::mix;
@@ -215,12 +216,19 @@ fn start(kind: Kind) -> io::Result<()> {
 
 fn converse(kind: Kind) -> io::Result<()> {
     let protocol = PROTOCOL_VERSION + u32::from(kind == Kind::OtherProtocol);
-    say(&Reply::Hello(Hello { protocol, worker: "cheating".into(), version: "1".into() }))?;
-    let mut requests = io::stdin()
-        .lock()
-        .lines()
-        .map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
-    let Some(Request::Open(job)) = requests.next().transpose()? else { return Ok(()) };
+    let (worker, version) = ("cheating".to_string(), "1".to_string());
+    let methods = "pread,mmap".to_string();
+    say(&Reply::Hello(Hello { protocol, worker, version, random_read: methods, ..Hello::default() }))?;
+    let lines = io::stdin().lock().lines();
+    let mut requests = lines.map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
+    while let Some(Request::Open(job)) = requests.next().transpose()? {
+        serve(kind, *job, &mut requests)?;
+    }
+    Ok(())
+}
+
+/// One job, to closed.
+fn serve(kind: Kind, job: Job, requests: &mut impl Iterator<Item = io::Result<Request>>) -> io::Result<()> {
     if kind == Kind::StrayOutput {
         say_text("WARNING: a deprecated method has been called")?;
     }
@@ -236,7 +244,7 @@ fn converse(kind: Kind) -> io::Result<()> {
         _ => {}
     }
     let started = Instant::now();
-    let mut reader = Reader::open(kind, *job, method)?;
+    let mut reader = Reader::open(kind, job, method)?;
     say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
     if fault == Kind::DiesAfterOpened {
         eprintln!("assertion failed: the worker is well");
@@ -268,7 +276,7 @@ fn converse(kind: Kind) -> io::Result<()> {
                     _ => return Ok(()),
                 }
             }
-            Request::Open(_) => return Ok(()),
+            Request::Open(_) | Request::Idle { .. } => return Err(io::ErrorKind::InvalidInput.into()),
         }
     }
     Ok(())
@@ -518,59 +526,6 @@ fn device_read_bytes() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/io")?;
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
     Ok(line.and_then(|number| number.parse().ok()).unwrap_or(0))
-}
-
-/// Threads that use CPU time while the sample is taken, and wait otherwise.
-struct Burners {
-    burning: Arc<AtomicBool>,
-}
-
-impl Burners {
-    /// Many against few CPUs, so that they get most of the time also on a busy machine.
-    const THREADS: u32 = 16;
-
-    fn start() -> Self {
-        let burning = Arc::new(AtomicBool::new(false));
-        for _ in 0..Self::THREADS {
-            let burning = burning.clone();
-            std::thread::spawn(move || {
-                loop {
-                    while burning.load(Ordering::Relaxed) {
-                        std::hint::spin_loop();
-                    }
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            });
-        }
-        Self { burning }
-    }
-
-    /// Until clearly more CPU time was used than passed since `started`; false where the machine does not give
-    /// so much.
-    fn burn(&self, started: Instant) -> io::Result<bool> {
-        self.burning.store(true, Ordering::Relaxed);
-        let before = cpu_ns()?;
-        let enough = loop {
-            std::thread::sleep(Duration::from_millis(10));
-            let (used, passed) = (cpu_ns()? - before, nanoseconds(started));
-            let enough = used > passed * 11 / 10 + 100_000_000;
-            if enough || passed > 4_000_000_000 {
-                break enough;
-            }
-        };
-        self.burning.store(false, Ordering::Relaxed);
-        Ok(enough)
-    }
-}
-
-/// CPU time of all threads of this process.
-fn cpu_ns() -> io::Result<u64> {
-    let mut total = 0;
-    for thread in std::fs::read_dir("/proc/self/task")? {
-        let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-        total += text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Ok(total)
 }
 
 /// Starts a process that maps the file, and waits until it has.

@@ -1,0 +1,199 @@
+//! Toolchains of other languages, and the shipped workers that are built with them.
+//!
+//! The sources of the workers are carried in the program. A toolchain is the user's own: it is found, asked for its
+//! version, and its worker is built once into a folder of the user's cache. What is passed over leaves a
+//! sentence; nothing is downloaded, and nothing is taken in place of what the user named.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use crate::probe::{Capability, State};
+
+mod child;
+mod go;
+mod jvm;
+mod python;
+mod store;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use store::Store;
+use surroundings::Surroundings;
+pub use words::{UnclosedQuote, split_words};
+
+/// The languages with a shipped worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Language {
+    /// Java, built by `javac`.
+    Jvm,
+    /// Go, built by `go build`.
+    Go,
+    /// Python, taken as it is.
+    Python,
+}
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Language; 3] = [Language::Jvm, Language::Go, Language::Python];
+
+    /// What its worker is called in methods.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Jvm => "jvm",
+            Language::Go => "go",
+            Language::Python => "python",
+        }
+    }
+
+    /// The language of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.name() == name)
+    }
+
+    /// The source of its worker.
+    pub fn source(self) -> &'static str {
+        match self {
+            Language::Jvm => include_str!("../../../workers/jvm/PagewiseWorker.java"),
+            Language::Go => include_str!("../../../workers/go/worker.go"),
+            Language::Python => include_str!("../../../workers/python/worker.py"),
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// What the user chose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The home of the JDK to take; then no other is looked at.
+    pub jdk: Option<PathBuf>,
+    /// Flags of the JVM in place of pagewise's own, split as [`split_words`] does.
+    pub jvm_args: Option<String>,
+}
+
+/// A toolchain that will do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Of which language.
+    pub language: Language,
+    /// JAVA_HOME, GOROOT, or the Python that runs.
+    pub home: PathBuf,
+    /// What is started: `java`, `go`, `python3`.
+    pub program: PathBuf,
+    /// Its version as text: `25.0.1 (Temurin)`, `1.26.8`, `3.11.7, without numpy`.
+    pub version: String,
+    /// Sentences on what was passed over although the user had set it.
+    pub notes: Vec<String>,
+    /// What a built worker depends on: its version without what can be had beside it.
+    release: String,
+}
+
+/// Why a worker cannot be had: one sentence with what was looked for, where, and what was wrong there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// The command of a worker that is ready to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// The program, by its full path.
+    pub program: PathBuf,
+    /// Its arguments. More options of a JVM may be put before them.
+    pub arguments: Vec<String>,
+    /// Variables that must not reach the worker: they would change it behind the recorded flags.
+    pub unset: &'static [&'static str],
+    /// Version of the toolchain, as in [`Found`].
+    pub version: String,
+    /// How it is built and run, to be recorded.
+    pub flags: String,
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// Sentences on what was passed over, those of [`Found`] too.
+    pub notes: Vec<String>,
+}
+
+/// Looks for a toolchain.
+pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
+    Surroundings::here().find(language, choices)
+}
+
+/// Builds the worker, or takes the one that was built before. Ends soon after `stop` is set.
+pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, Missing> {
+    Surroundings::here().build(found, choices, found.language.source(), stop)
+}
+
+/// For `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
+pub fn capabilities(choices: &Choices) -> Vec<Capability> {
+    let surroundings = Surroundings::here();
+    Language::ALL.into_iter().map(|language| surroundings.capability(language, choices)).collect()
+}
+
+impl Surroundings {
+    fn find(&self, language: Language, choices: &Choices) -> Result<Found, Missing> {
+        match language {
+            Language::Jvm => jvm::find(self, choices),
+            Language::Go => go::find(self),
+            Language::Python => python::find(self),
+        }
+    }
+
+    fn build(
+        &self,
+        found: &Found,
+        choices: &Choices,
+        source: &str,
+        stop: &AtomicBool,
+    ) -> Result<Built, Missing> {
+        let store = Store::of(self)?;
+        let mut built = match found.language {
+            Language::Jvm => jvm::build(self, &store, found, choices, source, stop)?,
+            Language::Go => go::build(self, &store, found, source, stop)?,
+            Language::Python => python::build(self, &store, found, source, stop)?,
+        };
+        built.notes.extend(store.notes);
+        Ok(built)
+    }
+
+    fn capability(&self, language: Language, choices: &Choices) -> Capability {
+        let name = match language {
+            Language::Jvm => "worker jvm",
+            Language::Go => "worker go",
+            Language::Python => "worker python",
+        };
+        let usable = self.find(language, choices).and_then(|found| {
+            let store = Store::of(self)?;
+            store.check(&folder(&store, &found, language.source()))?;
+            Ok(found)
+        });
+        match usable {
+            Ok(found) => {
+                let mut detail = format!("{} at {}", found.version, found.home.display());
+                for note in &found.notes {
+                    detail.push_str("; ");
+                    detail.push_str(note);
+                }
+                Capability { name, state: State::Available, detail }
+            }
+            Err(Missing(reason)) => {
+                Capability { name, state: State::Unavailable { reason }, detail: String::new() }
+            }
+        }
+    }
+}
+
+/// Where the worker of a toolchain lies, once built.
+fn folder(store: &Store, found: &Found, source: &str) -> PathBuf {
+    let flags: &[&str] = match found.language {
+        Language::Jvm => &jvm::BUILD_FLAGS,
+        Language::Go => &go::BUILD_FLAGS,
+        Language::Python => &[],
+    };
+    store.folder(found, &flags.join(" "), source)
+}

@@ -1,0 +1,383 @@
+//! The JDK, and the worker that its `javac` builds.
+//!
+//! Looked for: `--jdk` alone if given; else JAVA_HOME, `java` on PATH, and the newest of the usual folders. A home
+//! will do if it has `bin/java` that runs, `bin/javac`, and a version in which the foreign-function API is final.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::child::{self, Said};
+use super::store::{Store, Trouble};
+use super::surroundings::{Surroundings, entries, is_program, numbers};
+use super::words::split_words;
+use super::{Built, Choices, Found, Language, Missing};
+
+/// JEP 454: the foreign-function and memory API is final in JDK 22.
+const MIN_VERSION: u64 = 22;
+const WANTED: &str = "a JDK of version 22 or newer with its compiler";
+const SOURCE_FILE: &str = "PagewiseWorker.java";
+const MAIN_CLASS: &str = "PagewiseWorker";
+/// A heap of one size and a collector that has no threads of its own: little is left to vary.
+const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
+/// Whatever the user chose. Without native access the JVM prints a warning at the first foreign call, and a later one will
+/// refuse it; a full heap ends the worker, and says so where nothing of the protocol is said.
+const ALWAYS: [&str; 3] =
+    ["-XX:+ExitOnOutOfMemoryError", "-XX:+DisplayVMOutputToStderr", "--enable-native-access=ALL-UNNAMED"];
+/// Flags of a JVM that say what it runs, which is not the user's to choose.
+const NOT_TO_CHOOSE: [&str; 14] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-jar",
+    "-m",
+    "--module",
+    "--source",
+    "-version",
+    "--version",
+    "-help",
+    "--help",
+    "-h",
+    "-?",
+    "-X",
+];
+pub(super) const BUILD_FLAGS: [&str; 5] =
+    ["-J-XX:-UsePerfData", "-encoding", "UTF-8", "-proc:none", "-nowarn"];
+/// Each is read by a JVM or a compiler as more flags; CLASSPATH is where classes come from without `-cp`.
+const UNSET: [&str; 5] =
+    ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JDK_JAVAC_OPTIONS", "CLASSPATH"];
+/// Folders of the system that hold JDKs.
+const SYSTEM_FOLDERS: [&str; 4] = ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java", "/opt/java"];
+/// Folders below the user's home that do.
+const USER_FOLDERS: [&str; 3] = [".sdkman/candidates/java", ".jdks", ".asdf/installs/java"];
+
+pub(super) fn find(surroundings: &Surroundings, choices: &Choices) -> Result<Found, Missing> {
+    if let Some(jdk) = &choices.jdk {
+        let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.clone());
+        return check(surroundings, &home)
+            .map_err(|why| Missing(format!("--jdk {}: {why}; {WANTED} is needed", jdk.display())));
+    }
+    let mut search = Search { surroundings, seen: BTreeSet::new(), passed: Vec::new() };
+    let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
+    found.ok_or_else(|| search.missing())
+}
+
+/// Goes from place to place and remembers what was wrong.
+struct Search<'a> {
+    surroundings: &'a Surroundings,
+    seen: BTreeSet<PathBuf>,
+    passed: Vec<String>,
+}
+
+impl Search<'_> {
+    fn of_environment(&mut self) -> Option<Found> {
+        let Some(home) = self.surroundings.variable("JAVA_HOME").map(PathBuf::from) else {
+            self.passed.push("JAVA_HOME is not set".to_string());
+            return None;
+        };
+        self.try_home("JAVA_HOME", &std::path::absolute(&home).unwrap_or(home))
+    }
+
+    fn on_path(&mut self) -> Option<Found> {
+        let programs = self.surroundings.on_path("java");
+        if programs.is_empty() {
+            self.passed.push("there is no java on PATH".to_string());
+        }
+        programs.iter().find_map(|java| match home_of(self.surroundings, java) {
+            Ok(home) => self.try_home("java on PATH", &home),
+            Err(why) => {
+                self.passed.push(format!("java on PATH: {why}"));
+                None
+            }
+        })
+    }
+
+    fn in_usual_folders(&mut self) -> Option<Found> {
+        let mut homes: Vec<(Vec<u64>, PathBuf)> = usual_homes(self.surroundings)
+            .into_iter()
+            .map(|home| (release(&home).map_or_else(Vec::new, |release| numbers(&release.version)), home))
+            .collect();
+        // Of equal ones the first by name: the sort is stable.
+        homes.sort_by(|one, other| other.0.cmp(&one.0));
+        homes.iter().find_map(|(_, home)| self.try_home("usual folders", home))
+    }
+
+    /// Tries a home that was not tried before.
+    fn try_home(&mut self, place: &str, home: &Path) -> Option<Found> {
+        if !self.seen.insert(home.canonicalize().unwrap_or_else(|_| home.to_path_buf())) {
+            return None;
+        }
+        match check(self.surroundings, home) {
+            Ok(mut found) => {
+                // Only what the user has set is worth a note when there is another.
+                found.notes.extend(self.passed.iter().filter(|why| why.starts_with("JAVA_HOME: ")).cloned());
+                Some(found)
+            }
+            Err(why) => {
+                self.passed.push(format!("{place}: {why}"));
+                None
+            }
+        }
+    }
+
+    fn missing(self) -> Missing {
+        let below_home = USER_FOLDERS.map(|folder| format!("~/{folder}"));
+        let folders = SYSTEM_FOLDERS
+            .into_iter()
+            .chain(["/opt"])
+            .chain(below_home.iter().map(String::as_str))
+            .collect::<Vec<_>>();
+        Missing(format!(
+            "there is no {}: {}; no other is in {}; --jdk DIR names one",
+            WANTED.trim_start_matches("a "),
+            self.passed.join("; "),
+            folders.join(", ")
+        ))
+    }
+}
+
+/// What has a `bin/java` in the usual folders.
+fn usual_homes(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let user = surroundings.home().into_iter().flat_map(|home| USER_FOLDERS.map(|folder| home.join(folder)));
+    let in_opt = entries(&surroundings.system("/opt"))
+        .into_iter()
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("jdk")));
+    let folders = SYSTEM_FOLDERS.map(|folder| surroundings.system(folder)).into_iter().chain(user);
+    let homes = folders.flat_map(|folder| entries(&folder)).chain(in_opt);
+    homes.filter(|home| is_program(&home.join("bin/java"))).collect()
+}
+
+/// The home that a `java` on PATH belongs to: that of the file behind its symbolic links, or what it says
+/// itself where that is a script of a version manager.
+fn home_of(surroundings: &Surroundings, java: &Path) -> Result<PathBuf, String> {
+    let program = java.canonicalize().map_err(|error| format!("{}: {error}", java.display()))?;
+    if let Some(home) = program.parent().and_then(Path::parent)
+        && release(home).is_some()
+    {
+        return Ok(home.to_path_buf());
+    }
+    let said = ask(surroundings, &program, &["-XshowSettings:properties", "-version"])?;
+    let named = said.stderr.lines().find_map(|line| line.trim().strip_prefix("java.home = "));
+    match named {
+        Some(home) => Ok(PathBuf::from(home)),
+        None => Err(format!("{} does not say where its home is", program.display())),
+    }
+}
+
+/// A home that will do, or what is wrong with it.
+fn check(surroundings: &Surroundings, home: &Path) -> Result<Found, String> {
+    let shown = home.display();
+    let program = home.join("bin/java");
+    if !home.is_dir() {
+        return Err(format!("{shown} is no folder"));
+    }
+    if !is_program(&program) {
+        return Err(format!("{shown} has no bin/java"));
+    }
+    let release = match release(home) {
+        Some(release) => release,
+        None => asked_release(surroundings, &program)?,
+    };
+    let version = release.text();
+    if numbers(&release.version).first().is_none_or(|feature| *feature < MIN_VERSION) {
+        return Err(format!("{version} at {shown} is too old"));
+    }
+    if !is_program(&home.join("bin/javac")) {
+        return Err(format!("{version} at {shown} has no bin/javac: a runtime without the compiler"));
+    }
+    // What the file says may be of another processor or a broken copy: it must run.
+    asked_release(surroundings, &program)?;
+    Ok(Found {
+        language: Language::Jvm,
+        home: home.to_path_buf(),
+        program,
+        release: version.clone(),
+        version,
+        notes: Vec::new(),
+    })
+}
+
+/// What the `release` file of a home says.
+struct Release {
+    version: String,
+    vendor: Option<String>,
+}
+
+impl Release {
+    fn text(&self) -> String {
+        match &self.vendor {
+            Some(vendor) => format!("{} ({vendor})", self.version),
+            None => self.version.clone(),
+        }
+    }
+}
+
+fn release(home: &Path) -> Option<Release> {
+    parse_release(&fs::read_to_string(home.join("release")).ok()?)
+}
+
+/// `JAVA_VERSION="25.0.3"`; the vendor by `IMPLEMENTOR_VERSION="Temurin-25.0.3+9"` if that begins with a word, else by
+/// `IMPLEMENTOR="Debian"`.
+fn parse_release(text: &str) -> Option<Release> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        Some(line.trim().trim_matches('"').to_string()).filter(|value| !value.is_empty() && value != "N/A")
+    };
+    let build = value("IMPLEMENTOR_VERSION").and_then(|build| {
+        let word = build.split('-').next()?;
+        word.chars().all(char::is_alphabetic).then(|| word.to_string())
+    });
+    Some(Release { version: value("JAVA_VERSION")?, vendor: build.or(value("IMPLEMENTOR")) })
+}
+
+/// `openjdk version "17.0.15" 2025-04-15`, on stderr.
+fn parse_version(text: &str) -> Option<Release> {
+    let rest = text.lines().find_map(|line| line.split_once(" version \""))?.1;
+    Some(Release { version: rest.split('"').next()?.to_string(), vendor: None })
+}
+
+fn asked_release(surroundings: &Surroundings, java: &Path) -> Result<Release, String> {
+    let said = ask(surroundings, java, &["-version"])?;
+    parse_version(&said.stderr).ok_or_else(|| format!("{} -version names no version", java.display()))
+}
+
+fn ask(surroundings: &Surroundings, java: &Path, arguments: &[&str]) -> Result<Said, String> {
+    let mut command = surroundings.command(java);
+    UNSET.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.args(arguments);
+    let said = child::run(&mut command, surroundings.answer_within, &AtomicBool::new(false));
+    said.and_then(Said::well).map_err(|why| format!("{} -version: {why}", java.display()))
+}
+
+pub(super) fn build(
+    surroundings: &Surroundings,
+    store: &Store,
+    found: &Found,
+    choices: &Choices,
+    source: &str,
+    stop: &AtomicBool,
+) -> Result<Built, Missing> {
+    let flags = flags(choices)?;
+    let folder = super::folder(store, found, source);
+    if folder.to_string_lossy().contains(':') {
+        let shown = folder.display();
+        return Err(Missing(format!(
+            "a JVM cannot take classes from {shown}, which holds a ':'; set XDG_CACHE_HOME"
+        )));
+    }
+    let folder = store.worker(Language::Jvm, folder, stop, |workshop| {
+        let path = workshop.work().join(SOURCE_FILE);
+        workshop.write(&path, source)?;
+        let javac = found.home.join("bin/javac");
+        let mut command = surroundings.command(&javac);
+        UNSET.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.args(BUILD_FLAGS).arg("-cp").arg(workshop.product()).arg("-d").arg(workshop.product());
+        command.arg(&path).current_dir(workshop.work()).stdin(workshop.lock_as_stdin()?);
+        let said = child::run(&mut command, surroundings.built_within, stop).and_then(Said::well);
+        said.map(drop).map_err(|why| {
+            Trouble::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))
+        })
+    })?;
+    let mut notes = found.notes.clone();
+    let set = UNSET.iter().filter(|name| surroundings.variable(name).is_some());
+    notes.extend(
+        set.map(|name| format!("{name} is set and is kept from the jvm worker; --jvm-args sets its flags")),
+    );
+    Ok(Built {
+        program: found.program.clone(),
+        arguments: arguments(&flags, &folder),
+        unset: &UNSET,
+        version: found.version.clone(),
+        flags: flags.join(" "),
+        folder,
+        notes,
+    })
+}
+
+fn arguments(flags: &[String], folder: &Path) -> Vec<String> {
+    let place = ["-cp".to_string(), folder.to_string_lossy().into_owned(), MAIN_CLASS.to_string()];
+    flags.iter().cloned().chain(place).collect()
+}
+
+/// The flags of the JVM: pagewise's own or the user's, and native access.
+fn flags(choices: &Choices) -> Result<Vec<String>, Missing> {
+    let mut flags = match &choices.jvm_args {
+        None => JVM_ARGS.map(str::to_string).to_vec(),
+        Some(text) => split_words(text).map_err(|error| Missing(format!("--jvm-args: {error}")))?,
+    };
+    if let Some(first) = flags.first()
+        && !first.starts_with(['-', '@'])
+    {
+        return Err(Missing(format!("--jvm-args: '{first}' is no flag of a JVM; one begins with '-'")));
+    }
+    let named = |flag: &&String| NOT_TO_CHOOSE.contains(&flag.split('=').next().unwrap_or_default());
+    if let Some(flag) = flags.iter().find(named) {
+        return Err(Missing(format!("--jvm-args: '{flag}' would run something else than the worker")));
+    }
+    flags.extend(ALWAYS.map(str::to_string));
+    Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_file_names_version_and_vendor() {
+        let table = [
+            (
+                "IMPLEMENTOR=\"Eclipse Adoptium\"\nIMPLEMENTOR_VERSION=\"Temurin-25.0.3+9\"\nJAVA_VERSION=\"25.0.3\"\n",
+                "25.0.3 (Temurin)",
+            ),
+            (
+                "IMPLEMENTOR=\"Debian\"\nJAVA_RUNTIME_VERSION=\"17.0.15+6-Debian\"\nJAVA_VERSION=\"17.0.15\"\n",
+                "17.0.15 (Debian)",
+            ),
+            (
+                "IMPLEMENTOR=\"Azul Systems, Inc.\"\nIMPLEMENTOR_VERSION=\"Zulu25.28+85-CA\"\nJAVA_VERSION=\"25\"\n",
+                "25 (Azul Systems, Inc.)",
+            ),
+            ("IMPLEMENTOR=\"N/A\"\nJAVA_VERSION=\"22-ea\"\n", "22-ea"),
+        ];
+        for (text, wanted) in table {
+            assert_eq!(parse_release(text).expect(text).text(), wanted);
+        }
+        assert!(parse_release("IMPLEMENTOR=\"Debian\"\n").is_none());
+    }
+
+    #[test]
+    fn a_version_is_found_in_what_java_prints() {
+        let text = "Picked up _JAVA_OPTIONS: -Xmx1g\njava version \"1.8.0_392\"\nJava(TM) SE Runtime\n";
+        assert_eq!(parse_version(text).expect("a version").version, "1.8.0_392");
+        assert_eq!(numbers("1.8.0_392"), [1, 8, 0]);
+        assert_eq!(numbers("25-ea"), [25]);
+        assert!(parse_version("no such program").is_none());
+    }
+
+    #[test]
+    fn flags_are_replaced_and_native_access_stays() {
+        let chosen = |text: &str| Choices { jvm_args: Some(text.to_string()), ..Choices::default() };
+        let standard = flags(&Choices::default()).expect("flags").join(" ");
+        assert!(
+            standard.starts_with("-Xms256m -Xmx256m") && standard.ends_with(&ALWAYS.join(" ")),
+            "{standard}"
+        );
+        let own = flags(&chosen("-Xmx1g  '-Da=b c'")).expect("flags");
+        assert_eq!(own[..2], ["-Xmx1g", "-Da=b c"]);
+        assert_eq!(own[2..], ALWAYS);
+        assert_eq!(flags(&chosen("")).expect("flags"), ALWAYS);
+        for (text, sentence) in [
+            ("-Xmx1g \"-Da", "--jvm-args: '-Xmx1g \"-Da' has an unclosed \""),
+            ("Xmx1g", "'Xmx1g' is no flag of a JVM"),
+            ("-Xmx1g -jar x.jar", "'-jar' would run something else"),
+        ] {
+            let refused = flags(&chosen(text)).expect_err(text).to_string();
+            assert!(refused.contains(sentence), "{refused}");
+        }
+    }
+}

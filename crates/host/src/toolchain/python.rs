@@ -1,0 +1,113 @@
+//! Python, and the worker's script in a folder of the cache.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::child::{self, Said};
+use super::store::Store;
+use super::surroundings::{Surroundings, is_program, numbers};
+use super::{Built, Found, Language, Missing};
+
+const MIN_VERSION: [u64; 2] = [3, 8];
+const WANTED: &str = "Python 3.8 or newer";
+const SCRIPT: &str = "worker.py";
+/// Unbuffered, so that no last word is lost; nothing is written beside the script. Not isolated (`-I`): numpy may be
+/// in the user's own folder.
+const ARGUMENTS: [&str; 2] = ["-u", "-B"];
+/// Variables that change how a Python runs. They reach the worker and are recorded with its flags.
+const OBEYED: [&str; 5] = ["PYTHONPATH", "PYTHONHOME", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL"];
+
+/// Says what it is, on lines that are told from what the user's start-up files print. Python 2 understands it, to be
+/// told that it is too old. Modules of the current folder are not the worker's to import.
+const QUESTION: &str = r#"
+import sys
+sys.path[:] = [path for path in sys.path if path]
+print("pagewise version %d.%d.%d" % tuple(sys.version_info[:3]))
+print("pagewise program %s" % (sys.executable or ""))
+try:
+    import numpy
+    print("pagewise numpy numpy %s" % numpy.__version__)
+except ImportError as error:
+    missing = getattr(error, "name", None) == "numpy"
+    lines = str(error).strip().splitlines() or ["ImportError"]
+    print("pagewise numpy " + ("without numpy" if missing else "numpy that cannot be imported: " + lines[0]))
+except Exception as error:
+    print("pagewise numpy numpy that cannot be imported: %s" % type(error).__name__)
+"#;
+
+pub(super) fn find(surroundings: &Surroundings) -> Result<Found, Missing> {
+    let mut passed = Vec::new();
+    let mut seen = BTreeSet::new();
+    for name in ["python3", "python"] {
+        let programs = surroundings.on_path(name);
+        if programs.is_empty() {
+            passed.push(format!("there is no {name} on PATH"));
+        }
+        // Not by the file behind a link: a virtual environment is told by the path that it is started with.
+        for program in programs.into_iter().filter(|program| seen.insert(program.clone())) {
+            match check(surroundings, &program) {
+                Ok(found) => return Ok(found),
+                Err(why) => passed.push(why),
+            }
+        }
+    }
+    Err(Missing(format!("there is no {WANTED}: {}", passed.join("; "))))
+}
+
+/// A Python that will do, or what is wrong with it.
+fn check(surroundings: &Surroundings, program: &Path) -> Result<Found, String> {
+    let shown = program.display();
+    let mut command = surroundings.command(program);
+    command.args(ARGUMENTS).arg("-c").arg(QUESTION);
+    let said = child::run(&mut command, surroundings.answer_within, &AtomicBool::new(false));
+    let said = said.and_then(Said::well).map_err(|why| format!("{shown}: {why}"))?;
+    let answer = |key: &str| {
+        let line = said.stdout.lines().find_map(|line| line.strip_prefix("pagewise ")?.strip_prefix(key));
+        line.map(str::trim).filter(|value| !value.is_empty())
+    };
+    let release = answer("version").ok_or_else(|| format!("{shown} names no version"))?.to_string();
+    if numbers(&release).as_slice() < MIN_VERSION.as_slice() {
+        return Err(format!("{release} at {shown} is too old"));
+    }
+    // The program on PATH may be a script of a version manager that looks at the current folder.
+    let own = answer("program").map(PathBuf::from).filter(|own| is_program(own));
+    let program = own.unwrap_or_else(|| program.to_path_buf());
+    let version = format!("{release}, {}", answer("numpy").unwrap_or("without numpy"));
+    Ok(Found {
+        language: Language::Python,
+        home: program.clone(),
+        program,
+        version,
+        release,
+        notes: Vec::new(),
+    })
+}
+
+pub(super) fn build(
+    surroundings: &Surroundings,
+    store: &Store,
+    found: &Found,
+    source: &str,
+    stop: &AtomicBool,
+) -> Result<Built, Missing> {
+    let folder = store.worker(Language::Python, super::folder(store, found, source), stop, |workshop| {
+        workshop.write(&workshop.product().join(SCRIPT), source)
+    })?;
+    let script = folder.join(SCRIPT).to_string_lossy().into_owned();
+    let mut flags = ARGUMENTS.join(" ");
+    for name in OBEYED {
+        if let Some(value) = surroundings.variable(name) {
+            flags.push_str(&format!(", {name}={}", value.to_string_lossy()));
+        }
+    }
+    Ok(Built {
+        program: found.program.clone(),
+        arguments: ARGUMENTS.into_iter().map(str::to_string).chain([script]).collect(),
+        unset: &["PYTHONINSPECT"],
+        version: found.version.clone(),
+        flags,
+        folder,
+        notes: found.notes.clone(),
+    })
+}

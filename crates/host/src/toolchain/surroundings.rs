@@ -1,0 +1,93 @@
+//! Where toolchains are looked for: the environment of the process and the folders of the system, as values.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::Access;
+
+/// A toolchain says its version in well under a second; one on a network filesystem may take some.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// `go build` with an empty cache builds the standard library too: half a minute on two slow processors.
+const BUILT_WITHIN: Duration = Duration::from_secs(120);
+
+/// What decides which toolchain is found. Programs are started with these variables and no others.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    /// The environment.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// Where the folders of the system are: `/`.
+    pub root: PathBuf,
+    /// How long a toolchain may take to say its version.
+    pub answer_within: Duration,
+    /// How long a build may take, and the wait for another that builds.
+    pub built_within: Duration,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn here() -> Self {
+        Self {
+            variables: std::env::vars_os().collect(),
+            root: "/".into(),
+            answer_within: ANSWER_WITHIN,
+            built_within: BUILT_WITHIN,
+        }
+    }
+
+    /// A variable that is set and not empty.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// The user's home.
+    pub fn home(&self) -> Option<&Path> {
+        self.variable("HOME").map(Path::new).filter(|home| home.is_absolute())
+    }
+
+    /// A path of the system.
+    pub fn system(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// All programs of this name on PATH, in its order.
+    pub fn on_path(&self, program: &str) -> Vec<PathBuf> {
+        let folders = self.variable("PATH").map(std::env::split_paths).into_iter().flatten();
+        folders
+            .filter_map(|folder| std::path::absolute(folder).ok())
+            .map(|folder| folder.join(program))
+            .filter(|path| is_program(path))
+            .collect()
+    }
+
+    /// A command in a process group of its own, that reads nothing.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(&self.variables).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// Whether this can be executed.
+pub(super) fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}
+
+/// What is in a folder, in the order of names; nothing where there is no folder.
+pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Versions compare by their numbers: `1.26.8` is 1, 26, 8. What follows (`-ea`, `rc1`) is left out.
+pub(super) fn numbers(version: &str) -> Vec<u64> {
+    let end = version.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(version.len());
+    version[..end].split('.').map_while(|part| part.parse().ok()).collect()
+}

@@ -1,0 +1,168 @@
+//! Faked toolchains in folders that vanish, and what is found and built of them; then the machine's own.
+
+mod building;
+mod finding;
+mod machine;
+mod tmpfs;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::surroundings::Surroundings;
+use super::{Built, Choices, Found, Language, Missing};
+
+const SOURCE: &str = "the source of a worker\n";
+/// A compiler that makes a class and notes that it did.
+const JAVAC: &str = r#"echo built >> "$HOME/built"
+while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
+echo class of $$ > "$out/PagewiseWorker.class""#;
+
+/// A system, a home and a PATH of their own.
+struct Fakes {
+    folder: TempDir,
+    surroundings: Surroundings,
+}
+
+impl Fakes {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["home", "bin", "system"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        let variable = |name: &str, below: &str| (name.into(), folder.path().join(below).into_os_string());
+        let surroundings = Surroundings {
+            variables: [variable("HOME", "home"), variable("PATH", "bin")].into(),
+            root: folder.path().join("system"),
+            answer_within: Duration::from_secs(60),
+            built_within: Duration::from_secs(60),
+        };
+        Self { folder, surroundings }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    fn set(&mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) {
+        self.surroundings.variables.insert(name.into(), value.as_ref().into());
+    }
+
+    /// A program. A child writes it: a file that this process has open for writing could not be executed, and a child that
+    /// another test just starts would hold it open too.
+    fn program(&self, below: &str, script: &str) -> PathBuf {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        let mut writer = Command::new("/bin/sh")
+            .args(["-c", "/bin/cat > \"$0\" && /bin/chmod 755 \"$0\""])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut stdin = writer.stdin.take().expect("piped");
+        write!(stdin, "#!/bin/sh\n{script}\n").expect("write");
+        drop(stdin);
+        assert!(writer.wait().expect("wait").success());
+        path
+    }
+
+    /// A runtime without the compiler.
+    fn jre(&self, below: &str, version: &str) -> PathBuf {
+        self.program(&format!("{below}/bin/java"), &format!("echo 'openjdk version \"{version}\"' >&2"));
+        let home = self.path(below);
+        let release = format!("IMPLEMENTOR=\"Fake\"\nJAVA_VERSION=\"{version}\"\n");
+        fs::write(home.join("release"), release).expect("write");
+        home
+    }
+
+    fn jdk(&self, below: &str, version: &str) -> PathBuf {
+        self.jdk_with(below, version, JAVAC)
+    }
+
+    fn jdk_with(&self, below: &str, version: &str, javac: &str) -> PathBuf {
+        self.program(&format!("{below}/bin/javac"), javac);
+        self.jre(below, version)
+    }
+
+    /// A Go whose folder has this path.
+    fn go(&self, below: &str, version: &str) -> PathBuf {
+        let root = self.path(below);
+        let script = format!(
+            "case \"$1 $2\" in 'version ') echo go version go{version} linux/amd64 ;; 'env GOROOT') echo {root} ;; \
+             'env GOCACHE') echo off ;; \
+             build*) while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done; \
+             set > \"$out\"; /bin/cat go.mod >> \"$out\" ;; *) exit 2 ;; esac",
+            root = root.display()
+        );
+        self.program(&format!("{below}/bin/go"), &script)
+    }
+
+    fn python(&self, below: &str, version: &str, numpy: &str) -> PathBuf {
+        let path = self.path(below);
+        let script = format!(
+            "echo a start-up file prints\necho pagewise version {version}\necho pagewise program {}\n\
+             echo pagewise numpy {numpy}",
+            path.display()
+        );
+        self.program(below, &script)
+    }
+
+    fn find(&self, language: Language) -> Result<Found, Missing> {
+        self.surroundings.find(language, &Choices::default())
+    }
+
+    #[track_caller]
+    fn found(&self, language: Language) -> Found {
+        self.find(language).expect("one that will do")
+    }
+
+    /// Why there is none.
+    #[track_caller]
+    fn missing(&self, language: Language) -> String {
+        let sentence = self.find(language).expect_err("none will do").to_string();
+        println!("{sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+        sentence
+    }
+
+    fn build(&self, found: &Found) -> Result<Built, Missing> {
+        self.surroundings.build(found, &Choices::default(), SOURCE, &AtomicBool::new(false))
+    }
+
+    /// Why it cannot be built.
+    #[track_caller]
+    fn unbuilt(&self, found: &Found) -> String {
+        let sentence = self.build(found).expect_err("it cannot be built").to_string();
+        println!("{sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+        sentence
+    }
+
+    fn workers(&self) -> PathBuf {
+        self.path("home/.cache/pagewise/workers")
+    }
+
+    /// How often the fake compiler ran.
+    fn builds(&self) -> usize {
+        fs::read_to_string(self.path("home/built")).map_or(0, |text| text.lines().count())
+    }
+}
+
+/// Names in a folder, hidden ones but the lock too.
+fn names(folder: &Path) -> Vec<String> {
+    let paths = super::surroundings::entries(folder);
+    let names = paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    names.filter(|name| name != ".lock").collect()
+}
+
+#[track_caller]
+fn assert_says(sentence: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(sentence.contains(part), "'{part}' is not in: {sentence}");
+    }
+}

@@ -1,0 +1,355 @@
+//! What is built, kept, built again, and what is said where it cannot be.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::Barrier;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use rustix::fs::FlockOperation;
+
+use super::tmpfs::{Tmpfs, text};
+use super::*;
+
+const ALWAYS: &str =
+    "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr --enable-native-access=ALL-UNNAMED";
+
+const CLASS: &str = "PagewiseWorker.class";
+
+fn with_jdk(javac: &str) -> (Fakes, Found) {
+    let fakes = Fakes::new();
+    fakes.jdk_with("system/usr/lib/jvm/jdk-25", "25.0.1", javac);
+    let found = fakes.found(Language::Jvm);
+    (fakes, found)
+}
+
+#[test]
+fn a_jvm_worker_is_built_once() {
+    let (fakes, found) = with_jdk(JAVAC);
+    let built = fakes.build(&found).expect("built");
+    assert_eq!(built.program, found.home.join("bin/java"));
+    let always =
+        "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr --enable-native-access=ALL-UNNAMED";
+    let flags = &*format!("-Xms256m -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData {always}");
+    assert_eq!(built.flags, flags);
+    assert_eq!(built.arguments.join(" "), format!("{flags} -cp {} PagewiseWorker", built.folder.display()));
+    assert_eq!((&*built.version, &*built.notes), ("25.0.1 (Fake)", &[] as &[String]));
+    assert_eq!(names(&fakes.workers()), [built.folder.file_name().expect("name").to_string_lossy()]);
+    assert_eq!(names(&built.folder), [CLASS, "complete"]);
+    assert_eq!(fs::metadata(fakes.workers()).expect("stat").mode() & 0o777, 0o700);
+    assert_eq!(fakes.build(&found).expect("built before"), built);
+    assert_eq!(fakes.builds(), 1);
+}
+
+#[test]
+fn another_source_or_version_is_another_folder() {
+    let (fakes, found) = with_jdk(JAVAC);
+    let first = fakes.build(&found).expect("built").folder;
+    let newer = Found { release: "25.0.2 (Fake)".to_string(), ..found.clone() };
+    assert_ne!(fakes.build(&newer).expect("built").folder, first);
+    let stop = AtomicBool::new(false);
+    let other = fakes.surroundings.build(&found, &Choices::default(), "another source\n", &stop);
+    assert_ne!(other.expect("built").folder, first);
+    assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
+    // The flags of the run do not ask for another build.
+    let chosen = Choices { jvm_args: Some("-Xmx1g".to_string()), ..Choices::default() };
+    let built = fakes.surroundings.build(&found, &chosen, SOURCE, &stop).expect("built");
+    assert_eq!((built.folder, &*built.flags), (first, &*format!("-Xmx1g {ALWAYS}")));
+    assert_eq!(fakes.builds(), 3);
+}
+
+#[test]
+fn a_few_folders_of_a_language_stay() {
+    let (fakes, found) = with_jdk(JAVAC);
+    fs::create_dir_all(fakes.workers().join("go-0123456789abcdef")).expect("folder");
+    let mut last = PathBuf::new();
+    for number in 0..7 {
+        let found = Found { release: format!("25.0.{number}"), ..found.clone() };
+        last = fakes.build(&found).expect("built").folder;
+    }
+    let left = names(&fakes.workers());
+    assert_eq!(left.len(), 5, "four, and that of another language: {left:?}");
+    assert!(last.is_dir());
+}
+
+#[test]
+fn a_truncated_product_is_built_anew() {
+    let (fakes, found) = with_jdk(JAVAC);
+    let folder = fakes.build(&found).expect("built").folder;
+    let damage: [&dyn Fn(); 4] = [
+        &|| {
+            File::options()
+                .write(true)
+                .open(folder.join(CLASS))
+                .and_then(|file| file.set_len(3))
+                .expect("cut")
+        },
+        &|| fs::remove_file(folder.join(CLASS)).expect("remove"),
+        &|| fs::remove_file(folder.join("complete")).expect("remove"),
+        &|| fs::write(folder.join("complete"), "").expect("write"),
+    ];
+    for (index, damage) in damage.iter().enumerate() {
+        damage();
+        assert_eq!(fakes.build(&found).expect("built").folder, folder);
+        assert_eq!(fakes.builds(), index + 2);
+        assert_eq!(names(&folder), [CLASS, "complete"]);
+    }
+    assert_eq!(names(&fakes.workers()).len(), 1);
+}
+
+#[test]
+fn many_at_once_build_one() {
+    let (fakes, found) = with_jdk(JAVAC);
+    let start = Barrier::new(8);
+    thread::scope(|scope| {
+        let builders: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    start.wait();
+                    fakes.build(&found).expect("built").folder
+                })
+            })
+            .collect();
+        for builder in builders {
+            assert_eq!(names(&builder.join().expect("no panic")), [CLASS, "complete"]);
+        }
+    });
+    assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (1, 1));
+}
+
+#[test]
+fn what_a_killed_build_left_is_swept() {
+    let (fakes, found) = with_jdk(JAVAC);
+    let left = fakes.workers().join(".tmp-1/product");
+    fs::create_dir_all(&left).expect("folder");
+    fs::write(left.join("half"), "half").expect("write");
+    fakes.build(&found).expect("built");
+    assert_eq!(names(&fakes.workers()).len(), 1);
+}
+
+#[test]
+fn who_builds_is_waited_for() {
+    let (mut fakes, found) = with_jdk(JAVAC);
+    let live = fakes.workers().join(".tmp-1");
+    fs::create_dir_all(&live).expect("folder");
+    let lock = File::create(fakes.workers().join(".lock")).expect("create");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("lock");
+    fakes.surroundings.built_within = Duration::from_millis(100);
+    assert_says(&fakes.unbuilt(&found), &["another process has held ", "/.lock for "]);
+    let stop = AtomicBool::new(true);
+    let said = fakes.surroundings.build(&found, &Choices::default(), SOURCE, &stop).expect_err("stopped");
+    assert_says(&said.to_string(), &["the jvm worker cannot be built: it was stopped"]);
+    assert!(live.is_dir(), "it is not swept while its owner lives");
+    drop(lock);
+    fakes.surroundings.built_within = Duration::from_secs(60);
+    fakes.build(&found).expect("built");
+    assert!(!live.exists());
+}
+
+#[test]
+fn the_compiler_holds_the_lock_too() {
+    // So that one that outlives a killed pagewise is waited for, and not swept away under.
+    let (fakes, found) = with_jdk(&format!("/bin/readlink /proc/$$/fd/0 > \"$HOME/stdin\"\n{JAVAC}"));
+    fakes.build(&found).expect("built");
+    let stdin = fs::read_to_string(fakes.path("home/stdin")).expect("read");
+    assert_eq!(Path::new(stdin.trim()), fakes.workers().canonicalize().expect("path").join(".lock"));
+}
+
+#[test]
+fn a_compiler_that_fails_is_quoted() {
+    let (fakes, found) = with_jdk("echo 'Worker.java:1: error: no' >&2; echo more >&2; exit 1");
+    let said = fakes.unbuilt(&found);
+    let javac = found.home.join("bin/javac");
+    assert_says(
+        &said,
+        &[
+            &format!("the jvm worker cannot be built: {} in {}", javac.display(), fakes.workers().display()),
+            ": exit status: 1: Worker.java:1: error: no; more",
+        ],
+    );
+    assert!(!said.contains("XDG_CACHE_HOME"), "{said}");
+    assert_eq!(names(&fakes.workers()), Vec::<String>::new());
+    let (fakes, found) = with_jdk("exit 0");
+    assert_says(&fakes.unbuilt(&found), &["made nothing"]);
+    let (fakes, found) = with_jdk("kill -9 $$");
+    assert_says(&fakes.unbuilt(&found), &["signal: 9"]);
+    assert_eq!(names(&fakes.workers()), Vec::<String>::new());
+}
+
+#[test]
+fn a_compiler_that_hangs_is_killed_with_its_group() {
+    let hanging = "/bin/sleep 600 & echo $! > \"$HOME/sleeper\"; echo $$ > \"$HOME/javac\"; wait";
+    let (mut fakes, found) = with_jdk(hanging);
+    fakes.surroundings.built_within = Duration::from_millis(500);
+    assert_says(&fakes.unbuilt(&found), &["bin/javac in ", "did not end within", "was killed"]);
+    assert_eq!(names(&fakes.workers()), Vec::<String>::new());
+    // The wish to stop ends it too, long before its time.
+    fakes.surroundings.built_within = Duration::from_secs(3600);
+    let _ = fs::remove_file(fakes.path("home/javac"));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let build = scope.spawn(|| fakes.surroundings.build(&found, &Choices::default(), SOURCE, &stop));
+        while fs::read_to_string(fakes.path("home/javac")).unwrap_or_default().is_empty() {
+            assert!(!build.is_finished(), "it ended by itself");
+            thread::sleep(Duration::from_millis(5));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let said = build.join().expect("no panic").expect_err("stopped").to_string();
+        assert_says(&said, &["was stopped"]);
+    });
+    let sleeper = fs::read_to_string(fakes.path("home/sleeper")).expect("its id");
+    // A killed process may stay for a moment, as a zombie that runs no program.
+    let runs = || fs::read(format!("/proc/{}/cmdline", sleeper.trim())).is_ok_and(|line| !line.is_empty());
+    while runs() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(names(&fakes.workers()), Vec::<String>::new());
+}
+
+#[test]
+fn a_go_worker_is_built_without_settings_of_the_user() {
+    let mut fakes = Fakes::new();
+    for (name, value) in
+        [("GOFLAGS", "-mod=mod"), ("GOOS", "plan9"), ("GOPROXY", "https://nowhere"), ("GOGC", "50")]
+    {
+        fakes.set(name, value);
+    }
+    fakes.go("system/usr/local/go", "1.26.8");
+    let found = fakes.found(Language::Go);
+    let built = fakes.build(&found).expect("built");
+    assert_eq!(built.program, built.folder.join("worker"));
+    assert_eq!((built.arguments.len(), &*built.version), (0, "1.26.8"));
+    assert_eq!(built.flags, "go build -trimpath -buildvcs=false, CGO_ENABLED=0, GOGC=50");
+    // The fake writes its environment, and the module, into the program.
+    let said = fs::read_to_string(&built.program).expect("read");
+    let wanted = [
+        "CGO_ENABLED='0'",
+        "GOPROXY='off'",
+        "GOTOOLCHAIN='local'",
+        "GOFLAGS=''",
+        "GOENV='off'",
+        "\ngo 1.26\n",
+    ];
+    assert_says(&said, &wanted);
+    assert!(!said.contains("plan9") && !said.contains("GOGC"), "{said}");
+    assert_says(&said, &[&format!("GOCACHE='{}/.tmp-", fakes.workers().display())]);
+}
+
+#[test]
+fn a_python_worker_is_its_script() {
+    let fakes = Fakes::new();
+    fakes.python("bin/python3", "3.11.7", "without numpy");
+    let found = fakes.found(Language::Python);
+    let built = fakes.build(&found).expect("built");
+    let script = built.folder.join("worker.py");
+    assert_eq!(fs::read_to_string(&script).expect("read"), SOURCE);
+    assert_eq!(built.arguments, ["-u", "-B", text(&script)]);
+    assert_eq!((built.program, &*built.flags), (fakes.path("bin/python3"), "-u -B"));
+    // numpy is no part of the script: with it the folder is the same.
+    let numpy = Found { version: "3.11.7, numpy 2.1.0".to_string(), ..found };
+    assert_eq!(fakes.build(&numpy).expect("built").folder, built.folder);
+}
+
+#[test]
+fn settings_that_would_change_the_jvm_are_noted() {
+    let (mut fakes, _) = with_jdk(JAVAC);
+    fakes.set("JAVA_TOOL_OPTIONS", "-Xmx64m");
+    fakes.set("XDG_CACHE_HOME", "relative");
+    let built = fakes.build(&fakes.found(Language::Jvm)).expect("built");
+    assert!(built.unset.contains(&"JAVA_TOOL_OPTIONS"));
+    assert_eq!(built.notes.len(), 2, "{:?}", built.notes);
+    assert_says(&built.notes[0], &["JAVA_TOOL_OPTIONS is set and is kept from the jvm worker"]);
+    assert_says(&built.notes[1], &["XDG_CACHE_HOME is relative, which is not absolute"]);
+    assert!(built.folder.starts_with(fakes.workers()));
+}
+
+#[test]
+fn a_place_that_is_no_place_is_named() {
+    let (mut fakes, found) = with_jdk(JAVAC);
+    fs::write(fakes.path("file"), "").expect("write");
+    fakes.set("XDG_CACHE_HOME", fakes.path("file"));
+    let said = fakes.unbuilt(&found);
+    assert_says(
+        &said,
+        &["mkdir ", "/file/pagewise/workers: ", "(os error ", "; set XDG_CACHE_HOME to a folder"],
+    );
+    fakes.set("XDG_CACHE_HOME", fakes.path("with:colon"));
+    assert_says(&fakes.unbuilt(&found), &["which holds a ':'; set XDG_CACHE_HOME"]);
+    fakes.set("XDG_CACHE_HOME", "");
+    fakes.surroundings.variables.remove(std::ffi::OsStr::new("HOME"));
+    assert_says(&fakes.unbuilt(&found), &["neither XDG_CACHE_HOME nor HOME is set", "set XDG_CACHE_HOME"]);
+}
+
+#[test]
+fn a_folder_that_others_write_is_refused() {
+    let (fakes, found) = with_jdk(JAVAC);
+    fakes.build(&found).expect("built");
+    fs::set_permissions(fakes.workers(), fs::Permissions::from_mode(0o777)).expect("chmod");
+    assert_says(&fakes.unbuilt(&found), &["/workers can be written by others", "set XDG_CACHE_HOME"]);
+    fs::set_permissions(fakes.workers(), fs::Permissions::from_mode(0o700)).expect("chmod");
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: a_folder_that_others_write_is_refused: only root can give a folder away");
+    }
+    std::os::unix::fs::chown(fakes.workers(), Some(65_534), None).expect("chown");
+    assert_says(&fakes.unbuilt(&found), &["/workers belongs to user 65534, not to user 0"]);
+}
+
+/// A tmpfs in place of the cache folder.
+fn mount(fakes: &mut Fakes, options: &str, test: &str) -> Option<Tmpfs> {
+    let point = fakes.path("cache");
+    fs::create_dir_all(&point).expect("folder");
+    fakes.set("XDG_CACHE_HOME", &point);
+    Tmpfs::mount(&point, options, test)
+}
+
+#[test]
+fn a_read_only_cache_folder_is_named() {
+    let (mut fakes, found) = with_jdk(JAVAC);
+    let Some(mounted) = mount(&mut fakes, "size=1m", "a_read_only_cache_folder_is_named") else { return };
+    mounted.remount("ro");
+    let said = fakes.unbuilt(&found);
+    let wanted = format!(
+        "mkdir {}/pagewise/workers: Read-only file system (os error 30)",
+        fakes.path("cache").display()
+    );
+    assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a folder"]);
+    let line = fakes.surroundings.capability(Language::Jvm, &Choices::default());
+    assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");
+    // What was built before is used.
+    mounted.remount("rw");
+    let built = fakes.build(&found).expect("built");
+    mounted.remount("ro");
+    assert_eq!(fakes.build(&found).expect("built before"), built);
+}
+
+#[test]
+fn a_full_cache_folder_is_named_and_left_empty() {
+    let (mut fakes, found) = with_jdk(
+        "while [ $# -gt 0 ]; do [ \"$1\" = -d ] && out=$2; shift; done\n\
+         exec /bin/dd if=/dev/zero of=\"$out/PagewiseWorker.class\" bs=64k count=64",
+    );
+    let test = "a_full_cache_folder_is_named_and_left_empty";
+    let Some(_mounted) = mount(&mut fakes, "size=512k", test) else { return };
+    let workers = fakes.path("cache/pagewise/workers");
+    let said = fakes.unbuilt(&found);
+    assert_says(&said, &["bin/javac in ", "No space left on device", "; set XDG_CACHE_HOME to a folder"]);
+    assert_eq!(names(&workers), Vec::<String>::new());
+    let large = "x".repeat(1 << 20);
+    let stop = AtomicBool::new(false);
+    let said =
+        fakes.surroundings.build(&found, &Choices::default(), &large, &stop).expect_err("full").to_string();
+    assert_says(
+        &said,
+        &["write ", "PagewiseWorker.java: No space left on device (os error 28); set XDG_CACHE_HOME"],
+    );
+    assert_eq!(names(&workers), Vec::<String>::new());
+}
+
+#[test]
+fn a_program_is_not_built_where_none_may_be_run() {
+    let mut fakes = Fakes::new();
+    fakes.go("system/usr/local/go", "1.26.8");
+    let test = "a_program_is_not_built_where_none_may_be_run";
+    let Some(_mounted) = mount(&mut fakes, "size=1m,noexec", test) else { return };
+    assert_says(&fakes.unbuilt(&fakes.found(Language::Go)), &["it is mounted noexec; set XDG_CACHE_HOME"]);
+}

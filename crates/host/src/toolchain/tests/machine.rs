@@ -1,0 +1,110 @@
+//! The machine's own toolchains, where it has them, and the shipped sources.
+
+use std::fs;
+use std::process::Command;
+
+use super::*;
+
+/// The machine with a cache folder of its own; Go keeps its cache of compiled packages.
+fn machine(cache: &Path) -> Surroundings {
+    let mut machine = Surroundings::here();
+    let home = machine.home().map(|home| home.join(".cache"));
+    let before = machine.variable("XDG_CACHE_HOME").map(PathBuf::from).or(home);
+    if let (None, Some(before)) = (machine.variable("GOCACHE"), before) {
+        machine.variables.insert("GOCACHE".into(), before.join("go-build").into());
+    }
+    machine.variables.insert("XDG_CACHE_HOME".into(), cache.into());
+    machine
+}
+
+/// Finds, or says why not, as a test that is skipped.
+fn found(machine: &Surroundings, language: Language, test: &str) -> Option<Found> {
+    let found = machine.find(language, &Choices::default());
+    found.inspect_err(|missing| println!("skipped: {test}: {missing}")).ok()
+}
+
+/// Builds a program in the language and runs it.
+fn hello(language: Language, source: &str, test: &str) {
+    let folder = tempfile::tempdir().expect("folder");
+    let machine = machine(folder.path());
+    let Some(found) = found(&machine, language, test) else { return };
+    let stop = AtomicBool::new(false);
+    let built = machine.build(&found, &Choices::default(), source, &stop).expect("built");
+    println!("{built:?}");
+    let mut command = Command::new(&built.program);
+    built.unset.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let output = command.args(&built.arguments).output().expect("start");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n", "{output:?}");
+    let again = machine.build(&found, &Choices::default(), source, &stop).expect("built before");
+    assert_eq!(again, built);
+    let broken = machine.build(&found, &Choices::default(), "no program at all(\n", &stop);
+    if language != Language::Python {
+        let said = broken.expect_err("no program").to_string();
+        println!("{said}");
+        assert!(said.contains("exit status: 1: ") && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_java_program_is_built_and_runs() {
+    let source = "public class PagewiseWorker {\n    public static void main(String[] arguments) {\n        \
+                  System.out.println(\"hello\");\n    }\n}\n";
+    hello(Language::Jvm, source, "a_java_program_is_built_and_runs");
+}
+
+#[test]
+fn a_go_program_is_built_and_runs() {
+    let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
+    hello(Language::Go, source, "a_go_program_is_built_and_runs");
+}
+
+#[test]
+fn a_python_program_runs() {
+    hello(Language::Python, "print('hello')\n", "a_python_program_runs");
+}
+
+#[test]
+fn a_newer_jdk_is_found_beside_the_one_on_path() {
+    const TEST: &str = "a_newer_jdk_is_found_beside_the_one_on_path";
+    let folder = tempfile::tempdir().expect("folder");
+    let mut machine = machine(folder.path());
+    machine.variables.remove(std::ffi::OsStr::new("JAVA_HOME"));
+    let Some(found) = found(&machine, Language::Jvm, TEST) else { return };
+    let first: u64 = found.version.split('.').next().and_then(|text| text.parse().ok()).expect("a version");
+    assert!(first >= 22, "{found:?}");
+    for language in Language::ALL {
+        println!("{}", machine.capability(language, &Choices::default()));
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("list").count(), 0);
+}
+
+#[test]
+fn a_go_program_that_does_not_fit_leaves_nothing() {
+    const TEST: &str = "a_go_program_that_does_not_fit_leaves_nothing";
+    let folder = tempfile::tempdir().expect("folder");
+    let point = folder.path().join("mounted");
+    fs::create_dir(&point).expect("folder");
+    let machine = machine(&point);
+    let Some(found) = found(&machine, Language::Go, TEST) else { return };
+    let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k", TEST) else { return };
+    let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
+    let said = machine.build(&found, &Choices::default(), source, &AtomicBool::new(false));
+    let said = said.expect_err("full").to_string();
+    println!("{said}");
+    assert_says(&said, &["go build in ", "no space left on device", "; set XDG_CACHE_HOME to a folder"]);
+    assert_eq!(names(&point.join("pagewise/workers")), Vec::<String>::new());
+}
+
+#[test]
+fn the_shipped_sources_build() {
+    let folder = tempfile::tempdir().expect("folder");
+    let machine = machine(folder.path());
+    for language in Language::ALL {
+        let Some(found) = found(&machine, language, "the_shipped_sources_build") else { continue };
+        let stop = AtomicBool::new(false);
+        let built = machine.build(&found, &Choices::default(), language.source(), &stop);
+        println!("{:?}", built.expect("the worker builds"));
+    }
+}

@@ -1,0 +1,61 @@
+//! A small filesystem in memory, mounted for a test. Needs the right to mount.
+//!
+//! Tests beside it start programs, and each has copies of all descriptors until it executes: the filesystem may be busy
+//! for moments in which nothing here uses it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Moments end; this is for a machine that is very slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A mount that ends with the test.
+pub(super) struct Tmpfs(PathBuf);
+
+impl Tmpfs {
+    /// Mounts it, or tells why the test is skipped.
+    pub(super) fn mount(point: &Path, options: &str, test: &str) -> Option<Self> {
+        match run("mount", &["-t", "tmpfs", "-o", options, "tmpfs", text(point)]) {
+            Ok(()) => Some(Self(point.to_path_buf())),
+            Err(reason) => {
+                println!("skipped: {test}: {reason}");
+                None
+            }
+        }
+    }
+
+    /// Mounts it anew, `ro` or `rw`.
+    pub(super) fn remount(&self, way: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(reason) = run("mount", &["-o", &format!("remount,{way}"), text(&self.0)]) {
+            assert!(reason.contains("busy") && Instant::now() < deadline, "{reason}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        // Out of the tree at once, and gone with the last descriptor.
+        let unmounted = run("umount", &["--lazy", text(&self.0)]);
+        if !std::thread::panicking() {
+            unmounted.expect("it is unmounted");
+        }
+    }
+}
+
+/// Does it, or says why not.
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output =
+        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// A path as an argument of a program.
+pub(super) fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}

@@ -1,0 +1,204 @@
+//! `pagewise conformance`: tells the author of a worker what is wrong with it, step by step.
+//!
+//! * [`conversation`]: the worker's process and its lines;
+//! * [`ground`]: the files and the memory that it is tried on;
+//! * [`examiner`]: leads jobs from open to closed;
+//! * [`claims`]: whether the numbers of a sample agree;
+//! * [`table`]: reads by a table and what they come to;
+//! * [`meaning`]: whether a method does what its name says;
+//! * [`reads`], [`passes`], [`records`], [`heart`], [`refusals`]: the trials;
+//! * [`steps`]: how each went.
+//!
+//! Nothing is measured here. Files are small and cached, so what only shows on a cold file or under memory pressure stays
+//! for the checks of a run.
+
+mod arguments;
+mod claims;
+mod conversation;
+mod examiner;
+mod ground;
+mod heart;
+mod meaning;
+mod passes;
+mod reads;
+mod records;
+mod refusals;
+mod steps;
+mod table;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use pagewise_model::Workload;
+use pagewise_model::protocol::PROTOCOL_VERSION;
+use pagewise_model::random::mix;
+
+use super::{Ending, Trouble};
+use crate::state::{Claim, State};
+pub use arguments::ConformanceArguments;
+use examiner::Examiner;
+use ground::Ground;
+use steps::Steps;
+
+/// Tries the worker.
+pub fn conformance(arguments: &ConformanceArguments) -> Result<Ending> {
+    let stop = stop_flag()?;
+    let state = claim()?;
+    let directory = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let ground = Ground::make(&directory, state, seed(), &stop)?;
+    let steps = Steps::new(!arguments.json);
+    let patience = Duration::from_secs(arguments.patience);
+    let mut examiner = Examiner::begin(&arguments.command, ground, steps, patience, &stop)?;
+    if hello_is_whole(&mut examiner) {
+        examine(&mut examiner, &stop);
+    }
+    end(&mut examiner);
+    if stop.load(Ordering::Relaxed) {
+        return Err(Trouble(anyhow!("it was stopped; the steps above are those taken")).into());
+    }
+    let Examiner { steps, hello, .. } = examiner;
+    match steps.finish(&arguments.command, &hello.worker, &hello.version)? {
+        true => Ok(Ending::Done),
+        false => Ok(Ending::FellShort),
+    }
+}
+
+/// Whether the hello is one that a conversation can follow.
+fn hello_is_whole(examiner: &mut Examiner<'_>) -> bool {
+    let hello = examiner.hello.clone();
+    if hello.protocol != PROTOCOL_VERSION {
+        let seen = format!("protocol is {}, pagewise speaks {PROTOCOL_VERSION}", hello.protocol);
+        examiner.steps.wrong("the protocol", seen);
+        examiner.steps.not_tried("everything else", "another protocol has other rules");
+        return false;
+    }
+    let named = match (hello.worker.is_empty(), hello.version.is_empty()) {
+        (true, _) => Err("worker is empty: say who you are".to_string()),
+        (_, true) => Err("version is empty: it is recorded with each run".to_string()),
+        _ => Ok(()),
+    };
+    examiner.steps.judge("names itself", named);
+    let practice = match hello.practice {
+        0 | 1 => Ok(()),
+        other => Err(format!("practice is {other}, it is 0 or 1")),
+    };
+    examiner.steps.judge("says whether it needs practice", practice);
+    let all: Vec<&str> = Workload::ALL.iter().flat_map(|workload| hello.methods(*workload)).collect();
+    let wrong = all.iter().find_map(|text| meaning::of(&hello, text).err());
+    let methods = match (all.is_empty(), wrong) {
+        (true, _) => Err(
+            "it has no method: name one under random-read, sequential-read, scan, append or fill in hello"
+                .to_string(),
+        ),
+        (_, Some(wrong)) => Err(wrong),
+        _ => Ok(()),
+    };
+    let whole = methods.is_ok();
+    examiner.steps.judge("names its methods", methods);
+    whole
+}
+
+/// All trials, as far as the worker can be talked to.
+fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
+    let hello = examiner.hello.clone();
+    let reading = [Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
+    let first = reading.iter().find_map(|workload| Some((*workload, *hello.methods(*workload).first()?)));
+    for &workload in Workload::ALL {
+        let methods = hello.methods(workload);
+        if methods.is_empty() {
+            examiner.steps.not_tried(workload.name(), "it has no method for it");
+        }
+        for text in methods {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let method = meaning::of(&hello, text).expect("they were read before");
+            match workload {
+                Workload::RandomRead | Workload::SequentialRead => {
+                    reads::examine(examiner, workload, text, &method);
+                }
+                Workload::Scan => passes::examine(examiner, text, &method),
+                Workload::Append | Workload::Fill => records::examine(examiner, workload, text, &method),
+            }
+        }
+    }
+    let Some((workload, text)) = first else {
+        examiner.steps.not_tried("heartbeats, refusals", "it has no method that reads");
+        return;
+    };
+    if stop.load(Ordering::Relaxed) {
+        return;
+    }
+    heart::examine(examiner, workload, text);
+    if workload != Workload::Scan {
+        reads::examine_unknown_fields(examiner, workload, text);
+    }
+    end_of_stdin(examiner);
+    refusals::examine(examiner, workload, text);
+    for (workload, text) in each_word(&reading, examiner) {
+        refusals::examine_short_file(examiner, workload, &text);
+    }
+}
+
+/// The first method of each word that reads, since options change nothing of how a file ends.
+fn each_word(reading: &[Workload], examiner: &Examiner<'_>) -> Vec<(Workload, String)> {
+    let mut seen = BTreeSet::new();
+    let all = reading.iter().flat_map(|workload| {
+        examiner.hello.methods(*workload).into_iter().map(|text| (*workload, text.to_string()))
+    });
+    all.filter(|(_, text)| seen.insert(text.split(':').next().unwrap_or_default().to_string())).collect()
+}
+
+/// The worker that served all those jobs ends when stdin does.
+fn end_of_stdin(examiner: &mut Examiner<'_>) {
+    let name = "the end of stdin ends it, with status 0, and leaves no process";
+    if let Err(trouble) = examiner.worker() {
+        return examiner.steps.wrong(name, trouble.sentence());
+    }
+    if let Some(mut worker) = examiner.take_worker() {
+        examiner.steps.judge(name, worker.end());
+        examiner.add_strays(worker.take_strays());
+    }
+}
+
+/// What is known only when all is done.
+fn end(examiner: &mut Examiner<'_>) {
+    examiner.let_go();
+    let only_messages = match examiner.strays().first() {
+        None => Ok(()),
+        Some(stray) => {
+            Err(format!("'{stray}' was printed too: a run would take it for an answer; log to stderr"))
+        }
+    };
+    examiner.steps.judge("prints nothing but messages to stdout", only_messages);
+}
+
+fn claim() -> Result<State> {
+    match State::claim(&format!("pid {}, trying a worker", std::process::id()))? {
+        Claim::Refused { holder } => {
+            bail!("another run is measuring ({holder}), which a trial would disturb: wait or stop it")
+        }
+        Claim::Granted { state, swept } => {
+            swept.undone.iter().for_each(|undone| eprintln!("{undone}, which an earlier run had left"));
+            swept.left.iter().for_each(|left| eprintln!("warning: {left}; an earlier run had left it"));
+            Ok(state)
+        }
+    }
+}
+
+fn seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    mix(since.as_nanos() as u64 ^ u64::from(std::process::id()))
+}
+
+/// Set by SIGINT, SIGTERM and SIGHUP.
+fn stop_flag() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;
+    }
+    Ok(stop)
+}

@@ -1,0 +1,104 @@
+//! Whether a method whose name is one of pagewise's own does what the name says, as far as a small cached file shows.
+
+use pagewise_host::{FileKey, ProcessCounters, process};
+use pagewise_model::protocol::Hello;
+use pagewise_model::{Access, Method, MethodOption, Worker, Workload};
+
+use super::conversation::Conversation;
+
+/// The method as pagewise understands it: under its name for a worker that it ships, as a word of the user's own otherwise.
+pub fn of(hello: &Hello, method: &str) -> Result<Method, String> {
+    let shipped = Worker::of_name(&hello.worker).filter(|worker| !matches!(worker, Worker::Other(_)));
+    let as_shipped = shipped.and_then(|worker| format!("{worker}/{method}").parse().ok());
+    match as_shipped {
+        Some(known) => Ok(known),
+        None => format!("own/{method}").parse::<Method>().map_err(|error| error.to_string()),
+    }
+}
+
+/// What a runtime may read by calls on its own account, as its classes.
+const OWN_CALL_BYTES: u64 = 2 << 20;
+
+/// What the kernel counted before the accesses.
+pub struct Watch(ProcessCounters);
+
+impl Watch {
+    /// Begins.
+    pub fn start(pid: u32) -> Self {
+        Self(ProcessCounters::read(pid))
+    }
+
+    /// What contradicts the method's name, after `bytes` were accessed; nothing where the name says nothing.
+    pub fn check(
+        &self,
+        worker: &Conversation<'_>,
+        key: &FileKey,
+        method: &Method,
+        workload: Workload,
+        bytes: u64,
+    ) -> Result<(), String> {
+        let pid = worker.pid();
+        let done = ProcessCounters::difference(&self.0, &ProcessCounters::read(pid));
+        let writes = !workload.is_reading();
+        let called = if writes { done.write_call_bytes } else { done.read_call_bytes };
+        let calls = if writes { "write calls" } else { "read calls" };
+        match method.access() {
+            Access::Pread | Access::Read | Access::Pwrite | Access::Write => {
+                if let Some(called) = called.filter(|called| *called < bytes) {
+                    return Err(format!(
+                        "{called} bytes went through {calls} (/proc/PID/io), {bytes} were claimed: '{method}' moves its \
+                         bytes through {calls}; choose another name if yours does not"
+                    ));
+                }
+            }
+            Access::Mmap => {
+                if let Some(called) = called.filter(|called| *called >= bytes.max(OWN_CALL_BYTES)) {
+                    return Err(format!(
+                        "{called} bytes went through {calls} (/proc/PID/io), {bytes} were claimed: '{method}' moves its \
+                         bytes through a mapping; choose another name if yours does not"
+                    ));
+                }
+                mapped(pid, key, method)?;
+            }
+            Access::Uring | Access::Anonymous | Access::Unknown => {}
+        }
+        if method.is_direct() && process::descriptor_direct(pid, key) == Some(false) {
+            return Err(format!(
+                "its descriptor has no O_DIRECT (/proc/PID/fdinfo): '{method}' opens with it"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the file is mapped, with the advice that the method names.
+fn mapped(pid: u32, key: &FileKey, method: &Method) -> Result<(), String> {
+    let Ok(mapping) = process::mapping(pid, key) else { return Ok(()) };
+    let Some(mapping) = mapping else {
+        return Err(format!("it has no mapping of the file (/proc/PID/maps): '{method}' maps it"));
+    };
+    let Some(flags) = mapping.vm_flags else { return Ok(()) };
+    let advice = method.options().iter().rev().find_map(|option| match option {
+        MethodOption::Random => Some(("MADV_RANDOM", "rr")),
+        MethodOption::Sequential => Some(("MADV_SEQUENTIAL", "sr")),
+        _ => None,
+    });
+    match advice {
+        Some((advice, flag)) if !flags.split_whitespace().any(|known| known == flag) => Err(format!(
+            "{advice} is not in force: the mapping's flags (/proc/PID/smaps) are '{}', '{flag}' is missing",
+            flags.trim()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a mapping reaches no further than the span.
+pub fn within_span(pid: u32, key: &FileKey, span_bytes: u64, page_bytes: u64) -> Result<(), String> {
+    match process::mapping(pid, key) {
+        Ok(Some(mapping)) if mapping.mapped_bytes > span_bytes.next_multiple_of(page_bytes) => Err(format!(
+            "{} bytes of the file are mapped, the span has {span_bytes}: map and advise the span only",
+            mapping.mapped_bytes
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,327 @@
+//! Trials of reads by a table.
+
+use std::time::Duration;
+
+use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
+use pagewise_model::{Access, Consume, Method, Workload};
+use pagewise_sys::SharedMemory;
+
+use super::claims::{self, Asked};
+use super::conversation::{Conversation, Trouble};
+use super::examiner::{Examiner, Gone, Part, Visit};
+use super::ground::{descriptor_path, memory_of};
+use super::meaning::{self, Watch};
+use super::table::{Shape, Table};
+
+/// Phases of an ordinary `go`.
+const SAMPLE_NS: u64 = 4_000_000;
+const LATENCY_NS: u64 = 2_000_000;
+/// Phases where the clocks are compared, and what the worker may leave unaccounted: a busy machine takes its time to
+/// wake somebody. The least of a few tries counts.
+const CLOCK_SAMPLE_NS: u64 = 60_000_000;
+const CLOCK_LATENCY_NS: u64 = 20_000_000;
+const UNACCOUNTED_NS: u64 = 25_000_000;
+const CLOCK_TRIES: u32 = 4;
+/// A phase ends with a batch, so it is no shorter than it was to be; but clocks differ a little.
+const PHASE_SHARE: f64 = 0.95;
+/// The bound that a worker must keep, and what the first phase may take of it.
+const MOST_OPERATIONS: u64 = 10;
+const MOST_OF_PHASE: u64 = MOST_OPERATIONS * 3 / 4;
+/// Where a second `go` begins: behind the end of a part.
+const SECOND_FIRST: u64 = 1_000_003;
+/// What is in the hand-over memory before bytes are put there.
+const UNTOUCHED: u8 = 0xa5;
+
+/// What is tried of random reads beside the plain shape.
+const RANDOM: [Shape; 7] = [
+    Shape {
+        what: "16 reads an operation at any offset, all bytes summed, from another file in a later job",
+        file: 1,
+        read_bytes: 5001,
+        reads_per_op: 16,
+        part: 23,
+        align: 1,
+        consume: Consume::Sum,
+        ..Shape::PLAIN
+    },
+    Shape {
+        what: "reads at any offset, touched with their last word",
+        read_bytes: 10_001,
+        reads_per_op: 3,
+        align: 1,
+        touch_last: true,
+        ..Shape::PLAIN
+    },
+    Shape { what: "two threads that share a descriptor", reads_per_op: 16, threads: 2, ..Shape::PLAIN },
+    Shape {
+        what: "two threads with a descriptor each",
+        file: 1,
+        reads_per_op: 16,
+        threads: 2,
+        per_thread: true,
+        ..Shape::PLAIN
+    },
+    Shape {
+        what: "dependent reads",
+        read_bytes: 64,
+        reads_per_op: 8,
+        align: 64,
+        dependent: true,
+        ..Shape::PLAIN
+    },
+    Shape { what: "a span of half of the file, page tables warmed", span_divisor: 2, ..Shape::PLAIN },
+    Shape {
+        what: "max_thread_operations",
+        file: 1,
+        reads_per_op: 2,
+        max_thread_operations: MOST_OPERATIONS,
+        ..Shape::PLAIN
+    },
+];
+
+/// The same of sequential reads.
+const SEQUENTIAL: [Shape; 2] = [
+    Shape {
+        what: "16 reads an operation from any offset on, all bytes summed, from another file in a later job",
+        file: 1,
+        read_bytes: 5001,
+        reads_per_op: 16,
+        part: 23,
+        align: 1,
+        consume: Consume::Sum,
+        ..Shape::PLAIN
+    },
+    Shape { what: "two threads that share a descriptor", reads_per_op: 16, threads: 2, ..Shape::PLAIN },
+];
+
+/// A job of reads, with what belongs to it.
+pub struct Reading {
+    /// What the worker is told.
+    pub job: Job,
+    table: Table,
+    handover: SharedMemory,
+    // The worker reads it by its path.
+    _entries: SharedMemory,
+}
+
+/// Tries one method.
+pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, method: &Method) {
+    let subject = format!("{workload} {text}");
+    let plain = match workload {
+        Workload::SequentialRead => Shape { reads_per_op: 8, ..Shape::PLAIN },
+        _ => Shape::PLAIN,
+    };
+    let mut visit = Visit::detailed(&subject);
+    if let Err(broken) = visit_plain(examiner, &plain, workload, text, method, &mut visit) {
+        let unavailable = matches!(&broken.1, Trouble::Failed(failure) if failure.unavailable == 1);
+        examiner.break_off(&mut visit, broken);
+        if unavailable {
+            return;
+        }
+    }
+    let shapes: &[Shape] = if workload == Workload::SequentialRead { &SEQUENTIAL } else { &RANDOM };
+    for shape in shapes {
+        let mut visit = Visit::brief(format!("{subject}: {}", shape.what));
+        if let Err(broken) = visit_shape(examiner, shape, workload, text, &mut visit) {
+            examiner.break_off(&mut visit, broken);
+        }
+        visit.end(&mut examiner.steps);
+    }
+}
+
+/// A job whose messages hold fields that the worker cannot know.
+pub fn examine_unknown_fields(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
+    let mut visit = Visit::brief("ignores fields that it does not know");
+    let outcome = prepare(examiner, &Shape::PLAIN, workload, text).and_then(|reading| {
+        let key = examiner.ground.random[0].key.clone();
+        examiner.open(&reading.job, true, &mut visit, &key)?;
+        let gone = examiner.go(ordinary(0), true)?;
+        let checked = check(examiner, &reading, &gone, 0);
+        visit.tell(&mut examiner.steps, "sample", checked);
+        examiner.close(&mut visit, &key)
+    });
+    if let Err(broken) = outcome {
+        examiner.break_off(&mut visit, broken);
+    }
+    visit.end(&mut examiner.steps);
+}
+
+/// A job of the plain shape, for other trials.
+pub fn plain(examiner: &Examiner<'_>, workload: Workload, text: &str) -> Part<Reading> {
+    prepare(examiner, &Shape::PLAIN, workload, text)
+}
+
+fn ordinary(first_operation: u64) -> Go {
+    Go { first_operation, sample_ns: SAMPLE_NS, latency_ns: LATENCY_NS }
+}
+
+fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &str) -> Part<Reading> {
+    let ground = &examiner.ground;
+    let table = Table::draw(shape, workload, ground);
+    let lack = |error: std::io::Error| ("memory for the job", Trouble::Lost(error.to_string()));
+    let entries = memory_of(&table.entries).map_err(lack)?;
+    let verified = table.some_offsets().len() * shape.read_bytes as usize;
+    let handover = memory_of(&vec![UNTOUCHED; verified]).map_err(lack)?;
+    let mut job = Job {
+        method: text.to_string(),
+        workload: workload.name().to_string(),
+        table_path: descriptor_path(entries.file()),
+        handover_path: descriptor_path(handover.file()),
+        ..ground.job(&ground.random[shape.file])
+    };
+    table.describe(&mut job);
+    Ok(Reading { job, table, handover, _entries: entries })
+}
+
+/// The plain shape, every part of it a step.
+fn visit_plain(
+    examiner: &mut Examiner<'_>,
+    shape: &Shape,
+    workload: Workload,
+    text: &str,
+    method: &Method,
+    visit: &mut Visit,
+) -> Part<()> {
+    let mut reading = prepare(examiner, shape, workload, text)?;
+    let key = examiner.ground.random[shape.file].key.clone();
+    examiner.open(&reading.job, false, visit, &key)?;
+    let watch = Watch::start(examiner.worker().map_err(|trouble| ("the worker", trouble))?.pid());
+    let gone = examiner.go(ordinary(0), false)?;
+    let mut bytes = gone.sample.bytes;
+    let checked = check(examiner, &reading, &gone, 0).and_then(|()| no_beats(&gone.sample));
+    visit.tell(&mut examiner.steps, &format!("go and sample, {}", shape.what), checked);
+    let gone = examiner.go(ordinary(SECOND_FIRST), false)?;
+    bytes = bytes.saturating_add(gone.sample.bytes);
+    let checked = check(examiner, &reading, &gone, SECOND_FIRST);
+    visit.tell(&mut examiner.steps, "a second go, from another first_operation", checked);
+    let clocks = compare_clocks(examiner, &mut bytes)?;
+    visit.tell(&mut examiner.steps, "its clock agrees with the clock outside", clocks);
+    if method.access() != Access::Unknown {
+        let worker = examiner.worker().map_err(|trouble| ("the worker", trouble))?;
+        let meant = watch.check(worker, &key, method, workload, bytes);
+        visit.tell(&mut examiner.steps, "does what its name says", meant);
+    }
+    let verified = verify(examiner, &mut reading)?;
+    visit.tell(&mut examiner.steps, "hands verified bytes over", verified);
+    examiner.close(visit, &key)
+}
+
+/// Another shape, as one step.
+fn visit_shape(
+    examiner: &mut Examiner<'_>,
+    shape: &Shape,
+    workload: Workload,
+    text: &str,
+    visit: &mut Visit,
+) -> Part<()> {
+    let mut reading = prepare(examiner, shape, workload, text)?;
+    let key = examiner.ground.random[shape.file].key.clone();
+    examiner.open(&reading.job, false, visit, &key)?;
+    if shape.span_divisor > 1 {
+        let pid = examiner.worker().map_err(|trouble| ("the worker", trouble))?.pid();
+        let within = meaning::within_span(pid, &key, reading.job.span_bytes, examiner.ground.page_bytes);
+        visit.tell(&mut examiner.steps, "maps the span", within);
+    }
+    for first in [0, 7] {
+        let gone = examiner.go(ordinary(first), false)?;
+        let checked = check(examiner, &reading, &gone, first);
+        visit.tell(&mut examiner.steps, &format!("sample from operation {first} on"), checked);
+        let bounded = shape.max_thread_operations == 0 || keeps_bound(&gone.sample);
+        let seen = format!(
+            "{:?} operations by thread, {} of them in the throughput phase: max_thread_operations is {MOST_OPERATIONS} for \
+             both, and three quarters of it ({MOST_OF_PHASE}) for the first",
+            gone.sample.thread_operations, gone.sample.operations
+        );
+        visit.tell(&mut examiner.steps, "keeps the bound", if bounded { Ok(()) } else { Err(seen) });
+    }
+    let verified = verify(examiner, &mut reading)?;
+    visit.tell(&mut examiner.steps, "hands verified bytes over", verified);
+    examiner.close(visit, &key)
+}
+
+fn keeps_bound(sample: &SampleReply) -> bool {
+    sample.operations <= MOST_OF_PHASE
+        && sample.thread_operations.iter().all(|operations| *operations <= MOST_OPERATIONS)
+}
+
+/// The numbers of a sample, and what its reads come to.
+fn check(examiner: &Examiner<'_>, reading: &Reading, gone: &Gone, first: u64) -> Result<(), String> {
+    let asked = Asked {
+        threads: reading.job.threads,
+        op_bytes: reading.table.op_bytes(),
+        operations: None,
+        wall_ns: gone.wall_ns,
+    };
+    claims::check(&gone.sample, &asked)?;
+    if reading.job.max_thread_operations == 0 {
+        claims::timed_one_by_one(&gone.sample)?;
+    }
+    reading.table.check(&examiner.ground, &gone.sample, first)
+}
+
+fn no_beats(sample: &SampleReply) -> Result<(), String> {
+    match sample.beats.heartbeat_kinds.is_empty() && sample.beats.heartbeat_counts.is_empty() {
+        true => Ok(()),
+        false => Err("it reports heartbeats, and heartbeat_ns is 0: run none then".to_string()),
+    }
+}
+
+/// The phases last as long as they were to, and account for what passed. What was read is added to `bytes`.
+fn compare_clocks(examiner: &mut Examiner<'_>, bytes: &mut u64) -> Part<Result<(), String>> {
+    let mut least = u64::MAX;
+    for _ in 0..CLOCK_TRIES {
+        let go = Go { first_operation: 0, sample_ns: CLOCK_SAMPLE_NS, latency_ns: CLOCK_LATENCY_NS };
+        let Gone { sample, wall_ns } = examiner.go(go, false)?;
+        *bytes = bytes.saturating_add(sample.bytes);
+        if (sample.elapsed_ns as f64) < CLOCK_SAMPLE_NS as f64 * PHASE_SHARE {
+            return Ok(Err(format!(
+                "elapsed_ns is {}, sample_ns was {CLOCK_SAMPLE_NS}: go on for so long, and count all of it",
+                sample.elapsed_ns
+            )));
+        }
+        least =
+            least.min(wall_ns.saturating_sub(sample.elapsed_ns.saturating_add(sample.latency_elapsed_ns)));
+        if least <= UNACCOUNTED_NS {
+            return Ok(Ok(()));
+        }
+    }
+    Ok(Err(format!(
+        "{} ms passed between go and sample that it does not account for: do nothing there but the two phases",
+        least / 1_000_000
+    )))
+}
+
+/// Has some reads done once more, and compares their bytes.
+fn verify(examiner: &mut Examiner<'_>, reading: &mut Reading) -> Part<Result<(), String>> {
+    let offsets = reading.table.some_offsets();
+    reading.handover.bytes_mut().fill(UNTOUCHED);
+    let request = Request::Verify(Verify { offsets: offsets.clone() });
+    let reads = match examiner.ask(&request, "verified", Duration::ZERO)? {
+        Reply::Verified { reads } => reads,
+        other => return Err(("verified", Conversation::unexpected("verified", &other))),
+    };
+    if reads != offsets.len() as u64 {
+        return Ok(Err(format!("reads is {reads}, verify has {} offsets", offsets.len())));
+    }
+    let (read_bytes, job) = (reading.job.read_bytes as usize, &reading.job);
+    let files = &examiner.ground.random;
+    let file = files.iter().find(|file| file.worker_path() == job.path).unwrap_or(&files[0]);
+    for (index, offset) in offsets.iter().enumerate() {
+        let found = &reading.handover.bytes()[index * read_bytes..][..read_bytes];
+        let truth = &file.bytes[*offset as usize..][..read_bytes];
+        if found.iter().all(|byte| *byte == UNTOUCHED) {
+            return Ok(Err(format!(
+                "nothing was put at byte {} of the hand-over memory: read i of verify goes to i * read_bytes",
+                index * read_bytes
+            )));
+        }
+        if let Some(at) = found.iter().zip(truth).position(|(found, truth)| found != truth) {
+            return Ok(Err(format!(
+                "of the {read_bytes} bytes at offset {offset}, byte {at} is {}, not {}: put read i of verify at i * \
+                 read_bytes of the hand-over memory",
+                found[at], truth[at]
+            )));
+        }
+    }
+    Ok(Ok(()))
+}

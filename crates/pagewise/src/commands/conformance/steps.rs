@@ -1,0 +1,119 @@
+//! The steps of a trial and how each went: printed as they are taken, or as JSON at the end.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// One step.
+#[derive(Debug, Serialize)]
+struct Step {
+    name: String,
+    state: State,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    detail: String,
+}
+
+/// How a step went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Ok,
+    Wrong,
+    NotTried,
+}
+
+/// All steps so far.
+pub struct Steps {
+    steps: Vec<Step>,
+    /// Whether each is printed as it is taken.
+    printing: bool,
+    /// The first error of stdout, told at the end.
+    broken: Option<io::Error>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema: u32,
+    command: &'a [String],
+    worker: &'a str,
+    version: &'a str,
+    steps: &'a [Step],
+    wrong: usize,
+    not_tried: usize,
+}
+
+impl Steps {
+    /// None yet.
+    pub fn new(printing: bool) -> Self {
+        Self { steps: Vec::new(), printing, broken: None }
+    }
+
+    /// A step that went as it should.
+    pub fn ok(&mut self, name: impl Into<String>) {
+        self.add(name.into(), State::Ok, String::new());
+    }
+
+    /// A step that did not: what was seen, what should be, what to do.
+    pub fn wrong(&mut self, name: impl Into<String>, detail: impl Into<String>) {
+        self.add(name.into(), State::Wrong, detail.into());
+    }
+
+    /// A step that was not tried, and why.
+    pub fn not_tried(&mut self, name: impl Into<String>, why: impl Into<String>) {
+        self.add(name.into(), State::NotTried, why.into());
+    }
+
+    /// A step by its outcome.
+    pub fn judge(&mut self, name: impl Into<String>, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => self.ok(name),
+            Err(detail) => self.wrong(name, detail),
+        }
+    }
+
+    fn add(&mut self, name: String, state: State, detail: String) {
+        let step = Step { name, state, detail };
+        if self.printing
+            && let Err(error) = print(&step)
+        {
+            self.broken.get_or_insert(error);
+        }
+        self.steps.push(step);
+    }
+
+    /// Prints how it all went; whether nothing was wrong.
+    pub fn finish(self, command: &[String], worker: &str, version: &str) -> io::Result<bool> {
+        if let Some(error) = self.broken {
+            return Err(error);
+        }
+        let count = |state| self.steps.iter().filter(|step| step.state == state).count();
+        let (all, wrong, not_tried) = (self.steps.len(), count(State::Wrong), count(State::NotTried));
+        let mut out = io::stdout().lock();
+        if !self.printing {
+            let steps = &self.steps;
+            let printed = Printed { schema: 1, command, worker, version, steps, wrong, not_tried };
+            serde_json::to_writer_pretty(&mut out, &printed)?;
+            writeln!(out)?;
+            return Ok(wrong == 0);
+        }
+        let command = command.join(" ");
+        match wrong {
+            0 => writeln!(out, "{command} conforms: {all} steps, {not_tried} not tried")?,
+            1 => writeln!(out, "1 step is wrong")?,
+            _ => writeln!(out, "{wrong} steps are wrong")?,
+        }
+        Ok(wrong == 0)
+    }
+}
+
+fn print(step: &Step) -> io::Result<()> {
+    let Step { name, state, detail } = step;
+    let mut out = io::stdout().lock();
+    match state {
+        State::Ok => writeln!(out, "ok     {name}")?,
+        State::Wrong => writeln!(out, "WRONG  {name}: {detail}")?,
+        State::NotTried => writeln!(out, "-      {name} ({detail})")?,
+    }
+    out.flush()
+}

@@ -1,0 +1,212 @@
+//! Reads by a table of offsets, and what they must come to: all of it computed from the bytes that the file is known to hold.
+
+use pagewise_model::checksum::Consumption;
+use pagewise_model::protocol::{Job, SampleReply};
+use pagewise_model::random::Random;
+use pagewise_model::{Consume, Workload};
+
+use super::ground::Ground;
+
+/// One way to read a file by a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// What is special about it, as a part of a sentence.
+    pub what: &'static str,
+    /// Which of the two files.
+    pub file: usize,
+    /// Size of a read.
+    pub read_bytes: u64,
+    /// Reads in one operation.
+    pub reads_per_op: u32,
+    /// Operations in the part of each thread: so few that a `go` goes round, and mostly ends within a part.
+    pub part: u64,
+    /// Offsets are multiples of this.
+    pub align: u64,
+    /// What is done with the bytes.
+    pub consume: Consume,
+    /// Whether `touch` takes the last word too.
+    pub touch_last: bool,
+    /// Threads.
+    pub threads: u32,
+    /// Whether each has a descriptor and a mapping of its own.
+    pub per_thread: bool,
+    /// Whether offsets follow from the data.
+    pub dependent: bool,
+    /// The part of the file that is read, as a divisor of its size.
+    pub span_divisor: u64,
+    /// The bound of a thread's operations; 0: none.
+    pub max_thread_operations: u64,
+}
+
+impl Shape {
+    /// One aligned read of a page an operation, in one thread.
+    pub const PLAIN: Self = Self {
+        what: "one aligned read an operation, touched",
+        file: 0,
+        read_bytes: 4096,
+        reads_per_op: 1,
+        part: 1021,
+        align: 4096,
+        consume: Consume::Touch,
+        touch_last: false,
+        threads: 1,
+        per_thread: false,
+        dependent: false,
+        span_divisor: 1,
+        max_thread_operations: 0,
+    };
+
+    fn consumption(&self, page_bytes: u64) -> Consumption {
+        let page_bytes = page_bytes as usize;
+        Consumption { consume: self.consume, page_bytes, touch_last: self.touch_last }
+    }
+}
+
+/// The table of a job.
+pub struct Table {
+    shape: Shape,
+    /// Where reads are.
+    offsets: Vec<u64>,
+    /// What the worker is given: the same, or offsets hidden behind data.
+    pub entries: Vec<u8>,
+}
+
+impl Table {
+    /// Draws the offsets of a shape. A few entries stand behind the last part, which nobody does.
+    pub fn draw(shape: &Shape, workload: Workload, ground: &Ground) -> Self {
+        let span = ground.random[shape.file].bytes.len() as u64 / shape.span_divisor;
+        let mut random = Random::for_purpose(ground.seed, &format!("{workload} {}", shape.what));
+        let per_op = u64::from(shape.reads_per_op);
+        let reads = shape.part * u64::from(shape.threads) * per_op + per_op.min(4) - 1;
+        let room = |bytes: u64| (span - bytes) / shape.align + 1;
+        let mut offsets = Vec::with_capacity(reads as usize);
+        for read in 0..reads {
+            let follows = workload == Workload::SequentialRead && read % per_op > 0;
+            offsets.push(match (follows, offsets.last()) {
+                (true, Some(last)) => last + shape.read_bytes,
+                _ if workload == Workload::SequentialRead => {
+                    random.below(room(shape.read_bytes * per_op)) * shape.align
+                }
+                _ => random.below(room(shape.read_bytes)) * shape.align,
+            });
+        }
+        let bytes = &ground.random[shape.file].bytes;
+        let hidden = |read: usize| match read as u64 % per_op {
+            0 => offsets[read],
+            _ if !shape.dependent => offsets[read],
+            _ => offsets[read] ^ word_at(bytes, offsets[read - 1]),
+        };
+        let entries = (0..offsets.len()).flat_map(|read| hidden(read).to_le_bytes()).collect();
+        Self { shape: *shape, offsets, entries }
+    }
+
+    /// Puts what the job says of the reads into it.
+    pub fn describe(&self, job: &mut Job) {
+        let shape = &self.shape;
+        job.span_bytes = job.file_bytes / shape.span_divisor;
+        job.threads = shape.threads;
+        job.descriptor = if shape.per_thread { "per-thread" } else { "shared" }.to_string();
+        job.table_reads = self.offsets.len() as u64;
+        job.read_bytes = shape.read_bytes;
+        job.reads_per_op = shape.reads_per_op;
+        job.consume = shape.consume.name().to_string();
+        job.dependent = u32::from(shape.dependent);
+        job.touch_last = u32::from(shape.touch_last);
+        job.max_thread_operations = shape.max_thread_operations;
+        job.warm_page_tables = u32::from(shape.span_divisor > 1);
+    }
+
+    /// Some of the offsets, to be read once more.
+    pub fn some_offsets(&self) -> Vec<u64> {
+        [0, self.offsets.len() / 2, self.offsets.len() / 3].map(|read| self.offsets[read]).to_vec()
+    }
+
+    /// Bytes of one operation.
+    pub fn op_bytes(&self) -> u64 {
+        self.shape.read_bytes * u64::from(self.shape.reads_per_op)
+    }
+
+    /// What the operations of one thread from `first` on come to.
+    fn sum(&self, ground: &Ground, how: &Shape, thread: u64, first: u64, operations: u64) -> u64 {
+        let bytes = &ground.random[how.file].bytes;
+        let consumption = how.consumption(ground.page_bytes);
+        let (per_op, part) = (u64::from(self.shape.reads_per_op), self.shape.part);
+        let of_operation = |operation: u64| {
+            let start = ((thread * part + operation) * per_op) as usize;
+            let reads = &self.offsets[start..start + per_op as usize];
+            reads.iter().fold(0u64, |total, offset| {
+                let end = (offset + self.shape.read_bytes).min(bytes.len() as u64);
+                total.wrapping_add(consumption.of(&bytes[(*offset).min(end) as usize..end as usize]))
+            })
+        };
+        let sums: Vec<u64> = (0..part).map(of_operation).collect();
+        let lap = sums.iter().fold(0u64, |total, sum| total.wrapping_add(*sum));
+        let rest = operations % part;
+        (0..rest).fold(lap.wrapping_mul(operations / part), |total, operation| {
+            let index = (first % part + operation) % part;
+            total.wrapping_add(sums[index as usize])
+        })
+    }
+
+    fn expected(&self, ground: &Ground, how: &Shape, operations: &[u64], first: u64) -> u64 {
+        operations.iter().enumerate().fold(0u64, |total, (thread, operations)| {
+            total.wrapping_add(self.sum(ground, how, thread as u64, first, *operations))
+        })
+    }
+
+    /// Whether the checksum is that of the operations that the threads say they did; else what it is instead, if that is
+    /// known.
+    pub fn check(&self, ground: &Ground, reply: &SampleReply, first: u64) -> Result<(), String> {
+        let Ok(found) = u64::from_str_radix(&reply.checksum, 16) else {
+            return Err(format!("checksum '{}' is no number of 16 hexadecimal digits", reply.checksum));
+        };
+        if reply.checksum.len() != 16 {
+            return Err(format!(
+                "checksum '{}' has not 16 hexadecimal digits: fill it up with zeros",
+                reply.checksum
+            ));
+        }
+        let threads = self.shape.threads as usize;
+        let operations = &reply.thread_operations[..reply.thread_operations.len().min(threads)];
+        let expected = self.expected(ground, &self.shape, operations, first);
+        if found == expected {
+            return Ok(());
+        }
+        let shape = &self.shape;
+        let others = [
+            (
+                "of the same operations without the last word of each read: touch_last is 1",
+                Shape { touch_last: false, ..*shape },
+                first,
+            ),
+            ("of operations from 0 on: begin with first_operation", *shape, 0),
+            (
+                "of the file of another job: forget it at close",
+                Shape { file: 1 - shape.file, ..*shape },
+                first,
+            ),
+            ("of all bytes: consume is touch", Shape { consume: Consume::Sum, ..*shape }, first),
+            ("of one word of each page: consume is sum", Shape { consume: Consume::Touch, ..*shape }, first),
+        ];
+        let known = others
+            .iter()
+            .find(|(_, how, first)| self.expected(ground, how, operations, *first) == found)
+            .map(|(what, ..)| *what);
+        let of_phase = threads == 1 && reply.latency_operations > 0;
+        let phase_alone = of_phase && self.expected(ground, shape, &[reply.operations], first) == found;
+        let why = match known {
+            _ if phase_alone => "; that is of the throughput phase alone: add the latency phase".to_string(),
+            Some(what) => format!("; that is {what}"),
+            None => String::new(),
+        };
+        Err(format!(
+            "checksum {found:016x}, {operations:?} operations from {first} on come to {expected:016x}{why}"
+        ))
+    }
+}
+
+/// The eight bytes at an offset as a number.
+fn word_at(bytes: &[u8], offset: u64) -> u64 {
+    let word = bytes[offset as usize..].first_chunk::<8>().expect("a dependent read has eight bytes");
+    u64::from_le_bytes(*word)
+}

@@ -1,0 +1,116 @@
+//! Which program each worker of a run is: pagewise itself, one that is built with the user's toolchain, or a command that
+//! the user named.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use pagewise_host::toolchain::{self, Choices, Language};
+use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
+use pagewise_sys::child;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::worker::{Program, Stated, Worker as ProcessWorker};
+
+/// How long a worker may take to say who it is, before the run.
+const INTRODUCTION: Duration = Duration::from_secs(10);
+
+/// The programs of a run.
+pub struct Programs {
+    own: Program,
+    others: BTreeMap<String, Result<Program, String>>,
+}
+
+impl Programs {
+    /// For what a plan without other workers needs: `own` in pagewise's place, where tests have it so.
+    pub fn only(own: Program) -> Self {
+        Self { own, others: BTreeMap::new() }
+    }
+
+    /// The program that is `worker`, or why there is none.
+    pub fn of(&self, worker: &Worker) -> Result<&Program, &str> {
+        match (worker, self.others.get(worker.name())) {
+            (Worker::Native, _) => Ok(&self.own),
+            // A plan with a worker that nobody named is refused.
+            (_, None) => Err("it was not looked for"),
+            (_, Some(found)) => found.as_ref().map_err(String::as_str),
+        }
+    }
+}
+
+/// Finds and builds what the plan's methods need, and says of each what was found.
+pub fn find(plan: &Plan, own: Program, stop: &AtomicBool) -> Result<(Programs, Vec<WorkerFound>)> {
+    let mut programs = Programs::only(own);
+    let mut all_found = Vec::new();
+    for worker in plan.workers() {
+        let name = worker.name().to_string();
+        let (program, found) = match worker {
+            Worker::Native => continue,
+            Worker::Other(_) => named(&name, &plan.workers, stop)?,
+            _ => shipped(&name, &plan.workers, stop)?,
+        };
+        all_found.push(found);
+        programs.others.insert(name, program);
+    }
+    Ok((programs, all_found))
+}
+
+fn named(
+    name: &str,
+    choices: &WorkerChoices,
+    stop: &AtomicBool,
+) -> Result<(Result<Program, String>, WorkerFound)> {
+    let Some(command) = choices.commands.get(name) else { bail!("{}", unnamed(name)) };
+    let command =
+        toolchain::split_words(command).with_context(|| format!("the command of the worker {name}"))?;
+    let Some((program, arguments)) = command.split_first() else {
+        bail!("the worker {name} has no command; write --worker {name}=COMMAND");
+    };
+    let program = Program::stated(Stated::new(program, arguments));
+    let version = introduction(&program, stop);
+    Ok((Ok(program), WorkerFound { name: name.to_string(), version, command, ..WorkerFound::default() }))
+}
+
+/// What a worker says that it is; nothing where it says nothing, which its samples will explain.
+fn introduction(program: &Program, stop: &AtomicBool) -> String {
+    let started = ProcessWorker::start(program, |command| Ok(child::die_with_parent(command)));
+    let greeted = started.and_then(|mut worker| worker.greet(INTRODUCTION, stop));
+    greeted.map_or(String::new(), |hello| format!("{} {}", hello.worker, hello.version).trim().to_string())
+}
+
+/// What is said where a plan names a worker that the command line does not.
+pub fn unnamed(name: &str) -> String {
+    format!(
+        "no worker is called '{name}': there are native, jvm, go and python; name the command of your own with \
+         --worker {name}=COMMAND"
+    )
+}
+
+fn shipped(
+    name: &str,
+    choices: &WorkerChoices,
+    stop: &AtomicBool,
+) -> Result<(Result<Program, String>, WorkerFound)> {
+    let language = Language::of_name(name).context("a worker that is shipped has a language")?;
+    let chosen = Choices { jdk: choices.jdk.as_ref().map(Into::into), jvm_args: choices.jvm_args.clone() };
+    let built = toolchain::find(language, &chosen).and_then(|found| toolchain::build(&found, &chosen, stop));
+    let mut found = WorkerFound { name: name.to_string(), ..WorkerFound::default() };
+    let built = match built {
+        Ok(built) => built,
+        Err(missing) => {
+            found.unavailable = Some(missing.to_string());
+            return Ok((Err(missing.to_string()), found));
+        }
+    };
+    let mut stated = Stated::new(&built.program, &built.arguments);
+    stated.unset = built.unset;
+    if language == Language::Jvm && choices.heartbeat_ns > 0 {
+        let memory = memfd_create("pagewise-safepoints", MemfdFlags::empty());
+        stated.log_safepoints(memory.context("memory for the log of safepoints cannot be had")?);
+    }
+    found.version = built.version;
+    found.notes = built.notes;
+    found.command = stated.command();
+    Ok((Ok(Program::stated(stated)), found))
+}

@@ -1,0 +1,333 @@
+//! The tables of the question `lucene`, laid out as those of the study that it repeats: strategies as rows, threads as
+//! columns, one table for each pattern, size of the data and warm-up; then what is derived from them, and cold starts.
+
+use std::io::{self, Write};
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::advice::listed;
+use pagewise_analysis::judged::{ColdWindow, Status};
+use pagewise_analysis::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score, Told};
+use pagewise_analysis::verdict::Verdict;
+
+use crate::chart::{self, Chart, letter};
+use crate::numbers::{MISSING, bytes, percent, plain, plain_interval, time, time_interval};
+use crate::table::paragraph;
+
+/// Columns between two columns of a table.
+const BETWEEN: usize = 2;
+/// Charts grow no wider: the eye has to follow a line.
+const WIDEST_CHART: usize = 100;
+/// Marks a ratio that is not told apart from 1.
+const NOT_TOLD: &str = "not told apart";
+
+/// Writes all tables for a terminal of `width` columns.
+pub fn write(out: &mut dyn Write, judged: &Judged, lucene: &Lucene, width: usize) -> io::Result<()> {
+    if lucene.matrices.is_empty() && lucene.cold_starts.is_empty() {
+        return paragraph(
+            out,
+            "",
+            "the run has no reads by the offset table, so there is nothing to lay out",
+            width,
+        );
+    }
+    if !lucene.matrices.is_empty() {
+        let noise = match lucene.noise {
+            Some(noise) => format!("beyond 2 % and the noise of the run ({} at most)", percent(noise)),
+            None => "by nothing: the noise of the run is not known".to_string(),
+        };
+        let text = format!(
+            "Scores in operations per millisecond: the median over rounds, and its 95 % interval. Ratios are paired by round, \
+             and told apart from 1 {noise}."
+        );
+        paragraph(out, "", &text, width)?;
+    }
+    for matrix in &lucene.matrices {
+        writeln!(out)?;
+        write_matrix(out, judged, matrix, width)?;
+    }
+    write_advantages(out, lucene, width)?;
+    write_scaling(out, lucene, width)?;
+    for (index, start) in lucene.cold_starts.iter().enumerate() {
+        if index == 0 {
+            writeln!(out, "\nCold start: operations per millisecond over time")?;
+        }
+        writeln!(out)?;
+        write_cold_start(out, start, width)?;
+    }
+    writeln!(out, "\nWhat follows")?;
+    lucene.sentences.iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+}
+
+fn write_matrix(out: &mut dyn Write, judged: &Judged, matrix: &Matrix, width: usize) -> io::Result<()> {
+    paragraph(out, "", &matrix.label, width)?;
+    let rows =
+        matrix.rows.iter().map(|row| (row.method.clone(), row.scores.iter().map(score).collect())).collect();
+    write_grid(out, "strategy", &threads(&matrix.threads), rows, width)?;
+    for lead in &matrix.leads {
+        paragraph(out, "  ", &fastest(lead), width)?;
+    }
+    for note in notes(matrix) {
+        paragraph(out, "  ", &note, width)?;
+    }
+    for sentence in matrix.sentences.iter().chain(&stalls(judged, matrix)) {
+        paragraph(out, "  ", sentence, width)?;
+    }
+    Ok(())
+}
+
+fn threads(threads: &[u32]) -> Vec<String> {
+    threads.iter().map(|threads| in_words(*threads)).collect()
+}
+
+fn in_words(threads: u32) -> String {
+    if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") }
+}
+
+/// `24.7 [24.3, 25.1]`, or why there is none.
+fn score(score: &Option<Score>) -> String {
+    let Some(score) = score else { return String::new() };
+    match &score.ops_per_ms {
+        Some(value) => plain_interval(value, 1.0),
+        None => score.status.name().to_string(),
+    }
+}
+
+fn fastest(lead: &Lead) -> String {
+    let threads = in_words(lead.threads);
+    match (lead.verdict, lead.methods.as_slice()) {
+        (Verdict::Winner, [winner]) => format!("fastest at {threads}: {winner}"),
+        (Verdict::Tie, [_, ..]) => format!("fastest at {threads}: {} ({NOT_TOLD})", listed(&lead.methods)),
+        _ => {
+            let reason = lead.reason.as_deref().unwrap_or("the data carry no verdict");
+            format!("fastest at {threads}: cannot be told, because {reason}")
+        }
+    }
+}
+
+/// What is missing in a matrix and why; what is the same at several numbers of threads stands once.
+fn notes(matrix: &Matrix) -> Vec<String> {
+    let mut notes: Vec<(String, String, Vec<String>)> = Vec::new();
+    for row in &matrix.rows {
+        for score in row.scores.iter().flatten() {
+            let Some(note) = note(score) else { continue };
+            let threads = score.threads.to_string();
+            match notes.iter_mut().find(|(method, text, _)| *method == row.method && *text == note) {
+                Some((_, _, all)) => all.push(threads),
+                None => notes.push((row.method.clone(), note, vec![threads])),
+            }
+        }
+    }
+    let line = |(method, note, threads): (String, String, Vec<String>)| match threads.as_slice() {
+        [only] if only == "1" => format!("{method} at 1 thread: {note}"),
+        all => format!("{method} at {} threads: {note}", listed(all)),
+    };
+    notes.into_iter().map(line).collect()
+}
+
+fn note(score: &Score) -> Option<String> {
+    let reason = score.reason.as_deref().unwrap_or("no reason is recorded");
+    match score.status {
+        Status::Ok if score.invalid_samples > 0 => {
+            let attempts = score.samples + score.invalid_samples;
+            Some(format!("{} of {attempts} attempts invalid; {reason}", score.invalid_samples))
+        }
+        Status::Ok => score.not_ranked.as_ref().map(|reason| format!("not ranked: {reason}")),
+        status => Some(format!("{}: {reason}", status.name())),
+    }
+}
+
+/// What the strategies of a matrix do to everything else in their process.
+fn stalls(judged: &Judged, matrix: &Matrix) -> Vec<String> {
+    let ids: Vec<&String> =
+        matrix.rows.iter().flat_map(|row| row.scores.iter().flatten()).map(|score| &score.cell).collect();
+    let of_comparison = judged.comparisons.iter().zip(&judged.advice);
+    let own = of_comparison.filter(|(comparison, _)| comparison.cells.iter().any(|id| ids.contains(&id)));
+    own.flat_map(|(comparison, advice)| {
+        let threads = comparison.conditions.conditions.threads;
+        advice.stalls.iter().map(move |sentence| format!("{}: {sentence}", in_words(threads)))
+    })
+    .collect()
+}
+
+fn write_advantages(out: &mut dyn Write, lucene: &Lucene, width: usize) -> io::Result<()> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for advantage in lucene.matrices.iter().flat_map(|matrix| &matrix.advantages) {
+        let pair = (advantage.method.as_str(), advantage.over.as_str());
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    for (method, over) in pairs {
+        writeln!(out)?;
+        let title = format!("Advantage by threads: {method} over {over}");
+        paragraph(out, "", &title, width)?;
+        let rows = lucene.matrices.iter().filter_map(|matrix| {
+            let own = matrix.advantages.iter().find(|own| own.method == method && own.over == over)?;
+            Some((&matrix.threads, place(matrix), own.ratios.iter().map(ratio).collect()))
+        });
+        write_aligned(out, "data", rows.collect(), width)?;
+    }
+    Ok(())
+}
+
+/// Which matrix a row is of.
+fn place(matrix: &Matrix) -> String {
+    // The label begins with the pattern and the reads, which are the same all over.
+    let parts: Vec<&str> = matrix.label.split(" · ").collect();
+    let rest = parts.iter().skip(2).filter(|part| !part.starts_with("memory "));
+    std::iter::once(&parts[0]).chain(rest).copied().collect::<Vec<_>>().join(", ")
+}
+
+/// `1.62x [1.58, 1.66]`, with a word where it tells nothing.
+fn ratio(ratio: &Option<PairedRatio>) -> String {
+    let Some(ratio) = ratio else { return MISSING.to_string() };
+    let words = ratio.in_words();
+    match ratio.told {
+        Told::Higher | Told::Lower => words,
+        Told::NotToldApart => format!("{words} {NOT_TOLD}"),
+        Told::TooFewRounds => format!("{words} too few rounds"),
+        Told::NoiseUnknown => format!("{words} noise unknown"),
+    }
+}
+
+fn write_scaling(out: &mut dyn Write, lucene: &Lucene, width: usize) -> io::Result<()> {
+    for matrix in lucene.matrices.iter().filter(|matrix| matrix.threads.len() > 1) {
+        let fewest = in_words(matrix.threads[0]);
+        writeln!(out)?;
+        paragraph(out, "", &format!("Scaling against {fewest}: {}", place(matrix)), width)?;
+        let rows =
+            matrix.scaling.iter().map(|own| (own.method.clone(), own.ratios.iter().map(ratio).collect()));
+        write_grid(out, "strategy", &threads(&matrix.threads[1..]), rows.collect(), width)?;
+    }
+    for fall in &lucene.falls {
+        write_fall(out, fall, width)?;
+    }
+    Ok(())
+}
+
+fn write_fall(out: &mut dyn Write, fall: &Fall, width: usize) -> io::Result<()> {
+    writeln!(out)?;
+    paragraph(out, "", &format!("Under pressure, {}", fall.label), width)?;
+    let rows = fall.rows.iter().map(|row| (row.method.clone(), row.ratios.iter().map(ratio).collect()));
+    write_grid(out, "strategy", &threads(&fall.threads), rows.collect(), width)
+}
+
+fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
+    paragraph(out, "", &start.label, width)?;
+    write_course(out, start, width)?;
+    let names = ["time to 50 %", "to 90 %", "to steady", "read until steady", "ops/ms once steady"];
+    let rows = start
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| (format!("{} {}", letter(index), row.method), cold_row(row)));
+    write_grid(out, "strategy", &names.map(String::from), rows.collect(), width)?;
+    for row in start.rows.iter() {
+        let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
+        match row.status {
+            Status::Ok => {
+                if let Some(reason) = &row.not_ranked {
+                    paragraph(out, "  ", &format!("{}: not ranked: {reason}", row.method), width)?;
+                }
+            }
+            status => paragraph(out, "  ", &format!("{}: {}: {reason}", row.method, status.name()), width)?,
+        }
+    }
+    paragraph(out, "  ", &start.sentence, width)
+}
+
+fn cold_row(row: &ColdRow) -> Vec<String> {
+    if row.status != Status::Ok {
+        return vec![row.status.name().to_string()];
+    }
+    let time = |value: Option<pagewise_analysis::judged::MedianInterval>| {
+        value.map_or_else(|| MISSING.to_string(), |value| time_interval(&value))
+    };
+    vec![
+        time(row.to_half_ns),
+        time(row.to_ninety_ns),
+        time(row.to_steady_ns),
+        row.bytes_to_steady.map_or_else(|| MISSING.to_string(), |read| bytes(read.median)),
+        row.steady_ops_per_ms.map_or_else(|| MISSING.to_string(), |rate| plain(rate.median)),
+    ]
+}
+
+/// The rates over time as lines.
+fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
+    let point = |window: &ColdWindow| (window.end_ns as f64, Some(window.ops_per_second / 1e3));
+    let lines: Vec<Vec<(f64, Option<f64>)>> =
+        start.rows.iter().map(|row| row.course.iter().map(point).collect()).collect();
+    let ends: Vec<u64> = start.rows.iter().flat_map(|row| &row.course).map(|window| window.end_ns).collect();
+    let (Some(first), Some(last)) = (ends.iter().min(), ends.iter().max()) else { return Ok(()) };
+    let middle = ((*first as f64) * (*last as f64)).sqrt() as u64;
+    let ticks = [*first, middle, *last].map(|end| (end as f64, time(end))).to_vec();
+    let rows = chart::rows(&Chart { lines, marks: Vec::new(), ticks }, width.min(WIDEST_CHART));
+    rows.iter().try_for_each(|row| writeln!(out, "{row}"))
+}
+
+/// A row with the threads of its own columns.
+type PlacedRow<'a> = (&'a Vec<u32>, String, Vec<String>);
+
+/// Writes rows that may have different threads below one heading.
+fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, width: usize) -> io::Result<()> {
+    let mut all: Vec<u32> = rows.iter().flat_map(|(threads, _, _)| threads.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    let aligned = rows.into_iter().map(|(own, name, texts)| {
+        let text = |threads: &u32| {
+            let index = own.iter().position(|other| other == threads);
+            index.and_then(|index| texts.get(index).cloned()).unwrap_or_default()
+        };
+        (name, all.iter().map(text).collect())
+    });
+    write_grid(out, head, &threads(&all), aligned.collect(), width)
+}
+
+/// Writes named rows below headings; columns that do not fit beside each other stand below each other. A name that leaves no
+/// room for a column is cut.
+fn write_grid(
+    out: &mut dyn Write,
+    head: &str,
+    names: &[String],
+    rows: Vec<(String, Vec<String>)>,
+    width: usize,
+) -> io::Result<()> {
+    let len = |text: &str| text.chars().count();
+    let wide = |column: usize| {
+        let texts = rows.iter().filter_map(|(_, texts)| texts.get(column)).map(|text| len(text));
+        texts.chain([len(&names[column])]).max().unwrap_or(0)
+    };
+    let widest = (0..names.len()).map(wide).max().unwrap_or(0);
+    let longest = rows.iter().map(|(name, _)| len(name)).chain([len(head)]).max().unwrap_or(0);
+    let first = longest.min(width.saturating_sub(BETWEEN + widest).max(len(head)));
+    let mut from = 0;
+    while from < names.len() {
+        let (mut to, mut used) = (from, first + 1);
+        while to < names.len() && (to == from || used + BETWEEN + wide(to) <= width) {
+            used += BETWEEN + wide(to);
+            to += 1;
+        }
+        let line = |name: &str, texts: &[String]| {
+            let mut line = format!(" {:first$}", cut(name, first));
+            for column in from..to {
+                let text = texts.get(column).map_or("", String::as_str);
+                line.push_str(&format!("{:BETWEEN$}{text:1$}", "", wide(column)));
+            }
+            line.trim_end().to_string()
+        };
+        writeln!(out, "{}", line(head, names))?;
+        for (name, texts) in &rows {
+            writeln!(out, "{}", line(name, texts))?;
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+fn cut(text: &str, len: usize) -> String {
+    if text.chars().count() <= len {
+        return text.to_string();
+    }
+    let kept: String = text.chars().take(len.saturating_sub(1)).collect();
+    format!("{kept}…")
+}

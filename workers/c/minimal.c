@@ -1,0 +1,99 @@
+// A whole worker of pagewise, in one thread, little-endian: put your own way to read into `get`, and see ../PROTOCOL.md. All
+// batches are of one operation: a clock costs 50 ns, so fast ways should do batches. Build: cc -O2 -o minimal minimal.c
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+typedef unsigned long long u64;
+static u64 size, per_op, reads, *table, stride, last_at, last_mask, link_mask, max_ops, max_device;  // the job
+static u64 checksum, bucket[40 * 128];   // of a sample
+static char *buffer, *line, path[4096];  // one read and zeros behind it; the last message; the last path opened
+static int file, handover;
+static u64 now(void) { struct timespec t; return clock_gettime(CLOCK_MONOTONIC, &t), t.tv_sec * 1000000000ull + t.tv_nsec; }
+static u64 device_bytes(void) { struct rusage used; return getrusage(RUSAGE_SELF, &used), used.ru_inblock * 512ull; }
+static u64 word(u64 at) { u64 value; return memcpy(&value, buffer + at, 8), value; }
+static void fail(const char *call, int error, u64 offset, const char *why, int unavailable) {
+    printf("{\"type\":\"failed\",\"call\":\"%s\",\"errno\":%d,\"path\":\"%s\",\"offset\":%llu,\"detail\":\"%s\",\"unavailable\":%d}\n",
+           call, error, path, offset, error ? strerror(error) : why, unavailable);
+    exit(0);
+}
+static char *field(const char *name) {  // what stands behind "name": in the last message
+    char key[64], *at = (sprintf(key, "\"%s\":", name), strstr(line, key));
+    return at ? at + strlen(key) : "0";
+}
+static u64 number(const char *name) { return strtoull(field(name), NULL, 10); }
+static int says(const char *name, const char *text) { return !strncmp(field(name) + 1, text, strlen(text)); }
+static int open_at(const char *name, int flags) {  // a path with a quote or a backslash in it is beyond this example
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(field(name) + 1, "\"\\"), field(name) + 1);
+    int fd = open(path, flags);
+    return fd < 0 ? fail("open", errno, 0, "", 0), fd : fd;
+}
+static void get(u64 offset) {  // one read into the buffer: the part to replace
+    ssize_t received = pread(file, buffer, size, offset);
+    if (received != (ssize_t)size) fail("pread", received < 0 ? errno : 0, offset, "the read was short", 0);
+}
+static void operate(u64 operation) {  // the masks are 0 unless reads are dependent, or last words are touched
+    u64 *entry = table + operation * per_op % reads, *end = entry + per_op, link = 0;
+    for (; entry < end; entry++, link = word(0) & link_mask) {
+        get(*entry ^ link);
+        for (u64 at = 0; at < size; at += stride) checksum += word(at);
+        checksum += word(last_at) & last_mask;
+    }
+}
+static void go(u64 first, u64 sample_ns) {
+    u64 done = 0, stalls = 0, longest = 0, took, usual, shift, device = device_bytes(), start, after, look;
+    u64 ops = max_ops == 0 ? ~0ull : max_ops < 4 ? 1 : max_ops / 4 * 3;  // a quarter is left, for workers with a latency phase
+    memset(bucket, 0, sizeof bucket), checksum = 0, start = after = look = now();
+    do {
+        usual = done ? (after - start) / done : ~0ull >> 1, took = after;
+        operate(first + done++);
+        after = now(), took = after - took;
+        if (took > usual + 1000000) stalls++, longest = took > longest ? took : longest;
+        for (shift = 0; took >> shift >= 256;) shift++;
+        bucket[shift * 128 + (took >> shift)]++;  // not wider than 1/128 of its value
+        if (max_device && after > look && (look = after + 1000000, device_bytes() - device >= max_device / 4 * 3)) break;
+    } while (after - start < sample_ns && done < ops);
+    printf("{\"type\":\"sample\",\"operations\":%llu,\"elapsed_ns\":%llu,\"latency_operations\":0,\"latency_elapsed_ns\":0,\"bytes\":%llu,"
+           "\"thread_operations\":[%llu],\"checksum\":\"%016llx\",\"stalls\":%llu,\"stall_longest_ns\":%llu,\"latency_ns\":",
+           done, after - start, done * per_op * size, done, checksum, stalls, longest);
+    for (u64 at = 0, sign = '['; at < 40 * 128; at++)  // upper ends of buckets, then what they hold
+        if (shift = at < 256 ? 0 : at / 128 - 1, bucket[at]) printf("%c%llu", (int)sign, ((at - shift * 128 + 1) << shift) - 1), sign = ',';
+    printf("],\"latency_counts\":");
+    for (u64 at = 0, sign = '['; at < 40 * 128; at++)
+        if (bucket[at]) printf("%c%llu", (int)sign, bucket[at]), sign = ',';
+    puts("]}");
+}
+static void open_job(u64 start) {
+    size = number("read_bytes"), per_op = number("reads_per_op"), reads = per_op ? number("table_reads") / per_op * per_op : 0;
+    if (!says("method", "get\"") || !size || !reads || number("threads") != 1 || says("consume", "lines"))
+        fail("open", 0, 0, "this example has one method, get, for reads by a table in one thread, and counts no lines", 1);
+    max_ops = number("max_thread_operations"), max_device = number("max_device_bytes"), link_mask = number("dependent") ? ~0ull : 0;
+    stride = says("consume", "sum") ? 8 : number("page_bytes"), last_at = size < 8 ? 0 : size - 8;
+    last_mask = says("consume", "touch") && number("touch_last") ? ~0ull : 0, buffer = calloc(1, size + 8), table = malloc(reads * 8);
+    int offsets = open_at("table_path", O_RDONLY);
+    if (pread(offsets, table, reads * 8, 0) != (ssize_t)reads * 8) fail("pread", errno, 0, "the table is short", 0);
+    close(offsets), file = open_at("path", O_RDONLY), handover = open_at("handover_path", O_RDWR);
+    printf("{\"type\":\"opened\",\"setup_ns\":%llu}\n{\"type\":\"ready\",\"warmup_ns\":0}\n", now() - start);
+}
+static void verify(u64 count) {
+    for (char *at = field("offsets") + 1; *at != ']'; at += *at == ',', count++)
+        if (get(strtoull(at, &at, 10)), pwrite(handover, buffer, size, count * size) != (ssize_t)size)
+            fail("pwrite", errno, count * size, "the write was short", 0);
+    printf("{\"type\":\"verified\",\"reads\":%llu}\n", count);
+}
+int main(void) {
+    setvbuf(stdout, NULL, _IOLBF, 1 << 16), puts("{\"type\":\"hello\",\"protocol\":4,\"worker\":\"minimal\",\"version\":\"1.0\",\"random-read\":\"get\",\"sequential-read\":\"get\"}");
+    for (size_t room = 0; getline(&line, &room, stdin) > 0;) {
+        u64 start = now();
+        if (says("type", "open\"")) open_job(start);
+        if (says("type", "go\"")) go(number("first_operation"), number("sample_ns"));
+        if (says("type", "verify\"")) verify(0);
+        if (says("type", "idle\"")) usleep(number("idle_ns") / 1000), puts("{\"type\":\"idled\"}");
+        if (says("type", "close\"")) free(buffer), free(table), close(file), close(handover),
+            printf("{\"type\":\"closed\",\"teardown_ns\":%llu,\"sync_ns\":0}\n", now() - start);
+    }
+}
