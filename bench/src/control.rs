@@ -59,6 +59,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             workload: Workload::RandomRead,
             threads: "1".into(),
             read_bytes: Bytes::kib(if index % 4 < 2 { 4 } else { 16 }),
+            align: None,
             reads_per_op: 1,
             cache: CacheState::Warm,
             descriptor: "shared,per-thread".into(),
@@ -66,6 +67,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             sample_ns: options.sample,
             seed: options.seed.wrapping_add(index),
             surroundings: Surroundings::default(),
+            jdk: None,
         };
         let judgement = judge(&pagewise.run(&dataset, &request)?)?;
         match judgement.verdict {

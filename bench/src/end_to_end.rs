@@ -120,6 +120,7 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         workload: cell.workload,
         threads: cell.threads.to_string(),
         read_bytes: cell.read_bytes,
+        align: None,
         reads_per_op: cell.reads_per_op(),
         cache: CacheState::Warm,
         descriptor: "shared".into(),
@@ -127,6 +128,7 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         sample_ns: options.sample,
         seed: options.seed,
         surroundings: Surroundings::default(),
+        jdk: None,
     };
     let through_pagewise = || -> Result<BothRates> {
         let run = pagewise.run(dataset, &request)?;

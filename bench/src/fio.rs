@@ -185,6 +185,7 @@ impl Contest {
             workload: self.workload,
             threads: self.threads.to_string(),
             read_bytes: self.read_bytes,
+            align: None,
             reads_per_op: self.reads_per_op,
             cache: if self.direct { CacheState::AsIs } else { CacheState::Warm },
             descriptor: "shared".into(),
@@ -192,6 +193,7 @@ impl Contest {
             sample_ns: options.sample,
             seed: options.seed,
             surroundings: Surroundings::default(),
+            jdk: None,
         };
         reads_per_second(&pagewise.run(dataset, &request)?, self.method)
     }

@@ -144,6 +144,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             workload: Workload::RandomRead,
             threads: "1".into(),
             read_bytes: READ_BYTES,
+            align: None,
             reads_per_op: 1,
             cache: CacheState::Warm,
             descriptor: "shared".into(),
@@ -152,6 +153,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             sample_ns: options.sample,
             seed: options.seed,
             surroundings: contest.surroundings(),
+            jdk: None,
         };
         let ours = Stepwise::new(&pagewise, &dataset, request);
         let fio = Fio {

@@ -1,9 +1,11 @@
-//! pagewise against bare loops, against fio and against itself. Prints ratios, each beside a control; nothing here
+//! pagewise against bare loops, against fio, against the benchmark harnesses of other languages, and against itself. Prints ratios, each beside a control; nothing here
 //! passes or fails by a time.
 
 mod advice;
+mod agreement;
 mod bare;
 mod bare_rates;
+mod bare_workers;
 mod cell;
 mod control;
 mod dataset;
@@ -13,6 +15,7 @@ mod limits;
 mod memory;
 mod offsets;
 mod once;
+mod operations;
 mod orderings;
 mod pagewise;
 mod ratio;
@@ -48,6 +51,8 @@ enum Command {
     Fill(once::fill::Options),
     Memory(memory::Options),
     Advice(advice::Options),
+    Agreement(agreement::Options),
+    BareWorkers(bare_workers::Options),
     SamplingCost(sampling_cost::Options),
     #[command(hide = true)]
     BareLoop(bare_rates::Options),
@@ -71,6 +76,8 @@ fn main() -> ExitCode {
         Command::Fill(options) => once::fill::run(options, &mut out),
         Command::Memory(options) => memory::run(options, &mut out),
         Command::Advice(options) => advice::run(options, &mut out),
+        Command::Agreement(options) => agreement::run(options, &mut out),
+        Command::BareWorkers(options) => bare_workers::run(options, &mut out),
         Command::SamplingCost(options) => sampling_cost::run(options, &mut out),
         Command::SamplingStretch(options) => sampling_cost::stretch(options, &mut out),
         Command::BareLoop(options) => bare_rates::run(options, &mut out),

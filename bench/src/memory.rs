@@ -52,6 +52,7 @@ fn memory(pagewise: &Pagewise<'_>, dataset: &Dataset, out: &mut impl Write) -> R
         workload: Workload::RandomRead,
         threads: "1,2".into(),
         read_bytes: Bytes::kib(16),
+        align: None,
         reads_per_op: 16,
         cache: CacheState::Warm,
         descriptor: "shared".into(),
@@ -59,6 +60,7 @@ fn memory(pagewise: &Pagewise<'_>, dataset: &Dataset, out: &mut impl Write) -> R
         sample_ns: 20_000_000,
         seed: 1,
         surroundings: Surroundings::default(),
+        jdk: None,
     };
     let mut child = pagewise.run_command(dataset, &request).spawn().context("pagewise does not start")?;
     let peak = watch(&mut child);

@@ -30,8 +30,10 @@ pub struct Request {
     pub workload: Workload,
     /// Threads that read.
     pub threads: String,
-    /// Size of a read, and alignment of its offset.
+    /// Size of a read.
     pub read_bytes: Bytes,
+    /// Offsets are multiples of this; a read's size where it is left out.
+    pub align: Option<Bytes>,
     /// Reads in one operation.
     pub reads_per_op: u32,
     /// What the page cache holds.
@@ -46,6 +48,8 @@ pub struct Request {
     pub seed: u64,
     /// What the machine is set to: limit of memory and cap of the device.
     pub surroundings: Surroundings,
+    /// The JDK of the JVM's worker, where it is not the one that pagewise finds.
+    pub jdk: Option<PathBuf>,
 }
 
 /// The command with a state of its own, so that it neither waits for nor sweeps another run's.
@@ -85,7 +89,7 @@ impl Pagewise<'_> {
             ("--workload", request.workload.name().to_string()),
             ("--threads", request.threads.clone()),
             ("--read-size", request.read_bytes.to_string()),
-            ("--align", request.read_bytes.to_string()),
+            ("--align", request.align.unwrap_or(request.read_bytes).to_string()),
             ("--reads-per-op", request.reads_per_op.to_string()),
             ("--cache", request.cache.name().to_string()),
             ("--descriptor", request.descriptor.clone()),
@@ -95,6 +99,9 @@ impl Pagewise<'_> {
         ];
         for (option, value) in options {
             command.arg(option).arg(value);
+        }
+        if let Some(jdk) = &request.jdk {
+            command.arg("--jdk").arg(jdk);
         }
         if let Some(limit) = request.surroundings.memory_limit_bytes {
             // Below a limit the file is evicted first, so that its pages are charged to the worker.

@@ -9,9 +9,9 @@ mod bare;
 mod benchmark;
 pub mod fill;
 mod peers;
-mod ring;
+pub mod ring;
 pub mod scan;
-mod worker;
+pub mod worker;
 
 use std::fmt;
 

@@ -146,22 +146,23 @@ impl RingFile {
     pub fn pagewise(&self, pagewise: &Pagewise<'_>) -> Result<Spent> {
         self.prepare()?;
         let records = self.cell.ring().records();
-        worker::sample(pagewise, &self.job(), records)
+        worker::sample(pagewise, &self.job(&self.cell.method()), records)
     }
 
-    fn job(&self) -> Job {
+    /// How many records are written.
+    pub fn records(&self) -> u64 {
+        self.cell.ring().records()
+    }
+
+    /// All of them, written by `method`.
+    pub fn job(&self, method: &str) -> Job {
         Job {
             record_bytes: self.cell.record_bytes,
             records: self.cell.ring().records(),
             sync: "none".to_string(),
             source_path: self.source_path.display().to_string(),
             source_period: SOURCE_PERIOD,
-            ..worker::job(
-                &self.cell.method(),
-                self.cell.workload,
-                &self.path.display().to_string(),
-                self.cell.file_bytes,
-            )
+            ..worker::job(method, self.cell.workload, &self.path.display().to_string(), self.cell.file_bytes)
         }
     }
 

@@ -73,14 +73,16 @@ fn converse(child: &mut Child, job: &Job) -> Result<(Spent, SampleReply)> {
     Ok((Spent { setup_ns, measured_ns: sample.elapsed_ns, teardown_ns, count }, *sample))
 }
 
-fn say(requests: &mut impl Write, request: &Request) -> Result<()> {
+/// Sends a request.
+pub fn say(requests: &mut impl Write, request: &Request) -> Result<()> {
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     requests.write_all(line.as_bytes()).context("the worker does not listen")?;
     Ok(requests.flush()?)
 }
 
-fn next(replies: &mut impl BufRead) -> Result<Reply> {
+/// The next answer; `failed` is an error.
+pub fn next(replies: &mut impl BufRead) -> Result<Reply> {
     let mut line = String::new();
     ensure!(replies.read_line(&mut line)? > 0, "the worker ended early");
     match serde_json::from_str(&line)? {

@@ -1,0 +1,3 @@
+module reading
+
+go 1.21
