@@ -27,7 +27,7 @@ use crate::calls;
 pub use conditions::no_effect;
 pub use expected::{EXPECTATIONS, Expected, expected};
 pub use faults::{WRITE_FAULTS, WriteFaults, write_faults};
-pub use heartbeats::{Beating, heartbeat_failures};
+pub use heartbeats::Beating;
 
 /// What the checks must know of the machine and the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub struct Context {
     pub memory_backed: bool,
     /// Readahead of the device when the run began, which holds for cells that ask for none.
     pub readahead_bytes: Option<u64>,
+    /// The heartbeats that were asked for, if any were.
+    pub beating: Option<Beating>,
 }
 
 /// One sample with all that a check looks at.
@@ -70,6 +72,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
     (FailureKind::InconsistentCounts, heartbeats::malformed),
+    (FailureKind::InconsistentCounts, heartbeats::not_beating),
     (FailureKind::MissingReads, claims::missing_reads),
     (FailureKind::MissingWrites, writes::missing_writes),
     (FailureKind::LostRecords, writes::lost_records),

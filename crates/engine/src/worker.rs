@@ -25,17 +25,17 @@ use crate::writer;
 
 /// Serves jobs from `hello` until nobody listens.
 pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
-    let (reading, writing) = ("mmap,pread,uring", "mmap,pwrite,write,uring");
+    let words = |workload| Method::words(&Worker::Native, workload).join(",");
     let hello = Hello {
         protocol: PROTOCOL_VERSION,
         worker: Worker::Native.name().to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
         practice: 0,
-        random_read: reading.to_string(),
-        sequential_read: reading.to_string(),
-        scan: "mmap,pread,read:buffer=64KiB,uring".to_string(),
-        append: writing.to_string(),
-        fill: writing.to_string(),
+        random_read: words(Workload::RandomRead),
+        sequential_read: words(Workload::SequentialRead),
+        scan: words(Workload::Scan),
+        append: words(Workload::Append),
+        fill: words(Workload::Fill),
     };
     say(&mut replies, &Reply::Hello(hello))?;
     let mut requests = Requests(requests.lines());

@@ -137,7 +137,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub sync: Option<Vec<Sync>>,
     /// Page cache at the start of a sample: cold, warm, as-is; read-once: what is left after the whole file was read;
-    /// cold-start measures how long it takes to warm. A file that is written is new where it is cold, and was written before where it is warm
+    /// cold-start measures how long it takes to warm. A file that is written is new where it is cold, and was written
+    /// before where it is warm
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cache: Option<Vec<CacheState>>,
     /// Threads share a descriptor and mapping, or have their own: shared, per-thread

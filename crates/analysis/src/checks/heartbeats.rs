@@ -4,7 +4,7 @@
 //! delay, and the beats of a kind one after the other fill the time in which they count, whatever held them up: far fewer
 //! of them hide a delay, far more make delays look rare.
 
-use pagewise_model::{CacheState, Cell, Delays, Evidence, Failure, FailureKind, Worker};
+use pagewise_model::{CacheState, Delays, Worker};
 
 use super::Subject;
 
@@ -40,19 +40,18 @@ fn kinds(worker: &Worker) -> &'static [&'static str] {
     }
 }
 
-/// The failure of a sample whose heartbeats were asked for and are missing, too few or too many. A cold start has none: it is
-/// told as a course of rates.
-pub fn heartbeat_failures(cell: &Cell, evidence: &Evidence, asked: Beating) -> Option<Failure> {
-    if cell.conditions.cache == CacheState::ColdStart {
-        return None;
-    }
+/// Heartbeats that were asked for and are missing, too few or too many. A cold start has none: it is told as a course of
+/// rates.
+pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    let asked = subject.context.beating.filter(|_| cell.conditions.cache != CacheState::ColdStart)?;
     // Of the user's own worker those that it told: none need be.
     let told = evidence.heartbeats.iter().map(|beats| beats.kind.as_str()).filter(|kind| *kind != SAFEPOINT);
     let kinds: Vec<&str> = match cell.method.worker() {
         Worker::Other(_) => told.collect(),
         worker => kinds(worker).to_vec(),
     };
-    let wrong = kinds.iter().find_map(|kind| {
+    kinds.iter().find_map(|kind| {
         let Some(beats) = evidence.heartbeats.iter().find(|beats| beats.kind == *kind) else {
             return Some(format!("the worker was asked for heartbeats and told none of kind {kind}"));
         };
@@ -64,8 +63,7 @@ pub fn heartbeat_failures(cell: &Cell, evidence: &Evidence, asked: Beating) -> O
             misses(delays, of_ns, asked.interval_ns, most)
                 .map(|wrong| format!("heartbeats of kind {kind} in the {stretch} stretch: {wrong}"))
         })
-    });
-    wrong.map(|detail| Failure { kind: FailureKind::InconsistentCounts, detail })
+    })
 }
 
 /// Why beats do not fill `of_ns`.
@@ -111,10 +109,11 @@ pub(super) fn malformed(subject: &Subject<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::Context;
     use crate::checks::honest::{self, cell, kinds};
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::FailureKind::InconsistentCounts;
-    use pagewise_model::Heartbeat;
+    use pagewise_model::{Cell, Evidence, FailureKind, Heartbeat};
 
     const ASKED: Beating = Beating { interval_ns: 1_000_000, idle_ns: 100_000_000 };
 
@@ -130,7 +129,14 @@ mod tests {
         let heartbeats = kinds.iter().map(beats).collect();
         // The honest sample takes 151 ms.
         let evidence = Evidence { heartbeats, ..honest::evidence(&cell) };
-        heartbeat_failures(&cell, &evidence, ASKED).map(|failure| failure.kind)
+        beating_as(&cell, &evidence, ASKED)
+    }
+
+    /// What the check of heartbeats says of an honest sample with this evidence.
+    fn beating_as(cell: &Cell, evidence: &Evidence, asked: Beating) -> Option<FailureKind> {
+        let context = Context { beating: Some(asked), ..honest::CONTEXT };
+        let subject = Subject { cell, measurement: &honest::measurement(), evidence, context: &context };
+        not_beating(&subject).map(|_| InconsistentCounts)
     }
 
     #[test]
@@ -174,7 +180,7 @@ mod tests {
         let cell = cell("pread", Cold);
         let beats = Heartbeat { kind: "thread".into(), idle: delays(1, 1), busy: delays(1, 1) };
         let evidence = Evidence { heartbeats: vec![beats], ..honest::evidence(&cell) };
-        assert_eq!(heartbeat_failures(&cell, &evidence, slow), None, "15 intervals");
+        assert_eq!(beating_as(&cell, &evidence, slow), None, "15 intervals");
     }
 
     #[test]

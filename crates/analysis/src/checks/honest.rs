@@ -19,6 +19,7 @@ pub(crate) const CONTEXT: Context = Context {
     hidden_bytes: false,
     memory_backed: false,
     readahead_bytes: None,
+    beating: None,
 };
 
 /// A cell that reads 16 KiB sixteen times an operation, from 256 MiB, on two threads.

@@ -11,6 +11,8 @@ pub struct MappingState {
     /// The mapping as /proc/PID/maps shows it: addresses, rights, offset, device, inode, path. The first part of it,
     /// where the kernel keeps several.
     pub line: String,
+    /// Lines like it: the parts in which the kernel keeps the mapping, and mappings of other threads.
+    pub count: u64,
     /// Bytes of address space.
     pub mapped_bytes: u64,
     /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. A kernel that has none of
@@ -64,7 +66,9 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
             ours = maps_file(line, file);
             if ours {
                 let new = || MappingState { line: line.trim_end().to_string(), ..MappingState::default() };
-                state.get_or_insert_with(new).mapped_bytes += range_bytes(line).unwrap_or(0);
+                let state = state.get_or_insert_with(new);
+                state.mapped_bytes += range_bytes(line).unwrap_or(0);
+                state.count += 1;
             }
             continue;
         }

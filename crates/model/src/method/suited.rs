@@ -1,10 +1,16 @@
 //! Which methods and options make sense for which workload.
 
-use super::{Access, LineRule, Method, ways};
+use super::{Access, LineRule, Method, Worker, ways};
 use crate::units::Bytes;
 use crate::work::{Consume, Work, Workload};
 
 impl Method {
+    /// The words that a worker has for a workload; none of one that is the user's own, which are not known.
+    pub fn words(worker: &Worker, workload: Workload) -> Vec<&'static str> {
+        let suited = ways::of(worker).iter().filter(|way| way.taken(workload).is_some());
+        suited.map(|way| way.word).collect()
+    }
+
     /// Why the method makes no sense for a workload; `None` if it does, or if nothing is known of it: then its worker says.
     pub fn unsuited(&self, workload: Workload) -> Option<String> {
         if self.access() == Access::Unknown {
@@ -12,8 +18,7 @@ impl Method {
         }
         let Some(taken) = self.way().and_then(|way| way.taken(workload)) else {
             let does = if workload.is_reading() { "reads" } else { "writes" };
-            let suited = ways::of(self.known_as()).iter().filter(|way| way.taken(workload).is_some());
-            let words: Vec<&str> = suited.map(|way| way.word).collect();
+            let words = Self::words(self.known_as(), workload);
             return Some(match words.is_empty() {
                 true => {
                     format!("'{self}' is no method for {workload}, which {does}; {} has none", self.worker())

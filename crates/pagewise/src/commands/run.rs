@@ -325,7 +325,8 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
             && !arguments.full
             && !arguments.published
             && !arguments.evict
-            && !arguments.drop_caches,
+            && !arguments.drop_caches
+            && options.workers.is_default(),
         "--resume takes every choice from {}; leave the others out",
         path.display()
     );
@@ -363,14 +364,6 @@ fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     ensure!(
         run.header.worker_command == options.worker_command,
         "{} cannot be resumed: it was begun with another worker",
-        path.display()
-    );
-    ensure!(
-        arguments.worker.is_empty()
-            && arguments.jdk.is_none()
-            && arguments.jvm_args.is_none()
-            && !arguments.stall,
-        "--resume takes every choice from {}; leave the others out",
         path.display()
     );
     let Some((stop, state)) = claimed else {

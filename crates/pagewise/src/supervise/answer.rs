@@ -53,7 +53,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     let job = Job {
         method: "pread".to_string(),
         workload: conditions.workload().name().to_string(),
-        path: descriptor_path(&file),
+        path: descriptor_path(file.file()),
         file_bytes: FILE_BYTES,
         span_bytes: FILE_BYTES,
         threads: 1,
@@ -65,7 +65,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         consume: reads.consume.name().to_string(),
         page_bytes,
         direct_alignment: page_bytes,
-        handover_path: descriptor_path(&handover),
+        handover_path: descriptor_path(handover.file()),
         ..Job::default()
     };
     let mut worker =

@@ -39,7 +39,9 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         .and_then(|(before, after)| DeviceCounters::difference(before, after));
     let own = process.device_read_bytes;
     let host = counters::difference(&before.host, &after.host);
-    let mapping = process::mapping(pid, file).ok().flatten();
+    let mapping = process::mapping(pid, file).ok();
+    let mappings = mapping.as_ref().map(|mapping| mapping.as_ref().map_or(0, |mapping| mapping.count));
+    let mapping = mapping.flatten();
     Evidence {
         // As the worker says; the checks compare it with the operations that it claims.
         requested_bytes: reply.bytes,
@@ -62,7 +64,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         voluntary_switches: process.voluntary_switches,
         involuntary_switches: process.involuntary_switches,
         steal_ns: host.steal_ns,
-        mappings: process::mappings(pid, file).ok(),
+        mappings,
         huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
         mapping_line: mapping.as_ref().map(|mapping| mapping.line.clone()),
         mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),

@@ -82,7 +82,7 @@ impl Ground {
             ..job
         };
         match &self.memory {
-            Some(memory) => job.path = descriptor_path(memory),
+            Some(memory) => job.path = descriptor_path(memory.file()),
             // What real data lead to is not in the small part.
             None => job.dependent = 0,
         }

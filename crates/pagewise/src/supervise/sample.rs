@@ -1,6 +1,7 @@
 //! The course of one sample: setting of the machine, state of the cache, worker, evidence, verification, checks.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +11,6 @@ use pagewise_host::memory::Memory;
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, placement};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Outcome, Plan, Source};
-use pagewise_sys::SharedMemory;
 
 use super::files::{Input, NoState};
 use super::programs::Programs;
@@ -98,6 +98,8 @@ impl<'a> Sampler<'a> {
                 hidden_bytes,
                 memory_backed: in_memory.is_some(),
                 readahead_bytes,
+                beating: (plan.workers.heartbeat_ns > 0)
+                    .then(|| Beating { interval_ns: plan.workers.heartbeat_ns, idle_ns: idle_ns(plan) }),
             },
         }
     }
@@ -108,9 +110,10 @@ impl<'a> Sampler<'a> {
         if let Some(Err(failure)) = read.map(Input::check_unchanged) {
             return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
         }
-        if let Err(reason) = self.programs.of(cell.method.worker()) {
-            return Ok(Outcome::Unavailable { reason: reason.to_string() });
-        }
+        let program = match self.programs.of(cell.method.worker()) {
+            Ok(program) => program.clone(),
+            Err(reason) => return Ok(Outcome::Unavailable { reason: reason.to_string() }),
+        };
         if let Some(reason) = self.beyond_memory(cell, read) {
             return Ok(Outcome::Unavailable { reason });
         }
@@ -184,8 +187,7 @@ impl<'a> Sampler<'a> {
             Ok(ground) => ground,
             Err(trouble) => return finish(trouble, None, input, &held),
         };
-        let program = self.programs.of(cell.method.worker()).expect("looked at above");
-        let mut worker = match Worker::start(program, |command| held.prepare(command)) {
+        let mut worker = match Worker::start(&program, |command| held.prepare(command)) {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held),
         };
@@ -213,11 +215,6 @@ impl<'a> Sampler<'a> {
                     failures.extend(read_back(cell, input, records, &measurement, &mut evidence).err());
                 }
                 failures.extend(checks::failures(cell, &measurement, &evidence, &self.context));
-                let interval_ns = self.plan.workers.heartbeat_ns;
-                if interval_ns > 0 {
-                    let asked = Beating { interval_ns, idle_ns: idle_ns(self.plan) };
-                    failures.extend(checks::heartbeat_failures(cell, &evidence, asked));
-                }
                 if evidence.expected_checksum.is_none() {
                     // Nothing else could notice that a cold block was read a second time.
                     failures.push(Failure {
@@ -371,10 +368,9 @@ fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input, held: &Held) 
     Ok(Outcome::Broken { failures, stderr_tail })
 }
 
-/// The path by which a worker opens memory that it inherits.
-pub fn descriptor_path(memory: &SharedMemory) -> String {
-    use std::os::fd::AsRawFd;
-    format!("/proc/self/fd/{}", memory.file().as_raw_fd())
+/// The path by which a worker opens a file or memory that it inherits.
+pub fn descriptor_path(file: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Whether the method is one that a sample may find disturbed from outside: then it is taken again.

@@ -190,7 +190,7 @@ impl Task<'_> {
                 job.record_bytes = writes.record_bytes.0;
                 job.records = records.ring.records();
                 job.sync = writes.sync.to_string();
-                job.source_path = descriptor_path(&records.source);
+                job.source_path = descriptor_path(records.source.file());
                 job.source_period = SOURCE_PERIOD;
                 job.gap_seed = mix(records.seed);
             }

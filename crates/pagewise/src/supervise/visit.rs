@@ -322,7 +322,7 @@ impl Visit<'_> {
             warm_page_tables: u32::from(
                 mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
             ),
-            handover_path: descriptor_path(handover),
+            handover_path: descriptor_path(handover.file()),
             ..Job::default()
         };
         self.task.describe(self.cell, self.page_bytes, &mut job);

@@ -4,7 +4,7 @@
 //! the end of stderr is kept to be shown. The process does not outlive this value, nor the supervisor.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use pagewise_model::protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
 use pagewise_model::{Failure, FailureKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::sample::descriptor_path;
 
 /// No line of the protocol comes near this.
 const MAX_LINE_BYTES: usize = 4 << 20;
@@ -75,7 +77,7 @@ impl Stated {
 
     /// Has a JVM write its safepoints into `memory`, and the worker read them there.
     pub fn log_safepoints(&mut self, memory: OwnedFd) {
-        let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+        let path = descriptor_path(&memory);
         self.arguments.insert(0, format!("-Dpagewise.safepoint-log={path}"));
         self.arguments.insert(0, format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"));
         self.log = Some(memory);
@@ -343,7 +345,8 @@ pub fn unexpected(awaited: &str, reply: &Reply) -> Trouble {
     broken(FailureKind::WorkerNonsense, format!("instead of {awaited} the worker sent '{shown}'"))
 }
 
-fn ending(status: ExitStatus) -> String {
+/// How a process ended, as what it did.
+pub fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => "ended".to_string(),
         (Some(code), _) => format!("ended with status {code}"),

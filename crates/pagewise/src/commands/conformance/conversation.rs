@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use pagewise_model::protocol::{CallFailure, Reply, Request};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::supervise::worker::ending;
+
 /// No line of the protocol comes near this.
 const MAX_LINE_BYTES: usize = 4 << 20;
 /// How much of stderr is kept, and how much of it is shown.
@@ -315,18 +317,6 @@ fn last_chars(text: &str) -> String {
     let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" | ");
     let skipped = line.chars().count().saturating_sub(2 * SHOWN_CHARS);
     line.chars().skip(skipped).collect()
-}
-
-fn ending(status: ExitStatus) -> String {
-    match (status.code(), status.signal().and_then(Signal::from_named_raw)) {
-        (Some(0), _) => "ended".to_string(),
-        (Some(code), _) => format!("ended with status {code}"),
-        (_, Some(Signal::BUS)) => "was killed by SIGBUS".to_string(),
-        (_, Some(Signal::SEGV)) => "was killed by SIGSEGV".to_string(),
-        (_, Some(Signal::ABORT)) => "was killed by SIGABRT".to_string(),
-        (_, Some(Signal::KILL)) => "was killed by SIGKILL".to_string(),
-        _ => format!("was killed by signal {}", status.signal().unwrap_or(0)),
-    }
 }
 
 fn read_lines(mut stdout: impl Read, lines: &SyncSender<Event>, collected: &Mutex<Collected>) {
