@@ -1,5 +1,6 @@
 //! Offset tables that are proven to lie within their file, so that loops need not look.
 
+use pagewise_model::checksum::weight;
 use pagewise_model::random::Random;
 use pagewise_model::{Workload, content};
 
@@ -16,6 +17,8 @@ pub struct Table {
 #[derive(Clone, Copy)]
 pub struct Offsets<'a> {
     reads: &'a [u64],
+    /// The place of the first in the table.
+    place: u64,
     read_bytes: usize,
     end: u64,
 }
@@ -46,7 +49,7 @@ impl Table {
 
     /// All of them.
     pub fn offsets(&self) -> Offsets<'_> {
-        Offsets { reads: &self.reads, read_bytes: self.read_bytes, end: self.end }
+        Offsets { reads: &self.reads, place: 0, read_bytes: self.read_bytes, end: self.end }
     }
 }
 
@@ -68,16 +71,20 @@ impl<'a> Offsets<'a> {
 
     /// `count` reads from `first` on.
     pub fn part(self, first: usize, count: usize) -> Self {
-        Self { reads: &self.reads[first..first + count], ..self }
+        Self { reads: &self.reads[first..first + count], place: self.place + first as u64, ..self }
     }
 
-    /// The checksum that these reads must have in a file filled from `seed`: one word of each page.
-    pub fn expected_checksum(self, seed: u64) -> u64 {
+    /// What these reads come to in a file filled from `seed`, one word of each page: all alike, as bare loops add them up, and
+    /// each by the weight of its place, as the engine does.
+    pub fn expected_checksums(self, seed: u64) -> (u64, u64) {
         let pages = self.read_bytes.div_ceil(4096) as u64;
-        self.reads.iter().fold(0, |total: u64, offset| {
-            (0..pages).fold(total, |total, page| {
-                total.wrapping_add(content::word(seed, (offset + page * 4096) / 8))
-            })
+        let checksum = |offset: u64| {
+            let words = (0..pages).map(|page| content::word(seed, (offset + page * 4096) / 8));
+            words.fold(0, u64::wrapping_add)
+        };
+        (self.place..).zip(self.reads).fold((0, 0), |(alike, weighted): (u64, u64), (place, offset)| {
+            let of_read = checksum(*offset);
+            (alike.wrapping_add(of_read), weighted.wrapping_add(weight(place).wrapping_mul(of_read)))
         })
     }
 }
@@ -112,12 +119,16 @@ mod tests {
     #[test]
     fn checksums_are_of_the_file_s_words() {
         let table = Table::draw(&cell(Workload::RandomRead), 1 << 20, 10, 1);
-        let mut expected = 0u64;
-        for offset in &table.reads {
+        let (mut alike, mut weighted) = (0u64, 0u64);
+        for (place, offset) in (0u64..).zip(&table.reads) {
             let mut bytes = vec![0; 16 << 10];
             content::fill(9, *offset, &mut bytes);
-            expected = expected.wrapping_add(pagewise_model::checksum::touch(&bytes, 4096, false));
+            let of_read = pagewise_model::checksum::touch(&bytes, 4096, false);
+            alike = alike.wrapping_add(of_read);
+            weighted = weighted.wrapping_add((2 * place + 1).wrapping_mul(of_read));
         }
-        assert_eq!(table.offsets().expected_checksum(9), expected);
+        assert_eq!(table.offsets().expected_checksums(9), (alike, weighted));
+        let part = table.offsets().part(3, 2);
+        assert_eq!((part.place, part.reads), (3, &table.reads[3..5]));
     }
 }

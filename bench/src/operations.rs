@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
+use pagewise_model::checksum::weight;
 use pagewise_model::random::Random;
 use pagewise_model::{Bytes, content};
 
@@ -22,8 +23,19 @@ const OPERATIONS: u64 = 4096;
 pub struct Operations {
     /// Little-endian 64-bit offsets.
     pub path: PathBuf,
-    /// Checksums of the first 0, 1, 2 … operations: one word of each page.
+    /// Checksums of the first 0, 1, 2 … operations: one word of each page, all reads alike.
     sums: Vec<u64>,
+    /// The same, each read by the weight of its place in the table.
+    weighted: Vec<u64>,
+}
+
+/// How reads add up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AddUp {
+    /// All alike, as bare loops do it.
+    Alike,
+    /// By the weights of their places, as workers do it.
+    Weighted,
 }
 
 impl Operations {
@@ -37,12 +49,17 @@ impl Operations {
         let path = scratch.path("table");
         let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
         std::fs::write(&path, bytes)?;
-        let mut sums = vec![0];
-        for operation in offsets.chunks(READS_PER_OP as usize) {
-            let sum: u64 = operation.iter().map(|offset| checksum(*offset)).fold(0, u64::wrapping_add);
-            sums.push(sum.wrapping_add(sums[sums.len() - 1]));
+        let (mut sums, mut weighted) = (vec![0u64], vec![0u64]);
+        for (place, offset) in (0u64..).zip(&offsets) {
+            if place.is_multiple_of(u64::from(READS_PER_OP)) {
+                sums.push(sums[sums.len() - 1]);
+                weighted.push(weighted[weighted.len() - 1]);
+            }
+            let (of_read, last) = (checksum(*offset), sums.len() - 1);
+            sums[last] = sums[last].wrapping_add(of_read);
+            weighted[last] = weighted[last].wrapping_add(weight(place).wrapping_mul(of_read));
         }
-        Ok(Self { path, sums })
+        Ok(Self { path, sums, weighted })
     }
 
     /// How many there are.
@@ -51,10 +68,11 @@ impl Operations {
     }
 
     /// The checksum of `count` operations from the `first` on, laps counted.
-    pub fn checksum(&self, first: u64, count: u64) -> u64 {
+    pub fn checksum(&self, add_up: AddUp, first: u64, count: u64) -> u64 {
+        let sums = if add_up == AddUp::Alike { &self.sums } else { &self.weighted };
         let until = |end: u64| {
             let (laps, rest) = (end / self.len(), (end % self.len()) as usize);
-            self.sums[self.sums.len() - 1].wrapping_mul(laps).wrapping_add(self.sums[rest])
+            sums[sums.len() - 1].wrapping_mul(laps).wrapping_add(sums[rest])
         };
         until(first + count).wrapping_sub(until(first))
     }
@@ -76,10 +94,14 @@ mod tests {
         let scratch = Scratch::new(parent.path()).expect("scratch");
         let dataset = Dataset::create(&scratch, Bytes::mib(1)).expect("written");
         let table = Operations::draw(&scratch, &dataset, 1).expect("drawn");
-        let all = table.checksum(0, table.len());
-        assert_eq!(table.checksum(5, table.len()), all, "a lap from anywhere");
-        let parts = table.checksum(0, table.len() - 7).wrapping_add(table.checksum(table.len() - 7, 17));
-        assert_eq!(parts, table.checksum(0, table.len() + 10));
+        for add_up in [AddUp::Alike, AddUp::Weighted] {
+            let checksum = |first, count| table.checksum(add_up, first, count);
+            let all = checksum(0, table.len());
+            assert_eq!(checksum(5, table.len()), all, "a lap from anywhere");
+            let parts = checksum(0, table.len() - 7).wrapping_add(checksum(table.len() - 7, 17));
+            assert_eq!(parts, checksum(0, table.len() + 10));
+        }
+        assert_ne!(table.checksum(AddUp::Alike, 0, 9), table.checksum(AddUp::Weighted, 0, 9));
         let bytes = std::fs::read(&table.path).expect("there");
         let first = u64::from_le_bytes(bytes[..8].try_into().expect("a word"));
         let file = std::fs::read(&dataset.path).expect("there");

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 typedef unsigned long long u64;
 static u64 size, per_op, reads, *table, stride, last_at, last_mask, link_mask, max_ops, max_device;  // the job
-static u64 checksum, bucket[40 * 128];   // of a sample
+static u64 checksum, bucket[40 * 128]; static int file, handover;  // of a sample; descriptors
 static char *buffer, *line, path[4096];  // one read and zeros behind it; the last message; the last path opened
-static int file, handover;
 static u64 now(void) { struct timespec t; return clock_gettime(CLOCK_MONOTONIC, &t), t.tv_sec * 1000000000ull + t.tv_nsec; }
 static u64 device_bytes(void) { struct rusage used; return getrusage(RUSAGE_SELF, &used), used.ru_inblock * 512ull; }
 static u64 word(u64 at) { u64 value; return memcpy(&value, buffer + at, 8), value; }
@@ -38,10 +38,10 @@ static void get(u64 offset) {  // one read into the buffer: the part to replace
 }
 static void operate(u64 operation) {  // the masks are 0 unless reads are dependent, or last words are touched
     u64 *entry = table + operation * per_op % reads, *end = entry + per_op, link = 0;
-    for (; entry < end; entry++, link = word(0) & link_mask) {
-        get(*entry ^ link);
-        for (u64 at = 0; at < size; at += stride) checksum += word(at);
-        checksum += word(last_at) & last_mask;
+    for (u64 sum; entry < end; entry++, link = word(0) & link_mask) {
+        get(*entry ^ link), sum = word(last_at) & last_mask;
+        for (u64 at = 0; at < size; at += stride) sum += word(at);
+        checksum += (2 * (entry - table) + 1) * sum;  // weighed by the read's place in the table
     }
 }
 static void go(u64 first, u64 sample_ns) {
@@ -73,9 +73,9 @@ static void open_job(u64 start) {
         fail("open", 0, 0, "this example has one method, get, for reads by a table in one thread, and counts no lines", 1);
     max_ops = number("max_thread_operations"), max_device = number("max_device_bytes"), link_mask = number("dependent") ? ~0ull : 0;
     stride = says("consume", "sum") ? 8 : number("page_bytes"), last_at = size < 8 ? 0 : size - 8;
-    last_mask = says("consume", "touch") && number("touch_last") ? ~0ull : 0, buffer = calloc(1, size + 8), table = malloc(reads * 8);
-    int offsets = open_at("table_path", O_RDONLY);
-    if (pread(offsets, table, reads * 8, 0) != (ssize_t)reads * 8) fail("pread", errno, 0, "the table is short", 0);
+    last_mask = says("consume", "touch") && number("touch_last") ? ~0ull : 0, buffer = calloc(1, size + 8);
+    int offsets = open_at("table_path", O_RDONLY);  // zeros until go, another table with each: mapped, and read from there
+    if ((table = mmap(NULL, reads * 8, PROT_READ, MAP_SHARED | MAP_POPULATE, offsets, 0)) == MAP_FAILED) fail("mmap", errno, 0, "", 0);
     close(offsets), file = open_at("path", O_RDONLY), handover = open_at("handover_path", O_RDWR);
     printf("{\"type\":\"opened\",\"setup_ns\":%llu}\n{\"type\":\"ready\",\"warmup_ns\":0}\n", now() - start);
 }
@@ -86,14 +86,14 @@ static void verify(u64 count) {
     printf("{\"type\":\"verified\",\"reads\":%llu}\n", count);
 }
 int main(void) {
-    setvbuf(stdout, NULL, _IOLBF, 1 << 16), puts("{\"type\":\"hello\",\"protocol\":4,\"worker\":\"minimal\",\"version\":\"1.0\",\"random-read\":\"get\",\"sequential-read\":\"get\"}");
+    setvbuf(stdout, NULL, _IOLBF, 1 << 16), puts("{\"type\":\"hello\",\"protocol\":5,\"worker\":\"minimal\",\"version\":\"1.0\",\"random-read\":\"get\",\"sequential-read\":\"get\"}");
     for (size_t room = 0; getline(&line, &room, stdin) > 0;) {
         u64 start = now();
         if (says("type", "open\"")) open_job(start);
         if (says("type", "go\"")) go(number("first_operation"), number("sample_ns"));
         if (says("type", "verify\"")) verify(0);
         if (says("type", "idle\"")) usleep(number("idle_ns") / 1000), puts("{\"type\":\"idled\"}");
-        if (says("type", "close\"")) free(buffer), free(table), close(file), close(handover),
+        if (says("type", "close\"")) free(buffer), munmap(table, reads * 8), close(file), close(handover),
             printf("{\"type\":\"closed\",\"teardown_ns\":%llu,\"sync_ns\":0}\n", now() - start);
     }
 }

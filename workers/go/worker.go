@@ -1,4 +1,4 @@
-// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 4) says.
+// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 5) says.
 //
 // Go 1.21 or newer, the standard library alone: `CGO_ENABLED=0 go build -o worker worker.go`.
 //
@@ -50,7 +50,7 @@ import (
 // ---------------------------------------------------------------------------------------------------------------------
 
 const (
-	protocolVersion = 4
+	protocolVersion = 5
 	workerVersion   = "1.0"
 	// Bytes of one copy or call of a scan, and of a bufio buffer.
 	defaultBuffer = 64 << 10
@@ -699,8 +699,9 @@ func parseSize(text string) (uint64, bool) {
 
 // reader is a way to read, bound to a file and one thread's buffer.
 type reader interface {
-	// read does the reads at `entries`, little-endian offsets and whole operations, and consumes their bytes.
-	read(entries []byte) (checksum uint64, err error)
+	// read does the reads at `entries`, little-endian offsets and whole operations, and consumes their bytes. The checksum of
+	// the first read counts `weight` times, that of each further one 2 times more.
+	read(entries []byte, weight uint64) (checksum uint64, err error)
 	fetch(offset uint64, into []byte) error
 }
 
@@ -709,6 +710,7 @@ type tableReads struct {
 	reader     reader
 	file       *dataFile
 	part       []byte
+	firstRead  uint64 // place of the part's first read in the whole table
 	opEntries  uint64 // bytes of the table for one operation
 	opBytes    uint64
 	operations uint64 // in the part
@@ -754,6 +756,7 @@ func (t *task) openReads(job *job) error {
 		part := operations * opEntries
 		t.works = append(t.works, &tableReads{
 			reader: reader, file: file, part: t.table.mapping[thread*part : (thread+1)*part],
+			firstRead: thread * operations * job.ReadsPerOp,
 			opEntries: opEntries, opBytes: job.ReadsPerOp * job.ReadBytes, operations: operations,
 			pageBytes: int(job.PageBytes),
 		})
@@ -817,13 +820,14 @@ type target[C consumer] struct {
 
 type mappedReads[C consumer] struct{ target[C] }
 
-// Timed region: for each entry: copy(buffer, mapping[offset:]); consume(buffer).
-func (r *mappedReads[C]) read(entries []byte) (uint64, error) {
+// Timed region: for each entry: copy(buffer, mapping[offset:]); total += weight * consume(buffer); weight += 2.
+func (r *mappedReads[C]) read(entries []byte, weight uint64) (uint64, error) {
 	total, mapping, buffer, consume := uint64(0), r.file.mapping, r.buffer, r.consume
 	for ; len(entries) >= 8; entries = entries[8:] {
 		offset := binary.LittleEndian.Uint64(entries)
 		copy(buffer, mapping[offset:offset+uint64(len(buffer))])
-		total += consume.of(buffer)
+		total += weight * consume.of(buffer)
+		weight += 2
 	}
 	return total, nil
 }
@@ -835,15 +839,16 @@ func (r *mappedReads[C]) fetch(offset uint64, into []byte) error {
 
 type calledReads[C consumer] struct{ target[C] }
 
-// Timed region: for each entry: ReadAt(buffer, offset); consume(buffer).
-func (r *calledReads[C]) read(entries []byte) (uint64, error) {
+// Timed region: for each entry: ReadAt(buffer, offset); total += weight * consume(buffer); weight += 2.
+func (r *calledReads[C]) read(entries []byte, weight uint64) (uint64, error) {
 	total, file, buffer, consume := uint64(0), r.file.file, r.buffer, r.consume
 	for ; len(entries) >= 8; entries = entries[8:] {
 		offset := binary.LittleEndian.Uint64(entries)
 		if received, err := file.ReadAt(buffer, int64(offset)); received != len(buffer) {
 			return 0, readFailure("pread", err, r.file.path, offset, len(buffer), received)
 		}
-		total += consume.of(buffer)
+		total += weight * consume.of(buffer)
+		weight += 2
 	}
 	return total, nil
 }
@@ -879,8 +884,8 @@ type mappedChain[C consumer] struct {
 }
 
 // Timed region: for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; copy(buffer,
-// mapping[offset:]); link = buffer's first word; consume(buffer).
-func (r *mappedChain[C]) read(entries []byte) (uint64, error) {
+// mapping[offset:]); link = buffer's first word; total += weight * consume(buffer); weight += 2.
+func (r *mappedChain[C]) read(entries []byte, weight uint64) (uint64, error) {
 	total, mapping, buffer, consume, last := uint64(0), r.file.mapping, r.buffer, r.consume, r.spanBytes-r.readBytes
 	for len(entries) > 0 {
 		operation, link := entries[:r.opEntries], uint64(0)
@@ -892,7 +897,8 @@ func (r *mappedChain[C]) read(entries []byte) (uint64, error) {
 			}
 			copy(buffer, mapping[offset:offset+uint64(len(buffer))])
 			link = binary.LittleEndian.Uint64(buffer)
-			total += consume.of(buffer)
+			total += weight * consume.of(buffer)
+			weight += 2
 		}
 	}
 	return total, nil
@@ -904,7 +910,7 @@ type calledChain[C consumer] struct {
 }
 
 // Timed region: as mappedChain, with ReadAt(buffer, offset).
-func (r *calledChain[C]) read(entries []byte) (uint64, error) {
+func (r *calledChain[C]) read(entries []byte, weight uint64) (uint64, error) {
 	total, file, buffer, consume, last := uint64(0), r.file.file, r.buffer, r.consume, r.spanBytes-r.readBytes
 	for len(entries) > 0 {
 		operation, link := entries[:r.opEntries], uint64(0)
@@ -918,36 +924,40 @@ func (r *calledChain[C]) read(entries []byte) (uint64, error) {
 				return 0, readFailure("pread", err, r.file.path, offset, len(buffer), received)
 			}
 			link = binary.LittleEndian.Uint64(buffer)
-			total += consume.of(buffer)
+			total += weight * consume.of(buffer)
+			weight += 2
 		}
 	}
 	return total, nil
 }
 
-// entries are those of up to `wanted` operations from `position` on, which counts laps too; never across the end.
-func (w *tableReads) entries(position, wanted uint64) []byte {
+// entries are those of up to `wanted` operations from `position` on, which counts laps too; never across the end. The weight
+// is that of the first read: 2 * its place in the table + 1.
+func (w *tableReads) entries(position, wanted uint64) (entries []byte, weight uint64) {
 	start := position % w.operations
-	return w.part[start*w.opEntries : (start+min(wanted, w.operations-start))*w.opEntries]
+	entries = w.part[start*w.opEntries : (start+min(wanted, w.operations-start))*w.opEntries]
+	return entries, 2*(w.firstRead+start*w.opEntries/8) + 1
 }
 
 func (w *tableReads) perform(position, wanted uint64) (uint64, uint64, error) {
-	entries := w.entries(position, wanted)
-	checksum, err := w.reader.read(entries)
+	entries, weight := w.entries(position, wanted)
+	checksum, err := w.reader.read(entries, weight)
 	done := uint64(len(entries)) / w.opEntries
 	w.done += done
 	return done, checksum, err
 }
 
 func (w *tableReads) timed(position, wanted uint64, latencies *histogram) (uint64, uint64, error) {
-	entries := w.entries(position, wanted)
+	entries, weight := w.entries(position, wanted)
 	done, total := uint64(len(entries))/w.opEntries, uint64(0)
 	before := now()
 	for ; len(entries) > 0; entries = entries[w.opEntries:] {
-		checksum, err := w.reader.read(entries[:w.opEntries])
+		checksum, err := w.reader.read(entries[:w.opEntries], weight)
 		if err != nil {
 			return 0, 0, err
 		}
 		total += checksum
+		weight += w.opEntries / 4
 		after := now()
 		latencies.record(after - before)
 		before = after

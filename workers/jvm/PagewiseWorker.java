@@ -55,7 +55,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * failures, JSON.
  */
 public final class PagewiseWorker {
-    private static final int PROTOCOL = 4;
+    private static final int PROTOCOL = 5;
     private static final String VERSION = "1.0";
 
     private static final String READS = "mmap,mmap:random,mmap:sequential,mmap:willneed,mmap:prefetch,"
@@ -227,7 +227,7 @@ public final class PagewiseWorker {
 
         /** What each thread does. */
         Work[] work;
-        /** The offset table; its page tables are full. */
+        /** The offset table: zeros until {@code go}, and another one with each; its page tables are full. */
         MemorySegment table;
         /** What records hold: the period and a record more. */
         MemorySegment source;
@@ -1310,7 +1310,12 @@ public final class PagewiseWorker {
             return done;
         }
 
-        /** Reads whole operations and returns the sum of their checksums. */
+        /** What the checksum of the read at an entry is multiplied by: 2 * its place in the table + 1. */
+        static long weight(long entry) {
+            return entry / 4 + 1;
+        }
+
+        /** Reads whole operations and returns the weighted sum of the checksums of their reads. */
         long read(long from, long to) throws CallFailure {
             if (dependent) {
                 return touches ? touchDependent(from, to) : sumDependent(from, to);
@@ -1363,7 +1368,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 copy(table.get(WORD_LAYOUT, entry));
-                total += Heap.touch(buffer, buffer.length, pageBytes, last);
+                total += weight(entry) * Heap.touch(buffer, buffer.length, pageBytes, last);
             }
             return total;
         }
@@ -1373,7 +1378,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 copy(table.get(WORD_LAYOUT, entry));
-                total += Heap.sum(buffer, buffer.length);
+                total += weight(entry) * Heap.sum(buffer, buffer.length);
             }
             return total;
         }
@@ -1386,7 +1391,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     copy(part.follow(entry, link));
                     link = Heap.word(buffer, 0);
-                    total += Heap.touch(buffer, buffer.length, pageBytes, last);
+                    total += weight(entry) * Heap.touch(buffer, buffer.length, pageBytes, last);
                 }
             }
             return total;
@@ -1400,7 +1405,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     copy(part.follow(entry, link));
                     link = Heap.word(buffer, 0);
-                    total += Heap.sum(buffer, buffer.length);
+                    total += weight(entry) * Heap.sum(buffer, buffer.length);
                 }
             }
             return total;
@@ -1431,7 +1436,7 @@ public final class PagewiseWorker {
         long touch(long from, long to) {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
-                total += Native.touch(file, table.get(WORD_LAYOUT, entry), readBytes, pageBytes, last);
+                total += weight(entry) * Native.touch(file, table.get(WORD_LAYOUT, entry), readBytes, pageBytes, last);
             }
             return total;
         }
@@ -1440,7 +1445,7 @@ public final class PagewiseWorker {
         long sum(long from, long to) {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
-                total += Native.sum(file, table.get(WORD_LAYOUT, entry), readBytes);
+                total += weight(entry) * Native.sum(file, table.get(WORD_LAYOUT, entry), readBytes);
             }
             return total;
         }
@@ -1453,7 +1458,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     long offset = part.follow(entry, link);
                     link = Native.word(file, offset);
-                    total += Native.touch(file, offset, readBytes, pageBytes, last);
+                    total += weight(entry) * Native.touch(file, offset, readBytes, pageBytes, last);
                 }
             }
             return total;
@@ -1467,7 +1472,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     long offset = part.follow(entry, link);
                     link = Native.word(file, offset);
-                    total += Native.sum(file, offset, readBytes);
+                    total += weight(entry) * Native.sum(file, offset, readBytes);
                 }
             }
             return total;
@@ -1574,7 +1579,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 call(table.get(WORD_LAYOUT, entry));
-                total += Native.touch(buffer, 0, readBytes, pageBytes, last);
+                total += weight(entry) * Native.touch(buffer, 0, readBytes, pageBytes, last);
             }
             return total;
         }
@@ -1584,7 +1589,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 call(table.get(WORD_LAYOUT, entry));
-                total += Native.sum(buffer, 0, readBytes);
+                total += weight(entry) * Native.sum(buffer, 0, readBytes);
             }
             return total;
         }
@@ -1597,7 +1602,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     call(part.follow(entry, link));
                     link = Native.word(buffer, 0);
-                    total += Native.touch(buffer, 0, readBytes, pageBytes, last);
+                    total += weight(entry) * Native.touch(buffer, 0, readBytes, pageBytes, last);
                 }
             }
             return total;
@@ -1611,7 +1616,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     call(part.follow(entry, link));
                     link = Native.word(buffer, 0);
-                    total += Native.sum(buffer, 0, readBytes);
+                    total += weight(entry) * Native.sum(buffer, 0, readBytes);
                 }
             }
             return total;
@@ -1670,7 +1675,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 long inner = call(table.get(WORD_LAYOUT, entry));
-                total += Native.touch(buffer, inner, readBytes, pageBytes, last);
+                total += weight(entry) * Native.touch(buffer, inner, readBytes, pageBytes, last);
             }
             return total;
         }
@@ -1680,7 +1685,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 long inner = call(table.get(WORD_LAYOUT, entry));
-                total += Native.sum(buffer, inner, readBytes);
+                total += weight(entry) * Native.sum(buffer, inner, readBytes);
             }
             return total;
         }
@@ -1693,7 +1698,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     long inner = call(part.follow(entry, link));
                     link = Native.word(buffer, inner);
-                    total += Native.touch(buffer, inner, readBytes, pageBytes, last);
+                    total += weight(entry) * Native.touch(buffer, inner, readBytes, pageBytes, last);
                 }
             }
             return total;
@@ -1707,7 +1712,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     long inner = call(part.follow(entry, link));
                     link = Native.word(buffer, inner);
-                    total += Native.sum(buffer, inner, readBytes);
+                    total += weight(entry) * Native.sum(buffer, inner, readBytes);
                 }
             }
             return total;
@@ -1754,7 +1759,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 call(table.get(WORD_LAYOUT, entry));
-                total += Native.touch(memory, 0, readBytes, pageBytes, last);
+                total += weight(entry) * Native.touch(memory, 0, readBytes, pageBytes, last);
             }
             return total;
         }
@@ -1764,7 +1769,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 call(table.get(WORD_LAYOUT, entry));
-                total += Native.sum(memory, 0, readBytes);
+                total += weight(entry) * Native.sum(memory, 0, readBytes);
             }
             return total;
         }
@@ -1777,7 +1782,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     call(part.follow(entry, link));
                     link = Native.word(memory, 0);
-                    total += Native.touch(memory, 0, readBytes, pageBytes, last);
+                    total += weight(entry) * Native.touch(memory, 0, readBytes, pageBytes, last);
                 }
             }
             return total;
@@ -1791,7 +1796,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     call(part.follow(entry, link));
                     link = Native.word(memory, 0);
-                    total += Native.sum(memory, 0, readBytes);
+                    total += weight(entry) * Native.sum(memory, 0, readBytes);
                 }
             }
             return total;
@@ -1839,7 +1844,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 call(table.get(WORD_LAYOUT, entry));
-                total += Heap.touch(bytes, bytes.length, pageBytes, last);
+                total += weight(entry) * Heap.touch(bytes, bytes.length, pageBytes, last);
             }
             return total;
         }
@@ -1849,7 +1854,7 @@ public final class PagewiseWorker {
             long total = 0;
             for (long entry = from; entry < to; entry += 8) {
                 call(table.get(WORD_LAYOUT, entry));
-                total += Heap.sum(bytes, bytes.length);
+                total += weight(entry) * Heap.sum(bytes, bytes.length);
             }
             return total;
         }
@@ -1862,7 +1867,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     call(part.follow(entry, link));
                     link = Heap.word(bytes, 0);
-                    total += Heap.touch(bytes, bytes.length, pageBytes, last);
+                    total += weight(entry) * Heap.touch(bytes, bytes.length, pageBytes, last);
                 }
             }
             return total;
@@ -1876,7 +1881,7 @@ public final class PagewiseWorker {
                 for (long end = entry + part.operationBytes; entry < end; entry += 8) {
                     call(part.follow(entry, link));
                     link = Heap.word(bytes, 0);
-                    total += Heap.sum(bytes, bytes.length);
+                    total += weight(entry) * Heap.sum(bytes, bytes.length);
                 }
             }
             return total;

@@ -1,4 +1,4 @@
-"""The Python worker of pagewise: reads a file in the ways that Python programs do, as ../PROTOCOL.md (version 4) says.
+"""The Python worker of pagewise: reads a file in the ways that Python programs do, as ../PROTOCOL.md (version 5) says.
 
 Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memmap`, imported when a job asks for it.
 
@@ -33,7 +33,7 @@ import sys
 import threading
 import time
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 WORKER_VERSION = "1.0"
 READ_METHODS = ("mmap", "mmap:random", "pread", "readinto", "numpy-memmap")
 SCAN_METHODS = ("mmap", "pread", "readinto", "numpy-memmap")
@@ -291,8 +291,8 @@ if (received := readinto(view)) != size:
     "numpy-memmap": "array[:] = mapped_array[offset:offset + size]",
 }
 
-# Timed region: `for each offset: move; total += consume`.
-READS = """
+# Timed region: `for each piece of a scan: move; total += consume`.
+PIECES = """
 def read(offsets):
     total = 0
     try:
@@ -304,10 +304,23 @@ def read(offsets):
     return total & WORD_MASK
 """
 
+# Timed region: `for each (weight, offset): move; total += weight * consume`. The weight of the first read is given.
+READS = """
+def read(offsets, weight):
+    total = 0
+    try:
+        for weight, offset in zip(range(weight, weight + 2 * len(offsets), 2), offsets):
+            {move}
+            total += weight * ({consume})
+    except OSError as error:
+        raise failed_call(call, path, error, offset) from error
+    return total & WORD_MASK
+"""
+
 # Timed region: `for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; move; link = first word;
-# total += consume`.
+# total += weight * consume; weight += 2`.
 DEPENDENT_READS = """
-def read(entries):
+def read(entries, weight):
     total = 0
     try:
         for start in range(0, len(entries), reads_per_op):
@@ -318,7 +331,8 @@ def read(entries):
                     raise astray(offset)
                 {move}
                 link, = first_word(data)
-                total += {consume}
+                total += weight * ({consume})
+                weight += 2
     except OSError as error:
         raise failed_call(call, path, error, offset) from error
     return total & WORD_MASK
@@ -435,8 +449,13 @@ class Loops:
     def whole(kind):
         return "data" if kind == "mmap" else "buffer"
 
+    def pieces(self):
+        """`read(offsets)`: pieces of a scan at all of them, and the checksum."""
+        return compiled("read", PIECES, self.move, self.consume, self.names)
+
     def reads(self):
-        """`read(offsets)`: reads at all of them, and the checksum."""
+        """`read(offsets, weight)`: reads at all of them, and the checksum in which the first counts `weight` times and each
+        further one 2 times more."""
         return compiled("read", READS, self.move, self.consume, self.names)
 
     def dependent_reads(self, job):
@@ -502,8 +521,9 @@ class Task:
         for thread in range(job.threads):
             if thread == 0 or job.descriptor == "per-thread":
                 self.sources.append(Source(job))
-            part = self.table.part(thread * part_reads, part_reads)
-            self.works.append(TableReads(job, self.sources[-1], part, operations))
+            first_read = thread * part_reads
+            part = self.table.part(first_read, part_reads)
+            self.works.append(TableReads(job, self.sources[-1], part, first_read, operations))
 
     @staticmethod
     def refuse_reads(job):
@@ -535,7 +555,8 @@ class Task:
 
 
 class Table:
-    """The offset table, mapped: it is pagewise's memory, and costs the worker none."""
+    """The offset table, mapped: it is pagewise's memory, and costs the worker none. It holds zeros until `go`, and another table
+    with each."""
 
     def __init__(self, job):
         try:
@@ -561,9 +582,11 @@ class Table:
 class TableReads:
     """Reads of one thread by its part of the table."""
 
-    def __init__(self, job, source, part, operations):
+    def __init__(self, job, source, part, first_read, operations):
         self.source = source
         self.part = part
+        # What the checksum of the part's first read counts: 2 * its place in the table + 1.
+        self.first_weight = 2 * first_read + 1
         self.operations = operations
         self.reads_per_op = job.reads_per_op
         self.op_bytes = job.reads_per_op * job.read_bytes
@@ -595,9 +618,9 @@ class Pass:
         self.rewind = source.file.seek if continued else None
         self.pieces = range(0, full, SCAN_PIECE_BYTES)
         # The last word of each piece would make the checksum depend on where pieces end.
-        self.read_pieces = Loops(job, source, SCAN_PIECE_BYTES, job.consume, False, continued).reads()
+        self.read_pieces = Loops(job, source, SCAN_PIECE_BYTES, job.consume, False, continued).pieces()
         self.rest = range(full, full + min(rest, 1))
-        self.read_rest = Loops(job, source, max(rest, 1), job.consume, False, continued).reads()
+        self.read_rest = Loops(job, source, max(rest, 1), job.consume, False, continued).pieces()
 
     def scan(self):
         """Consumes the span, and returns its checksum."""
@@ -796,6 +819,7 @@ def throughput(work, part, go, max_operations, budget):
     latencies."""
     read, table, reads_per_op, clock, record = work.read, work.part, work.reads_per_op, now_ns, part.latencies.record
     shortest, longest, end = BATCH_MIN_NS, BATCH_MAX_NS, work.operations * work.reads_per_op
+    first_weight = work.first_weight
     # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
     start = go["first_operation"] % work.operations * reads_per_op
     base, bound = -start, (max(max_operations * 3 // 4, 1) if max_operations > 0 else 1 << 60) * reads_per_op
@@ -807,7 +831,7 @@ def throughput(work, part, go, max_operations, budget):
         stop = start + batch
         if stop > limit:
             stop = limit
-        checksum += read(table[start:stop])
+        checksum += read(table[start:stop], first_weight + 2 * start)
         after = clock()
         # Most batches end here: 20 reads of 16 KiB take 70 us, and what follows 2.
         if shortest <= after - before <= longest and stop < limit and after < look:
@@ -847,6 +871,7 @@ def note_stall(part, operations, took, average):
 def latency(work, part, go, max_operations, budget):
     """Goes on where throughput ended, with a clock around each operation."""
     read, table, operations, reads_per_op = work.read, work.part, work.operations, work.reads_per_op
+    first_weight = work.first_weight
     clock, record = now_ns, part.latencies.record
     position = go["first_operation"] + part.operations
     left = max(max_operations - part.operations, 0) if max_operations > 0 else 1 << 64
@@ -857,7 +882,7 @@ def latency(work, part, go, max_operations, budget):
         start = (position + done) % operations * reads_per_op
         entries = table[start : start + reads_per_op]
         before = clock()
-        checksum += read(entries)
+        checksum += read(entries, first_weight + 2 * start)
         after = clock()
         record(after - before)
         done += 1

@@ -14,7 +14,7 @@ use super::{Contest, Ground, Work};
 use crate::dataset::Scratch;
 use crate::once::ring::RingFile;
 use crate::once::worker::{job, next, say};
-use crate::operations::{Operations, READ_BYTES, READS_PER_OP};
+use crate::operations::{AddUp, Operations, READ_BYTES, READS_PER_OP};
 
 /// A bound that no pass over a ring reaches.
 const UNBOUNDED_NS: u64 = 60_000_000_000;
@@ -225,7 +225,8 @@ impl<'a> Side<'a> {
     }
 
     fn verify(&mut self, table: &Operations, operations: u64, checksum: u64) -> Result<()> {
-        let expected = table.checksum(self.done, operations);
+        let add_up = if self.job.is_some() { AddUp::Weighted } else { AddUp::Alike };
+        let expected = table.checksum(add_up, self.done, operations);
         ensure!(checksum == expected, "operations {} on consumed other bytes than the file's", self.done);
         self.done += operations;
         Ok(())

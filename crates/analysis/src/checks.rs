@@ -7,13 +7,16 @@
 //! The checks of what the worker claims stand in [`claims`], those of the cache and the method's own options in
 //! [`conditions`], those of files that are written in [`writes`], those of scans in [`scans`], those of limits and settings
 //! in [`settings`], what a method's counters must show in [`mod@expected`] and [`faults`], what a runtime may do beside in
-//! [`runtime`], and those of heartbeats in [`heartbeats`].
+//! [`runtime`], those of what happens outside of the clock in [`outside`], of what can be at all in [`plausible`], and those of
+//! heartbeats in [`heartbeats`].
 
 pub mod claims;
 pub mod conditions;
 pub mod expected;
 pub mod faults;
 pub mod heartbeats;
+pub mod outside;
+pub mod plausible;
 pub mod runtime;
 pub mod scans;
 pub mod settings;
@@ -28,6 +31,7 @@ pub use conditions::no_effect;
 pub use expected::{EXPECTATIONS, Expected, expected};
 pub use faults::{WRITE_FAULTS, WriteFaults, write_faults};
 pub use heartbeats::Beating;
+pub use plausible::byte_rate;
 
 /// What the checks must know of the machine and the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +72,20 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::FalseTime, claims::false_total),
     (FailureKind::FalseTime, claims::false_cpu_time),
     (FailureKind::FalseTime, claims::false_latency),
+    (FailureKind::FalseTime, outside::worked_while_waiting),
+    (FailureKind::FalseTime, outside::wrote_while_waiting),
+    (FailureKind::Implausible, plausible::faster_than_memory),
     (FailureKind::InconsistentCounts, claims::inconsistent_operations),
     (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
+    (FailureKind::InconsistentCounts, plausible::latencies_all_alike),
     (FailureKind::InconsistentCounts, heartbeats::malformed),
     (FailureKind::InconsistentCounts, heartbeats::not_beating),
     (FailureKind::MissingReads, claims::missing_reads),
     (FailureKind::MissingWrites, writes::missing_writes),
     (FailureKind::LostRecords, writes::lost_records),
     (FailureKind::NotCold, conditions::not_cold),
+    (FailureKind::NotCold, outside::read_before_go),
     (FailureKind::NotCold, scans::not_cold_before_setup),
     (FailureKind::NotCold, writes::not_new),
     (FailureKind::NotWarm, conditions::not_warm),
@@ -92,10 +101,12 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotInForce, writes::not_synced),
     (FailureKind::NotInForce, faults::not_prepared),
     (FailureKind::NotDirect, conditions::not_direct),
+    (FailureKind::NotDirect, plausible::requests_missing),
     (FailureKind::NotDirect, writes::written_not_direct),
     (FailureKind::Contaminated, conditions::contaminated),
     (FailureKind::Contaminated, writes::device_read_by_others),
     (FailureKind::Contaminated, writes::device_written_by_others),
+    (FailureKind::Contaminated, plausible::in_flight_of_others),
     (FailureKind::Contaminated, conditions::cpu_stolen),
     (FailureKind::Contaminated, conditions::clock_stepped),
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
@@ -111,6 +122,10 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotAsSet, settings::cpus_not_as_set),
     (FailureKind::NotAsSet, settings::placement_not_as_set),
     (FailureKind::ContradictsMethod, expected::contradicts_method),
+    (FailureKind::ContradictsMethod, claims::extra_reads),
+    (FailureKind::ContradictsMethod, outside::direct_read_before_go),
+    (FailureKind::ContradictsMethod, outside::called_before_go),
+    (FailureKind::ContradictsMethod, plausible::reads_ahead),
     (FailureKind::ContradictsMethod, scans::mapping_not_touched),
     (FailureKind::ContradictsMethod, faults::wrong_write_faults),
     (FailureKind::ContradictsMethod, writes::mapping_makes_calls),

@@ -82,9 +82,11 @@ impl<'a> CellSamples<'a> {
     }
 }
 
-/// Set-up, throughput phase and tear-down.
+/// All that a sample took: set-up, with what came between it and the clock, throughput phase and tear-down.
 pub fn total_ns(measurement: &Measurement) -> u64 {
-    measurement.setup_ns + measurement.measured_ns + measurement.teardown_ns
+    [measurement.setup_ns, measurement.warmup_ns, measurement.measured_ns, measurement.teardown_ns]
+        .into_iter()
+        .fold(0, u64::saturating_add)
 }
 
 /// The share of the work that was done, where that is fixed: of the ring in all laps, or of the file.

@@ -99,8 +99,8 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let started = now_ns();
     let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started })?;
-    let crew = Crew::start(work, bounds);
     let started = now_ns();
+    let crew = Crew::start(work, bounds);
     if job.warm_page_tables == 1 {
         crew.warm_page_tables()?;
     }

@@ -13,6 +13,7 @@ use crate::{btrfs, overlay};
 
 /// Sectors of the block layer's counters, whatever the device's own are.
 const SECTOR_BYTES: u64 = 512;
+const NS_PER_MS: u64 = 1_000_000;
 
 /// A disk, or what stands for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +170,8 @@ pub struct DeviceCounters {
     pub read_requests: u64,
     /// Bytes read.
     pub read_bytes: u64,
+    /// What read requests took, one added to the other.
+    pub read_ns: u64,
     /// Bytes written.
     pub written_bytes: u64,
 }
@@ -180,6 +183,7 @@ impl DeviceCounters {
         Some(Self {
             read_requests: *fields.first()?,
             read_bytes: fields.get(2)?.checked_mul(SECTOR_BYTES)?,
+            read_ns: fields.get(3)?.checked_mul(NS_PER_MS)?,
             written_bytes: fields.get(6)?.checked_mul(SECTOR_BYTES)?,
         })
     }
@@ -189,6 +193,7 @@ impl DeviceCounters {
         Some(Self {
             read_requests: after.read_requests.checked_sub(before.read_requests)?,
             read_bytes: after.read_bytes.checked_sub(before.read_bytes)?,
+            read_ns: after.read_ns.checked_sub(before.read_ns)?,
             written_bytes: after.written_bytes.checked_sub(before.written_bytes)?,
         })
     }
@@ -212,6 +217,7 @@ mod tests {
                 Some(DeviceCounters {
                     read_requests: 58249,
                     read_bytes: 7_227_074 * 512,
+                    read_ns: 64_734_000_000,
                     written_bytes: 3_946_936 * 512
                 })
             );
@@ -223,8 +229,8 @@ mod tests {
 
     #[test]
     fn a_counter_that_went_back_is_unknown() {
-        let before = DeviceCounters { read_requests: 5, read_bytes: 5, written_bytes: 5 };
-        let after = DeviceCounters { read_requests: 6, read_bytes: 4, written_bytes: 5 };
+        let before = DeviceCounters { read_requests: 5, read_bytes: 5, read_ns: 5, written_bytes: 5 };
+        let after = DeviceCounters { read_bytes: 4, ..before };
         assert_eq!(DeviceCounters::difference(&before, &after), None);
         assert_eq!(DeviceCounters::difference(&before, &before).expect("same").read_bytes, 0);
     }

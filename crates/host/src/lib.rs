@@ -40,5 +40,5 @@ pub use probe::{Capability, State};
 pub use process::{MappingState, ProcessCounters};
 pub use readahead::{Readahead, ReadaheadError};
 pub use reference::{Reference, ReferenceError, ReferenceSource};
-pub use table::{OffsetTable, TableError};
+pub use table::{OffsetTable, Order, TableError, TableMemory};
 pub use written::{NewFile, ReadBack};

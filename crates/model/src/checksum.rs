@@ -1,8 +1,9 @@
 //! How the bytes of a read are consumed, and the checksum that comes of it.
 //!
 //! Every worker of every language consumes in the same way, so that no method is spared work that another
-//! does. Words are little-endian, 64 bits, added modulo 2^64, so the checksum of many reads does not depend
-//! on their order.
+//! does. Words are little-endian, 64 bits, added modulo 2^64. The checksum of reads by an offset table is the sum of the
+//! checksums of its reads, each times the [`weight`] of its place in the table: it does not depend on the order in which
+//! reads were done, but a read in another's place changes it.
 //!
 //! * `touch`: the first word of each page-sized stretch of the read, and the read's last word when reads are
 //!   not page-aligned (an unaligned read of n pages lies on n + 1);
@@ -10,6 +11,13 @@
 //! * `lines`: the number of newline bytes.
 
 use crate::work::Consume;
+
+/// What the checksum of the read at `place` of the offset table, counted from 0 over all threads, is multiplied by: odd, so
+/// that no bit of it is lost.
+#[inline(always)]
+pub const fn weight(place: u64) -> u64 {
+    place.wrapping_mul(2).wrapping_add(1)
+}
 
 /// How to consume, resolved to numbers: what a worker is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +124,12 @@ mod tests {
             let bytes = [vec![b'\n'; newlines], vec![b'x'; others], vec![b'\n'; newlines]].concat();
             assert_eq!(lines(&bytes), 2 * newlines as u64);
         }
+    }
+
+    #[test]
+    fn a_place_has_a_weight_of_its_own() {
+        assert_eq!([0, 1, 2, (1 << 19) - 1].map(weight), [1, 3, 5, (1 << 20) - 1]);
+        assert_eq!(weight(u64::MAX), u64::MAX, "it wraps and stays odd");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! ready (warmed, threads wait) ─>
 //!       <─────────────────────── idle        (only where heartbeats are asked for)
 //! idled ───────────────────────>
-//!       <─────────────────────── go          (evidence is read just before)
+//!       <─────────────────────── go          (evidence is read just before, and the table is put into its memory)
 //! sample ──────────────────────>             (and just after; `go` may come again, as when the
 //!                                             workload warms the cache itself)
 //!       <─────────────────────── verify      (single reads, outside the clock; never of scans and writes)
@@ -29,7 +29,7 @@ use crate::work::Workload;
 use crate::workers::Delays;
 
 /// Version of the conversation. A worker that speaks another one is refused.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// What the supervisor says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +148,8 @@ pub struct Job {
     pub threads: u32,
     /// `shared` or `per-thread`.
     pub descriptor: String,
-    /// The offset table: a file of little-endian 64-bit offsets, to be mapped or read before `ready`.
+    /// The offset table: a file of little-endian 64-bit offsets, which holds zeros until `go`, and with each `go` another
+    /// order. To be mapped before `ready`, and read from there.
     pub table_path: String,
     /// Reads in the table; thread t of n does part t of n equal parts, in order, and starts it again
     /// when it is through.
@@ -232,7 +233,8 @@ pub struct SampleReply {
     pub thread_operations: Vec<u64>,
     /// Bytes asked for and received in both phases, or written to the file.
     pub bytes: u64,
-    /// Sum of the checksums of all reads of both phases, 16 hexadecimal digits; of writes 0.
+    /// Sum of the checksums of all reads of both phases, each times the weight of its place in the table
+    /// ([`crate::checksum::weight`]), 16 hexadecimal digits; of writes 0.
     pub checksum: String,
     /// Latencies of operations: upper ends of histogram buckets, ascending.
     pub latency_ns: Vec<u64>,

@@ -108,9 +108,19 @@ pub struct Evidence {
     /// From sending `open` to receiving `opened`, on the supervisor's clock.
     #[serde(default)]
     pub setup_wall_ns: Option<u64>,
+    /// From receiving `opened` to receiving `ready`, likewise.
+    #[serde(default)]
+    pub warmup_wall_ns: Option<u64>,
     /// From sending `close` to receiving `closed`, likewise.
     #[serde(default)]
     pub teardown_wall_ns: Option<u64>,
+    /// What the worker did from `open` to `ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_ready: Option<Stretch>,
+    /// What the worker did while it had nothing to do: between `ready` and `go`, between two of them, and between `sample`
+    /// and `close`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Stretch>,
     /// Bytes that the accesses asked for or wrote, in both phases.
     pub requested_bytes: u64,
     /// Bytes that storage read for the worker: /proc/PID/io read_bytes.
@@ -119,6 +129,13 @@ pub struct Evidence {
     pub device_other_bytes: Option<u64>,
     /// Read requests that the block device completed, whoever asked.
     pub device_read_requests: Option<u64>,
+    /// What those took, one added to the other: over the wall time it is how many were in flight.
+    #[serde(default)]
+    pub device_read_ns: Option<u64>,
+    /// What this machine's memory delivers to the threads of the cell, for reads or records of its size: the rate of copying, or
+    /// that of consuming in place where the method need not copy.
+    #[serde(default)]
+    pub memory_bytes_per_second: Option<u64>,
     /// Bytes that came through read calls: /proc/PID/io rchar.
     pub read_call_bytes: Option<u64>,
     /// Read calls: /proc/PID/io syscr.
@@ -223,6 +240,23 @@ pub struct Evidence {
     pub differing_reads: u64,
 }
 
+/// What the worker's process did outside of the measured region.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// How long it lasted.
+    pub wall_ns: u64,
+    /// CPU time of its threads.
+    pub cpu_ns: Option<u64>,
+    /// Bytes that storage read for it.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that came through read calls.
+    pub read_call_bytes: Option<u64>,
+    /// Bytes that went through write calls.
+    pub write_call_bytes: Option<u64>,
+    /// Faults of both kinds.
+    pub faults: Option<u64>,
+}
+
 /// What a file holds that was written: it is read back after the worker is gone, and compared byte for byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
@@ -280,6 +314,8 @@ pub enum FailureKind {
     FalseTime,
     /// Counts contradict each other.
     InconsistentCounts,
+    /// The rate is one that this machine's memory does not deliver.
+    Implausible,
     /// Fewer bytes went through read calls than were claimed.
     MissingReads,
     /// Fewer bytes went through write calls than were claimed.

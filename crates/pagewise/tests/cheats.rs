@@ -8,8 +8,8 @@ mod support;
 use std::sync::Mutex;
 
 use pagewise_model::FailureKind::{
-    self, ColdOverrun, ContradictsMethod, FalseTime, InconsistentCounts, MissingReads, NotCold, NotDirect,
-    NotInForce, NotWarm, WrongBytes, WrongChecksum,
+    self, ColdOverrun, Contaminated, ContradictsMethod, FalseTime, Implausible, InconsistentCounts,
+    MissingReads, NotCold, NotDirect, NotInForce, NotWarm, WrongBytes, WrongChecksum,
 };
 use pagewise_model::run::Run;
 use pagewise_model::{Outcome, Role};
@@ -100,7 +100,8 @@ impl Asked {
     }
 
     /// Every sample of the worker that cheats as `kind` says fails `expected` and nothing else. What its counters then
-    /// show depends on what the cache happened to hold, so that they may contradict the method besides.
+    /// show depends on what the cache happened to hold, so that they may contradict the method besides; and what is not
+    /// done at all may be implausibly fast.
     #[track_caller]
     fn caught(&self, kind: &str, expected: &[FailureKind]) -> &Self {
         let run = self.run(kind);
@@ -109,9 +110,14 @@ impl Asked {
         for sample in samples {
             assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{kind}: {:?}", sample.outcome);
             let mut found = kinds(sample);
-            let besides = |kind: &FailureKind| FROM_OUTSIDE.contains(kind) || *kind == ContradictsMethod;
+            let besides = |kind: &FailureKind| {
+                FROM_OUTSIDE.contains(kind) || matches!(kind, ContradictsMethod | Implausible)
+            };
             found.retain(|kind| expected.contains(kind) || !besides(kind));
+            found.sort_unstable();
             found.dedup();
+            let mut expected = expected.to_vec();
+            expected.sort_unstable();
             assert_eq!(found, expected, "{kind} as {} {}: {:?}", self.method, self.cache, sample.failures());
         }
         self
@@ -146,6 +152,71 @@ fn other_reads_than_asked_for_are_noticed() {
     WARM_MMAP.caught("reads-half", &[WrongChecksum]);
     WARM_PREAD.caught("reads-half", &[WrongChecksum, MissingReads]);
     WARM_MMAP.caught("checksum-no-number", &[WrongChecksum]);
+}
+
+#[test]
+fn a_table_read_before_go_is_of_no_use() {
+    WARM_MMAP.caught("reads-table-early", &[WrongChecksum]);
+    WARM_PREAD.caught("reads-table-early", &[WrongChecksum]);
+}
+
+#[test]
+fn a_read_counts_by_its_place_in_the_table() {
+    WARM_MMAP.caught("counts-alike", &[WrongChecksum]);
+    Asked { more: &["--threads=2"], ..WARM_PREAD }.caught("counts-alike", &[WrongChecksum]);
+}
+
+#[test]
+fn bytes_from_a_copy_made_before_go_are_noticed() {
+    WARM_PREAD.caught("copies-first", &[ContradictsMethod]);
+    // Its copy also left the file in the page cache.
+    COLD_PREAD.caught("copies-first", &[NotCold]);
+    for cache in ["cold", "warm"] {
+        let direct = Asked { cache, file_size: "32MiB", more: &["--read-size=4KiB"], ..DIRECT };
+        let run = direct.honest().run("copies-first-direct");
+        for sample in of_methods(&run) {
+            let found = kinds(sample);
+            let mut expected = vec![ContradictsMethod];
+            expected.extend((cache == "cold").then_some(NotCold));
+            // Requests of others hide those that are missing.
+            expected.extend((!found.contains(&Contaminated)).then_some(NotDirect));
+            assert!(expected.iter().all(|kind| found.contains(kind)), "{cache}: {:?}", sample.outcome);
+        }
+    }
+}
+
+#[test]
+fn a_rate_beyond_memory_is_implausible() {
+    // Reads so large that the loop around them does not count. A sample in which the machine had no time for the worker may
+    // be slow all the same, and is then no implausible one.
+    let more = &["--read-size=4MiB", "--align=4MiB", "--reads-per-op=4", "--sample=300ms"];
+    let large = Asked { file_size: "16MiB", more, ..WARM_MMAP };
+    let run = large.honest().run("remembers-sums");
+    let found = of_methods(&run).iter().filter(|sample| kinds(sample).contains(&Implausible)).count();
+    assert!(found > 0, "none of {} samples is implausible", of_methods(&run).len());
+}
+
+#[test]
+fn reads_made_twice_are_noticed() {
+    WARM_PREAD.caught("reads-twice", &[ContradictsMethod]);
+}
+
+#[test]
+fn reads_asked_for_ahead_are_noticed() {
+    let more = &["--sample=100ms"];
+    let random = Asked { method: "pread:random", file_size: "64MiB", more, ..COLD_PREAD };
+    let run = random.honest().run("asks-ahead");
+    for sample in of_methods(&run) {
+        // Where others use the device too, nobody can say whose reads they are.
+        let found = kinds(sample);
+        assert!(found.contains(&ContradictsMethod) || found.contains(&Contaminated), "{:?}", sample.outcome);
+    }
+}
+
+#[test]
+fn latencies_that_are_all_alike_are_noticed() {
+    let longer = Asked { more: &["--sample=100ms"], ..WARM_PREAD };
+    longer.caught("latencies-alike", &[InconsistentCounts]);
 }
 
 #[test]

@@ -64,8 +64,11 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let (measurement, evidence) = (subject.measurement, subject.evidence);
+    // What comes between `opened` and `ready` is set-up too, and told as warm-up.
+    let prepared_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);
+    let prepared_wall = evidence.setup_wall_ns.map(|wall| wall + evidence.warmup_wall_ns.unwrap_or(0));
     let parts = [
-        ("set-up", measurement.setup_ns, evidence.setup_wall_ns),
+        ("set-up", prepared_ns, prepared_wall),
         ("tear-down", measurement.teardown_ns, evidence.teardown_wall_ns),
     ];
     parts.into_iter().find_map(|(part, claimed, wall)| {
@@ -77,6 +80,13 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
             )
         })
     })
+}
+
+impl Subject<'_> {
+    /// What an answer may take beside the phases.
+    pub(super) fn answer_slack(&self) -> u64 {
+        answer_slack(self)
+    }
 }
 
 /// What an answer may take: it was measured with one thread of a native worker, and threads that share a CPU wake one after
@@ -268,13 +278,48 @@ pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{calls} read calls were made for {reads} reads"))
 }
 
+/// Each access is asked for once, so calls and bytes are no more than the reads either, but for this share and what the
+/// worker reads on its own account.
+const EXTRA_SHARE: f64 = 0.01;
+/// Calls of a native worker and of a runtime on their own account.
+const OWN_CALLS: u64 = 64;
+const RUNTIME_CALLS: u64 = 2048;
+/// Each thread of a cold sample looks up what the device has delivered, at most once in so long: two calls, for so many bytes.
+const LOOK_NS: u64 = 1_000_000;
+const LOOK_CALLS: u64 = 2;
+const LOOK_BYTES: u64 = 1024;
+
+/// More calls, or more bytes through them, than there are reads: what was called is not what was consumed.
+pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.access() != Access::Pread || subject.cell.conditions.reads().is_none() {
+        return None;
+    }
+    let more =
+        |count: u64, own: u64| count.saturating_add((count as f64 * EXTRA_SHARE) as u64).saturating_add(own);
+    let cold = subject.cell.conditions.cache == CacheState::Cold;
+    let looks = if cold { subject.evidence.wall_ns / LOOK_NS + 1 } else { 0 };
+    let looks = looks.saturating_mul(u64::from(subject.cell.conditions.threads));
+    let asked = super::expected::widened(subject);
+    let most = more(asked, subject.allowance().code_bytes + looks * LOOK_BYTES);
+    if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes > most) {
+        return Some(format!(
+            "{bytes} bytes came through read calls, {asked} were asked for: each read is made once"
+        ));
+    }
+    let own = if subject.cell.method.worker().has_runtime() { RUNTIME_CALLS } else { OWN_CALLS };
+    let own = own + looks * LOOK_CALLS;
+    let reads = subject.reads();
+    let calls = subject.evidence.read_calls.filter(|calls| *calls > more(reads, own))?;
+    Some(format!("{calls} read calls were made for {reads} reads: each read is made once"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::checks::honest::{append, cell, fill, kinds};
     use pagewise_model::CacheState::{Cold, ColdStart, Warm};
     use pagewise_model::Evidence;
     use pagewise_model::FailureKind::{
-        FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
+        ContradictsMethod, FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
     };
 
     #[test]
@@ -320,6 +365,14 @@ mod tests {
             (claims(0, 50_000_000), claims(51_000_000, 50_000_000)),
             (vec![FalseTime], vec![FalseTime])
         );
+        let until_ready = |warmup_ns| {
+            kinds(&cell, move |measurement, evidence| {
+                measurement.warmup_ns = warmup_ns;
+                evidence.setup_wall_ns = Some(measurement.setup_ns + 1_000_000);
+                evidence.warmup_wall_ns = Some(80_000_000);
+            })
+        };
+        assert_eq!((until_ready(79_000_000), until_ready(0)), (vec![], vec![FalseTime]));
         let hidden = kinds(&cell, |measurement, evidence| {
             measurement.teardown_ns = 0;
             evidence.teardown_wall_ns = Some(80_000_000);
@@ -395,7 +448,7 @@ mod tests {
         };
         assert_eq!(at_gaps(vec![]), []);
         assert_eq!(at_gaps(vec![4]), []);
-        assert_eq!(at_gaps(vec![161]), [InconsistentCounts]);
+        assert_eq!(at_gaps(vec![160, 1]), [InconsistentCounts]);
     }
 
     #[test]
@@ -408,6 +461,22 @@ mod tests {
         assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = Some(2559)), [MissingReads]);
         assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = None), []);
         assert_eq!(kinds(&cell("uring", Warm), |_, evidence| evidence.read_calls = Some(0)), []);
+    }
+
+    #[test]
+    fn reads_that_nobody_asked_for_are_noticed() {
+        for method in ["pread", "pread:random", "mine/pread", "go/pread", "pread:direct"] {
+            let twice = |calls: u64, bytes: u64| {
+                kinds(&cell(method, Warm), move |_, evidence| {
+                    evidence.read_calls = evidence.read_calls.map(|made| made * calls);
+                    evidence.read_call_bytes = evidence.read_call_bytes.map(|made| made * bytes);
+                })
+            };
+            let native = !method.contains('/');
+            assert_eq!(twice(1, 1), [], "{method}");
+            assert_eq!(twice(1, 2), [ContradictsMethod], "{method}");
+            assert_eq!(twice(if native { 2 } else { 3 }, 1), [ContradictsMethod], "{method}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 /// Of the bytes asked for, this much may come from the device where none may.
 pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
 /// Readahead that is still in flight when a cold sample stops at its budget.
-const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
+pub(super) const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
 /// Others may use the device by this share of what the worker did, and by [`OTHERS_BYTES`].
 pub(super) const OTHERS_SHARE: f64 = 0.10;
 /// A journal's commit, or a log line of someone else.

@@ -193,7 +193,7 @@ fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
 }
 
 /// Bytes asked for, widened to whole pages: exactly where reads begin and end on pages, else the most it can be.
-fn widened(subject: &Subject<'_>) -> u64 {
+pub(super) fn widened(subject: &Subject<'_>) -> u64 {
     let page = subject.context.page_bytes;
     let Some(reads) = subject.cell.conditions.reads() else {
         // The pieces of a scan lie next to each other, and so do records.

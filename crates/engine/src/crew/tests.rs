@@ -4,7 +4,7 @@ use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
 
 use super::*;
-use crate::reader::tests::{DEPENDENT_METHODS, Fixture, METHODS, chained, expected, mapped};
+use crate::reader::tests::{DEPENDENT_METHODS, Fixture, METHODS, chained, expected_of, from_table, mapped};
 use crate::reader::{self, TableReads};
 
 const FILE_BYTES: u64 = 1 << 20;
@@ -22,7 +22,9 @@ fn offsets() -> Vec<u64> {
 
 /// The checksum of each operation.
 fn sums(job: &Job) -> Vec<u64> {
-    offsets().chunks(READS_PER_OP as usize).map(|operation| expected(operation, job, Consume::Sum)).collect()
+    let offsets = offsets();
+    let operations = from_table(&offsets).operations(READS_PER_OP as usize);
+    operations.map(|operation| expected_of(operation, job, Consume::Sum)).collect()
 }
 
 /// What the operations that threads say they did, from `first` on, must add up to.

@@ -8,7 +8,7 @@ use pagewise_sys::AnonymousMemory;
 
 use super::dependent::Chain;
 use super::mmap::{copy_dependent_reads, copy_reads};
-use super::{Reader, Target};
+use super::{Due, Reader, Target};
 use crate::consume::by_consumer;
 
 struct AnonymousReader {
@@ -37,10 +37,10 @@ pub(super) fn open(
 }
 
 impl Reader for AnonymousReader {
-    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         let source = self.memory.bytes();
         let buffer = &mut self.buffer.bytes_mut()[..self.target.read_bytes];
-        Ok(by_consumer!(self.target.consumption, |consume| copy_reads(source, offsets, buffer, consume)))
+        Ok(by_consumer!(self.target.consumption, |consume| copy_reads(source, due, buffer, consume)))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
@@ -56,14 +56,12 @@ struct DependentReader {
 }
 
 impl Reader for DependentReader {
-    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         let AnonymousReader { memory, buffer, target } = &mut self.reader;
         let (source, chain) = (memory.bytes(), self.chain);
         let buffer = &mut buffer.bytes_mut()[..target.read_bytes];
-        by_consumer!(target.consumption, |consume| copy_dependent_reads(
-            source, entries, chain, buffer, consume
-        ))
-        .map_err(|astray| astray.into_failure(target))
+        by_consumer!(target.consumption, |consume| copy_dependent_reads(source, due, chain, buffer, consume))
+            .map_err(|astray| astray.into_failure(target))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {

@@ -6,7 +6,7 @@
 use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
 
-use super::Target;
+use super::{Due, Target};
 
 /// A read led to an offset from which no read fits into the span: the data are not those that the table was made of.
 pub(super) struct Astray {
@@ -63,25 +63,25 @@ impl Chain {
         Self { reads_per_op: target.reads_per_op, last_offset }
     }
 
-    /// Timed region: `for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last_offset;
-    /// (link, checksum) = read(offset)`.
+    /// Timed region: `for each operation: link = 0; for each (weight, entry): offset = entry ^ link; offset <= last_offset;
+    /// (link, checksum) = read(offset); total += weight * checksum`.
     #[inline(always)]
     pub fn follow<E: From<Astray>>(
         self,
-        entries: &[u64],
+        due: Due<'_>,
         mut read: impl FnMut(u64) -> Result<(u64, u64), E>,
     ) -> Result<u64, E> {
         let mut total = 0u64;
-        for operation in entries.chunks(self.reads_per_op) {
+        for operation in due.operations(self.reads_per_op) {
             let mut link = 0;
-            for entry in operation {
+            for (weight, entry) in operation.weighted() {
                 let offset = entry ^ link;
                 if offset > self.last_offset {
                     return Err(Astray { offset }.into());
                 }
                 let checksum;
                 (link, checksum) = read(offset)?;
-                total = total.wrapping_add(checksum);
+                total = total.wrapping_add(weight.wrapping_mul(checksum));
             }
         }
         Ok(total)

@@ -23,21 +23,21 @@ use crate::clock::now_ns;
 use crate::failure::refusal;
 use crate::file::DataFile;
 use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
-pub use reads::Reads;
+pub use reads::{Due, Reads};
 pub use table::{Part, TableReads};
 
 /// A way to read, bound to a file and one thread's buffer.
 pub trait Reader: Send {
-    /// Does the reads at `offsets`, which are whole operations, and consumes their bytes. Returns the sum of
-    /// the checksums of the reads that were done in this call: reads may stay in flight.
-    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure>;
+    /// Does the reads that are due, which are whole operations, and consumes their bytes. Returns the weighted sum of the
+    /// checksums of the reads that were done in this call: reads may stay in flight.
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure>;
 
     /// As [`Reader::read`] of the reads that are due, for a reader that makes use of what comes behind them.
     fn read_ahead(&mut self, reads: Reads<'_>) -> Result<u64, CallFailure> {
         self.read(reads.due())
     }
 
-    /// Waits for reads in flight and returns the sum of their checksums.
+    /// Waits for reads in flight and returns the weighted sum of their checksums.
     fn finish(&mut self) -> Result<u64, CallFailure> {
         Ok(0)
     }

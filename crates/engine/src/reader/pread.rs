@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::dependent::{Astray, Chain, link};
 use super::widening::{Widened, widen, widest};
-use super::{Reader, Target, share};
+use super::{Due, Reader, Target, share};
 use crate::consume::by_consumer;
 use crate::file::{DONTCACHE, Stopped, Way};
 
@@ -50,21 +50,21 @@ pub(super) fn open(
     Ok(readers)
 }
 
-/// Timed region: `for each offset: pread(file, buffer, len, offset) == len; consume(buffer)`.
+/// Timed region: `for each (weight, offset): pread(file, buffer, len, offset) == len; total += weight * consume(buffer)`.
 #[inline(never)]
 fn pread_reads(
     file: &OwnedFd,
-    offsets: &[u64],
+    due: Due<'_>,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped> {
     let mut total = 0u64;
-    for offset in offsets {
-        let result = rustix::io::pread(file, &mut *buffer, *offset);
+    for (weight, offset) in due.weighted() {
+        let result = rustix::io::pread(file, &mut *buffer, offset);
         if result != Ok(buffer.len()) {
-            return Err(Stopped { offset: *offset, expected: buffer.len(), result });
+            return Err(Stopped { offset, expected: buffer.len(), result });
         }
-        total = total.wrapping_add(consume(buffer));
+        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
     }
     Ok(total)
 }
@@ -73,17 +73,17 @@ fn pread_reads(
 #[inline(never)]
 fn dontcache_reads(
     file: &OwnedFd,
-    offsets: &[u64],
+    due: Due<'_>,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped> {
     let mut total = 0u64;
-    for offset in offsets {
-        let result = rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], *offset, DONTCACHE);
+    for (weight, offset) in due.weighted() {
+        let result = rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE);
         if result != Ok(buffer.len()) {
-            return Err(Stopped { offset: *offset, expected: buffer.len(), result });
+            return Err(Stopped { offset, expected: buffer.len(), result });
         }
-        total = total.wrapping_add(consume(buffer));
+        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
     }
     Ok(total)
 }
@@ -92,38 +92,39 @@ fn dontcache_reads(
 #[inline(never)]
 fn direct_reads(
     file: &OwnedFd,
-    offsets: &[u64],
+    due: Due<'_>,
     buffer: &mut [u8],
     target: &Target,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped> {
     let mut total = 0u64;
-    for offset in offsets {
-        let read = widen(*offset, target.read_bytes, target.file.direct_alignment, target.file.file_bytes);
+    for (weight, offset) in due.weighted() {
+        let read = widen(offset, target.read_bytes, target.file.direct_alignment, target.file.file_bytes);
         let result = rustix::io::pread(file, &mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
-            return Err(Stopped { offset: *offset, expected: read.expected, result });
+            return Err(Stopped { offset, expected: read.expected, result });
         }
-        total = total.wrapping_add(consume(&buffer[read.inner..read.inner + target.read_bytes]));
+        let checksum = consume(&buffer[read.inner..read.inner + target.read_bytes]);
+        total = total.wrapping_add(weight.wrapping_mul(checksum));
     }
     Ok(total)
 }
 
 impl Reader for PreadReader {
-    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         let (file, target) = (&*self.file, &self.target);
         let len = target.read_bytes;
         let buffer = self.buffer.bytes_mut();
         let result = by_consumer!(target.consumption, |consume| match self.way {
-            Way::Cached => pread_reads(file, offsets, &mut buffer[..len], consume),
-            Way::DontCache => dontcache_reads(file, offsets, &mut buffer[..len], consume),
-            Way::Direct => direct_reads(file, offsets, buffer, target, consume),
+            Way::Cached => pread_reads(file, due, &mut buffer[..len], consume),
+            Way::DontCache => dontcache_reads(file, due, &mut buffer[..len], consume),
+            Way::Direct => direct_reads(file, due, buffer, target, consume),
         });
         result.map_err(|stopped| stopped.into_failure(self.way.pread(), &self.target.file.path))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.read(&[offset])?;
+        self.read(Due { entries: &[offset], place: 0 })?;
         let inner = match self.way {
             Way::Direct => {
                 widen(offset, into.len(), self.target.file.direct_alignment, self.target.file.file_bytes)
@@ -157,14 +158,14 @@ impl From<Astray> for ChainStopped {
 /// one of those above, and `place` is where its bytes come to lie.
 #[inline(never)]
 fn dependent_reads(
-    entries: &[u64],
+    due: Due<'_>,
     chain: Chain,
     buffer: &mut [u8],
     place: impl Fn(u64) -> Widened,
     call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
     (len, consume): (usize, impl Fn(&[u8]) -> u64),
 ) -> Result<u64, ChainStopped> {
-    chain.follow(entries, |offset| {
+    chain.follow(due, |offset| {
         let read = place(offset);
         let result = call(&mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
@@ -176,7 +177,7 @@ fn dependent_reads(
 }
 
 impl Reader for DependentReader {
-    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         let PreadReader { file, buffer, target, way } = &mut self.reader;
         let (file, buffer, chain, len) = (&**file, buffer.bytes_mut(), self.chain, target.read_bytes);
         let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
@@ -186,9 +187,9 @@ impl Reader for DependentReader {
         let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
         let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
         let result = by_consumer!(target.consumption, |consume| match way {
-            Way::Cached => dependent_reads(entries, chain, buffer, as_asked, plain, (len, consume)),
-            Way::DontCache => dependent_reads(entries, chain, buffer, as_asked, dontcache, (len, consume)),
-            Way::Direct => dependent_reads(entries, chain, buffer, aligned, plain, (len, consume)),
+            Way::Cached => dependent_reads(due, chain, buffer, as_asked, plain, (len, consume)),
+            Way::DontCache => dependent_reads(due, chain, buffer, as_asked, dontcache, (len, consume)),
+            Way::Direct => dependent_reads(due, chain, buffer, aligned, plain, (len, consume)),
         });
         result.map_err(|stopped| match stopped {
             ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),

@@ -1,5 +1,31 @@
 //! Reads that are due, and what comes behind them.
 
+use pagewise_model::checksum::weight;
+
+/// Consecutive reads of the offset table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due<'a> {
+    /// Their entries.
+    pub entries: &'a [u64],
+    /// The place of the first of them in the whole table.
+    pub place: u64,
+}
+
+impl<'a> Due<'a> {
+    /// Each read's weight in the checksum, and its entry.
+    #[inline(always)]
+    pub fn weighted(self) -> impl Iterator<Item = (u64, u64)> {
+        (0u64..).map(move |index| weight(self.place + index)).zip(self.entries.iter().copied())
+    }
+
+    /// The same by operations of `reads_per_op`.
+    #[inline(always)]
+    pub fn operations(self, reads_per_op: usize) -> impl Iterator<Item = Due<'a>> {
+        let places = (self.place..).step_by(reads_per_op);
+        places.zip(self.entries.chunks(reads_per_op)).map(|(place, entries)| Due { entries, place })
+    }
+}
+
 /// Some consecutive reads of a thread's part of the table. Positions count reads from the part's start, laps too.
 #[derive(Clone, Copy)]
 pub struct Reads<'a> {
@@ -7,26 +33,28 @@ pub struct Reads<'a> {
     first: u64,
     count: usize,
     end: u64,
+    place: u64,
 }
 
 impl<'a> Reads<'a> {
     /// `count` reads of `part` from position `first` on, at most to the end of the part. None will be done from position
-    /// `end` on.
-    pub fn new(part: &'a [u64], first: u64, count: usize, end: u64) -> Self {
+    /// `end` on. The part begins at `place` of the table.
+    pub fn new(part: &'a [u64], first: u64, count: usize, end: u64, place: u64) -> Self {
         let left = part.len() - (first % part.len() as u64) as usize;
-        Self { part, first, count: count.min(left), end }
+        Self { part, first, count: count.min(left), end, place }
     }
 
     /// These reads and none behind them.
-    pub fn alone(offsets: &'a [u64]) -> Self {
-        Self { part: offsets, first: 0, count: offsets.len(), end: offsets.len() as u64 }
+    pub fn alone(due: Due<'a>) -> Self {
+        let count = due.entries.len();
+        Self { part: due.entries, first: 0, count, end: count as u64, place: due.place }
     }
 
-    /// The offsets of those that are due.
+    /// Those that are due.
     #[inline(always)]
-    pub fn due(&self) -> &'a [u64] {
+    pub fn due(&self) -> Due<'a> {
         let start = if self.part.is_empty() { 0 } else { (self.first % self.part.len() as u64) as usize };
-        &self.part[start..start + self.count]
+        Due { entries: &self.part[start..start + self.count], place: self.place + start as u64 }
     }
 
     /// The position of the first that is due.
@@ -64,13 +92,22 @@ mod tests {
     #[test]
     fn reads_end_with_the_part_and_know_what_comes_behind() {
         let part: Vec<u64> = (100..110).collect();
-        let reads = Reads::new(&part, 26, 8, u64::MAX);
-        assert_eq!((reads.due(), reads.first()), (&part[6..], 26));
+        let due =
+            |range: std::ops::Range<usize>| Due { place: 1000 + range.start as u64, entries: &part[range] };
+        let reads = Reads::new(&part, 26, 8, u64::MAX, 1000);
+        assert_eq!((reads.due(), reads.first()), (due(6..10), 26));
         assert_eq!([29, 30, 31].map(|position| reads.at(position)), [109, 100, 101]);
-        let operations: Vec<(u64, &[u64])> =
+        let operations: Vec<(u64, Due<'_>)> =
             reads.operations(2).map(|operation| (operation.first(), operation.due())).collect();
-        assert_eq!(operations, [(26, &part[6..8]), (28, &part[8..])]);
-        assert_eq!(Reads::alone(&part).due(), part);
-        assert!(Reads::alone(&[]).due().is_empty());
+        assert_eq!(operations, [(26, due(6..8)), (28, due(8..10))]);
+        assert_eq!(reads.due().operations(2).collect::<Vec<_>>(), [due(6..8), due(8..10)]);
+        assert_eq!(Reads::alone(due(0..10)).due(), due(0..10));
+        assert!(Reads::alone(Due { entries: &[], place: 0 }).due().entries.is_empty());
+    }
+
+    #[test]
+    fn each_read_has_the_weight_of_its_place() {
+        let due = Due { entries: &[70, 80, 90], place: 4 };
+        assert_eq!(due.weighted().collect::<Vec<_>>(), [(9, 70), (11, 80), (13, 90)]);
     }
 }

@@ -12,15 +12,17 @@ use crate::operations::{Done, Latencies, Operations};
 /// A thread's part of the offset table.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// Its offsets, whole operations.
-    pub offsets: &'a [u64],
+    /// Its entries, whole operations.
+    pub entries: &'a [u64],
+    /// Where in the whole table it begins.
+    pub place: u64,
     /// Reads in one operation.
     pub reads_per_op: usize,
 }
 
 impl<'a> Part<'a> {
     fn operations(&self) -> u64 {
-        (self.offsets.len() / self.reads_per_op) as u64
+        (self.entries.len() / self.reads_per_op) as u64
     }
 
     /// Up to `wanted` operations from `position` on, which counts laps too; never across the end. None will be
@@ -30,7 +32,7 @@ impl<'a> Part<'a> {
         let reads_per_op = self.reads_per_op as u64;
         let wanted = wanted.min(self.operations());
         let end = end.saturating_mul(reads_per_op);
-        Reads::new(self.offsets, position * reads_per_op, (wanted * reads_per_op) as usize, end)
+        Reads::new(self.entries, position * reads_per_op, (wanted * reads_per_op) as usize, end, self.place)
     }
 }
 
@@ -66,9 +68,10 @@ impl TableReads {
         (position, wanted, end): (u64, u64, u64),
         read: impl FnOnce(&mut dyn Reader, Reads<'_>, usize) -> Result<u64, CallFailure>,
     ) -> Result<Done, CallFailure> {
-        let offsets = &self.table.words()[self.part.clone()];
-        let reads = Part { offsets, reads_per_op: self.reads_per_op }.batch(position, wanted, end);
-        let operations = (reads.due().len() / self.reads_per_op) as u64;
+        let (entries, place) = (&self.table.words()[self.part.clone()], self.part.start as u64);
+        let part = Part { entries, place, reads_per_op: self.reads_per_op };
+        let reads = part.batch(position, wanted, end);
+        let operations = (reads.due().entries.len() / self.reads_per_op) as u64;
         let checksum = read(self.reader.as_mut(), reads, self.reads_per_op)?;
         self.operations += operations;
         Ok(Done { operations, checksum })

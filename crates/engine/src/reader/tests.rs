@@ -79,13 +79,24 @@ pub(crate) fn mapped(words: &[u64]) -> FileMapping {
     FileMapping::new(memory.file(), words.len() * 8, true).expect("map")
 }
 
+/// The checksum of the reads of a whole table.
 pub(crate) fn expected(offsets: &[u64], job: &Job, consume: Consume) -> u64 {
+    expected_of(from_table(offsets), job, consume)
+}
+
+/// The checksum of reads at true offsets.
+pub(crate) fn expected_of(due: Due<'_>, job: &Job, consume: Consume) -> u64 {
     let consumption = Consumption { consume, page_bytes: 4096, touch_last: job.touch_last == 1 };
     let mut bytes = vec![0; job.read_bytes as usize];
-    offsets.iter().fold(0u64, |total, offset| {
-        content::fill(SEED, *offset, &mut bytes);
-        total.wrapping_add(consumption.of(&bytes))
+    due.weighted().fold(0u64, |total, (weight, offset)| {
+        content::fill(SEED, offset, &mut bytes);
+        total.wrapping_add(weight.wrapping_mul(consumption.of(&bytes)))
     })
+}
+
+/// The reads of a whole table.
+pub(crate) fn from_table(entries: &[u64]) -> Due<'_> {
+    Due { entries, place: 0 }
 }
 
 pub(crate) const METHODS: &[&str] = &[
@@ -144,12 +155,13 @@ fn every_method_reads_the_bytes_of_the_table() {
                 let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
                 let reader = &mut readers[0];
                 let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
-                let mut total = reader.read(&offsets).expect(&what);
+                let mut total = reader.read(from_table(&offsets)).expect(&what);
                 total = total.wrapping_add(reader.finish().expect(&what));
                 assert_eq!(total, expected, "{what}");
 
                 let mut latencies = Latencies::new(3).expect("histogram");
-                let total = reader.read_timed(Reads::alone(&offsets), 4, &mut latencies).expect(&what);
+                let total =
+                    reader.read_timed(Reads::alone(from_table(&offsets)), 4, &mut latencies).expect(&what);
                 assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
 
                 let mut fetched = vec![0; read_bytes as usize];
@@ -173,7 +185,9 @@ fn threads_share_a_file_or_have_their_own() {
             let Some(readers) = open_or_skip(text, &job, Consume::Sum, per_thread) else { continue };
             assert_eq!(readers.len(), 3);
             for mut reader in readers {
-                let total = reader.read(&offsets).and_then(|some| Ok(some.wrapping_add(reader.finish()?)));
+                let total = reader
+                    .read(from_table(&offsets))
+                    .and_then(|some| Ok(some.wrapping_add(reader.finish()?)));
                 assert_eq!(total, Ok(expected), "{text}");
             }
         }
@@ -187,7 +201,7 @@ fn the_ceiling_of_memory_holds_the_bytes_of_the_file() {
     let offsets = [0, 65536, 4096, 4096];
     let readers = open(&Method::anonymous(), &job, Consume::Sum, false).map_err(|failure| failure.detail);
     for mut reader in readers.expect("anonymous memory") {
-        assert_eq!(reader.read(&offsets), Ok(expected(&offsets, &job, Consume::Sum)));
+        assert_eq!(reader.read(from_table(&offsets)), Ok(expected(&offsets, &job, Consume::Sum)));
     }
 }
 
@@ -198,7 +212,7 @@ fn a_file_that_shrank_is_a_short_read() {
     fixture.file.as_file().set_len(4096 + 100).expect("shrink");
     for text in ["pread", "uring:depth=2", "pread:direct"] {
         let Some(mut readers) = open_or_skip(text, &job, Consume::Touch, false) else { continue };
-        let outcome = readers[0].read(&[0, 4096]).and_then(|_| readers[0].finish());
+        let outcome = readers[0].read(from_table(&[0, 4096])).and_then(|_| readers[0].finish());
         let failure = outcome.expect_err(text);
         assert!(failure.detail.ends_with("returned 100 of 4096 bytes"), "{}", failure.detail);
         assert_eq!((failure.errno, failure.offset, failure.unavailable), (0, 4096, 0));
@@ -268,12 +282,13 @@ fn dependent_reads_follow_the_data() {
             for text in DEPENDENT_METHODS {
                 let Some(mut reader) = dependent_reader(text, &job, consume) else { continue };
                 let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
-                let total = reader.read(&entries).expect(&what);
+                let total = reader.read(from_table(&entries)).expect(&what);
                 assert_eq!((total, reader.finish()), (expected, Ok(0)), "{what}");
                 assert!(reader.is_sequential(), "{what}");
 
                 let mut latencies = Latencies::new(3).expect("histogram");
-                let total = reader.read_timed(Reads::alone(&entries), 4, &mut latencies).expect(&what);
+                let total =
+                    reader.read_timed(Reads::alone(from_table(&entries)), 4, &mut latencies).expect(&what);
                 assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
 
                 // What is verified is asked for by its true offset.
@@ -301,7 +316,7 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
         fixture.file.as_file().sync_all().expect("sync");
         for text in DEPENDENT_METHODS {
             let Some(mut reader) = dependent_reader(text, &job, Consume::Sum) else { continue };
-            match reader.read(&entries) {
+            match reader.read(from_table(&entries)) {
                 // A bit among the lowest leads elsewhere within the span.
                 Ok(total) => assert_ne!(total, honest, "{text} with another byte at {changed_at}"),
                 Err(failure) => {
@@ -331,12 +346,12 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
         let Some(mut reader) = dependent_reader(text, &job, Consume::Touch) else { continue };
         let inside = [0, span - 4096];
         assert_eq!(
-            reader.read(&chained(&inside)),
+            reader.read(from_table(&chained(&inside))),
             Ok(expected(&inside, &job, Consume::Touch)),
             "{text} in the span"
         );
         for outside in [span - 4095, span, u64::MAX, u64::MAX - 4095] {
-            let failure = reader.read(&[outside]).expect_err(text);
+            let failure = reader.read(from_table(&[outside])).expect_err(text);
             assert_eq!((failure.call.as_str(), failure.offset), ("dependent read", outside), "{text}");
         }
     }

@@ -9,7 +9,7 @@ use pagewise_sys::{Completion, Ring};
 
 use super::dependent::{Astray, Chain, link};
 use super::widening::{Widened, widen, widest};
-use super::{Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target};
+use super::{Due, Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target};
 use crate::clock::now_ns;
 use crate::consume::by_consumer;
 use crate::failure::failed;
@@ -22,6 +22,8 @@ struct UringReader {
     alignment: usize,
     free: Vec<usize>,
     reads: Vec<Widened>,
+    /// What the checksum of a slot's read counts.
+    weights: Vec<u64>,
     /// In the latency phase: which operation of the batch a slot's read belongs to.
     operation_of: Vec<usize>,
     /// In the latency phase: the operations of the batch.
@@ -61,6 +63,7 @@ pub(super) fn open(
                 alignment,
                 free: (0..depth).rev().collect(),
                 reads: vec![Widened::default(); depth],
+                weights: vec![0; depth],
                 operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
@@ -75,9 +78,10 @@ pub(super) fn open(
 
 impl UringReader {
     #[inline(always)]
-    fn queue(&mut self, slot: usize, offset: u64) {
+    fn queue(&mut self, slot: usize, (weight, offset): (u64, u64)) {
         let read = widen(offset, self.target.read_bytes, self.alignment, self.target.file.file_bytes);
         self.reads[slot] = read;
+        self.weights[slot] = weight;
         self.ring.queue_read(slot, read.offset, read.len);
     }
 
@@ -89,7 +93,7 @@ impl UringReader {
             return Err(self.failure(completion));
         }
         let bytes = &self.ring.buffer(completion.slot)[read.inner..read.inner + self.target.read_bytes];
-        Ok(consume(bytes))
+        Ok(self.weights[completion.slot].wrapping_mul(consume(bytes)))
     }
 
     #[cold]
@@ -116,22 +120,22 @@ impl UringReader {
         Ok(total)
     }
 
-    /// Timed region: `for each offset: (while no slot is free: enter, consume what is done); queue(offset)`.
+    /// Timed region: `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset)`.
     #[inline(never)]
     fn queue_reads(
         &mut self,
-        offsets: &[u64],
+        due: Due<'_>,
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<u64, CallFailure> {
         let mut total = 0u64;
-        for offset in offsets {
+        for read in due.weighted() {
             let slot = loop {
                 match self.free.pop() {
                     Some(slot) => break slot,
                     None => total = total.wrapping_add(self.reap(consume)?),
                 }
             };
-            self.queue(slot, *offset);
+            self.queue(slot, read);
         }
         Ok(total)
     }
@@ -140,21 +144,21 @@ impl UringReader {
     /// each harvest of completions.
     fn queue_timed(
         &mut self,
-        offsets: &[u64],
+        due: Due<'_>,
         reads_per_op: usize,
         latencies: &mut Latencies,
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<u64, CallFailure> {
         let mut total = 0u64;
-        let mut next = 0;
+        let (mut next, count, mut reads) = (0, due.entries.len(), due.weighted());
         self.pending.clear();
-        while next < offsets.len() || self.ring.in_flight() > 0 {
-            while let Some(slot) = if next < offsets.len() { self.free.pop() } else { None } {
+        while next < count || self.ring.in_flight() > 0 {
+            while let Some(slot) = if next < count { self.free.pop() } else { None } {
                 if next.is_multiple_of(reads_per_op) {
                     self.pending.push(Pending { started_ns: now_ns(), missing: reads_per_op });
                 }
                 self.operation_of[slot] = next / reads_per_op;
-                self.queue(slot, offsets[next]);
+                self.queue(slot, reads.next().expect("as many as there are entries"));
                 next += 1;
             }
             self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
@@ -173,8 +177,8 @@ impl UringReader {
 }
 
 impl Reader for UringReader {
-    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
-        by_consumer!(self.target.consumption, |consume| self.queue_reads(offsets, consume))
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        by_consumer!(self.target.consumption, |consume| self.queue_reads(due, consume))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
@@ -207,7 +211,7 @@ impl Reader for UringReader {
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.finish()?;
         let slot = self.free.last().copied().expect("no read is in flight");
-        self.read(&[offset])?;
+        self.read(Due { entries: &[offset], place: 0 })?;
         let inner = self.reads[slot].inner;
         self.finish()?;
         into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);
@@ -238,12 +242,12 @@ impl From<Astray> for ChainStopped {
 #[inline(never)]
 fn dependent_reads(
     reader: &mut UringReader,
-    entries: &[u64],
+    due: Due<'_>,
     chain: Chain,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, ChainStopped> {
-    chain.follow(entries, |offset| {
-        reader.queue(0, offset);
+    chain.follow(due, |offset| {
+        reader.queue(0, (1, offset));
         let completion = loop {
             reader.ring.submit(1).map_err(ChainStopped::Submit)?;
             // None where a signal ended the wait.
@@ -261,9 +265,9 @@ fn dependent_reads(
 }
 
 impl Reader for DependentReader {
-    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         let (reader, chain) = (&mut self.reader, self.chain);
-        by_consumer!(reader.target.consumption, |consume| dependent_reads(reader, entries, chain, consume))
+        by_consumer!(reader.target.consumption, |consume| dependent_reads(reader, due, chain, consume))
             .map_err(|stopped| match stopped {
                 ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
                 ChainStopped::Submit(error) => self.reader.submit_failure(error),

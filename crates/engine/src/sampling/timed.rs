@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
     use crate::reader::tests::{Fixture, mapped};
-    use crate::reader::{Reader, TableReads};
+    use crate::reader::{Due, Reader, TableReads};
     use crate::sampling::empty_latencies;
 
     /// Counts what it is asked for; every read's checksum is its offset.
@@ -268,10 +268,10 @@ mod tests {
     }
 
     impl Reader for Counting {
-        fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
-            self.batches.lock().expect("one thread").push(offsets.len());
+        fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+            self.batches.lock().expect("one thread").push(due.entries.len());
             std::thread::sleep(self.sleep);
-            Ok(offsets.iter().sum())
+            Ok(due.entries.iter().sum())
         }
 
         fn fetch(&mut self, _: u64, _: &mut [u8]) -> Result<(), CallFailure> {

@@ -2,8 +2,8 @@
 //! or of a pass over the whole file ([`pass`]).
 //!
 //! For a dataset it follows from the seed. For the user's file the bytes are read here, with O_DIRECT where
-//! possible, so that the page cache stays as it was. Sums are kept per operation and added up front to back,
-//! so that any run of operations is looked up by two subtractions. Three ways lead to the same sums:
+//! possible, so that the page cache stays as it was. Two sums are kept of each operation, from which its checksum at any
+//! place of the table follows. Three ways lead to the same sums:
 //!
 //! * words: `touch` of a dataset needs only the touched words, which are computed one by one;
 //! * granules: `sum` of aligned reads that cover much of the span adds whole granules (at most a page), each
@@ -20,10 +20,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use pagewise_model::checksum::{Consumption, sum};
+use pagewise_model::checksum::{Consumption, sum, weight};
 use pagewise_model::{Conditions, Consume, Content, Reads, content};
 
-use crate::table::OffsetTable;
+use crate::table::{OffsetTable, Order};
 pub use pass::{Source, pass, read_lines};
 use source::{ByteSource, Formula, Reader, buffer};
 use windows::{WINDOW_BYTES, each_read};
@@ -62,11 +62,43 @@ pub enum ReferenceError {
 
 /// Checksums of all operations of a table.
 pub struct Reference {
-    /// For each operation of a thread's part, the sum of all up to and with it.
-    sums: Vec<u64>,
+    sums: Sums,
     part: u64,
     repeats: bool,
     source: ReferenceSource,
+}
+
+/// Sums over the reads of each operation. As the weight of the j-th read of the operation at place p is that of j and
+/// `2 * reads_per_op * p` more, two of them tell the weighted checksum at any place.
+struct Sums {
+    reads_per_op: usize,
+    /// Checksums of the reads.
+    plain: Vec<u64>,
+    /// The same, each times the weight that it would have in an operation at the first place.
+    weighted: Vec<u64>,
+}
+
+impl Sums {
+    fn new(table: &OffsetTable) -> Self {
+        let operations = table.operations() as usize;
+        let reads_per_op = table.shape().reads_per_op as usize;
+        Self { reads_per_op, plain: vec![0; operations], weighted: vec![0; operations] }
+    }
+
+    /// Adds what belongs to a read of the table.
+    #[inline(always)]
+    fn add(&mut self, read: usize, checksum: u64) {
+        let (operation, index) = (read / self.reads_per_op, read % self.reads_per_op);
+        self.plain[operation] = self.plain[operation].wrapping_add(checksum);
+        let weighted = weight(index as u64).wrapping_mul(checksum);
+        self.weighted[operation] = self.weighted[operation].wrapping_add(weighted);
+    }
+
+    /// The checksum of an operation that stands at `place`, counted in operations.
+    fn at(&self, place: usize, operation: usize) -> u64 {
+        let more = (2 * self.reads_per_op as u64).wrapping_mul(place as u64);
+        self.weighted[operation].wrapping_add(more.wrapping_mul(self.plain[operation]))
+    }
 }
 
 impl Reference {
@@ -80,18 +112,15 @@ impl Reference {
         let reads = table.shape();
         let consumption = reads.consumption(page_bytes);
         let mut formula = Formula { content: table.content(), seed };
-        let mut sums = vec![0; table.operations() as usize];
+        let mut sums = Sums::new(table);
         if reads.consume == Consume::Touch {
-            for (total, operation) in sums.iter_mut().zip(table.offsets().chunks_exact(reads_per_op(reads))) {
-                for offset in operation {
-                    let checksum = touch_words(&formula, *offset, reads.read_bytes.0, &consumption);
-                    *total = checksum.wrapping_add(*total);
-                }
+            for (read, offset) in table.offsets().iter().enumerate() {
+                sums.add(read, touch_words(&formula, *offset, reads.read_bytes.0, &consumption));
             }
         } else {
             add_reads(&mut sums, table, conditions.span_bytes.0, &consumption, &mut formula)?;
         }
-        Ok(Self::accumulate(sums, table, ReferenceSource::Formula))
+        Ok(Self::of(sums, table, ReferenceSource::Formula))
     }
 
     /// The checksums of reads of the user's file.
@@ -104,50 +133,37 @@ impl Reference {
     ) -> Result<Self, ReferenceError> {
         let span_bytes = conditions.span_bytes.0;
         let (mut reader, source) = Reader::open(file, span_bytes, stop)?;
-        let mut sums = vec![0; table.operations() as usize];
+        let mut sums = Sums::new(table);
         add_reads(&mut sums, table, span_bytes, &table.shape().consumption(page_bytes), &mut reader)?;
-        Ok(Self::accumulate(sums, table, source))
+        Ok(Self::of(sums, table, source))
     }
 
-    fn accumulate(mut sums: Vec<u64>, table: &OffsetTable, source: ReferenceSource) -> Self {
-        let part = table.operations_per_thread();
-        for part in sums.chunks_exact_mut(part as usize) {
-            let mut total = 0u64;
-            for sum in part {
-                total = total.wrapping_add(*sum);
-                *sum = total;
-            }
-        }
-        Self { sums, part, repeats: table.repeats(), source }
+    fn of(sums: Sums, table: &OffsetTable, source: ReferenceSource) -> Self {
+        Self { sums, part: table.operations_per_thread(), repeats: table.repeats(), source }
     }
 
-    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on;
-    /// the part is begun again at its end. `None` behind the end of a part that is not repeated.
-    pub fn expected(&self, thread: u32, first_operation: u64, operations: u64) -> Option<u64> {
+    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on, where they stand in
+    /// this order; the part is begun again at its end. `None` behind the end of a part that is not repeated, and of a thread
+    /// that has none.
+    pub fn expected(&self, order: &Order, thread: u32, first_operation: u64, operations: u64) -> Option<u64> {
         let end = first_operation.checked_add(operations)?;
-        if !self.repeats && end > self.part {
+        let has_part = (u64::from(thread) + 1) * self.part <= self.sums.plain.len() as u64;
+        if !has_part || !self.repeats && end > self.part {
             return None;
         }
-        let part = self.part as usize;
-        let sums = self.sums.get(thread as usize * part..(thread as usize + 1) * part)?;
-        let up_to = |operation: u64| {
-            let laps = sums[part - 1].wrapping_mul(operation / self.part);
-            match (operation % self.part) as usize {
-                0 => laps,
-                rest => laps.wrapping_add(sums[rest - 1]),
-            }
+        let stretch = |first, count| {
+            let places = order.stretch(thread, first, count);
+            places.map(|(place, operation)| self.sums.at(place, operation)).fold(0, u64::wrapping_add)
         };
-        Some(up_to(end).wrapping_sub(up_to(first_operation)))
+        let (laps, rest) = (operations / self.part, operations % self.part);
+        let whole = if laps > 0 { stretch(0, self.part).wrapping_mul(laps) } else { 0 };
+        Some(whole.wrapping_add(stretch(first_operation, rest)))
     }
 
     /// Where the bytes come from.
     pub fn source(&self) -> ReferenceSource {
         self.source
     }
-}
-
-fn reads_per_op(reads: &Reads) -> usize {
-    reads.reads_per_op as usize
 }
 
 /// `touch` of one read of a dataset: [`pagewise_model::checksum::touch`] without the bytes between.
@@ -169,7 +185,7 @@ fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Co
 
 /// Adds the checksum of every read to the sum of its operation.
 fn add_reads(
-    sums: &mut [u64],
+    sums: &mut Sums,
     table: &OffsetTable,
     span_bytes: u64,
     consumption: &Consumption,
@@ -182,8 +198,7 @@ fn add_reads(
             add_by_granules(sums, table, span_bytes, granule_bytes, source)
         }
         _ => each_read(table.offsets(), reads.read_bytes.0, source, &mut |read, bytes| {
-            let total = &mut sums[read / reads_per_op(reads)];
-            *total = total.wrapping_add(consumption.of(bytes));
+            sums.add(read, consumption.of(bytes));
         }),
     }
 }
@@ -196,7 +211,7 @@ fn granule_bytes(reads: &Reads, page_bytes: u64) -> Option<u64> {
 }
 
 fn add_by_granules(
-    sums: &mut [u64],
+    sums: &mut Sums,
     table: &OffsetTable,
     span_bytes: u64,
     granule_bytes: u64,
@@ -222,15 +237,11 @@ fn add_by_granules(
             }
             offset += needed as u64;
         }
-        let operations = table.offsets().chunks_exact(reads_per_op(table.shape()));
-        for (total, operation) in sums.iter_mut().zip(operations) {
-            for offset in operation {
-                let first = offset / granule_bytes;
-                let (from, to) = (first.max(start), (first + read_granules).min(end));
-                if from < to {
-                    let here = totals[(to - start) as usize].wrapping_sub(totals[(from - start) as usize]);
-                    *total = total.wrapping_add(here);
-                }
+        for (read, offset) in table.offsets().iter().enumerate() {
+            let first = offset / granule_bytes;
+            let (from, to) = (first.max(start), (first + read_granules).min(end));
+            if from < to {
+                sums.add(read, totals[(to - start) as usize].wrapping_sub(totals[(from - start) as usize]));
             }
         }
         start = end;

@@ -46,25 +46,40 @@ fn bytes_of(content: Content, span: u64, seed: u64) -> Vec<u8> {
 }
 
 /// What a worker would return for operations of a thread, one read at a time.
-fn naive(table: &OffsetTable, bytes: &[u8], thread: u32, operations: std::ops::Range<u64>) -> u64 {
-    let reads = table.shape();
+fn naive(
+    table: &OffsetTable,
+    order: &Order,
+    bytes: &[u8],
+    thread: u32,
+    operations: std::ops::Range<u64>,
+) -> u64 {
+    let (reads, part) = (table.shape(), table.operations_per_thread());
     let consumption = reads.consumption(PAGE);
-    operations
-        .flat_map(|operation| table.operation(thread, operation).expect("in the table").to_vec())
-        .map(|offset| consumption.of(&bytes[offset as usize..][..reads.read_bytes.0 as usize]))
-        .fold(0, u64::wrapping_add)
+    let mut total = 0u64;
+    for operation in operations {
+        let place = (u64::from(thread) * part + operation % part) * u64::from(reads.reads_per_op);
+        let offsets = table.operation(order, thread, operation).expect("in the table");
+        for (place, offset) in (place..).zip(offsets) {
+            let checksum = consumption.of(&bytes[*offset as usize..][..reads.read_bytes.0 as usize]);
+            total = total.wrapping_add(weight(place).wrapping_mul(checksum));
+        }
+    }
+    total
 }
 
 fn check(reference: &Reference, table: &OffsetTable, conditions: &Conditions, bytes: &[u8]) {
     let part = table.operations_per_thread();
     for thread in 0..conditions.threads {
-        for operations in [0..1, 0..part.min(5), part / 2..part / 2 + 3, part - 1..part, part..part] {
-            if !table.repeats() && operations.end > part {
-                continue;
+        for order in [table.order(0, 0), table.order(3, part / 3)] {
+            for operations in [0..1, 0..part.min(5), part / 2..part / 2 + 3, part - 1..part, part..part] {
+                if !table.repeats() && operations.end > part {
+                    continue;
+                }
+                let expected = naive(table, &order, bytes, thread, operations.clone());
+                let count = operations.end - operations.start;
+                let found = reference.expected(&order, thread, operations.start, count);
+                assert_eq!(found, Some(expected), "{operations:?}");
             }
-            let expected = naive(table, bytes, thread, operations.clone());
-            let count = operations.end - operations.start;
-            assert_eq!(reference.expected(thread, operations.start, count), Some(expected), "{operations:?}");
         }
     }
 }
@@ -79,11 +94,11 @@ fn all_ways_agree_on_a_whole_table() {
             let table = OffsetTable::new(&conditions, 11).expect("table");
             let bytes = bytes_of(Content::Random, 3 << 20, 5);
             let reference = Reference::for_dataset(&table, &conditions, 5, PAGE).expect("reference");
-            let part = table.operations_per_thread();
+            let (part, order) = (table.operations_per_thread(), table.order(0, 0));
             for thread in 0..2 {
                 assert_eq!(
-                    reference.expected(thread, 0, part),
-                    Some(naive(&table, &bytes, thread, 0..part)),
+                    reference.expected(&order, thread, 0, part),
+                    Some(naive(&table, &order, &bytes, thread, 0..part)),
                     "{read} {align} {consume}"
                 );
             }
@@ -131,8 +146,9 @@ fn lines_of_reads_are_counted() {
     let table = OffsetTable::new(&conditions, 4).expect("table");
     let reference = Reference::for_dataset(&table, &conditions, 9, PAGE).expect("formula");
     check(&reference, &table, &conditions, &bytes_of(Content::Text, 300_000, 9));
-    // 300 bytes an operation have about 5 newlines.
-    assert!((200..700).contains(&reference.expected(0, 0, 100).expect("in the table")));
+    // 100 bytes have about 1.6 newlines, and the weights of the first 300 reads add up to 300 times 300.
+    let lines = reference.expected(&table.order(0, 0), 0, 0, 100).expect("in the table");
+    assert!((60_000..240_000).contains(&lines), "{lines}");
 }
 
 #[test]
@@ -141,16 +157,18 @@ fn a_part_is_begun_again_unless_cold() {
         let conditions = conditions(Workload::RandomRead, cache, Consume::Sum, 2 << 20, 4096, 4096);
         let table = OffsetTable::new(&conditions, 2).expect("table");
         let reference = Reference::for_dataset(&table, &conditions, 7, PAGE).expect("reference");
-        let part = table.operations_per_thread();
-        let beyond = reference.expected(1, part - 1, 2 * part + 3);
+        let (part, order) = (table.operations_per_thread(), table.order(0, 0));
+        let beyond = reference.expected(&order, 1, part - 1, 2 * part + 3);
         if cache == CacheState::Cold {
             assert_eq!(beyond, None);
-            assert_eq!(reference.expected(0, part, 0), Some(0));
+            assert_eq!(reference.expected(&order, 0, part, 0), Some(0));
             continue;
         }
         let bytes = bytes_of(Content::Random, 2 << 20, 7);
-        assert_eq!(beyond, Some(naive(&table, &bytes, 1, part - 1..3 * part + 2)));
-        assert_eq!(reference.expected(2, 0, 1), None);
+        assert_eq!(beyond, Some(naive(&table, &order, &bytes, 1, part - 1..3 * part + 2)));
+        assert_eq!(reference.expected(&order, 2, 0, 1), None);
+        assert_eq!(reference.expected(&order, u32::MAX, 0, 1), None);
+        assert_eq!(reference.expected(&order, 0, u64::MAX, 1), None);
     }
 }
 

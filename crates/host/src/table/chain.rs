@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use pagewise_model::Method;
 
-use super::{Entries, OffsetTable, shared};
+use super::OffsetTable;
 use crate::reference::ReferenceError;
 use crate::reference::source::Reader;
 use crate::reference::windows::each_read;
@@ -50,24 +50,18 @@ impl OffsetTable {
         &mut self,
         links: impl FnOnce(&[u64], &mut dyn FnMut(usize, &[u8])) -> Result<(), ReferenceError>,
     ) -> Result<(), ReferenceError> {
-        let Entries::Chained { offsets, hidden } = &mut self.entries else { return Ok(()) };
-        let bytes = 8 * self.reads;
-        let no_memory = |source| ReferenceError::Memory { bytes, source };
-        let mut memory = shared(self.reads).map_err(no_memory)?;
-        let entries = memory.bytes_mut();
-        for (entry, offset) in entries.chunks_exact_mut(8).zip(&*offsets) {
-            entry.copy_from_slice(&offset.to_le_bytes());
+        if !self.shape.dependent {
+            return Ok(());
         }
+        let mut entries = self.offsets.clone();
         let reads_per_op = self.reads_per_op as usize;
-        links(offsets, &mut |read, link| {
+        links(&self.offsets, &mut |read, link| {
             let next = read + 1;
             if !next.is_multiple_of(reads_per_op) {
-                let entry = &mut entries[next * 8..next * 8 + 8];
-                entry.iter_mut().zip(link).for_each(|(byte, of_link)| *byte ^= of_link);
+                entries[next] ^= u64::from_le_bytes(link.try_into().expect("a link of eight bytes"));
             }
         })?;
-        memory.seal().map_err(no_memory)?;
-        *hidden = Some(memory);
+        self.hidden = Some(entries);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Offset tables: the accesses that every method of a comparison does, drawn once from the recorded seed.
 //!
-//! A table is a file in memory of little-endian 64-bit offsets, `reads_per_op` for each operation, which
-//! workers of every language map and read front to back. Thread t of n owns the t-th of n equal parts. What a
-//! table holds depends on the seed and on the conditions that shape accesses, never on the method.
+//! Workers of every language map it as little-endian 64-bit offsets, `reads_per_op` for each operation, and read it front
+//! to back ([`TableMemory`]). Thread t of n owns the t-th of n equal parts. What a table holds depends on the seed and on
+//! the conditions that shape accesses, never on the method.
 //!
 //! Where reads are dependent, workers get the offsets hidden behind the data (see [`OffsetTable::chain_dataset`]), and
 //! the offsets themselves stay here.
@@ -16,17 +16,17 @@
 
 mod blocks;
 mod chain;
+mod order;
 mod permutation;
 mod zipf;
 
 use std::io;
-use std::os::fd::AsRawFd;
 
 use pagewise_model::random::Random;
 use pagewise_model::{CacheState, Conditions, Content, Method, Reads, Skew, Workload};
-use pagewise_sys::SharedMemory;
 
 use blocks::Blocks;
+pub use order::{Order, TableMemory};
 use permutation::Permutation;
 use zipf::PopularPlaces;
 
@@ -73,22 +73,18 @@ pub enum TableError {
 
 /// The accesses of all threads.
 pub struct OffsetTable {
-    entries: Entries,
+    /// Where reads are, in the order of threads and operations.
+    offsets: Vec<u64>,
+    /// What workers follow where reads are dependent: offsets hidden behind the data of the reads before. There are none
+    /// until the data are known.
+    hidden: Option<Vec<u64>>,
+    seed: u64,
     shape: Reads,
     content: Content,
     reads: u64,
     reads_per_op: u64,
     threads: u64,
     repeats: bool,
-}
-
-/// The offsets, and what workers see of them.
-enum Entries {
-    /// Workers follow the offsets themselves.
-    Plain(SharedMemory),
-    /// Workers follow offsets hidden behind the data of the reads before; there are none until the data are known. The
-    /// offsets lie in memory that no worker inherits.
-    Chained { offsets: Vec<u64>, hidden: Option<SharedMemory> },
 }
 
 impl OffsetTable {
@@ -112,46 +108,27 @@ impl OffsetTable {
         };
         let reads_per_op = u64::from(shape.reads_per_op);
         let reads = operations * reads_per_op;
-        let entries = if shape.dependent {
-            let mut offsets = Vec::with_capacity(reads as usize);
-            accesses.draw(operations, &places, &mut random, |offset| offsets.push(offset));
-            Entries::Chained { offsets, hidden: None }
-        } else {
-            let no_memory = |source| TableError::Memory { reads, source };
-            let mut memory = shared(reads).map_err(no_memory)?;
-            let mut words = memory.bytes_mut().chunks_exact_mut(8);
-            accesses.draw(operations, &places, &mut random, |offset| {
-                words.next().expect("a word for every read").copy_from_slice(&offset.to_le_bytes());
-            });
-            // A worker follows the table; it has no business in writing to it.
-            memory.seal().map_err(no_memory)?;
-            Entries::Plain(memory)
-        };
+        let mut offsets = Vec::with_capacity(reads as usize);
+        accesses.draw(operations, &places, &mut random, |offset| offsets.push(offset));
         let repeats = !matches!(places, Places::Once(..));
         let (content, threads) = (conditions.content, u64::from(conditions.threads));
-        Ok(Self { entries, shape, content, reads, reads_per_op, threads, repeats })
+        Ok(Self { offsets, hidden: None, seed, shape, content, reads, reads_per_op, threads, repeats })
     }
 
-    /// The path by which a child opens the table; it inherits the descriptor.
+    /// What workers follow, in the order of the offsets.
     ///
     /// # Panics
     /// If reads are dependent and the table has not been chained.
-    pub fn path(&self) -> String {
-        let memory = match &self.entries {
-            Entries::Plain(memory) => memory,
-            Entries::Chained { hidden, .. } => {
-                hidden.as_ref().expect("dependent reads are chained to the data before a worker follows them")
-            }
-        };
-        format!("/proc/self/fd/{}", memory.file().as_raw_fd())
+    fn entries(&self) -> &[u64] {
+        if !self.shape.dependent {
+            return &self.offsets;
+        }
+        self.hidden.as_deref().expect("dependent reads are chained to the data before a worker follows them")
     }
 
     /// Memory that the table takes.
     pub fn memory_bytes(&self) -> u64 {
-        match &self.entries {
-            Entries::Plain(_) => 8 * self.reads,
-            Entries::Chained { .. } => 16 * self.reads,
-        }
+        if self.shape.dependent { 16 * self.reads } else { 8 * self.reads }
     }
 
     /// Offsets that differ from each other: what one lap of all threads reaches.
@@ -194,27 +171,8 @@ impl OffsetTable {
 
     /// All offsets, in the order of threads and operations: where reads are, whether dependent or not.
     pub fn offsets(&self) -> &[u64] {
-        match &self.entries {
-            Entries::Plain(memory) => memory.words(),
-            Entries::Chained { offsets, .. } => offsets,
-        }
+        &self.offsets
     }
-
-    /// The offsets of one operation of thread `thread`; `None` behind the end of a part that is not repeated.
-    pub fn operation(&self, thread: u32, operation: u64) -> Option<&[u64]> {
-        let part = self.operations_per_thread();
-        assert!(u64::from(thread) < self.threads, "a thread that has no part of the table");
-        if operation >= part && !self.repeats {
-            return None;
-        }
-        let first = ((u64::from(thread) * part + operation % part) * self.reads_per_op) as usize;
-        Some(&self.offsets()[first..first + self.reads_per_op as usize])
-    }
-}
-
-/// Memory for what workers follow.
-fn shared(reads: u64) -> io::Result<SharedMemory> {
-    SharedMemory::create("pagewise-offsets", reads as usize * 8)
 }
 
 /// Where reads (or sequential operations) may begin.

@@ -43,9 +43,9 @@ fn a_warm_table_repeats_and_is_cut_into_equal_parts() {
     let table = OffsetTable::new(&conditions, 5).expect("table");
     assert_eq!((table.reads(), table.operations_per_thread()), (1 << 16, (1 << 16) / 8));
     assert!(table.offsets().iter().all(|offset| offset % 4096 == 0 && offset + 4096 <= 64 << 20));
-    let part = table.operations_per_thread();
-    assert_eq!(table.operation(1, 3), table.operation(1, part + 3));
-    assert_eq!(table.operation(1, 0).expect("first"), &table.offsets()[(part * 4) as usize..][..4]);
+    let (part, order) = (table.operations_per_thread(), table.order(0, 0));
+    assert_eq!(table.operation(&order, 1, 3), table.operation(&order, 1, part + 3));
+    assert_eq!(table.operation(&order, 1, 0).expect("first"), &table.offsets()[(part * 4) as usize..][..4]);
     // All places are drawn from, the first and the last ones too.
     let distinct: HashSet<_> = table.offsets().iter().collect();
     assert!(distinct.len() > 13_000 && distinct.len() <= 16_384, "{}", distinct.len());
@@ -71,7 +71,7 @@ fn a_cold_table_takes_every_block_once() {
     assert_ne!(offsets, (0..512).map(|block| block * 16384).collect::<Vec<_>>());
     offsets.sort_unstable();
     assert_eq!(offsets, (0..512).map(|block| block * 16384).collect::<Vec<_>>());
-    assert_eq!(table.operation(0, table.operations_per_thread()), None);
+    assert_eq!(table.operation(&table.order(0, 0), 0, table.operations_per_thread()), None);
 }
 
 #[test]
@@ -226,9 +226,19 @@ fn sequential_operations_can_be_skewed() {
     assert!((0.19..0.24).contains(&most), "{most}");
 }
 
-/// What a child reads by the table's path.
-fn seen_by_child(table: &OffsetTable) -> Vec<u64> {
-    let output = std::process::Command::new("cat").arg(table.path()).output().expect("cat");
+/// What a child finds in memory into which a table was put in this order; nothing but zeros before.
+fn seen_by_child(table: &OffsetTable, order: &Order) -> Vec<u64> {
+    let mut memory = TableMemory::new(table.reads()).expect("memory");
+    assert!(
+        read_by_child(&memory).iter().all(|entry| *entry == 0),
+        "something is there before it is put there"
+    );
+    memory.put(table, order);
+    read_by_child(&memory)
+}
+
+fn read_by_child(memory: &TableMemory) -> Vec<u64> {
+    let output = std::process::Command::new("cat").arg(memory.path()).output().expect("cat");
     output.stdout.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8"))).collect()
 }
 
@@ -251,25 +261,32 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
         of_file.chain_file(&file, SPAN, &AtomicBool::new(false)).expect("chain");
         // Here nothing differs but the memory that it takes.
         assert_eq!(of_dataset.offsets(), plain.offsets());
-        assert_eq!(of_dataset.operation(1, 5), plain.operation(1, 5));
+        let order = plain.order(0, 0);
+        assert_eq!(of_dataset.operation(&order, 1, 5), plain.operation(&order, 1, 5));
         assert_eq!(of_dataset.memory_bytes(), 2 * plain.memory_bytes());
-        let entries = seen_by_child(&of_dataset);
-        assert_eq!(seen_by_child(&of_file), entries);
-        for (entries, offsets) in entries.chunks_exact(4).zip(plain.offsets().chunks_exact(4)) {
-            let mut link = 0;
-            for (entry, offset) in entries.iter().zip(offsets) {
-                assert_eq!(entry ^ link, *offset);
-                let at = *offset as usize;
-                link = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8"));
+        // In any order: a chain does not reach over the end of its operation.
+        for number in [0, 1] {
+            let order = of_dataset.order(number, 0);
+            let entries = seen_by_child(&of_dataset, &order);
+            assert_eq!(seen_by_child(&of_file, &order), entries);
+            let part = plain.operations_per_thread();
+            for (place, entries) in entries.chunks_exact(4).enumerate() {
+                let (thread, operation) = (place as u64 / part, place as u64 % part);
+                let offsets = plain.operation(&order, thread as u32, operation).expect("in the table");
+                let mut link = 0;
+                for (entry, offset) in entries.iter().zip(offsets) {
+                    assert_eq!(entry ^ link, *offset);
+                    let at = *offset as usize;
+                    link = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8"));
+                }
             }
         }
     }
     // Independent reads need no chain, and asking for one changes nothing.
     let mut plain = OffsetTable::new(&conditions(Workload::RandomRead, CacheState::Warm, SPAN, 9, 1), 3);
     let table = plain.as_mut().expect("table");
-    let before = table.path();
     table.chain_dataset(77).expect("nothing to do");
-    assert_eq!(table.path(), before);
+    assert_eq!(table.entries(), table.offsets());
 }
 
 #[test]
@@ -277,14 +294,50 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
 fn a_dependent_table_is_not_handed_out_unchained() {
     let independent = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096);
     let dependent = with(independent, |reads| reads.dependent = true);
-    let _ = OffsetTable::new(&dependent, 1).expect("table").path();
+    let _ = OffsetTable::new(&dependent, 1).expect("table").entries();
 }
 
 #[test]
-fn a_child_can_open_the_table_by_its_path() {
+fn a_child_finds_the_table_when_it_is_put_there_and_cannot_write_to_it() {
     let conditions = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096);
     let table = OffsetTable::new(&conditions, 5).expect("table");
-    assert!(seen_by_child(&table) == table.offsets());
+    assert!(seen_by_child(&table, &table.order(0, 0)) == table.offsets());
+    let memory = TableMemory::new(table.reads()).expect("memory");
+    let write = format!("echo x 2> /dev/null 1<> {}", memory.path());
+    let status = std::process::Command::new("sh").args(["-c", &write]).status();
+    assert!(!status.expect("sh").success(), "a child wrote to the table");
+    assert!(read_by_child(&memory).iter().all(|entry| *entry == 0));
+}
+
+#[test]
+fn each_go_has_an_order_of_its_own() {
+    let warm = conditions(Workload::RandomRead, CacheState::Warm, 8 << 20, 16384, 4096);
+    let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
+    for conditions in [warm, cold] {
+        let table = OffsetTable::with_page(&conditions, 5, 4096).expect("table");
+        let part = table.operations_per_thread();
+        let of = |number, first, thread: u32| -> Vec<Vec<u64>> {
+            let order = table.order(number, first);
+            let at = |operation| table.operation(&order, thread, operation).expect("a place").to_vec();
+            (0..part).map(at).collect()
+        };
+        for thread in 0..2 {
+            let (drawn, second, third) = (of(0, 0, thread), of(1, 7, thread), of(2, 7, thread));
+            assert_eq!(second, of(1, 7, thread), "the seed decides");
+            assert!(drawn != second && second != third);
+            let kept = drawn.iter().zip(&second).take_while(|(drawn, second)| drawn == second).count();
+            let sorted = |mut operations: Vec<Vec<u64>>| {
+                operations.sort_unstable();
+                operations
+            };
+            assert!(sorted(drawn) == sorted(second), "a thread keeps its part");
+            assert_eq!(
+                kept >= 7,
+                !table.repeats(),
+                "what is done and does not come again stays where it was"
+            );
+        }
+    }
 }
 
 proptest! {

@@ -2,12 +2,14 @@
 //!
 //! `cheating_worker KIND` speaks the line protocol over stdin and stdout, for `pread` and `mmap`. It is written
 //! apart from the engine, so that `honest` is a second opinion on the protocol too: threads are gone through
-//! one after another, no latencies are taken, and the table is read, not mapped. Kinds that concern the job
+//! one after another, and no latencies are taken. Kinds that concern the job
 //! act on every method; a misbehaviour that ends the worker acts on `pread` only, so that a run with `mmap`
 //! beside it shows that the rest goes on.
 
 mod burners;
+mod copies;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -15,7 +17,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use burners::Burners;
-use pagewise_model::checksum::Consumption;
+use copies::Copy;
+use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::{Access, Consume, Method, MethodOption, content};
@@ -50,6 +53,24 @@ kinds! {
     IgnoresData = "ignores-data",
     /// Does every second operation and counts all.
     SkipsOperations = "skips-operations",
+    /// Reads the table before `go`, and keeps what it found there.
+    ReadsTableEarly = "reads-table-early",
+    /// Counts every read alike, wherever in the table it stands.
+    CountsAlike = "counts-alike",
+    /// Reads the whole file into memory of its own before `ready`, makes its calls at the start of the file and takes the
+    /// bytes from its copy.
+    CopiesFirst = "copies-first",
+    /// The same past the page cache; while it measures, it takes as many bytes from the device as were asked for, in order and
+    /// in large pieces, and fills its calls up with reads of nothing.
+    CopiesFirstDirect = "copies-first-direct",
+    /// Reads at each offset once, and remembers what it came to.
+    RemembersSums = "remembers-sums",
+    /// Does the reads of 64 operations in the order of their offsets. Nothing catches it: it shows what that gains.
+    SortsReads = "sorts-reads",
+    /// Makes every read twice and counts it once.
+    ReadsTwice = "reads-twice",
+    /// Has the kernel bring in what comes next, in operations ahead.
+    AsksAhead = "asks-ahead",
     /// Hands over one byte that differs.
     DiffersAtVerify = "differs-at-verify",
     /// Hands over nothing.
@@ -84,6 +105,8 @@ kinds! {
     ExtraThreads = "extra-threads",
     /// Latencies that add up to more than the time in which they were taken.
     LatenciesTooLong = "latencies-too-long",
+    /// Latencies of which one is like the other.
+    LatenciesAlike = "latencies-alike",
     /// Counts one operation more than its threads did.
     Miscounts = "miscounts",
     /// Claims other bytes than its operations ask for.
@@ -135,6 +158,12 @@ kinds! {
     /// Does not end after `closed`.
     Lingers = "lingers",
 }
+
+/// Operations that [`Kind::SortsReads`] takes at a time.
+const SORTED_OPERATIONS: u64 = 64;
+
+/// How often it looks at what the device has delivered.
+const DEVICE_LOOK: Duration = Duration::from_millis(1);
 
 /// The seed of the runs in which [`Kind::ComputesChecksum`] cheats, and what their first dataset is made of.
 const RUN_SEED: u64 = 7;
@@ -296,21 +325,20 @@ struct Reader {
     job: Job,
     file: File,
     mapping: Option<FileMapping>,
-    table: Vec<u64>,
+    table: FileMapping,
+    /// What it held before `go`.
+    early_table: Vec<u64>,
     buffer: AnonymousMemory,
     consumption: Consumption,
     burners: Option<Burners>,
+    copy: Option<Copy>,
+    sums: HashMap<u64, u64>,
 }
 
 impl Reader {
     fn open(kind: Kind, job: Job, method: Method) -> io::Result<Self> {
-        let table: Vec<u64> = std::fs::read(&job.table_path)?
-            .chunks_exact(8)
-            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
-            .collect();
-        if table.len() as u64 != job.table_reads {
-            return Err(io::Error::other("the table has another size than was told"));
-        }
+        let table = FileMapping::new(File::open(&job.table_path)?, job.table_reads as usize * 8, true)?;
+        let early_table = if kind == Kind::ReadsTableEarly { table.words().to_vec() } else { Vec::new() };
         if kind == Kind::KeepsMapped {
             leave_a_mapper(&job.path)?;
         }
@@ -332,6 +360,14 @@ impl Reader {
         {
             mapping.advise(0..span, Advice::Random)?;
         }
+        if mapping.is_none() && method.has(MethodOption::Random) {
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
+        }
+        let copy = match kind {
+            Kind::CopiesFirst => Some(Copy::through_cache(&file)?),
+            Kind::CopiesFirstDirect => Some(Copy::direct(&file)?),
+            _ => None,
+        };
         if kind == Kind::EvictsFirst {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         }
@@ -340,7 +376,19 @@ impl Reader {
             Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: job.touch_last == 1 };
         let buffer = AnonymousMemory::new(job.read_bytes as usize)?;
         let burners = (kind == Kind::ExtraThreads).then(Burners::start);
-        Ok(Self { kind, job, file, mapping, table, buffer, consumption, burners })
+        Ok(Self {
+            kind,
+            job,
+            file,
+            mapping,
+            table,
+            early_table,
+            buffer,
+            consumption,
+            burners,
+            copy,
+            sums: HashMap::new(),
+        })
     }
 
     fn warm_page_tables(&self) {
@@ -359,15 +407,30 @@ impl Reader {
             Kind::ReadsHalf => (offset, len / 2),
             _ => (offset, len),
         };
+        if let Some(sum) = self.sums.get(&offset).filter(|_| self.kind == Kind::RemembersSums) {
+            return Ok(*sum);
+        }
         let buffer = &mut self.buffer.bytes_mut()[..len as usize];
         match &self.mapping {
             _ if self.kind == Kind::ComputesChecksum => content::fill(mix(RUN_SEED), offset, buffer),
             Some(mapping) => {
                 buffer.copy_from_slice(&mapping.bytes()[offset as usize..][..len as usize]);
             }
-            None => through.read_exact_at(buffer, offset)?,
+            None => match &mut self.copy {
+                Some(copy) if matches!(self.kind, Kind::CopiesFirst | Kind::CopiesFirstDirect) => {
+                    copy.pretend(through, offset, buffer)?;
+                }
+                _ => through.read_exact_at(buffer, offset)?,
+            },
         }
-        Ok(self.consumption.of(buffer))
+        if self.kind == Kind::ReadsTwice {
+            through.read_exact_at(buffer, offset)?;
+        }
+        let sum = self.consumption.of(buffer);
+        if self.kind == Kind::RemembersSums {
+            self.sums.insert(offset, sum);
+        }
+        Ok(sum)
     }
 
     /// The offset of a read. Dependent ones are hidden behind the data of the `read_before` in their operation.
@@ -392,6 +455,9 @@ impl Reader {
             let (done, of_thread) = self.thread(&through, thread, go)?;
             checksum = checksum.wrapping_add(of_thread);
             thread_operations.push(done);
+        }
+        if let Some(copy) = self.copy.as_mut().filter(|_| self.kind == Kind::CopiesFirstDirect) {
+            copy.settle(&through)?;
         }
         if self.kind == Kind::FillsCache {
             read_whole(&self.job.path)?;
@@ -434,6 +500,7 @@ impl Reader {
             bytes => device_read_bytes()?.saturating_add(bytes / 2),
         };
         let started = Instant::now();
+        let mut looked = started;
         let (mut done, mut checksum) = (0, 0u64);
         while done < bounded {
             let operation = u64::from(thread) * part + (go.first_operation + done) % part;
@@ -441,20 +508,62 @@ impl Reader {
                 self.mapping = None;
                 self.mapping = Some(FileMapping::new(through, self.job.span_bytes as usize, false)?);
             }
-            if self.kind != Kind::SkipsOperations || done.is_multiple_of(2) {
+            if self.kind == Kind::SortsReads {
+                let some =
+                    SORTED_OPERATIONS.min(part - (go.first_operation + done) % part).min(bounded - done);
+                let places = operation * reads_per_op..(operation + some) * reads_per_op;
+                checksum = checksum.wrapping_add(self.sorted(through, places)?);
+                done += some - 1;
+            } else if self.kind != Kind::SkipsOperations || done.is_multiple_of(2) {
+                if self.kind == Kind::AsksAhead {
+                    self.ask_ahead(through, (operation + 1) * reads_per_op)?;
+                }
                 for read in operation * reads_per_op..(operation + 1) * reads_per_op {
-                    let offset = self.offset(self.table[read as usize], !read.is_multiple_of(reads_per_op));
-                    checksum = checksum.wrapping_add(self.read(through, offset)?);
+                    let entry = self.entries()[read as usize];
+                    let offset = self.offset(entry, !read.is_multiple_of(reads_per_op));
+                    let weight = if self.kind == Kind::CountsAlike { 1 } else { weight(read) };
+                    checksum = checksum.wrapping_add(weight.wrapping_mul(self.read(through, offset)?));
                 }
             }
             done += 1;
-            let over = nanoseconds(started) >= go.sample_ns
-                || (device_end < u64::MAX && device_read_bytes()? >= device_end);
+            let mut over = nanoseconds(started) >= go.sample_ns;
+            if device_end < u64::MAX && looked.elapsed() >= DEVICE_LOOK {
+                looked = Instant::now();
+                over |= device_read_bytes()? >= device_end;
+            }
             if over && !fixed {
                 break;
             }
         }
         Ok((done, checksum))
+    }
+
+    /// The reads at these places, in the order of their offsets.
+    fn sorted(&mut self, through: &File, places: std::ops::Range<u64>) -> io::Result<u64> {
+        let mut reads: Vec<(u64, u64)> =
+            places.map(|place| (self.entries()[place as usize], weight(place))).collect();
+        reads.sort_unstable();
+        reads.into_iter().try_fold(0u64, |total, (offset, weight)| {
+            Ok(total.wrapping_add(weight.wrapping_mul(self.read(through, offset)?)))
+        })
+    }
+
+    fn entries(&self) -> &[u64] {
+        match self.kind {
+            Kind::ReadsTableEarly => &self.early_table,
+            _ => self.table.words(),
+        }
+    }
+
+    /// Has the kernel bring in the reads of the next operations.
+    fn ask_ahead(&self, through: &File, first: u64) -> io::Result<()> {
+        let entries = self.entries();
+        let end = (first + 4 * u64::from(self.job.reads_per_op)).min(entries.len() as u64);
+        for entry in &entries[first.min(end) as usize..end as usize] {
+            let len = std::num::NonZeroU64::new(self.job.read_bytes);
+            rustix::fs::fadvise(through, *entry, len, rustix::fs::Advice::WillNeed)?;
+        }
+        Ok(())
     }
 
     fn hand_over(&mut self, offsets: &[u64]) -> io::Result<()> {
@@ -490,6 +599,10 @@ fn falsify(kind: Kind, reply: &mut SampleReply) {
         Kind::LatenciesTooLong => {
             reply.latency_ns = vec![reply.elapsed_ns.saturating_mul(1000)];
             reply.latency_counts = vec![1];
+        }
+        Kind::LatenciesAlike => {
+            reply.latency_ns = vec![reply.elapsed_ns / reply.operations.max(1)];
+            reply.latency_counts = vec![reply.operations];
         }
         Kind::Miscounts => reply.operations += 1,
         Kind::MiscountsBytes => reply.bytes *= 2,

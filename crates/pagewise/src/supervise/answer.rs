@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_host::OffsetTable;
+use pagewise_host::{OffsetTable, TableMemory};
 use pagewise_model::protocol::{Go, Job, Reply, Request};
 use pagewise_model::{
     Bytes, CacheState, Conditions, Consume, Content, Descriptor, Reads, Skew, Surroundings, Work,
@@ -48,7 +48,10 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         descriptor: Descriptor::Shared,
         surroundings: Surroundings::default(),
     };
-    let table = OffsetTable::new(&conditions, 0).map_err(|error| Trouble::lack(error.to_string()))?;
+    let lack = |error: pagewise_host::TableError| Trouble::lack(error.to_string());
+    let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
+    let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
+    table_memory.put(&table, &table.order(0, 0));
     let reads = conditions.reads().expect("it was just written");
     let job = Job {
         method: "pread".to_string(),
@@ -58,7 +61,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         span_bytes: FILE_BYTES,
         threads: 1,
         descriptor: conditions.descriptor.name().to_string(),
-        table_path: table.path(),
+        table_path: table_memory.path(),
         table_reads: table.reads(),
         read_bytes: reads.read_bytes.0,
         reads_per_op: reads.reads_per_op,

@@ -1,9 +1,12 @@
 //! What the supervisor sees around a measured region: running totals before and after, and their differences.
 
+use std::time::Instant;
+
 use pagewise_host::{
     BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, counters, process,
 };
 use pagewise_model::protocol::SampleReply;
+use pagewise_model::sample::Stretch;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
 
 use super::setting::Held;
@@ -29,6 +32,56 @@ impl Totals {
     }
 }
 
+/// What a worker does in stretches that belong together, such as those in which it waits.
+#[derive(Default)]
+pub struct Stretches {
+    since: Option<(Instant, ProcessCounters)>,
+    total: Option<Stretch>,
+}
+
+impl Stretches {
+    /// A stretch begins.
+    pub fn begin(&mut self, pid: u32) {
+        self.since = Some((Instant::now(), ProcessCounters::read(pid)));
+    }
+
+    /// It ends, if one had begun.
+    pub fn end(&mut self, pid: u32) {
+        let Some((began, before)) = self.since.take() else { return };
+        let now = ProcessCounters::difference(&before, &ProcessCounters::read(pid));
+        let stretch = Stretch {
+            wall_ns: began.elapsed().as_nanos() as u64,
+            cpu_ns: now.cpu_ns,
+            device_read_bytes: now.device_read_bytes,
+            read_call_bytes: now.read_call_bytes,
+            write_call_bytes: now.write_call_bytes,
+            faults: now.minor_faults.zip(now.major_faults).map(|(minor, major)| minor + major),
+        };
+        self.total = Some(match self.total.take() {
+            None => stretch,
+            Some(total) => sum(&total, &stretch),
+        });
+    }
+
+    /// All of them together; `None` if there was none.
+    pub fn total(self) -> Option<Stretch> {
+        self.total
+    }
+}
+
+/// What was not known of one is not known of both.
+fn sum(one: &Stretch, other: &Stretch) -> Stretch {
+    let add = |one: Option<u64>, other: Option<u64>| one?.checked_add(other?);
+    Stretch {
+        wall_ns: one.wall_ns + other.wall_ns,
+        cpu_ns: add(one.cpu_ns, other.cpu_ns),
+        device_read_bytes: add(one.device_read_bytes, other.device_read_bytes),
+        read_call_bytes: add(one.read_call_bytes, other.read_call_bytes),
+        write_call_bytes: add(one.write_call_bytes, other.write_call_bytes),
+        faults: add(one.faults, other.faults),
+    }
+}
+
 /// The evidence that follows from two readings and the worker's answer.
 pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply: &SampleReply) -> Evidence {
     let process = ProcessCounters::difference(&before.process, &after.process);
@@ -50,6 +103,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
             .zip(own)
             .map(|(device, own)| (device.read_bytes + device.written_bytes).saturating_sub(own)),
         device_read_requests: device.map(|device| device.read_requests),
+        device_read_ns: device.map(|device| device.read_ns),
         read_call_bytes: process.read_call_bytes,
         read_calls: process.read_calls,
         write_call_bytes: process.write_call_bytes,

@@ -18,6 +18,7 @@ pub mod accesses;
 pub mod answer;
 pub mod evidence;
 pub mod files;
+pub mod memory_speed;
 pub mod practice;
 pub mod programs;
 pub mod readahead;

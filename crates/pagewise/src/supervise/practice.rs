@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_host::OffsetTable;
+use pagewise_host::{OffsetTable, TableError, TableMemory};
 use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply};
 use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, Practice};
 use pagewise_sys::SharedMemory;
@@ -36,7 +36,8 @@ const STRETCHES: usize = 80;
 /// The small file and its offsets. Made before the worker, which inherits it.
 pub struct Ground {
     memory: Option<SharedMemory>,
-    table: Option<OffsetTable>,
+    table: Option<TableMemory>,
+    table_reads: u64,
     file_bytes: u64,
 }
 
@@ -60,15 +61,18 @@ impl Ground {
             cache: CacheState::AsIs,
             ..conditions.clone()
         };
-        let table = match small.work.reads_mut() {
-            Some(reads) => {
-                // Zeros lead from each entry to itself.
-                reads.dependent = false;
-                Some(OffsetTable::new(&small, seed).map_err(|error| Trouble::lack(error.to_string()))?)
-            }
-            None => None,
-        };
-        Ok(Self { memory, table, file_bytes })
+        let (mut table, mut table_reads) = (None, 0);
+        if let Some(reads) = small.work.reads_mut() {
+            // Zeros lead from each entry to itself.
+            reads.dependent = false;
+            let lack = |error: TableError| Trouble::lack(error.to_string());
+            let drawn = OffsetTable::new(&small, seed).map_err(lack)?;
+            table_reads = drawn.reads();
+            let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
+            // Nothing is measured here, so it is there from the start.
+            memory.put(&drawn, &drawn.order(0, 0));
+        }
+        Ok(Self { memory, table, table_reads, file_bytes })
     }
 
     /// The same job on the small file.
@@ -87,7 +91,7 @@ impl Ground {
             None => job.dependent = 0,
         }
         if let Some(table) = &self.table {
-            (job.table_path, job.table_reads) = (table.path(), table.reads());
+            (job.table_path, job.table_reads) = (table.path(), self.table_reads);
         }
         job.records = job.records.min(self.file_bytes.checked_div(job.record_bytes).unwrap_or(0));
         job

@@ -13,6 +13,7 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Outcome, Plan, Source};
 
 use super::files::{Input, NoState};
+use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
 use super::setting::{Held, Setter};
 use super::task::{Records, Task, Tasks};
@@ -39,6 +40,7 @@ pub struct Sampler<'a> {
     setter: Setter,
     host: HostReader,
     tasks: Tasks,
+    memory_speeds: MemorySpeeds,
     new_path: Option<PathBuf>,
     context: CheckContext,
 }
@@ -90,6 +92,7 @@ impl<'a> Sampler<'a> {
             setter: setting.setter,
             host: HostReader::new(),
             tasks: Tasks::default(),
+            memory_speeds: MemorySpeeds::default(),
             new_path: setting.new_path,
             context: CheckContext {
                 page_bytes: setting.page_bytes,
@@ -179,8 +182,8 @@ impl<'a> Sampler<'a> {
             host: &mut self.host,
         };
         // Made before the worker, which inherits it.
-        let handover = match visit.handover() {
-            Ok(handover) => handover,
+        let mut inherited = match visit.inherited() {
+            Ok(inherited) => inherited,
             Err(trouble) => return finish(trouble, None, input, &held),
         };
         let ground = match visit.ground() {
@@ -191,16 +194,18 @@ impl<'a> Sampler<'a> {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held),
         };
-        let practice = match visit.meet(&mut worker, &handover, ground.as_ref()) {
+        let practice = match visit.meet(&mut worker, &inherited, ground.as_ref()) {
             Ok(practice) => practice,
             Err(trouble) => return finish(trouble, Some(worker), input, &held),
         };
         if practises && let Err(state) = prepare() {
             return without_state(state);
         }
-        match visit.converse(&mut worker, &handover) {
+        match visit.converse(&mut worker, &mut inherited) {
             Ok((measurement, mut evidence)) => {
                 evidence.practice = practice;
+                evidence.memory_bytes_per_second =
+                    self.memory_speeds.of(cell, self.context.cpus, checks::byte_rate(cell, &measurement));
                 if let Err(trouble) = worker.end() {
                     return finish(trouble, None, input, &held);
                 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use pagewise_host::reference;
+use pagewise_host::{Order, TableError, TableMemory, reference};
 use pagewise_model::protocol::{Job, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
@@ -153,10 +153,39 @@ impl Task<'_> {
         }
     }
 
-    /// What `reply` must add up to, if it began with operation `first_operation`; `None` if it claims more than there is.
-    pub fn expected_checksum(&self, reply: &SampleReply, first_operation: u64) -> Option<u64> {
+    /// The order of a `go` that begins with operation `first_operation`, where there is a table ([`OffsetTable::order`]).
+    ///
+    /// [`OffsetTable::order`]: pagewise_host::OffsetTable::order
+    pub fn order(&self, number: u32, first_operation: u64) -> Option<Order> {
         match self {
-            Task::Reads(accesses) => accesses.expected_checksum(reply, first_operation),
+            Task::Reads(accesses) => Some(accesses.table.order(number, first_operation)),
+            Task::Pass { .. } | Task::Records(_) => None,
+        }
+    }
+
+    /// Whether there is a table that is gone through again and again.
+    pub fn repeats(&self) -> bool {
+        matches!(self, Task::Reads(accesses) if accesses.table.repeats())
+    }
+
+    /// Memory for the table, if there is one.
+    pub fn table_memory(&self) -> Result<Option<TableMemory>, TableError> {
+        match self {
+            Task::Reads(accesses) => TableMemory::new(accesses.table.reads()).map(Some),
+            Task::Pass { .. } | Task::Records(_) => Ok(None),
+        }
+    }
+
+    /// What `reply` must add up to, if it began with operation `first_operation` of this order; `None` if it claims more than
+    /// there is.
+    pub fn expected_checksum(
+        &self,
+        order: Option<&Order>,
+        reply: &SampleReply,
+        first_operation: u64,
+    ) -> Option<u64> {
+        match self {
+            Task::Reads(accesses) => accesses.expected_checksum(order?, reply, first_operation),
             Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
             // What is written is read back.
             Task::Records(_) => Some(0),
@@ -176,7 +205,6 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => {
                 let reads = conditions.reads().expect("only reads have an offset table");
-                job.table_path = accesses.table.path();
                 job.table_reads = accesses.table.reads();
                 job.read_bytes = reads.read_bytes.0;
                 job.reads_per_op = reads.reads_per_op;

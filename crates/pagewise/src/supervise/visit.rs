@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::steady;
-use pagewise_host::{BlockDevice, HostReader, NewFile, ProcessCounters, placement, process};
+use pagewise_host::{
+    BlockDevice, HostReader, NewFile, Order, ProcessCounters, TableMemory, placement, process,
+};
 use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::protocol::{Beats, Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::random::Random;
@@ -18,7 +20,7 @@ use pagewise_model::{
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
-use super::evidence::{Totals, between};
+use super::evidence::{Stretches, Totals, between};
 use super::files::{Input, NoState};
 use super::practice::{Ground, Practising};
 use super::sample::{descriptor_path, slowest};
@@ -63,53 +65,85 @@ pub struct Visit<'a> {
     pub host: &'a mut HostReader,
 }
 
+/// Memory that a worker inherits, made before it.
+pub struct Inherited {
+    /// Where it finds the table, if its work has one.
+    table: Option<TableMemory>,
+    /// Where it puts reads that are compared byte for byte.
+    handover: SharedMemory,
+}
+
 /// How far threads have gone, and what came of it.
 #[derive(Default)]
 struct Progress {
     /// Where the next `go` begins.
     first_operation: u64,
     windows: Vec<Window>,
+    /// What the worker does while it has nothing to do.
+    waiting: Stretches,
 }
+
+/// What came of one `go`.
+struct Gone {
+    reply: SampleReply,
+    /// The time that it took on the supervisor's clock.
+    wall_ns: u64,
+    /// What the bytes must add up to.
+    expected_checksum: Option<u64>,
+    /// In which order the table was gone through.
+    order: Option<Order>,
+}
+
+/// The number of the order that leads in where a table is gone through again and again: the measured one is 0, and the
+/// windows before it count from 1.
+const LEAD_IN_ORDER: u32 = u32::MAX;
 
 impl Visit<'_> {
     /// Waits for the worker's first words, and has it practise if its code gets faster as it runs.
     pub fn meet(
         &self,
         worker: &mut Worker,
-        handover: &SharedMemory,
+        inherited: &Inherited,
         ground: Option<&Ground>,
     ) -> Result<Option<Practice>, Trouble> {
         let hello = worker.greet(self.patience, self.stop)?;
         let (1, Some(ground)) = (hello.practice, ground) else { return Ok(None) };
         let mut practising = Practising { worker, ground, patience: self.patience, stop: self.stop };
-        practising.practise(self.job(handover)).map(Some)
+        practising.practise(self.job(inherited)).map(Some)
     }
 
     /// The conversation about the job: what the worker measured, and what was seen around it.
     pub fn converse(
         &mut self,
         worker: &mut Worker,
-        handover: &SharedMemory,
+        inherited: &mut Inherited,
     ) -> Result<(Measurement, Evidence), Trouble> {
-        let before_setup = ProcessCounters::read(worker.pid());
+        let pid = worker.pid();
+        let before_setup = ProcessCounters::read(pid);
+        let mut before_ready = Stretches::default();
+        before_ready.begin(pid);
         let opening = Instant::now();
-        worker.send(&Request::Open(Box::new(self.job(handover))))?;
+        worker.send(&Request::Open(Box::new(self.job(inherited))))?;
         let setup_ns = match worker.receive("opened", self.setup_patience(), self.stop)? {
             Reply::Opened { setup_ns } => setup_ns,
             other => return Err(unexpected("opened", &other)),
         };
         let setup_wall_ns = opening.elapsed().as_nanos() as u64;
-        let in_setup = ProcessCounters::difference(&before_setup, &ProcessCounters::read(worker.pid()));
+        let in_setup = ProcessCounters::difference(&before_setup, &ProcessCounters::read(pid));
         let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
             Reply::Ready { warmup_ns } => warmup_ns,
             other => return Err(unexpected("ready", &other)),
         };
+        // From `opened` on, and not from when it was received: the worker goes on while counters are read.
+        let ready_wall_ns = opening.elapsed().as_nanos() as u64;
+        before_ready.end(pid);
         let idle = self.idle(worker)?;
         let mut progress = Progress::default();
+        progress.waiting.begin(pid);
         let conditions = &self.cell.conditions;
         if self.warmed_first {
             if conditions.cache == CacheState::Warm && !conditions.fits_memory() {
-                self.settle(worker, &mut progress)?;
+                self.settle(worker, inherited, &mut progress)?;
             }
             self.setter.cap_device(self.held).map_err(as_trouble)?;
         }
@@ -117,42 +151,43 @@ impl Visit<'_> {
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
         let leads_in = conditions.reads().is_some() && !cold_start;
+        let repeats = self.task.repeats();
+        let mut order = 0;
         if conditions.surroundings.device_cap.is_some() && leads_in {
-            let lead_in = self.go(worker, progress.first_operation, LEAD_IN_NS, 0)?.0;
-            progress.first_operation += furthest(&lead_in);
+            let number = if repeats { LEAD_IN_ORDER } else { 0 };
+            let lead_in = self.go(worker, inherited, &mut progress, number, (LEAD_IN_NS, 0))?;
+            progress.first_operation += furthest(&lead_in.reply);
+            order = u32::from(!repeats);
         }
         let first_operation = progress.first_operation;
         let mut written = self.input.new_file().map(NewFile::state_before);
         let before = self.totals(worker);
-        let (reply, wall_ns, expected_checksum) = match cold_start {
-            true => self.cold_start(worker, &mut progress)?,
-            false => {
-                let (sample_ns, latency_ns) = self.plan.phases_ns(self.cell);
-                let (reply, wall_ns) = self.go(worker, first_operation, sample_ns, latency_ns)?;
-                let expected = self.task.expected_checksum(&reply, first_operation);
-                (reply, wall_ns, expected)
-            }
+        let gone = match cold_start {
+            true => self.cold_start(worker, inherited, &mut progress)?,
+            false => self.go(worker, inherited, &mut progress, order, self.plan.phases_ns(self.cell))?,
         };
+        let reply = &gone.reply;
         let after = self.totals(worker);
         let residency_after = self.input.residency(span_bytes);
-        let mut evidence = between(&before, &after, worker.pid(), &self.input.key, &reply);
+        let mut evidence = between(&before, &after, pid, &self.input.key, reply);
         evidence.heartbeats = heartbeats(&idle, &reply.beats)?;
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
         }
-        evidence.wall_ns = wall_ns;
+        evidence.wall_ns = gone.wall_ns;
         evidence.setup_faults =
             in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
         evidence.setup_device_read_bytes = in_setup.device_read_bytes;
-        evidence.expected_checksum = expected_checksum;
+        evidence.expected_checksum = gone.expected_checksum;
         evidence.resident_before_bytes = residency_before.resident_bytes;
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
         evidence.readahead_bytes = self.setter.readahead().now();
-        evidence.windows = progress.windows;
+        evidence.windows = std::mem::take(&mut progress.windows);
         evidence.placement = self.placement();
+        progress.waiting.end(pid);
         (evidence.verified_reads, evidence.differing_reads) =
-            self.verify(worker, &reply, first_operation, handover)?;
+            self.verify(worker, &gone, first_operation, inherited)?;
 
         let closing = Instant::now();
         worker.send(&Request::Close)?;
@@ -161,12 +196,16 @@ impl Visit<'_> {
             other => return Err(unexpected("closed", &other)),
         };
         evidence.setup_wall_ns = Some(setup_wall_ns);
+        evidence.warmup_wall_ns = Some(ready_wall_ns.saturating_sub(setup_wall_ns));
+        evidence.before_ready = before_ready.total();
+        evidence.waiting = progress.waiting.total();
         evidence.teardown_wall_ns = Some(closing.elapsed().as_nanos() as u64);
-        evidence.mappings_left = process::mappings(worker.pid(), &self.input.key).ok();
+        evidence.mappings_left = process::mappings(pid, &self.input.key).ok();
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_end_bytes = file.dirty_bytes();
         }
         evidence.written = written;
+        let reply = gone.reply;
         let measurement = Measurement {
             setup_ns,
             warmup_ns,
@@ -198,45 +237,65 @@ impl Visit<'_> {
         }
     }
 
-    /// One `go`, with the time that it took on the supervisor's clock.
+    /// One `go` by the order of this number, from where the one before ended. The table is put into its memory at the last
+    /// moment, so that nothing can be done with it before the clock starts.
     fn go(
         &self,
         worker: &mut Worker,
-        first_operation: u64,
-        sample_ns: u64,
-        latency_ns: u64,
-    ) -> Result<(SampleReply, u64), Trouble> {
+        inherited: &mut Inherited,
+        progress: &mut Progress,
+        order: u32,
+        (sample_ns, latency_ns): (u64, u64),
+    ) -> Result<Gone, Trouble> {
+        let first_operation = progress.first_operation;
+        let order = self.task.order(order, first_operation);
+        progress.waiting.end(worker.pid());
+        if let (Task::Reads(accesses), Some(memory), Some(order)) = (&self.task, &mut inherited.table, &order)
+        {
+            memory.put(&accesses.table, order);
+        }
         let started = Instant::now();
         worker.send(&Request::Go(Go { first_operation, sample_ns, latency_ns }))?;
-        match worker.receive("sample", self.sample_patience(sample_ns + latency_ns), self.stop)? {
-            Reply::Sample(reply) => Ok((*reply, started.elapsed().as_nanos() as u64)),
-            other => Err(unexpected("sample", &other)),
-        }
+        let reply = match worker.receive("sample", self.sample_patience(sample_ns + latency_ns), self.stop)? {
+            Reply::Sample(reply) => *reply,
+            other => return Err(unexpected("sample", &other)),
+        };
+        let wall_ns = started.elapsed().as_nanos() as u64;
+        progress.waiting.begin(worker.pid());
+        let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
+        Ok(Gone { reply, wall_ns, expected_checksum, order })
     }
 
     /// One `go` as a window of the progress.
     fn window(
         &mut self,
         worker: &mut Worker,
+        inherited: &mut Inherited,
         progress: &mut Progress,
+        order: u32,
         sample_ns: u64,
-    ) -> Result<(SampleReply, u64), Trouble> {
+    ) -> Result<Gone, Trouble> {
         let before = ProcessCounters::read(worker.pid()).device_read_bytes;
-        let (reply, wall_ns) = self.go(worker, progress.first_operation, sample_ns, 0)?;
+        let gone = self.go(worker, inherited, progress, order, (sample_ns, 0))?;
         let after = ProcessCounters::read(worker.pid()).device_read_bytes;
-        progress.first_operation = progress.first_operation.saturating_add(furthest(&reply));
+        progress.first_operation = progress.first_operation.saturating_add(furthest(&gone.reply));
         progress.windows.push(Window {
-            elapsed_ns: reply.elapsed_ns,
-            operations: reply.operations,
+            elapsed_ns: gone.reply.elapsed_ns,
+            operations: gone.reply.operations,
             device_read_bytes: after.zip(before).and_then(|(after, before)| after.checked_sub(before)),
             resident_bytes: self.input.residency(self.cell.conditions.span_bytes.0).resident_bytes,
         });
-        Ok((reply, wall_ns))
+        Ok(gone)
     }
 
     /// Has the workload itself warm a cache that cannot hold the whole span, until it has turned over as much of the cache
     /// as its popular places may need and what it reads from the device for an operation stays the same.
-    fn settle(&mut self, worker: &mut Worker, progress: &mut Progress) -> Result<(), Trouble> {
+    fn settle(
+        &mut self,
+        worker: &mut Worker,
+        inherited: &mut Inherited,
+        progress: &mut Progress,
+    ) -> Result<(), Trouble> {
         let deadline = Instant::now() + SETTLING;
         let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
@@ -245,7 +304,8 @@ impl Visit<'_> {
         let turnover = if skewed { capacity } else { capacity / 2 };
         let mut read = 0u64;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
-            self.window(worker, progress, window_ns)?;
+            let order = progress.windows.len() as u32 + 1;
+            self.window(worker, inherited, progress, order, window_ns)?;
             let last = progress.windows.last().and_then(|window| window.device_read_bytes);
             read = read.saturating_add(last.unwrap_or(0));
             // What reads next to nothing from the device would take forever to turn the cache over.
@@ -261,20 +321,20 @@ impl Visit<'_> {
     fn cold_start(
         &mut self,
         worker: &mut Worker,
+        inherited: &mut Inherited,
         progress: &mut Progress,
-    ) -> Result<(SampleReply, u64, Option<u64>), Trouble> {
+    ) -> Result<Gone, Trouble> {
         let span = self.cell.conditions.span_bytes.0;
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.plan.sample_ns;
         let mut total = SampleReply::default();
         let (mut wall_ns, mut checksum, mut expected) = (0, 0u64, Some(0u64));
         while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let first_operation = progress.first_operation;
-            let (reply, window_wall_ns) = self.window(worker, progress, window_ns)?;
-            wall_ns += window_wall_ns;
-            expected = expected
-                .zip(self.task.expected_checksum(&reply, first_operation))
-                .map(|(total, window)| total.wrapping_add(window));
+            let order = progress.windows.len() as u32;
+            let gone = self.window(worker, inherited, progress, order, window_ns)?;
+            let reply = gone.reply;
+            wall_ns += gone.wall_ns;
+            expected = expected.zip(gone.expected_checksum).map(|(total, window)| total.wrapping_add(window));
             checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
             total.operations = total.operations.saturating_add(reply.operations);
             total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns);
@@ -290,7 +350,8 @@ impl Visit<'_> {
             }
         }
         total.checksum = format!("{checksum:016x}");
-        Ok((total, wall_ns, expected))
+        let order = self.task.order(0, 0);
+        Ok(Gone { reply: total, wall_ns, expected_checksum: expected, order })
     }
 
     fn placement(&self) -> Option<Placement> {
@@ -305,7 +366,7 @@ impl Visit<'_> {
         })
     }
 
-    fn job(&self, handover: &SharedMemory) -> Job {
+    fn job(&self, inherited: &Inherited) -> Job {
         let conditions = &self.cell.conditions;
         let mapped = self.cell.access() == Access::Mmap && conditions.reads().is_some();
         let mut job = Job {
@@ -322,7 +383,8 @@ impl Visit<'_> {
             warm_page_tables: u32::from(
                 mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
             ),
-            handover_path: descriptor_path(handover.file()),
+            table_path: inherited.table.as_ref().map_or_else(String::new, TableMemory::path),
+            handover_path: descriptor_path(inherited.handover.file()),
             ..Job::default()
         };
         self.task.describe(self.cell, self.page_bytes, &mut job);
@@ -352,11 +414,14 @@ impl Visit<'_> {
         Totals::read(worker.pid(), self.device, self.held, self.host)
     }
 
-    /// Memory for reads that are compared byte for byte.
-    pub fn handover(&self) -> Result<SharedMemory, Trouble> {
+    /// Memory that the worker inherits.
+    pub fn inherited(&self) -> Result<Inherited, Trouble> {
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
-        SharedMemory::create("pagewise-handover", (verified_reads(read_bytes) * read_bytes) as usize)
-            .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))
+        let verified_bytes = (verified_reads(read_bytes) * read_bytes) as usize;
+        let handover = SharedMemory::create("pagewise-handover", verified_bytes)
+            .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))?;
+        let table = self.task.table_memory().map_err(|error| Trouble::lack(error.to_string()))?;
+        Ok(Inherited { table, handover })
     }
 
     /// Has a seeded subset of the reads done once more and compares their bytes. A pass has a checksum of all it met, and
@@ -364,15 +429,18 @@ impl Visit<'_> {
     fn verify(
         &self,
         worker: &mut Worker,
-        reply: &SampleReply,
+        gone: &Gone,
         first_operation: u64,
-        handover: &SharedMemory,
+        inherited: &Inherited,
     ) -> Result<(u64, u64), Trouble> {
-        let Task::Reads(Accesses { table, .. }) = &self.task else { return Ok((0, 0)) };
+        let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &gone.order) else {
+            return Ok((0, 0));
+        };
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let mut random =
             Random::for_purpose(self.plan.seed, &format!("verify {} {}", self.cell.id(), self.round));
-        let done: Vec<u64> = reply
+        let done: Vec<u64> = gone
+            .reply
             .thread_operations
             .iter()
             .take(self.cell.conditions.threads as usize)
@@ -382,7 +450,8 @@ impl Visit<'_> {
             .filter_map(|read| {
                 let thread = read as usize % done.len().max(1);
                 let operations = *done.get(thread).filter(|operations| **operations > 0)?;
-                let operation = table.operation(thread as u32, first_operation + random.below(operations))?;
+                let operation = first_operation.checked_add(random.below(operations))?;
+                let operation = table.operation(order, thread as u32, operation)?;
                 Some(operation[random.below(operation.len() as u64) as usize])
             })
             .collect();
@@ -397,7 +466,7 @@ impl Visit<'_> {
         let read_bytes = read_bytes as usize;
         let mut truth = vec![0; read_bytes];
         let mut differing = 0;
-        for (offset, bytes) in offsets.iter().zip(handover.bytes().chunks_exact(read_bytes)) {
+        for (offset, bytes) in offsets.iter().zip(inherited.handover.bytes().chunks_exact(read_bytes)) {
             self.input.true_bytes(*offset, &mut truth)?;
             differing += u64::from(bytes != truth);
         }

@@ -35,6 +35,11 @@ pub fn published_worker(kind: &str) -> String {
     example_worker("published_append_worker", kind)
 }
 
+/// The command of the worker that works before it is told to go.
+pub fn early_worker(kind: &str) -> String {
+    example_worker("early_worker", kind)
+}
+
 fn example_worker(name: &str, kind: &str) -> String {
     let path = Path::new(PAGEWISE).with_file_name("examples").join(name);
     assert!(

@@ -4,8 +4,8 @@ use pagewise_model::protocol::CallFailure;
 
 use super::MmapReader;
 use crate::consume::by_consumer;
-use crate::reader::Reader;
 use crate::reader::dependent::{Astray, Chain, link};
+use crate::reader::{Due, Reader};
 
 pub(super) struct DependentReader {
     reader: MmapReader,
@@ -23,12 +23,12 @@ impl DependentReader {
 #[inline(never)]
 pub(in crate::reader) fn copy_dependent_reads(
     source: &[u8],
-    entries: &[u64],
+    due: Due<'_>,
     chain: Chain,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Astray> {
-    chain.follow(entries, |offset| {
+    chain.follow(due, |offset| {
         let start = offset as usize;
         buffer.copy_from_slice(&source[start..start + buffer.len()]);
         Ok((link(buffer), consume(buffer)))
@@ -39,12 +39,12 @@ pub(in crate::reader) fn copy_dependent_reads(
 #[inline(never)]
 fn consume_dependent_reads(
     source: &[u8],
-    entries: &[u64],
+    due: Due<'_>,
     chain: Chain,
     len: usize,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Astray> {
-    chain.follow(entries, |offset| {
+    chain.follow(due, |offset| {
         let start = offset as usize;
         let bytes = &source[start..start + len];
         Ok((link(bytes), consume(bytes)))
@@ -52,17 +52,17 @@ fn consume_dependent_reads(
 }
 
 impl Reader for DependentReader {
-    fn read(&mut self, entries: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         let MmapReader { mapping, buffer, target, in_place, .. } = &mut self.reader;
         let (source, len, chain) = (mapping.bytes(), target.read_bytes, self.chain);
         let result = if *in_place {
             by_consumer!(target.consumption, |consume| consume_dependent_reads(
-                source, entries, chain, len, consume
+                source, due, chain, len, consume
             ))
         } else {
             let buffer = &mut buffer.bytes_mut()[..len];
             by_consumer!(target.consumption, |consume| copy_dependent_reads(
-                source, entries, chain, buffer, consume
+                source, due, chain, buffer, consume
             ))
         };
         result.map_err(|astray| astray.into_failure(target))

@@ -10,7 +10,7 @@ use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Method, MethodOption};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
-use super::{Reader, Target, share};
+use super::{Due, Reader, Target, share};
 use crate::consume::by_consumer;
 use crate::failure::failed;
 use dependent::DependentReader;
@@ -62,30 +62,30 @@ fn advise_read(mapping: &FileMapping, target: &Target, offset: u64) -> Result<()
         .map_err(|error| failed(Advice::WillNeed.name(), error, &target.file.path, offset))
 }
 
-/// Timed region: `for each offset: memcpy(buffer, mapping + offset, len); consume(buffer)`.
+/// Timed region: `for each (weight, offset): memcpy(buffer, mapping + offset, len); total += weight * consume(buffer)`.
 #[inline(never)]
 pub(super) fn copy_reads(
     source: &[u8],
-    offsets: &[u64],
+    due: Due<'_>,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
 ) -> u64 {
     let mut total = 0u64;
-    for offset in offsets {
-        let start = *offset as usize;
+    for (weight, offset) in due.weighted() {
+        let start = offset as usize;
         buffer.copy_from_slice(&source[start..start + buffer.len()]);
-        total = total.wrapping_add(consume(buffer));
+        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
     }
     total
 }
 
-/// Timed region: `for each offset: consume(mapping + offset)`.
+/// Timed region: `for each (weight, offset): total += weight * consume(mapping + offset)`.
 #[inline(never)]
-fn consume_reads(source: &[u8], offsets: &[u64], len: usize, consume: impl Fn(&[u8]) -> u64) -> u64 {
+fn consume_reads(source: &[u8], due: Due<'_>, len: usize, consume: impl Fn(&[u8]) -> u64) -> u64 {
     let mut total = 0u64;
-    for offset in offsets {
-        let start = *offset as usize;
-        total = total.wrapping_add(consume(&source[start..start + len]));
+    for (weight, offset) in due.weighted() {
+        let start = offset as usize;
+        total = total.wrapping_add(weight.wrapping_mul(consume(&source[start..start + len])));
     }
     total
 }
@@ -96,26 +96,24 @@ impl MmapReader {
         operation.iter().try_for_each(|offset| advise_read(&self.mapping, &self.target, *offset))
     }
 
-    fn read_batch(&mut self, offsets: &[u64]) -> u64 {
+    fn read_batch(&mut self, due: Due<'_>) -> u64 {
         let (source, len) = (self.mapping.bytes(), self.target.read_bytes);
         if self.in_place {
-            return by_consumer!(self.target.consumption, |consume| consume_reads(
-                source, offsets, len, consume
-            ));
+            return by_consumer!(self.target.consumption, |consume| consume_reads(source, due, len, consume));
         }
         let buffer = &mut self.buffer.bytes_mut()[..len];
-        by_consumer!(self.target.consumption, |consume| copy_reads(source, offsets, buffer, consume))
+        by_consumer!(self.target.consumption, |consume| copy_reads(source, due, buffer, consume))
     }
 }
 
 impl Reader for MmapReader {
-    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         if !self.prefetch {
-            return Ok(self.read_batch(offsets));
+            return Ok(self.read_batch(due));
         }
         let mut total = 0u64;
-        for operation in offsets.chunks(self.target.reads_per_op) {
-            self.prefetch(operation)?;
+        for operation in due.operations(self.target.reads_per_op) {
+            self.prefetch(operation.entries)?;
             total = total.wrapping_add(self.read_batch(operation));
         }
         Ok(total)

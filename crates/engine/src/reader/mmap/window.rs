@@ -4,7 +4,7 @@ use pagewise_model::protocol::CallFailure;
 
 use super::{MmapReader, advise_read};
 use crate::consume::by_consumer;
-use crate::reader::{Reader, Reads};
+use crate::reader::{Due, Reader, Reads};
 
 pub(super) struct WindowReader {
     reader: MmapReader,
@@ -32,7 +32,7 @@ impl Window {
         Self { ahead: u64::from(ahead), next: 0, advised: 0 }
     }
 
-    /// Timed region: `for each read i that is due: advise reads up to i + ahead; take read i`. That is one piece of
+    /// Timed region: `for each read i that is due: advise reads up to i + ahead; total += weight * take(read i)`. That is one piece of
     /// advice for a read, and a whole window where reads begin at a new place.
     #[inline(always)]
     fn slide<E>(
@@ -44,23 +44,23 @@ impl Window {
         if reads.first() != self.next {
             self.advised = reads.first();
         }
-        self.next = reads.first() + reads.due().len() as u64;
+        self.next = reads.first() + reads.due().entries.len() as u64;
         let mut total = 0u64;
-        for (position, offset) in (reads.first()..).zip(reads.due()) {
+        for (position, (weight, offset)) in (reads.first()..).zip(reads.due().weighted()) {
             let advised_end = (position + self.ahead + 1).min(reads.end());
             while self.advised < advised_end {
                 advise(reads.at(self.advised))?;
                 self.advised += 1;
             }
-            total = total.wrapping_add(take(*offset));
+            total = total.wrapping_add(weight.wrapping_mul(take(offset)));
         }
         Ok(total)
     }
 }
 
 impl Reader for WindowReader {
-    fn read(&mut self, offsets: &[u64]) -> Result<u64, CallFailure> {
-        self.read_ahead(Reads::alone(offsets))
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        self.read_ahead(Reads::alone(due))
     }
 
     fn read_ahead(&mut self, reads: Reads<'_>) -> Result<u64, CallFailure> {
@@ -99,8 +99,10 @@ mod tests {
         let part: Vec<u64> = (100..110).collect();
         let course = RefCell::new(Vec::new());
         for (first, count) in batches {
+            let reads = Reads::new(&part, *first, *count, end, 0);
+            let weights: u64 = reads.due().weighted().map(|(weight, _)| weight).sum();
             let total = window.slide(
-                Reads::new(&part, *first, *count, end),
+                reads,
                 |offset| {
                     course.borrow_mut().push(-(offset as i64));
                     Ok::<_, ()>(())
@@ -110,7 +112,7 @@ mod tests {
                     1
                 },
             );
-            assert_eq!(total, Ok(*count as u64));
+            assert_eq!(total, Ok(weights));
         }
         course.into_inner()
     }

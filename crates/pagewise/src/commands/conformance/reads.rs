@@ -98,10 +98,25 @@ const SEQUENTIAL: [Shape; 2] = [
 pub struct Reading {
     /// What the worker is told.
     pub job: Job,
+    shape: Shape,
+    workload: Workload,
+    /// That of the last `go`.
     table: Table,
+    /// Samples that were asked for.
+    gos: u32,
     handover: SharedMemory,
-    // The worker reads it by its path.
-    _entries: SharedMemory,
+    /// Where the worker finds the table: zeros until the first `go`.
+    entries: SharedMemory,
+}
+
+impl Reading {
+    /// Asks for a sample by a table that was not there before.
+    fn go(&mut self, examiner: &mut Examiner<'_>, go: Go, unknown_fields: bool) -> Part<Gone> {
+        self.gos += 1;
+        self.table = Table::draw(&self.shape, self.workload, &examiner.ground, self.gos);
+        self.entries.bytes_mut().copy_from_slice(&self.table.entries);
+        examiner.go(go, unknown_fields)
+    }
 }
 
 /// Tries one method.
@@ -132,10 +147,10 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
 /// A job whose messages hold fields that the worker cannot know.
 pub fn examine_unknown_fields(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
     let mut visit = Visit::brief("ignores fields that it does not know");
-    let outcome = prepare(examiner, &Shape::PLAIN, workload, text).and_then(|reading| {
+    let outcome = prepare(examiner, &Shape::PLAIN, workload, text).and_then(|mut reading| {
         let key = examiner.ground.random[0].key.clone();
         examiner.open(&reading.job, true, &mut visit, &key)?;
-        let gone = examiner.go(ordinary(0), true)?;
+        let gone = reading.go(examiner, ordinary(0), true)?;
         let checked = check(examiner, &reading, &gone, 0);
         visit.tell(&mut examiner.steps, "sample", checked);
         examiner.close(&mut visit, &key)
@@ -146,9 +161,11 @@ pub fn examine_unknown_fields(examiner: &mut Examiner<'_>, workload: Workload, t
     visit.end(&mut examiner.steps);
 }
 
-/// A job of the plain shape, for other trials.
+/// A job of the plain shape, for trials of something else than the table, which is there from the start.
 pub fn plain(examiner: &Examiner<'_>, workload: Workload, text: &str) -> Part<Reading> {
-    prepare(examiner, &Shape::PLAIN, workload, text)
+    let mut reading = prepare(examiner, &Shape::PLAIN, workload, text)?;
+    reading.entries.bytes_mut().copy_from_slice(&reading.table.entries);
+    Ok(reading)
 }
 
 fn ordinary(first_operation: u64) -> Go {
@@ -157,9 +174,9 @@ fn ordinary(first_operation: u64) -> Go {
 
 fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &str) -> Part<Reading> {
     let ground = &examiner.ground;
-    let table = Table::draw(shape, workload, ground);
+    let table = Table::draw(shape, workload, ground, 0);
     let lack = |error: std::io::Error| ("memory for the job", Trouble::Lost(error.to_string()));
-    let entries = memory_of(&table.entries).map_err(lack)?;
+    let entries = memory_of(&vec![0; table.entries.len()]).map_err(lack)?;
     let verified = table.some_offsets().len() * shape.read_bytes as usize;
     let handover = memory_of(&vec![UNTOUCHED; verified]).map_err(lack)?;
     let mut job = Job {
@@ -170,7 +187,7 @@ fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &st
         ..ground.job(&ground.random[shape.file])
     };
     table.describe(&mut job);
-    Ok(Reading { job, table, handover, _entries: entries })
+    Ok(Reading { job, shape: *shape, workload, table, gos: 0, handover, entries })
 }
 
 /// The plain shape, every part of it a step.
@@ -186,15 +203,15 @@ fn visit_plain(
     let key = examiner.ground.random[shape.file].key.clone();
     examiner.open(&reading.job, false, visit, &key)?;
     let watch = Watch::start(examiner.worker().map_err(|trouble| ("the worker", trouble))?.pid());
-    let gone = examiner.go(ordinary(0), false)?;
+    let gone = reading.go(examiner, ordinary(0), false)?;
     let mut bytes = gone.sample.bytes;
     let checked = check(examiner, &reading, &gone, 0).and_then(|()| no_beats(&gone.sample));
     visit.tell(&mut examiner.steps, &format!("go and sample, {}", shape.what), checked);
-    let gone = examiner.go(ordinary(SECOND_FIRST), false)?;
+    let gone = reading.go(examiner, ordinary(SECOND_FIRST), false)?;
     bytes = bytes.saturating_add(gone.sample.bytes);
     let checked = check(examiner, &reading, &gone, SECOND_FIRST);
     visit.tell(&mut examiner.steps, "a second go, from another first_operation", checked);
-    let clocks = compare_clocks(examiner, &mut bytes)?;
+    let clocks = compare_clocks(examiner, &mut reading, &mut bytes)?;
     visit.tell(&mut examiner.steps, "its clock agrees with the clock outside", clocks);
     if method.access() != Access::Unknown {
         let worker = examiner.worker().map_err(|trouble| ("the worker", trouble))?;
@@ -223,7 +240,7 @@ fn visit_shape(
         visit.tell(&mut examiner.steps, "maps the span", within);
     }
     for first in [0, 7] {
-        let gone = examiner.go(ordinary(first), false)?;
+        let gone = reading.go(examiner, ordinary(first), false)?;
         let checked = check(examiner, &reading, &gone, first);
         visit.tell(&mut examiner.steps, &format!("sample from operation {first} on"), checked);
         let bounded = shape.max_thread_operations == 0 || keeps_bound(&gone.sample);
@@ -267,11 +284,15 @@ fn no_beats(sample: &SampleReply) -> Result<(), String> {
 }
 
 /// The phases last as long as they were to, and account for what passed. What was read is added to `bytes`.
-fn compare_clocks(examiner: &mut Examiner<'_>, bytes: &mut u64) -> Part<Result<(), String>> {
+fn compare_clocks(
+    examiner: &mut Examiner<'_>,
+    reading: &mut Reading,
+    bytes: &mut u64,
+) -> Part<Result<(), String>> {
     let mut least = u64::MAX;
     for _ in 0..CLOCK_TRIES {
         let go = Go { first_operation: 0, sample_ns: CLOCK_SAMPLE_NS, latency_ns: CLOCK_LATENCY_NS };
-        let Gone { sample, wall_ns } = examiner.go(go, false)?;
+        let Gone { sample, wall_ns } = reading.go(examiner, go, false)?;
         *bytes = bytes.saturating_add(sample.bytes);
         if (sample.elapsed_ns as f64) < CLOCK_SAMPLE_NS as f64 * PHASE_SHARE {
             return Ok(Err(format!(

@@ -1,6 +1,6 @@
 //! Reads by a table of offsets, and what they must come to: all of it computed from the bytes that the file is known to hold.
 
-use pagewise_model::checksum::Consumption;
+use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::protocol::{Job, SampleReply};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Workload};
@@ -62,7 +62,7 @@ impl Shape {
     }
 }
 
-/// The table of a job.
+/// The table of one `go`.
 pub struct Table {
     shape: Shape,
     /// Where reads are.
@@ -71,11 +71,33 @@ pub struct Table {
     pub entries: Vec<u8>,
 }
 
+/// How a worker may come to the checksum of a sample.
+#[derive(Clone, Copy)]
+struct How {
+    shape: Shape,
+    first: u64,
+    weigh: Weigh,
+    /// Whether it read the table before `go`, when it held zeros.
+    too_early: bool,
+}
+
+/// What a read's checksum is multiplied by.
+#[derive(Clone, Copy)]
+enum Weigh {
+    /// The weight of its place in the table.
+    InTable,
+    /// That of its place in the part of its thread.
+    InPart,
+    /// Nothing.
+    Alike,
+}
+
 impl Table {
-    /// Draws the offsets of a shape. A few entries stand behind the last part, which nobody does.
-    pub fn draw(shape: &Shape, workload: Workload, ground: &Ground) -> Self {
+    /// Draws the offsets of a shape for a `go` of this number. A few entries stand behind the last part, which nobody does.
+    pub fn draw(shape: &Shape, workload: Workload, ground: &Ground, number: u32) -> Self {
         let span = ground.random[shape.file].bytes.len() as u64 / shape.span_divisor;
-        let mut random = Random::for_purpose(ground.seed, &format!("{workload} {}", shape.what));
+        let purpose = format!("{workload} {} {number}", shape.what);
+        let mut random = Random::for_purpose(ground.seed, &purpose);
         let per_op = u64::from(shape.reads_per_op);
         let reads = shape.part * u64::from(shape.threads) * per_op + per_op.min(4) - 1;
         let room = |bytes: u64| (span - bytes) / shape.align + 1;
@@ -126,17 +148,25 @@ impl Table {
         self.shape.read_bytes * u64::from(self.shape.reads_per_op)
     }
 
-    /// What the operations of one thread from `first` on come to.
-    fn sum(&self, ground: &Ground, how: &Shape, thread: u64, first: u64, operations: u64) -> u64 {
-        let bytes = &ground.random[how.file].bytes;
-        let consumption = how.consumption(ground.page_bytes);
-        let (per_op, part) = (u64::from(self.shape.reads_per_op), self.shape.part);
+    /// What operations of one thread come to.
+    fn sum(&self, ground: &Ground, how: &How, thread: u64, operations: u64) -> u64 {
+        let bytes = &ground.random[how.shape.file].bytes;
+        let consumption = how.shape.consumption(ground.page_bytes);
+        let (per_op, part, first) = (u64::from(self.shape.reads_per_op), self.shape.part, how.first);
         let of_operation = |operation: u64| {
-            let start = ((thread * part + operation) * per_op) as usize;
-            let reads = &self.offsets[start..start + per_op as usize];
-            reads.iter().fold(0u64, |total, offset| {
+            let in_part = operation * per_op;
+            let start = thread * part * per_op + in_part;
+            let reads = &self.offsets[start as usize..(start + per_op) as usize];
+            (0u64..).zip(reads).fold(0u64, |total, (read, offset)| {
+                let offset = if how.too_early { 0 } else { *offset };
                 let end = (offset + self.shape.read_bytes).min(bytes.len() as u64);
-                total.wrapping_add(consumption.of(&bytes[(*offset).min(end) as usize..end as usize]))
+                let checksum = consumption.of(&bytes[offset.min(end) as usize..end as usize]);
+                let weight = match how.weigh {
+                    Weigh::InTable => weight(start + read),
+                    Weigh::InPart => weight(in_part + read),
+                    Weigh::Alike => 1,
+                };
+                total.wrapping_add(weight.wrapping_mul(checksum))
             })
         };
         let sums: Vec<u64> = (0..part).map(of_operation).collect();
@@ -148,9 +178,9 @@ impl Table {
         })
     }
 
-    fn expected(&self, ground: &Ground, how: &Shape, operations: &[u64], first: u64) -> u64 {
+    fn expected(&self, ground: &Ground, how: &How, operations: &[u64]) -> u64 {
         operations.iter().enumerate().fold(0u64, |total, (thread, operations)| {
-            total.wrapping_add(self.sum(ground, how, thread as u64, first, *operations))
+            total.wrapping_add(self.sum(ground, how, thread as u64, *operations))
         })
     }
 
@@ -168,32 +198,41 @@ impl Table {
         }
         let threads = self.shape.threads as usize;
         let operations = &reply.thread_operations[..reply.thread_operations.len().min(threads)];
-        let expected = self.expected(ground, &self.shape, operations, first);
+        let shape = self.shape;
+        let right = How { shape, first, weigh: Weigh::InTable, too_early: false };
+        let expected = self.expected(ground, &right, operations);
         if found == expected {
             return Ok(());
         }
-        let shape = &self.shape;
+        let of = |shape: Shape| How { shape, ..right };
         let others = [
             (
                 "of the same operations without the last word of each read: touch_last is 1",
-                Shape { touch_last: false, ..*shape },
-                first,
+                of(Shape { touch_last: false, ..shape }),
             ),
-            ("of operations from 0 on: begin with first_operation", *shape, 0),
+            ("of operations from 0 on: begin with first_operation", How { first: 0, ..right }),
+            ("of the file of another job: forget it at close", of(Shape { file: 1 - shape.file, ..shape })),
+            ("of all bytes: consume is touch", of(Shape { consume: Consume::Sum, ..shape })),
+            ("of one word of each page: consume is sum", of(Shape { consume: Consume::Touch, ..shape })),
             (
-                "of the file of another job: forget it at close",
-                Shape { file: 1 - shape.file, ..*shape },
-                first,
+                "of reads that all count alike: multiply each one's by 2 * its place in the table + 1",
+                How { weigh: Weigh::Alike, ..right },
             ),
-            ("of all bytes: consume is touch", Shape { consume: Consume::Sum, ..*shape }, first),
-            ("of one word of each page: consume is sum", Shape { consume: Consume::Touch, ..*shape }, first),
+            (
+                "of places counted from the start of each thread's part: count them from the start of the table",
+                How { weigh: Weigh::InPart, ..right },
+            ),
+            (
+                "of a table of zeros: it is there from go on, so read it then, and anew with each go",
+                How { too_early: true, ..right },
+            ),
         ];
         let known = others
             .iter()
-            .find(|(_, how, first)| self.expected(ground, how, operations, *first) == found)
-            .map(|(what, ..)| *what);
+            .find(|(_, how)| self.expected(ground, how, operations) == found)
+            .map(|(what, _)| *what);
         let of_phase = threads == 1 && reply.latency_operations > 0;
-        let phase_alone = of_phase && self.expected(ground, shape, &[reply.operations], first) == found;
+        let phase_alone = of_phase && self.expected(ground, &right, &[reply.operations]) == found;
         let why = match known {
             _ if phase_alone => "; that is of the throughput phase alone: add the latency phase".to_string(),
             Some(what) => format!("; that is {what}"),

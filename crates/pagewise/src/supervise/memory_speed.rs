@@ -1,0 +1,146 @@
+//! What this machine's memory delivers, measured when a cell is first sampled: no method that moves or looks at all bytes is
+//! faster. A check holds samples against it, so it is no ceiling of the run, and depends on no worker.
+//!
+//! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it. The memory is no larger
+//! than what the cell reads, and chunks are no smaller than a page, so that caches help as much as they ever can; of
+//! several stretches the fastest counts.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use pagewise_model::{Access, Cell, Consume, MethodOption, Skew, Work};
+use pagewise_sys::AnonymousMemory;
+use rustix::time::ClockId;
+
+/// Memory that is gone through at most.
+const MEMORY_MAX_BYTES: u64 = 8 << 20;
+/// The largest chunk that is told apart from smaller ones, and the smallest from larger ones.
+const CHUNK_MAX_BYTES: u64 = 4 << 20;
+const CHUNK_MIN_BYTES: u64 = 4 << 10;
+/// A scan takes pieces of this size.
+const PIECE_BYTES: u64 = 64 << 10;
+/// How often, and for how long at least.
+const STRETCHES: usize = 5;
+const STRETCH: Duration = Duration::from_millis(1);
+/// How often it is measured again before a sample is called faster.
+const AGAIN: usize = 10;
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    memory_bytes: usize,
+    chunk_bytes: usize,
+    /// Whether bytes are looked at where they lie, and not copied.
+    in_place: bool,
+}
+
+/// Keeps what was measured.
+#[derive(Default)]
+pub struct MemorySpeeds(Vec<(Kind, u64)>);
+
+impl MemorySpeeds {
+    /// Bytes that the threads of `cell` can copy in a second, or look at in place where its method may do no more; `None`
+    /// if there is no memory to find out. A sample that was faster, `rate` bytes in a second, has it measured again, since it
+    /// may have been measured in a bad moment.
+    pub fn of(&mut self, cell: &Cell, cpus: u32, rate: f64) -> Option<u64> {
+        let kind = kind(cell);
+        let threads = u64::from(cell.conditions.threads.min(cpus).max(1));
+        let index = match self.0.iter().position(|(known, _)| *known == kind) {
+            Some(index) => index,
+            None => {
+                self.0.push((kind, measure(kind).ok()?));
+                self.0.len() - 1
+            }
+        };
+        let known = &mut self.0[index].1;
+        for _ in 0..AGAIN {
+            if rate <= known.saturating_mul(threads) as f64 {
+                break;
+            }
+            *known = (*known).max(measure(kind).ok()?);
+        }
+        Some(known.saturating_mul(threads))
+    }
+}
+
+fn kind(cell: &Cell) -> Kind {
+    let conditions = &cell.conditions;
+    let chunk_bytes = match &conditions.work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
+        Work::Scan(_) => PIECE_BYTES,
+        Work::Append(append) => append.record_bytes.0,
+        Work::Fill(fill) => fill.block_bytes.0,
+    };
+    let chunk_bytes = chunk_bytes.clamp(CHUNK_MIN_BYTES, CHUNK_MAX_BYTES);
+    let skewed = conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
+    // Popular places lie in the nearest caches.
+    let reached = if skewed { chunk_bytes } else { conditions.span_bytes.0 };
+    // Who looks at all bytes need not copy them; who touches one word of a page has copied the rest, or has not read it.
+    let all_bytes = matches!(conditions.consume(), Some(Consume::Sum | Consume::Lines));
+    let may_stay = cell.method.has(MethodOption::InPlace) || cell.access() == Access::Unknown;
+    Kind {
+        memory_bytes: reached.clamp(chunk_bytes, MEMORY_MAX_BYTES) as usize,
+        chunk_bytes: chunk_bytes as usize,
+        in_place: all_bytes && may_stay,
+    }
+}
+
+/// Bytes in a second.
+fn measure(kind: Kind) -> std::io::Result<u64> {
+    let mut memory = AnonymousMemory::new(kind.memory_bytes)?;
+    memory.bytes_mut().fill(1);
+    let mut buffer = AnonymousMemory::new(kind.chunk_bytes)?;
+    buffer.bytes_mut().fill(1);
+    let speeds = (0..STRETCHES).map(|_| {
+        let (started, mut bytes) = (cpu_time(), 0u64);
+        while cpu_time() - started < STRETCH {
+            bytes += go_through(memory.bytes(), buffer.bytes_mut(), kind);
+        }
+        let used_ns = (cpu_time() - started).as_nanos().max(1);
+        (u128::from(bytes) * 1_000_000_000 / used_ns) as u64
+    });
+    Ok(speeds.max().unwrap_or(0))
+}
+
+/// Of this thread, so that what others do to the CPU does not count.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Once through the memory; the bytes that were moved or looked at.
+#[inline(never)]
+fn go_through(memory: &[u8], buffer: &mut [u8], kind: Kind) -> u64 {
+    let chunks = memory.chunks_exact(kind.chunk_bytes);
+    if kind.in_place {
+        return chunks
+            .map(|chunk| (black_box(memchr::memchr_iter(b'\n', chunk).count()) + chunk.len()) as u64)
+            .sum();
+    }
+    let mut bytes = 0;
+    for chunk in chunks {
+        buffer[..chunk.len()].copy_from_slice(chunk);
+        black_box(&mut *buffer);
+        bytes += chunk.len() as u64;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_the_memory_is_gone_through() {
+        for in_place in [false, true] {
+            for (memory_bytes, chunk_bytes) in [(4096, 4096), (1 << 20, 5000), (8 << 20, 4 << 20)] {
+                let kind = Kind { memory_bytes, chunk_bytes, in_place };
+                let mut buffer = vec![0; chunk_bytes];
+                let whole = (memory_bytes / chunk_bytes * chunk_bytes) as u64;
+                assert_eq!(go_through(&vec![7; memory_bytes], &mut buffer, kind), whole);
+                assert!(in_place || buffer.iter().all(|byte| *byte == 7));
+                assert!(measure(kind).expect("memory") > 0);
+            }
+        }
+    }
+}
