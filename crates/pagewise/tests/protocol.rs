@@ -148,10 +148,10 @@ fn checksum(offsets: &[u64], first: u64, operations: u64) -> u64 {
     for half in [0, 32] {
         for operation in first..first + operations {
             let start = half + (operation % 8) as usize * 4;
-            for place in start..start + 4 {
+            for (place, offset) in (start as u64..).zip(&offsets[start..start + 4]) {
                 let mut bytes = vec![0; READ_BYTES as usize];
-                content::fill(SEED, offsets[place], &mut bytes);
-                total = total.wrapping_add((2 * place as u64 + 1).wrapping_mul(consumption.of(&bytes)));
+                content::fill(SEED, *offset, &mut bytes);
+                total = total.wrapping_add((2 * place + 1).wrapping_mul(consumption.of(&bytes)));
             }
         }
     }
