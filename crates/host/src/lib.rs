@@ -3,6 +3,7 @@
 //! Nothing here measures or judges. What cannot be known is `None` or a reason, never 0; everything works
 //! without privileges, with a smaller set of evidence. Parsers are pure functions of the kernel's texts.
 
+pub mod accounts;
 mod btrfs;
 pub mod cache;
 pub mod cgroup;
@@ -26,6 +27,7 @@ pub mod reference;
 pub mod scratch;
 pub mod table;
 pub mod toolchain;
+pub mod trusted;
 pub mod written;
 
 pub use cache::{EvictError, Evicted, Residency, WarmError, Warmed};
