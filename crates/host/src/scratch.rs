@@ -45,7 +45,7 @@ pub fn reopen_path(file: &File) -> PathBuf {
 }
 
 /// Unlinks `path` if it is still the name of `file`; by now it may be another file's, or nobody's.
-pub(crate) fn remove_same(file: &File, path: &Path) -> io::Result<()> {
+pub fn remove_same(file: &File, path: &Path) -> io::Result<()> {
     let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = key(file.metadata()?);
     match fs::symlink_metadata(path).map(key) {

@@ -191,7 +191,7 @@ pub struct RunArguments {
     /// The run file [default: pagewise-QUESTION-NNN.jsonl in the current directory]
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
-    /// Continue the run of --out after it was stopped or killed
+    /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args are typed again
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing

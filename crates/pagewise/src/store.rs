@@ -1,60 +1,146 @@
 //! Run files on disk: written line by line as samples are taken, continued after a kill.
+//!
+//! A run file appears under its name with its header and its lock, and never where something of that name is. Whoever
+//! writes it holds the lock for as long as it does, whatever its state directory, and only appends: so two processes
+//! never write one run file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use pagewise_host::scratch;
+use pagewise_host::trusted::{self, Refusal};
 use pagewise_model::run::{Header, Record, Run};
-use rustix::fs::FlockOperation;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 
 /// A run file larger than this is none: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
+/// Readable by all, and writable by nobody else whatever the umask: it says where a run goes on.
+const MODE: Mode = Mode::from_raw_mode(0o644);
+/// How long somebody may hold the lock of a file that was just made: who resumes it finds it empty, and lets go.
+const MOMENT: Duration = Duration::from_secs(5);
 
-/// A run file that is being written.
+/// A run file that is being written; its lock goes with it.
 pub struct Store {
     file: File,
     path: PathBuf,
 }
 
+/// A run file that is to be continued.
+pub struct Resumed {
+    /// Where records go, behind [`Store::cut`].
+    pub store: Store,
+    /// What it holds.
+    pub run: Run,
+    /// Why another user could have written it, or put it there.
+    pub doubt: Option<Refusal>,
+}
+
 impl Store {
-    /// Begins a run file; one that exists is never overwritten, unless it is empty: a run killed before its
-    /// header leaves that.
+    /// Begins a run file where there is nothing yet.
     pub fn create(path: &Path, header: Header) -> Result<Self> {
-        let is_empty = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
-        let mut options = OpenOptions::new();
-        let options = if is_empty { options.write(true) } else { options.write(true).create_new(true) };
-        let file = options.open(path).map_err(|error| {
-            let path = path.display();
-            if error.kind() == io::ErrorKind::AlreadyExists {
-                return anyhow::anyhow!("{path} exists; continue it with --resume or name another --out");
-            }
-            anyhow::anyhow!("the run file {path} cannot be made: {error}")
-        })?;
-        let mut store = Self { file, path: path.to_path_buf() };
-        if let Err(error) = store.append(&Record::Header(Box::new(header))) {
-            // A full disk: nothing is left behind.
-            let _ = std::fs::remove_file(path);
-            return Err(error);
-        }
-        Ok(store)
+        let taken = || anyhow!("{} exists; continue it with --resume or name another --out", path.display());
+        Self::create_first([path.to_path_buf()], header)?.ok_or_else(taken)
     }
 
-    /// Opens a run file to continue it: its torn last line, if it has one, is cut off.
-    pub fn resume(path: &Path) -> Result<(Self, Run)> {
-        let (mut file, run) = open(path, OpenOptions::new().read(true).write(true))?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .with_context(|| format!("{} is being written by another process", path.display()))?;
-        file.set_len(run.intact_bytes)
-            .and_then(|()| file.seek(SeekFrom::End(0)))
-            .with_context(|| format!("{} cannot be continued", path.display()))?;
-        Ok((Self { file, path: path.to_path_buf() }, run))
+    /// Begins a run file under the first of `paths` where there is nothing: no file, no link. `None`: all are taken.
+    pub fn create_first(paths: impl IntoIterator<Item = PathBuf>, header: Header) -> Result<Option<Self>> {
+        let line = Record::Header(Box::new(header)).to_line();
+        for path in paths {
+            // A look spares writing for nothing; what counts is that the name is never taken from anything.
+            if std::fs::symlink_metadata(&path).is_ok() {
+                continue;
+            }
+            if let Some(store) = Self::appear(&path, &line)? {
+                return Ok(Some(store));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A nameless file gets lock and header, then its name: nobody finds it without, and nothing of it stays where a disk
+    /// is full or the process is killed. `None`: the name is taken.
+    fn appear(path: &Path, line: &str) -> Result<Option<Self>> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+        // Not every filesystem has files without a name (open(2), O_TMPFILE), or lets them have one later.
+        let Ok(nameless) = rustix::fs::open(parent, flags, MODE) else {
+            return Self::appear_named(path, line);
+        };
+        let mut store = Self { file: nameless.into(), path: path.to_path_buf() };
+        lock(&store.file, path, Duration::ZERO)?;
+        store.write(line)?;
+        let descriptor = scratch::reopen_path(&store.file);
+        match rustix::fs::linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => Ok(Some(store)),
+            Err(Errno::EXIST) => Ok(None),
+            Err(_) => Self::appear_named(path, line),
+        }
+    }
+
+    /// Where a filesystem knows no nameless files.
+    fn appear_named(path: &Path, line: &str) -> Result<Option<Self>> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+        let file: OwnedFd = match rustix::fs::open(path, flags, MODE) {
+            Ok(file) => file,
+            Err(Errno::EXIST) => return Ok(None),
+            Err(errno) => {
+                bail!("the run file {} cannot be made: {}", path.display(), io::Error::from(errno))
+            }
+        };
+        let mut store = Self { file: file.into(), path: path.to_path_buf() };
+        let begun = lock(&store.file, path, MOMENT).and_then(|()| store.write(line));
+        if let Err(error) = begun {
+            // Nothing of ours is left behind; what has the name by now may be another file.
+            let _ = scratch::remove_same(&store.file, path);
+            return Err(error);
+        }
+        Ok(Some(store))
+    }
+
+    /// Opens and locks a run file to continue it; nothing of it is changed before [`Store::cut`]. Root continues no file that
+    /// another user could have written or put there.
+    pub fn resume(path: &Path) -> Result<Resumed> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+            bail!("{} is a link, and a run goes on in a file itself: name the file", path.display());
+        }
+        let file = open(path, options)?;
+        let doubt = trusted::check(&file, path).err();
+        if let (Some(doubt), true) = (&doubt, rustix::process::geteuid().is_root()) {
+            bail!(
+                "{} cannot be resumed by root: {doubt}; copy it into a directory that only root can write to, and \
+                 resume it there",
+                path.display()
+            );
+        }
+        lock(&file, path, Duration::ZERO)?;
+        let run = read(&file, path)?;
+        Ok(Resumed { store: Self { file, path: path.to_path_buf() }, run, doubt })
+    }
+
+    /// Cuts off what is behind the part that holds: a torn last line.
+    pub fn cut(&mut self, intact_bytes: u64) -> Result<()> {
+        self.file
+            .set_len(intact_bytes)
+            .with_context(|| format!("{} cannot be continued", self.path.display()))
     }
 
     /// Writes one record and hands it to the kernel: it outlives the process from here on.
     pub fn append(&mut self, record: &Record) -> Result<()> {
+        self.write(&record.to_line())
+    }
+
+    fn write(&mut self, line: &str) -> Result<()> {
         self.file
-            .write_all(record.to_line().as_bytes())
+            .write_all(line.as_bytes())
             .with_context(|| format!("the run file {} cannot be written", self.path.display()))
     }
 
@@ -64,32 +150,57 @@ impl Store {
     }
 }
 
-/// Reads a run file.
-pub fn load(path: &Path) -> Result<Run> {
-    open(path, OpenOptions::new().read(true)).map(|(_, run)| run)
+/// The right to write a run file, which goes with the open file.
+fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
+    let deadline = Instant::now() + within;
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(Errno::WOULDBLOCK) => bail!("{} is being written by another process", path.display()),
+            Err(errno) => bail!(
+                "the run file {} cannot be locked: flock: {}; it must lie on a filesystem that has locks",
+                path.display(),
+                io::Error::from(errno)
+            ),
+        }
+    }
 }
 
-fn open(path: &Path, options: &OpenOptions) -> Result<(File, Run)> {
+/// Reads a run file.
+pub fn load(path: &Path) -> Result<Run> {
+    read(&open(path, OpenOptions::new().read(true))?, path)
+}
+
+fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     let shown = path.display();
     let cannot = || format!("the run file {shown} cannot be opened");
     // stat(2) first: opening a pipe would wait for whoever writes into it.
-    let metadata = std::fs::metadata(path).with_context(cannot)?;
-    if !metadata.is_file() {
-        bail!("{shown} is no regular file, so it is no run file");
+    let no_file = || anyhow!("{shown} is no regular file, so it is no run file");
+    if !std::fs::metadata(path).with_context(cannot)?.is_file() {
+        return Err(no_file());
     }
-    let mut file = options.open(path).with_context(cannot)?;
-    if metadata.len() > MAX_RUN_BYTES {
-        bail!("{shown} is no run file: it has {} bytes", metadata.len());
+    let file = options.open(path).with_context(cannot)?;
+    if file.metadata().with_context(cannot)?.is_file() { Ok(file) } else { Err(no_file()) }
+}
+
+fn read(mut file: &File, path: &Path) -> Result<Run> {
+    let shown = path.display();
+    let len = file.metadata().with_context(|| format!("{shown} cannot be read"))?.len();
+    if len > MAX_RUN_BYTES {
+        bail!("{shown} is no run file: it has {len} bytes");
     }
     // The first bytes tell a run file from some gigabytes of something else.
-    let mut text = vec![0; 10.min(metadata.len() as usize)];
+    let mut text = vec![0; 10.min(len as usize)];
     file.read_exact(&mut text).with_context(|| format!("{shown} cannot be read"))?;
     if !text.is_empty() && !b"{\"check\":\"".starts_with(&text) {
         bail!("{shown}, line 1: no header of a pagewise run");
     }
     file.read_to_end(&mut text).with_context(|| format!("{shown} cannot be read"))?;
-    let run = Run::parse(&text).map_err(|error| anyhow::anyhow!("{shown}, {error}"))?;
-    Ok((file, run))
+    Run::parse(&text).map_err(|error| anyhow!("{shown}, {error}"))
 }
 
 #[cfg(test)]
@@ -127,8 +238,9 @@ mod tests {
         Store::create(&path, header()).expect("create");
         let whole = std::fs::read(&path).expect("read");
         std::fs::write(&path, [&whole[..], b"{\"check\":\"12"].concat()).expect("write");
-        let (mut store, run) = Store::resume(&path).expect("resume");
+        let Resumed { mut store, run, .. } = Store::resume(&path).expect("resume");
         assert!(!run.is_complete());
+        store.cut(run.intact_bytes).expect("cut");
         store
             .append(&Record::End { samples: 0, elapsed_ns: 1, supervisor_peak_bytes: None })
             .expect("append");
@@ -136,12 +248,37 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_killed_before_its_header_left_is_taken() {
+    fn a_name_that_is_taken_is_passed_over() {
         let directory = tempfile::tempdir().expect("directory");
-        let path = directory.path().join("run.jsonl");
-        std::fs::write(&path, "").expect("write");
-        Store::create(&path, header()).expect("create");
-        assert!(!load(&path).expect("load").is_complete());
+        let path = |number: u32| directory.path().join(format!("{number}.jsonl"));
+        std::fs::write(path(1), "").expect("write");
+        std::os::unix::fs::symlink("nowhere", path(2)).expect("link");
+        std::fs::create_dir(path(3)).expect("directory");
+        let made = Store::create_first((1..9).map(path), header()).expect("made").expect("a free name");
+        assert_eq!(made.path(), path(4));
+        assert_eq!(std::fs::metadata(path(1)).expect("stat").len(), 0, "an empty file is somebody's too");
+        assert!(!directory.path().join("nowhere").exists());
+        assert!(Store::create_first((1..5).map(path), header()).expect("no error").is_none());
+    }
+
+    #[test]
+    fn who_writes_a_run_file_is_alone() {
+        let directory = tempfile::tempdir().expect("directory");
+        type Make = fn(&Path, &str) -> Result<Option<Store>>;
+        for (name, make) in [("nameless", Store::appear as Make), ("named", Store::appear_named)] {
+            let path = directory.path().join(name);
+            let line = Record::Header(Box::new(header())).to_line();
+            let mut first = make(&path, &line).expect("made").expect("a free name");
+            let refused = Store::resume(&path).map(drop).expect_err("locked").to_string();
+            assert!(refused.ends_with("is being written by another process"), "{refused}");
+            assert!(make(&path, &line).expect("no error").is_none());
+            first.append(&Record::Resumed { unix_s: 1 }).expect("append");
+            assert_eq!(load(&path).expect("load").resumptions, 1);
+            // Whatever is at its end, the next record comes behind it.
+            OpenOptions::new().append(true).open(&path).and_then(|mut file| file.write_all(b"x")).expect("x");
+            first.append(&Record::Resumed { unix_s: 1 }).expect("append");
+            assert!(std::fs::read_to_string(&path).expect("read").contains("\nx{\"check\""));
+        }
     }
 
     #[test]

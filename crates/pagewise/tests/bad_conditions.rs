@@ -125,7 +125,6 @@ fn words_that_make_no_sense() {
             ),
             ("run read --dependent=no", "--dependent"),
             ("run read --drop-caches=1", "--drop-caches"),
-            ("run read --resume --out none --drop-caches", "--resume takes every choice from none"),
             ("run read --resume --out none --memory 64MiB", "--resume takes every choice from none"),
         ],
     );

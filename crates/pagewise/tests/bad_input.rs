@@ -491,7 +491,7 @@ fn a_run_is_not_resumed_elsewhere_or_otherwise() {
         expect_refused(&finished, &format!("stopped.jsonl cannot be resumed: {sentence}"));
         assert_eq!(fs::read_to_string(place.file("stopped.jsonl")).expect("read"), text, "it was written to");
     }
-    for choice in ["--methods=mmap", "--quick", "--rounds=9", "--dir=.", "--seed=1", "--file=data"] {
+    for choice in ["--methods=mmap", "--quick", "--rounds=9", "--memory=64MiB", "--seed=1"] {
         let text = stopped(&place, |_| ());
         let finished = place.run(&["run", "--resume", "--out", "stopped.jsonl", choice]);
         expect_refused(&finished, "--resume takes every choice from stopped.jsonl; leave the others out");

@@ -4,13 +4,14 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use pagewise_host::toolchain::{self, Choices, Language};
 use pagewise_model::FailureKind::{FalseTime, WorkerDied, WorkerHung, WorkerNonsense};
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome};
-use support::{Finished, PAGEWISE, Place, cheating_worker, is_honest, kinds, load, of_method, skipped};
+use support::{
+    Finished, Place, cheating_worker, is_honest, kinds, load, misbehaving_worker, of_method, skipped,
+};
 
 const ARGUMENTS: [&str; 9] = [
     "run",
@@ -23,13 +24,6 @@ const ARGUMENTS: [&str; 9] = [
     "--latency=2ms",
     "--out=run.jsonl",
 ];
-
-/// The command of the worker that misbehaves as `kind` says.
-fn misbehaving_worker(kind: &str) -> String {
-    let path = Path::new(PAGEWISE).with_file_name("examples").join("misbehaving_worker");
-    assert!(path.exists(), "{} is missing; `cargo test` makes it", path.display());
-    format!("{} {kind}", path.display())
-}
 
 /// Runs `pread` beside another method to the end. The cells of `pread` have all their samples; nothing is left but the run
 /// file.

@@ -4,6 +4,7 @@ pub mod clean;
 pub mod conformance;
 pub mod doctor;
 pub mod report;
+mod resume;
 pub mod run;
 
 /// How a command ended that was used rightly.

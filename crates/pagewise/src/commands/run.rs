@@ -12,16 +12,16 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::{self, Control};
 use pagewise_host::{BlockDevice, cache, dataset, environment, files, pace, placement, toolchain};
 use pagewise_model::random::mix;
-use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
+use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, WorkerFound};
 
-use super::{Ending, Trouble, report};
+use super::{Ending, Trouble, report, resume};
 use crate::arguments::RunArguments;
 use crate::course::{Course, Ended};
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, PlanText, QUESTIONS, text};
 use crate::state::{Claim, State, Undone};
-use crate::store::{self, Store};
+use crate::store::Store;
 use crate::supervise::answer;
 use crate::supervise::programs::{self, Programs};
 use crate::supervise::worker::{Program, Stated};
@@ -68,7 +68,8 @@ pub fn run(arguments: &RunArguments) -> Result<Ending> {
         drop_caches: arguments.drop_caches,
         workers: worker_choices(arguments)?,
     };
-    let taken = if arguments.resume { resume(arguments, &options)? } else { run_anew(arguments, &options)? };
+    let taken =
+        if arguments.resume { resume::resume(arguments, &options)? } else { run_anew(arguments, &options)? };
     match taken {
         Taken::File(path) => report::show(&[path], options.json),
         Taken::Ended(ending) => Ok(ending),
@@ -145,7 +146,7 @@ fn default_place(plan: &PlanText) -> Result<Place> {
 }
 
 /// What came of a command that measures.
-enum Taken {
+pub(super) enum Taken {
     /// A run file that is complete.
     File(PathBuf),
     /// Nothing that is to be shown.
@@ -153,14 +154,14 @@ enum Taken {
 }
 
 /// What was typed that is no choice of cells.
-struct Options {
-    out: Option<PathBuf>,
-    dry_run: bool,
-    json: bool,
-    worker_command: Option<String>,
-    patience: Duration,
-    drop_caches: bool,
-    workers: WorkerChoices,
+pub(super) struct Options {
+    pub(super) out: Option<PathBuf>,
+    pub(super) dry_run: bool,
+    pub(super) json: bool,
+    pub(super) worker_command: Option<String>,
+    pub(super) patience: Duration,
+    pub(super) drop_caches: bool,
+    pub(super) workers: WorkerChoices,
 }
 
 impl Default for Options {
@@ -178,7 +179,7 @@ impl Default for Options {
 }
 
 #[derive(Clone)]
-enum Place {
+pub(super) enum Place {
     Directory(PathBuf),
     File { path: PathBuf, evict: bool },
 }
@@ -260,10 +261,6 @@ fn begin(
         machine.write_pace = pace::write_pace(Path::new(directory)).ok();
         plan = resolve(text, variant, chosen, plan.source, &machine)?;
     }
-    let path = match &options.out {
-        Some(path) => path.clone(),
-        None => numbered_run_path(&plan.question)?,
-    };
     if restored {
         // What was seen above is not what the machine is set to.
         environment = examine(again)?.1;
@@ -278,7 +275,10 @@ fn begin(
     }
     let worker_command = options.worker_command.clone();
     let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command };
-    let store = Store::create(&path, header.clone())?;
+    let store = match &options.out {
+        Some(path) => Store::create(path, header.clone())?,
+        None => create_numbered(&header)?,
+    };
     finish(
         Course { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
         programs,
@@ -288,12 +288,16 @@ fn begin(
 }
 
 /// What tells a worker from another one.
-fn identity(worker: &WorkerFound) -> &str {
+pub(super) fn identity(worker: &WorkerFound) -> &str {
     if worker.unavailable.is_some() { "unavailable" } else { worker.version.as_str() }
 }
 
 /// Finds and builds the workers of other languages, and says what is not as one would expect.
-fn find_workers(plan: &Plan, options: &Options, stop: &AtomicBool) -> Result<(Programs, Vec<WorkerFound>)> {
+pub(super) fn find_workers(
+    plan: &Plan,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<(Programs, Vec<WorkerFound>)> {
     let own = match &options.worker_command {
         None => Program::Own,
         Some(command) => {
@@ -302,7 +306,9 @@ fn find_workers(plan: &Plan, options: &Options, stop: &AtomicBool) -> Result<(Pr
             Program::stated(Stated::new(program, arguments))
         }
     };
-    let (programs, found) = programs::find(plan, own, stop)?;
+    // Beats are data, and may be as the run was begun; programs are what was typed.
+    let typed = WorkerChoices { heartbeat_ns: plan.workers.heartbeat_ns, ..options.workers.clone() };
+    let (programs, found) = programs::find(plan, &typed, own, stop)?;
     for WorkerFound { name, notes, unavailable, .. } in &found {
         for note in notes {
             eprintln!("note: worker {name}: {note}");
@@ -314,104 +320,18 @@ fn find_workers(plan: &Plan, options: &Options, stop: &AtomicBool) -> Result<(Pr
     Ok((programs, found))
 }
 
-/// Continues a run where it stopped.
-fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
-    let path = arguments.out.as_ref().expect("clap requires --out");
-    ensure!(
-        arguments.layer() == Layer::default()
-            && arguments.dir.is_none()
-            && arguments.file.is_none()
-            && !arguments.quick
-            && !arguments.full
-            && !arguments.published
-            && !arguments.evict
-            && !arguments.drop_caches
-            && options.workers.is_default(),
-        "--resume takes every choice from {}; leave the others out",
-        path.display()
-    );
-    let run = store::load(path)?;
-    if let Some(what) = &arguments.what {
-        ensure!(
-            *what == run.header.plan.question,
-            "{} holds the question '{}', not '{what}'",
-            path.display(),
-            run.header.plan.question
-        );
-    }
-    if run.is_complete() {
-        eprintln!("{} is complete; there is nothing to resume.", path.display());
-        return Ok(Taken::File(path.clone()));
-    }
-    let place = match &run.header.plan.source {
-        Source::Dataset { directory } => Place::Directory(PathBuf::from(directory)),
-        Source::File { path, evict, .. } => Place::File { path: PathBuf::from(path), evict: *evict },
-    };
-    // A killed run's settings are undone before the machine is compared with that of the run.
-    let claimed = match options.dry_run {
-        true => None,
-        false => Some((stop_flag()?, claim()?.0)),
-    };
-    let (source, environment, _) = examine(place)?;
-    if let Some(difference) = run.header.environment.difference(&environment) {
-        bail!("{} cannot be resumed: {difference}", path.display());
-    }
-    ensure!(
-        source == run.header.plan.source,
-        "{} cannot be resumed: the file is not the one that the run began with",
-        path.display()
-    );
-    ensure!(
-        run.header.worker_command == options.worker_command,
-        "{} cannot be resumed: it was begun with another worker",
-        path.display()
-    );
-    let Some((stop, state)) = claimed else {
-        report::dry_run(&run.header.plan, &mut io::stdout().lock())?;
-        return Ok(Taken::Ended(Ending::Done));
-    };
-    enter_scope(&run.header.plan, &Control::detect());
-    if let Source::Dataset { directory } = &run.header.plan.source {
-        dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;
-    }
-    let (programs, workers) = find_workers(&run.header.plan, options, &stop)?;
-    for (then, now) in run.header.workers.iter().zip(&workers) {
-        let is_same = then.version == now.version && then.unavailable.is_some() == now.unavailable.is_some();
-        ensure!(
-            is_same,
-            "{} cannot be resumed: the worker {} was {}, and is {} now",
-            path.display(),
-            now.name,
-            identity(then),
-            identity(now)
-        );
-    }
-    // Read again under the right to run: another process may have continued it meanwhile.
-    let (mut store, run) = Store::resume(path)?;
-    ensure!(!run.is_complete(), "{} was completed by another process meanwhile", path.display());
-    store.append(&Record::Resumed { unix_s: unix_s() })?;
-    let elapsed_before_ns =
-        run.samples.last().map_or(0, |sample| sample.started_ns + run.header.plan.sample_ns);
-    let course = Course {
-        header: run.header,
-        store,
-        earlier: run.samples,
-        elapsed_before_ns,
-        state,
-        random: fresh_seed(),
-    };
-    finish(course, programs, options, &stop)
-}
-
 /// Completes a run file.
-fn finish(course: Course, programs: Programs, options: &Options, stop: &AtomicBool) -> Result<Taken> {
+pub(super) fn finish(
+    course: Course,
+    programs: Programs,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<Taken> {
+    let again = resume::line_of(course.store.path(), &course.header);
     match course.complete(programs, options.patience, stop) {
         Ok((Ended::Completed, path)) => Ok(Taken::File(path)),
         Ok((Ended::Interrupted, path)) => {
-            eprintln!(
-                "stopped; the samples so far are in {0}. Finish the run with: pagewise run --resume --out {0}",
-                path.display()
-            );
+            eprintln!("stopped; the samples so far are in {}. Finish the run with: {again}", path.display());
             Ok(Taken::Ended(Ending::FellShort))
         }
         Err(error) => Err(Trouble(error).into()),
@@ -420,7 +340,7 @@ fn finish(course: Course, programs: Programs, options: &Options, stop: &AtomicBo
 
 /// Where only systemd hands out the right to limit memory, the whole program runs anew in a scope of its own; returns
 /// where that is not so, or did not work.
-fn enter_scope(plan: &Plan, control: &Control) {
+pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     let needs = |pick: fn(&pagewise_model::Surroundings) -> bool| {
         plan.cells.iter().any(|cell| pick(&cell.conditions.surroundings))
     };
@@ -439,7 +359,7 @@ fn enter_scope(plan: &Plan, control: &Control) {
 }
 
 /// What is to be read, on which machine, with how much room beside it.
-fn examine(place: Place) -> Result<(Source, Environment, u64)> {
+pub(super) fn examine(place: Place) -> Result<(Source, Environment, u64)> {
     ensure!(
         Path::new("/proc/self/exe").exists(),
         "/proc is not mounted; pagewise takes its evidence from there"
@@ -485,7 +405,7 @@ fn text_of(path: &Path) -> Result<String> {
 }
 
 /// The right to run, and whether a setting of the machine was put back for it.
-fn claim() -> Result<(State, bool)> {
+pub(super) fn claim() -> Result<(State, bool)> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
         Claim::Refused { holder } => {
@@ -504,14 +424,13 @@ fn claim() -> Result<(State, bool)> {
     }
 }
 
-/// The first free name; the file is made later, and never over another one.
-fn numbered_run_path(question: &str) -> Result<PathBuf> {
-    (1..=MAX_NUMBERED_RUNS)
-        .map(|number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl")))
-        .find(|path| !path.exists())
-        .with_context(|| {
-            format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here; name one with --out")
-        })
+/// A run file of the first free number.
+fn create_numbered(header: &Header) -> Result<Store> {
+    let question = &header.plan.question;
+    let path = |number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl"));
+    Store::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
+        format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here; name one with --out")
+    })
 }
 
 /// What can be limited, or why it cannot.
@@ -522,18 +441,18 @@ pub fn text_of_control(place: Result<&cgroup::Place, &cgroup::NoControl>) -> Str
     }
 }
 
-fn fresh_seed() -> u64 {
+pub(super) fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // 53 bits, so that every JSON reader keeps the seed exactly.
     mix(since.as_nanos() as u64 ^ u64::from(std::process::id())) >> 11
 }
 
-fn unix_s() -> u64 {
+pub(super) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Set by SIGINT, SIGTERM and SIGHUP.
-fn stop_flag() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;

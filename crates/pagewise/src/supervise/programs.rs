@@ -39,16 +39,22 @@ impl Programs {
     }
 }
 
-/// Finds and builds what the plan's methods need, and says of each what was found.
-pub fn find(plan: &Plan, own: Program, stop: &AtomicBool) -> Result<(Programs, Vec<WorkerFound>)> {
+/// Finds and builds what the plan's methods need, and says of each what was found. What is executed is what the user typed:
+/// the choices that stand in a plan may come from a run file, and are not looked at.
+pub fn find(
+    plan: &Plan,
+    typed: &WorkerChoices,
+    own: Program,
+    stop: &AtomicBool,
+) -> Result<(Programs, Vec<WorkerFound>)> {
     let mut programs = Programs::only(own);
     let mut all_found = Vec::new();
     for worker in plan.workers() {
         let name = worker.name().to_string();
         let (program, found) = match worker {
             Worker::Native => continue,
-            Worker::Other(_) => named(&name, &plan.workers, stop)?,
-            _ => shipped(&name, &plan.workers, stop)?,
+            Worker::Other(_) => named(&name, typed, stop)?,
+            _ => shipped(&name, typed, stop)?,
         };
         all_found.push(found);
         programs.others.insert(name, program);

@@ -40,6 +40,11 @@ pub fn early_worker(kind: &str) -> String {
     example_worker("early_worker", kind)
 }
 
+/// The command of the user's own worker that misbehaves as `kind` says.
+pub fn misbehaving_worker(kind: &str) -> String {
+    example_worker("misbehaving_worker", kind)
+}
+
 fn example_worker(name: &str, kind: &str) -> String {
     let path = Path::new(PAGEWISE).with_file_name("examples").join(name);
     assert!(
@@ -395,6 +400,18 @@ pub const OWN_FILESYSTEM: &str = concat!(
     " && truncate -s 96M image-$$ && mkfs.ext4 -q -F -E nodiscard image-$$ && \
      mount -o loop image-$$ . ; code=$?; rm -f image-$$; [ $code = 0 ] && cd / "
 );
+
+/// A user and group who own nothing and are nobody here.
+pub const NOBODY: u32 = 65_534;
+
+/// Whether this is root; else the test is skipped.
+pub fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped(test, "only root can give files to another user");
+    }
+    root
+}
 
 /// Tells why a test cannot be run here.
 pub fn skipped(name: &str, reason: &str) {

@@ -1,0 +1,299 @@
+//! `pagewise run --resume`: goes on with a run file where it stopped.
+//!
+//! A run file is data, and may have come from anywhere. No command in it is executed: what the run was begun with is typed
+//! again and compared. Where it measures and what it sets there is taken from the file only if nobody but the user could
+//! have written it; else that is typed again too. What is missing is told as the line to type.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail, ensure};
+use pagewise_host::cgroup::Control;
+use pagewise_host::dataset;
+use pagewise_host::trusted::Refusal;
+use pagewise_model::run::{Header, Record};
+use pagewise_model::{Plan, Source, Surroundings};
+
+use super::run::{
+    Options, Place, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, identity,
+    stop_flag, unix_s,
+};
+use super::{Ending, report};
+use crate::arguments::RunArguments;
+use crate::course::Course;
+use crate::plan::{Layer, OrNone};
+use crate::store::{Resumed, Store};
+
+/// Continues a run where it stopped.
+pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
+    let path = arguments.out.as_ref().expect("clap requires --out");
+    let mut layer = arguments.layer();
+    (layer.axes.device_cap, layer.axes.readahead) = (None, None);
+    ensure!(
+        layer == Layer::default() && !arguments.quick && !arguments.full && !arguments.published,
+        "--resume takes every choice from {}; leave the others out",
+        path.display()
+    );
+    let Resumed { mut store, run, doubt } = Store::resume(path)?;
+    if let Some(what) = &arguments.what {
+        ensure!(
+            *what == run.header.plan.question,
+            "{} holds the question '{}', not '{what}'",
+            path.display(),
+            run.header.plan.question
+        );
+    }
+    if run.is_complete() {
+        eprintln!("{} is complete; there is nothing to resume.", path.display());
+        return Ok(Taken::File(path.clone()));
+    }
+    expect_typed(path, &run.header, doubt.as_ref(), arguments, options)?;
+    let place = match &run.header.plan.source {
+        Source::Dataset { directory } => Place::Directory(PathBuf::from(directory)),
+        Source::File { path, evict, .. } => Place::File { path: PathBuf::from(path), evict: *evict },
+    };
+    // A killed run's settings are undone before the machine is compared with that of the run.
+    let claimed = match options.dry_run {
+        true => None,
+        false => Some((stop_flag()?, claim()?.0)),
+    };
+    let (source, environment, _) = examine(place)?;
+    if let Some(difference) = run.header.environment.difference(&environment) {
+        bail!("{} cannot be resumed: {difference}", path.display());
+    }
+    ensure!(
+        source == run.header.plan.source,
+        "{} cannot be resumed: the file is not the one that the run began with",
+        path.display()
+    );
+    let Some((stop, state)) = claimed else {
+        report::dry_run(&run.header.plan, &mut std::io::stdout().lock())?;
+        return Ok(Taken::Ended(Ending::Done));
+    };
+    enter_scope(&run.header.plan, &Control::detect());
+    if let Source::Dataset { directory } = &run.header.plan.source {
+        dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;
+    }
+    let (programs, workers) = find_workers(&run.header.plan, options, &stop)?;
+    for (then, now) in run.header.workers.iter().zip(&workers) {
+        let is_same = then.version == now.version && then.unavailable.is_some() == now.unavailable.is_some();
+        ensure!(
+            is_same,
+            "{} cannot be resumed: the worker {} was {}, and is {} now",
+            path.display(),
+            now.name,
+            identity(then),
+            identity(now)
+        );
+    }
+    store.cut(run.intact_bytes)?;
+    store.append(&Record::Resumed { unix_s: unix_s() })?;
+    let elapsed_before_ns =
+        run.samples.last().map_or(0, |sample| sample.started_ns + run.header.plan.sample_ns);
+    let course = Course {
+        header: run.header,
+        store,
+        earlier: run.samples,
+        elapsed_before_ns,
+        state,
+        random: fresh_seed(),
+    };
+    finish(course, programs, options, &stop)
+}
+
+/// The line that continues a run which the user's own file describes.
+pub fn line_of(path: &Path, header: &Header) -> String {
+    line(path, header, false)
+}
+
+/// Refuses what was not typed as it has to be.
+fn expect_typed(
+    path: &Path,
+    header: &Header,
+    doubt: Option<&Refusal>,
+    arguments: &RunArguments,
+    options: &Options,
+) -> Result<()> {
+    let (then, now) = (&header.plan.workers, &options.workers);
+    let shown = path.display();
+    let same_programs = header.worker_command == options.worker_command
+        && then.commands == now.commands
+        && then.jdk == now.jdk
+        && then.jvm_args == now.jvm_args;
+    let typed = Typed::of(&header.plan, arguments);
+    // With programs that differ, the line says all that has to be typed.
+    let whole = line(path, header, doubt.is_some());
+    ensure!(
+        same_programs,
+        "{shown} cannot be resumed: it was begun with another worker, or another JVM, than was typed; nothing that stands \
+         in a run file is executed, so type it again: {whole}"
+    );
+    ensure!(
+        now.heartbeat_ns == 0 || now.heartbeat_ns == then.heartbeat_ns,
+        "{shown} cannot be resumed: it was begun without --stall"
+    );
+    match (typed, doubt) {
+        (Typed::Otherwise, _) => bail!(
+            "{shown} cannot be resumed: it measures elsewhere, or sets something else, than was typed: {}",
+            line(path, header, true)
+        ),
+        (Typed::InPart, Some(doubt)) => bail!(
+            "{shown} cannot be resumed as it is: {doubt}, so what it says of where to measure and what to set has to be \
+             typed again: {whole}"
+        ),
+        (Typed::InPart, None) | (Typed::All, _) => Ok(()),
+    }
+}
+
+/// How much of what a run touches was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Typed {
+    All,
+    InPart,
+    /// Something contradicts the plan.
+    Otherwise,
+}
+
+impl Typed {
+    fn of(plan: &Plan, arguments: &RunArguments) -> Self {
+        let place = match (&plan.source, &arguments.dir, &arguments.file) {
+            (_, None, None) => Typed::InPart,
+            (Source::Dataset { directory: of_plan }, Some(typed), _)
+            | (Source::File { path: of_plan, .. }, None, Some(typed)) => {
+                let is_same = typed.canonicalize().is_ok_and(|typed| typed == Path::new(of_plan));
+                if is_same { Typed::All } else { Typed::Otherwise }
+            }
+            _ => Typed::Otherwise,
+        };
+        let flag = |of_plan: bool, typed: bool| match (of_plan, typed) {
+            (true, false) => Typed::InPart,
+            (false, true) => Typed::Otherwise,
+            _ => Typed::All,
+        };
+        let evict = matches!(&plan.source, Source::File { evict: true, .. });
+        let caps = compared(settings(plan, |all| all.device_cap), arguments.device_cap.as_deref());
+        let readahead = compared(settings(plan, |all| all.readahead_bytes), arguments.readahead.as_deref());
+        let flags =
+            [flag(evict, arguments.evict), flag(plan.drop_caches, arguments.drop_caches), caps, readahead];
+        flags.into_iter().fold(place, Ord::max)
+    }
+}
+
+/// What the cells of a plan set, each value once, as it is typed.
+fn settings<T: fmt::Display>(plan: &Plan, of: impl Fn(&Surroundings) -> Option<T>) -> BTreeSet<String> {
+    let all = plan.cells.iter().filter_map(|cell| of(&cell.conditions.surroundings));
+    all.map(|value| value.to_string()).collect()
+}
+
+/// `none`, which leaves a setting as it is found, asks for nothing.
+fn compared<T: fmt::Display>(of_plan: BTreeSet<String>, typed: Option<&[OrNone<T>]>) -> Typed {
+    let Some(typed) = typed else {
+        return if of_plan.is_empty() { Typed::All } else { Typed::InPart };
+    };
+    let typed: BTreeSet<String> =
+        typed.iter().filter_map(|value| value.0.as_ref()).map(ToString::to_string).collect();
+    if typed == of_plan { Typed::All } else { Typed::Otherwise }
+}
+
+/// What has to be typed to continue a run: its programs, and with `touched` what it does to the machine.
+fn line(path: &Path, header: &Header, touched: bool) -> String {
+    let plan = &header.plan;
+    let mut words: Vec<String> = ["pagewise", "run", "--resume", "--out"].map(str::to_string).to_vec();
+    words.push(quoted(&path.to_string_lossy()));
+    let mut add = |option: &str, value: &str| words.extend([option.to_string(), quoted(value)]);
+    for (name, command) in &plan.workers.commands {
+        add("--worker", &format!("{name}={command}"));
+    }
+    plan.workers.jdk.iter().for_each(|jdk| add("--jdk", jdk));
+    plan.workers.jvm_args.iter().for_each(|arguments| add("--jvm-args", arguments));
+    header.worker_command.iter().for_each(|command| add("--worker-command", command));
+    if touched {
+        let evict = match &plan.source {
+            Source::Dataset { directory } => {
+                add("--dir", directory);
+                false
+            }
+            Source::File { path, evict, .. } => {
+                add("--file", path);
+                *evict
+            }
+        };
+        for cap in settings(plan, |all| all.device_cap) {
+            add("--device-cap", &cap);
+        }
+        for readahead in settings(plan, |all| all.readahead_bytes) {
+            add("--readahead", &readahead);
+        }
+        words.extend(evict.then(|| "--evict".to_string()));
+        words.extend(plan.drop_caches.then(|| "--drop-caches".to_string()));
+    }
+    words.join(" ")
+}
+
+/// One word of a shell, on one line: plain, in quotes, or with what a terminal would obey or not show as escapes.
+fn quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_string();
+    }
+    if !text.chars().any(is_hidden) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut word = String::from("$'");
+    for letter in text.chars() {
+        match letter {
+            '\'' | '\\' => word.extend(['\\', letter]),
+            letter if is_hidden(letter) => word.push_str(&format!("\\U{:08x}", u32::from(letter))),
+            letter => word.push(letter),
+        }
+    }
+    word + "'"
+}
+
+/// What a terminal obeys, or shows as nothing: control characters, and those that turn the direction of text.
+fn is_hidden(letter: char) -> bool {
+    let formats = ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}'];
+    letter.is_control()
+        || formats.contains(&letter)
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(letter, '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_shell_is_one_word_and_harmless() {
+        for (text, word) in [
+            ("run.jsonl", "run.jsonl"),
+            ("", "''"),
+            ("mine=./reader --fast", "'mine=./reader --fast'"),
+            ("it's", r"'it'\''s'"),
+            ("$(id)`id`;*", "'$(id)`id`;*'"),
+            ("a\u{1b}]0;x\u{7}b\n", r"$'a\U0000001b]0;x\U00000007b\U0000000a'"),
+            ("it's \\ \u{202e}", r"$'it\'s \\ \U0000202e'"),
+            ("größe", "'größe'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+
+    #[test]
+    fn bash_reads_back_what_is_quoted() {
+        let texts = ["it's\\ \u{1b}[31m\n\u{202e}x", "$(id) `id` \"q\"", "", "\u{85}\u{7f}-"];
+        for text in texts {
+            let script = format!("printf %s {}", quoted(text));
+            let output = match std::process::Command::new("bash")
+                .args(["-c", &script])
+                .env("LC_ALL", "C.UTF-8")
+                .output()
+            {
+                Ok(output) => output,
+                Err(error) => return println!("skipped: bash_reads_back_what_is_quoted: {error}"),
+            };
+            assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{script}");
+        }
+    }
+}
