@@ -5,10 +5,12 @@
 //! sentence; nothing is downloaded, and nothing is taken in place of what the user named.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::probe::{Capability, State};
+use crate::trusted::Directory;
 
 mod child;
 mod go;
@@ -114,10 +116,53 @@ pub struct Built {
     /// How it is built and run, to be recorded.
     pub flags: String,
     /// Where it lies.
-    pub folder: PathBuf,
+    pub folder: Held,
     /// Sentences on what was passed over, those of [`Found`] too.
     pub notes: Vec<String>,
 }
+
+impl Built {
+    /// Program and arguments that reach the worker by the descriptor of its folder, as long as that is held, in place of
+    /// its path. (A JVM makes a path of it again; what protects it there is that nobody else can exchange a step of it.)
+    pub fn by_descriptor(&self) -> (PathBuf, Vec<String>) {
+        let arguments = self
+            .arguments
+            .iter()
+            .map(|argument| self.folder.through(Path::new(argument)).to_string_lossy().into_owned());
+        (self.folder.through(&self.program), arguments.collect())
+    }
+}
+
+/// The folder of a built worker, held open. Two are the same if their paths are.
+#[derive(Clone, Debug)]
+pub struct Held(Arc<Directory>);
+
+impl Held {
+    fn of(directory: Directory) -> Self {
+        Self(Arc::new(directory))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A path in it by the descriptor; any other path as it is.
+    fn through(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.path()) {
+            Ok(below) => self.0.through(below),
+            Err(_) => path.to_path_buf(),
+        }
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.path() == other.path()
+    }
+}
+
+impl Eq for Held {}
 
 /// Looks for a toolchain.
 pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
@@ -127,6 +172,12 @@ pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
 /// Builds the worker, or takes the one that was built before. Ends soon after `stop` is set.
 pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, Missing> {
     Surroundings::here().build(found, choices, found.language.source(), stop)
+}
+
+/// Removes what killed builds left; the paths that are gone. What is being built is left alone.
+pub fn sweep() -> Vec<PathBuf> {
+    let surroundings = Surroundings::here();
+    Store::of(&surroundings).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
 /// For `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.

@@ -270,7 +270,12 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
         let next = match at.step(&name) {
             Err(refusal) if make && refusal.is_missing() => {
                 match rustix::fs::mkdirat(&at.fd, &name, Mode::RWXU) {
-                    Ok(()) | Err(Errno::EXIST) => at.step(&name)?,
+                    Ok(()) => {
+                        // What is written in it later is of no use after a power cut if it is not there itself.
+                        let _ = reopened(&at.fd).map(|fd| rustix::fs::fsync(&fd));
+                        at.step(&name)?
+                    }
+                    Err(Errno::EXIST) => at.step(&name)?,
                     Err(errno) => return Err(Refusal::call("mkdir", &at.path.join(&name), errno)),
                 }
             }
@@ -302,9 +307,13 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
         Last::Own => check_own(&at.stat, &at.path)?,
         Last::Parent => check_parent(&at.stat, &at.path)?,
     }
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(&at.fd, ".", flags, Mode::empty());
-    Ok(Directory { fd: fd.map_err(|errno| Refusal::call("open", &whole, errno))?, path: whole })
+    let fd = reopened(&at.fd).map_err(|errno| Refusal::call("open", &whole, errno))?;
+    Ok(Directory { fd, path: whole })
+}
+
+/// The same directory, to be read.
+fn reopened(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(fd, ".", OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// The names in a path, `..` among them.

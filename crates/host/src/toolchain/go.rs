@@ -119,7 +119,7 @@ pub(super) fn build(
         }
     }
     Ok(Built {
-        program: folder.join(PROGRAM),
+        program: folder.path().join(PROGRAM),
         arguments: Vec::new(),
         unset: &[],
         version: found.version.clone(),
@@ -152,7 +152,8 @@ fn settle(
     }
     let work = workshop.work();
     let temporary = work.join("temporary");
-    std::fs::create_dir(&temporary).map_err(|error| Trouble::call("mkdir", &temporary, &error))?;
+    std::fs::create_dir(workshop.reach(&temporary))
+        .map_err(|error| Trouble::call("mkdir", &temporary, &error))?;
     command
         .env("GOCACHE", cache.unwrap_or_else(|| work.join("cache")))
         .env("GOPATH", work.join("path"))

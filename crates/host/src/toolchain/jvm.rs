@@ -290,7 +290,7 @@ pub(super) fn build(
     );
     Ok(Built {
         program: found.program.clone(),
-        arguments: arguments(&flags, &folder),
+        arguments: arguments(&flags, folder.path()),
         unset: &UNSET,
         version: found.version.clone(),
         flags: flags.join(" "),

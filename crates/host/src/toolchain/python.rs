@@ -94,7 +94,7 @@ pub(super) fn build(
     let folder = store.worker(Language::Python, super::folder(store, found, source), stop, |workshop| {
         workshop.write(&workshop.product().join(SCRIPT), source)
     })?;
-    let script = folder.join(SCRIPT).to_string_lossy().into_owned();
+    let script = folder.path().join(SCRIPT).to_string_lossy().into_owned();
     let mut flags = ARGUMENTS.join(" ");
     for name in OBEYED {
         if let Some(value) = surroundings.variable(name) {

@@ -5,21 +5,27 @@
 //! temporary folder beside it that is renamed into place. Whoever builds holds a lock, and so does the compiler
 //! (it is its stdin): a temporary folder that is found under the lock belongs to nobody and is removed. That
 //! holds for other hosts and other pid namespaces with the same cache folder too, where an id of a process tells nothing.
+//!
+//! What lies there is run, so nobody else may be able to write or exchange any step of the way to it. The folder is walked to
+//! once and used by descriptor; compilers are told its path, which nobody else can lead elsewhere.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, FlockOperation, StatVfsMountFlags};
+use rustix::fs::{Access, FlockOperation, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
-use super::surroundings::{Surroundings, entries};
-use super::{Found, Language, Missing};
+use super::surroundings::Surroundings;
+use super::{Found, Held, Language, Missing};
+use crate::trusted::{Directory, Refusal};
 
 /// Names every product of its folder.
 const STAMP: &str = "complete";
@@ -40,8 +46,10 @@ pub(super) struct Store {
 
 /// Where one is built.
 pub(super) struct Workshop {
-    /// The temporary folder; gone when this is dropped.
-    folder: PathBuf,
+    /// Where the temporary folder is, which is gone when this is dropped.
+    workers: Arc<Directory>,
+    /// Its name.
+    name: String,
     lock: File,
 }
 
@@ -80,7 +88,7 @@ impl Trouble {
 impl Store {
     /// `$XDG_CACHE_HOME`, which must be absolute by its specification, else `~/.cache`.
     pub fn of(surroundings: &Surroundings) -> Result<Self, Missing> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = surroundings.another_home.iter().map(|home| home_note(home)).collect();
         let chosen = surroundings.variable("XDG_CACHE_HOME").map(Path::new);
         let cache = match (chosen, surroundings.home()) {
             (Some(chosen), _) if chosen.is_absolute() => chosen.to_path_buf(),
@@ -120,8 +128,12 @@ impl Store {
 
     /// Whether a worker is there or could be built, without building it.
     pub fn check(&self, folder: &Path) -> Result<(), Missing> {
-        if is_complete(folder) {
-            return Ok(());
+        match Directory::open(&self.workers) {
+            Ok(workers) if complete(&workers, folder).is_some() => return Ok(()),
+            Err(refusal) if !refusal.is_missing() => {
+                return Err(Missing(format!("its worker cannot be built: {refusal}; {REMEDY}")));
+            }
+            Ok(_) | Err(_) => {}
         }
         let nearest = self.nearest();
         rustix::fs::access(nearest, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
@@ -154,16 +166,18 @@ impl Store {
         folder: PathBuf,
         stop: &AtomicBool,
         make: impl FnOnce(&Workshop) -> Result<(), Trouble>,
-    ) -> Result<PathBuf, Missing> {
+    ) -> Result<Held, Missing> {
         let refused = |trouble: Trouble| trouble.of(language);
-        if self.workers.is_dir() {
-            self.check_owner().map_err(refused)?;
-            if is_complete(&folder) {
-                return Ok(folder);
+        match Directory::open(&self.workers) {
+            Ok(workers) => {
+                if let Some(folder) = complete(&workers, &folder) {
+                    return Ok(Held::of(folder));
+                }
             }
+            Err(refusal) if refusal.is_missing() => {}
+            Err(refusal) => return Err(refused(refusal.into())),
         }
-        self.build(language, &folder, stop, make).map_err(refused)?;
-        Ok(folder)
+        self.build(language, &folder, stop, make).map(Held::of).map_err(refused)
     }
 
     fn build(
@@ -172,54 +186,37 @@ impl Store {
         folder: &Path,
         stop: &AtomicBool,
         make: impl FnOnce(&Workshop) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.workers)
-            .map_err(|error| Trouble::call("mkdir", &self.workers, &error))?;
-        self.check_owner()?;
-        let lock = self.lock(stop)?;
-        if is_complete(folder) {
-            return Ok(());
+    ) -> Result<Directory, Trouble> {
+        let workers = Arc::new(Directory::make(&self.workers)?);
+        let lock = self.lock(&workers, stop)?;
+        if let Some(folder) = complete(&workers, folder) {
+            return Ok(folder);
         }
-        self.sweep();
-        let workshop = Workshop::new(&self.workers, lock)?;
+        sweep(&workers);
+        let workshop = Workshop::new(workers.clone(), lock)?;
         make(&workshop)?;
         workshop.finish(folder)?;
-        self.keep_newest(language, folder);
-        Ok(())
+        keep_newest(&workers, language, folder);
+        Ok(workers.below(&name(folder))?)
     }
 
-    /// What lies in the folder is executed: nobody else may write there.
-    fn check_owner(&self) -> Result<(), Trouble> {
-        let metadata =
-            fs::metadata(&self.workers).map_err(|error| Trouble::call("stat", &self.workers, &error))?;
-        let own = rustix::process::geteuid().as_raw();
-        let shown = self.workers.display();
-        if metadata.uid() != own {
-            let owner = metadata.uid();
-            return Err(Trouble::Storage(format!("{shown} belongs to user {owner}, not to user {own}")));
+    /// Removes what killed builds left, unless somebody builds; the paths that are gone.
+    pub fn sweep_dead(&self) -> Vec<PathBuf> {
+        let Ok(workers) = Directory::open(&self.workers) else { return Vec::new() };
+        if !workers.names().unwrap_or_default().iter().any(|name| is_temporary(name)) {
+            return Vec::new();
         }
-        if metadata.mode() & 0o022 != 0 {
-            return Err(Trouble::Storage(format!(
-                "{shown} can be written by others, and what is in it is run"
-            )));
+        let Ok(lock) = workers.file(LOCK, OFlags::RDWR | OFlags::CREATE) else { return Vec::new() };
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => sweep(&workers),
+            Err(_) => Vec::new(),
         }
-        Ok(())
     }
 
     /// Waits for another pagewise that builds.
-    fn lock(&self, stop: &AtomicBool) -> Result<File, Trouble> {
-        let path = self.workers.join(LOCK);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| Trouble::call("open", &path, &error))?;
+    fn lock(&self, workers: &Directory, stop: &AtomicBool) -> Result<File, Trouble> {
+        let path = workers.path().join(LOCK);
+        let file = workers.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         let deadline = Instant::now() + self.wait;
         loop {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -238,56 +235,81 @@ impl Store {
             thread::sleep(LOCK_PAUSE);
         }
     }
+}
 
-    /// Removes what killed builds left; what cannot be removed is in nobody's way.
-    fn sweep(&self) {
-        for path in entries(&self.workers) {
-            if name(&path).starts_with(TEMPORARY) {
-                let _ = fs::remove_dir_all(path);
-            }
-        }
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Self {
+        Trouble::Storage(refusal.to_string())
     }
+}
 
-    /// Of each language a few folders stay, for other versions of pagewise or of the toolchain.
-    fn keep_newest(&self, language: Language, newest: &Path) {
-        let prefix = format!("{language}-");
-        let mut folders: Vec<_> = entries(&self.workers)
-            .into_iter()
-            .filter(|path| name(path).starts_with(&prefix) && path != newest)
-            .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))
-            .collect();
-        folders.sort();
-        for (_, path) in folders.iter().rev().skip(KEPT - 1) {
-            let _ = fs::remove_dir_all(path);
-        }
+fn home_note(home: &Path) -> String {
+    format!("HOME is {}, which is another user's, and root's own was taken in its place", home.display())
+}
+
+fn is_temporary(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(TEMPORARY)
+}
+
+/// Removes what killed builds left; what cannot be removed is in nobody's way.
+fn sweep(workers: &Directory) -> Vec<PathBuf> {
+    let names = workers.names().unwrap_or_default().into_iter().filter(|name| is_temporary(name));
+    let gone = names.filter(|name| fs::remove_dir_all(workers.through(name)).is_ok());
+    gone.map(|name| workers.path().join(name)).collect()
+}
+
+/// Of each language a few folders stay, for other versions of pagewise or of the toolchain.
+fn keep_newest(workers: &Directory, language: Language, newest: &Path) {
+    let prefix = format!("{language}-");
+    let names = workers.names().unwrap_or_default();
+    let mut folders: Vec<_> = names
+        .into_iter()
+        .filter(|name| name.to_string_lossy().starts_with(&prefix) && Some(&**name) != newest.file_name())
+        .filter_map(|name| Some((fs::metadata(workers.through(&name)).ok()?.modified().ok()?, name)))
+        .collect();
+    folders.sort();
+    for (_, name) in folders.iter().rev().skip(KEPT - 1) {
+        let _ = fs::remove_dir_all(workers.through(name));
     }
 }
 
 impl Workshop {
-    fn new(workers: &Path, lock: File) -> Result<Self, Trouble> {
-        let workshop = Self { folder: workers.join(format!("{TEMPORARY}{}", std::process::id())), lock };
-        for folder in [&workshop.folder, &workshop.product(), &workshop.work()] {
+    fn new(workers: Arc<Directory>, lock: File) -> Result<Self, Trouble> {
+        let workshop = Self { workers, name: format!("{TEMPORARY}{}", std::process::id()), lock };
+        for folder in [workshop.folder(), workshop.product(), workshop.work()] {
             DirBuilder::new()
                 .mode(0o700)
-                .create(folder)
-                .map_err(|error| Trouble::call("mkdir", folder, &error))?;
+                .create(workshop.reach(&folder))
+                .map_err(|error| Trouble::call("mkdir", &folder, &error))?;
         }
         Ok(workshop)
     }
 
+    fn folder(&self) -> PathBuf {
+        self.workers.path().join(&self.name)
+    }
+
     /// What becomes the worker's folder.
     pub fn product(&self) -> PathBuf {
-        self.folder.join("product")
+        self.folder().join("product")
     }
 
     /// For sources and temporary files.
     pub fn work(&self) -> PathBuf {
-        self.folder.join("work")
+        self.folder().join("work")
+    }
+
+    /// The same place by the descriptor.
+    pub fn reach(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.workers.path()) {
+            Ok(below) => self.workers.through(below),
+            Err(_) => path.to_path_buf(),
+        }
     }
 
     /// Writes a file in it.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), Trouble> {
-        fs::write(path, text).map_err(|error| Trouble::call("write", path, &error))
+        fs::write(self.reach(path), text).map_err(|error| Trouble::call("write", path, &error))
     }
 
     /// The lock as a compiler's stdin: while it lives, also after pagewise was killed, nobody else builds.
@@ -299,39 +321,59 @@ impl Workshop {
     /// Stamps the product and puts it into its place.
     fn finish(&self, folder: &Path) -> Result<(), Trouble> {
         let product = self.product();
-        let stamp = stamp_of(&product).map_err(|error| Trouble::call("read", &product, &error))?;
+        let failed = |error| Trouble::call("read", &product, &error);
+        // Whatever the umask, nobody else writes what is run.
+        for entry in fs::read_dir(self.reach(&product)).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let mode = fs::symlink_metadata(&path).map_err(failed)?.permissions().mode();
+            fs::set_permissions(&path, Permissions::from_mode(mode & !0o022)).map_err(failed)?;
+        }
+        let stamp = self.workers.below(&self.name)?.below("product").map_err(Trouble::from);
+        let stamp = stamp.and_then(|product| Ok(stamp_of(&product)?))?;
         if stamp.is_empty() {
             return Err(Trouble::Other("the compiler ended well and made nothing".to_string()));
         }
         self.write(&product.join(STAMP), &stamp)?;
-        if fs::symlink_metadata(folder).is_ok() {
+        let rename = |from: &Path, to: &Path| {
+            fs::rename(self.reach(from), self.reach(to))
+                .map_err(|error| Trouble::call("rename", folder, &error))
+        };
+        if fs::symlink_metadata(self.reach(folder)).is_ok() {
             // Incomplete, or it would have been used; a folder is not replaced by a rename.
-            fs::rename(folder, self.folder.join("old"))
-                .map_err(|error| Trouble::call("rename", folder, &error))?;
+            rename(folder, &self.folder().join("old"))?;
         }
-        fs::rename(&product, folder).map_err(|error| Trouble::call("rename", folder, &error))
+        rename(&product, folder)
     }
 }
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // What stays is swept by the next build.
-        let _ = fs::remove_dir_all(&self.folder);
+        // What stays is swept by the next start.
+        let _ = fs::remove_dir_all(self.workers.through(&self.name));
     }
 }
 
-fn is_complete(folder: &Path) -> bool {
-    let Ok(stamp) = fs::read_to_string(folder.join(STAMP)) else { return false };
-    !stamp.is_empty() && stamp_of(folder).is_ok_and(|found| found == stamp)
+/// The folder of a worker, if all is there that its stamp names, and is the user's own.
+fn complete(workers: &Directory, folder: &Path) -> Option<Directory> {
+    let folder = workers.below(&name(folder)).ok()?;
+    let mut stamp = String::new();
+    folder.file(STAMP, OFlags::RDONLY).ok()?.read_to_string(&mut stamp).ok()?;
+    (!stamp.is_empty() && stamp_of(&folder).is_ok_and(|found| found == stamp)).then_some(folder)
 }
 
 /// A line for each file but the stamp: name, length, hash.
-fn stamp_of(folder: &Path) -> io::Result<String> {
+fn stamp_of(folder: &Directory) -> Result<String, Refusal> {
     let mut stamp = String::new();
-    for path in entries(folder) {
-        let name = name(&path);
+    for name in folder.names()? {
+        let name = name.to_string_lossy();
         if name != STAMP {
-            let bytes = fs::read(&path)?;
+            let mut bytes = Vec::new();
+            let mut file = folder.file(&name, OFlags::RDONLY)?;
+            file.read_to_end(&mut bytes).map_err(|source| Refusal::Call {
+                call: "read",
+                path: folder.path().join(&*name),
+                source,
+            })?;
             stamp.push_str(&format!("{name} {} {:016x}\n", bytes.len(), fnv(FNV_BASIS, &bytes)));
         }
     }
@@ -343,9 +385,9 @@ fn name(path: &Path) -> String {
 }
 
 /// FNV-1a: against accidents, not against attacks.
-const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+pub(super) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-fn fnv(hash: u64, bytes: &[u8]) -> u64 {
+pub(super) fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME))
 }

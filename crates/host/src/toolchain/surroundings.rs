@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use rustix::fs::Access;
 
+use crate::accounts;
+
 /// A toolchain says its version in well under a second; one on a network filesystem may take some.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// `go build` with an empty cache builds the standard library too: half a minute on two slow processors.
@@ -24,6 +26,8 @@ pub(super) struct Surroundings {
     pub root: PathBuf,
     /// How long a toolchain may take to say its version.
     pub answer_within: Duration,
+    /// The HOME that was passed over because it is another user's.
+    pub another_home: Option<PathBuf>,
     /// How long a build may take, and the wait for another that builds.
     pub built_within: Duration,
 }
@@ -31,8 +35,14 @@ pub(super) struct Surroundings {
 impl Surroundings {
     /// Those of this process.
     pub fn here() -> Self {
+        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        // Toolchains write below HOME and run what is there; as root not below another user's.
+        let (named, home) = (variables.remove(OsStr::new("HOME")), accounts::home());
+        let another_home = named.filter(|named| home.as_deref() != Some(Path::new(named))).map(PathBuf::from);
+        variables.extend(home.map(|home| ("HOME".into(), home.into_os_string())));
         Self {
-            variables: std::env::vars_os().collect(),
+            variables,
+            another_home,
             root: "/".into(),
             answer_within: ANSWER_WITHIN,
             built_within: BUILT_WITHIN,

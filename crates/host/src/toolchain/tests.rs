@@ -1,6 +1,7 @@
 //! Faked toolchains in folders that vanish, and what is found and built of them; then the machine's own.
 
 mod building;
+mod exchanged;
 mod finding;
 mod machine;
 mod tmpfs;
@@ -38,6 +39,7 @@ impl Fakes {
         let variable = |name: &str, below: &str| (name.into(), folder.path().join(below).into_os_string());
         let surroundings = Surroundings {
             variables: [variable("HOME", "home"), variable("PATH", "bin")].into(),
+            another_home: None,
             root: folder.path().join("system"),
             answer_within: Duration::from_secs(60),
             built_within: Duration::from_secs(60),

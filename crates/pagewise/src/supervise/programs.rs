@@ -109,8 +109,7 @@ fn shipped(
             return Ok((Err(missing.to_string()), found));
         }
     };
-    let mut stated = Stated::new(&built.program, &built.arguments);
-    stated.unset = built.unset;
+    let mut stated = Stated::built(&built);
     if language == Language::Jvm && choices.heartbeat_ns > 0 {
         let memory = memfd_create("pagewise-safepoints", MemfdFlags::empty());
         stated.log_safepoints(memory.context("memory for the log of safepoints cannot be had")?);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pagewise_host::toolchain::{Built, Held};
 use pagewise_model::protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
 use pagewise_model::{Failure, FailureKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -65,6 +66,10 @@ pub struct Stated {
     arguments: Vec<String>,
     /// Variables that must not reach it.
     pub unset: &'static [&'static str],
+    /// How it is recorded, where that is not how it is started.
+    shown: Option<Vec<String>>,
+    /// The folder that it is reached by.
+    _folder: Option<Held>,
     /// Memory for its log, which it inherits.
     log: Option<OwnedFd>,
 }
@@ -72,19 +77,40 @@ pub struct Stated {
 impl Stated {
     /// This program with these arguments.
     pub fn new(program: impl Into<PathBuf>, arguments: &[String]) -> Self {
-        Self { program: program.into(), arguments: arguments.to_vec(), unset: &[], log: None }
+        let (program, arguments) = (program.into(), arguments.to_vec());
+        Self { program, arguments, unset: &[], shown: None, _folder: None, log: None }
+    }
+
+    /// A worker that was built, reached by the descriptor of its folder; it is recorded with its path.
+    pub fn built(built: &Built) -> Self {
+        let (program, arguments) = built.by_descriptor();
+        Self {
+            unset: built.unset,
+            shown: Some(Self::new(&built.program, &built.arguments).command()),
+            _folder: Some(built.folder.clone()),
+            ..Self::new(program, &arguments)
+        }
     }
 
     /// Has a JVM write its safepoints into `memory`, and the worker read them there.
     pub fn log_safepoints(&mut self, memory: OwnedFd) {
         let path = descriptor_path(&memory);
-        self.arguments.insert(0, format!("-Dpagewise.safepoint-log={path}"));
-        self.arguments.insert(0, format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"));
+        let flags = [
+            format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"),
+            format!("-Dpagewise.safepoint-log={path}"),
+        ];
+        if let Some(shown) = &mut self.shown {
+            shown.splice(1..1, flags.clone());
+        }
+        self.arguments.splice(0..0, flags);
         self.log = Some(memory);
     }
 
     /// How it is started.
     pub fn command(&self) -> Vec<String> {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
+        }
         let program = self.program.to_string_lossy().into_owned();
         std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
     }
@@ -117,7 +143,7 @@ impl Program {
     fn shown(&self) -> String {
         match self {
             Program::Own => "the worker".to_string(),
-            Program::Stated(stated) => format!("the worker '{}'", stated.program.display()),
+            Program::Stated(stated) => format!("the worker '{}'", stated.command()[0]),
         }
     }
 }

@@ -32,10 +32,13 @@ fn a_jvm_worker_is_built_once() {
         "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr --enable-native-access=ALL-UNNAMED";
     let flags = &*format!("-Xms256m -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData {always}");
     assert_eq!(built.flags, flags);
-    assert_eq!(built.arguments.join(" "), format!("{flags} -cp {} PagewiseWorker", built.folder.display()));
+    assert_eq!(
+        built.arguments.join(" "),
+        format!("{flags} -cp {} PagewiseWorker", built.folder.path().display())
+    );
     assert_eq!((&*built.version, &*built.notes), ("25.0.1 (Fake)", &[] as &[String]));
-    assert_eq!(names(&fakes.workers()), [built.folder.file_name().expect("name").to_string_lossy()]);
-    assert_eq!(names(&built.folder), [CLASS, "complete"]);
+    assert_eq!(names(&fakes.workers()), [built.folder.path().file_name().expect("name").to_string_lossy()]);
+    assert_eq!(names(built.folder.path()), [CLASS, "complete"]);
     assert_eq!(fs::metadata(fakes.workers()).expect("stat").mode() & 0o777, 0o700);
     assert_eq!(fakes.build(&found).expect("built before"), built);
     assert_eq!(fakes.builds(), 1);
@@ -44,17 +47,17 @@ fn a_jvm_worker_is_built_once() {
 #[test]
 fn another_source_or_version_is_another_folder() {
     let (fakes, found) = with_jdk(JAVAC);
-    let first = fakes.build(&found).expect("built").folder;
+    let first = fakes.build(&found).expect("built").folder.path().to_path_buf();
     let newer = Found { release: "25.0.2 (Fake)".to_string(), ..found.clone() };
-    assert_ne!(fakes.build(&newer).expect("built").folder, first);
+    assert_ne!(fakes.build(&newer).expect("built").folder.path(), first);
     let stop = AtomicBool::new(false);
     let other = fakes.surroundings.build(&found, &Choices::default(), "another source\n", &stop);
-    assert_ne!(other.expect("built").folder, first);
+    assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
     // The flags of the run do not ask for another build.
     let chosen = Choices { jvm_args: Some("-Xmx1g".to_string()), ..Choices::default() };
     let built = fakes.surroundings.build(&found, &chosen, SOURCE, &stop).expect("built");
-    assert_eq!((built.folder, &*built.flags), (first, &*format!("-Xmx1g {ALWAYS}")));
+    assert_eq!((built.folder.path(), &*built.flags), (&*first, &*format!("-Xmx1g {ALWAYS}")));
     assert_eq!(fakes.builds(), 3);
 }
 
@@ -65,7 +68,7 @@ fn a_few_folders_of_a_language_stay() {
     let mut last = PathBuf::new();
     for number in 0..7 {
         let found = Found { release: format!("25.0.{number}"), ..found.clone() };
-        last = fakes.build(&found).expect("built").folder;
+        last = fakes.build(&found).expect("built").folder.path().to_path_buf();
     }
     let left = names(&fakes.workers());
     assert_eq!(left.len(), 5, "four, and that of another language: {left:?}");
@@ -75,7 +78,7 @@ fn a_few_folders_of_a_language_stay() {
 #[test]
 fn a_truncated_product_is_built_anew() {
     let (fakes, found) = with_jdk(JAVAC);
-    let folder = fakes.build(&found).expect("built").folder;
+    let folder = fakes.build(&found).expect("built").folder.path().to_path_buf();
     let damage: [&dyn Fn(); 4] = [
         &|| {
             File::options()
@@ -90,7 +93,7 @@ fn a_truncated_product_is_built_anew() {
     ];
     for (index, damage) in damage.iter().enumerate() {
         damage();
-        assert_eq!(fakes.build(&found).expect("built").folder, folder);
+        assert_eq!(fakes.build(&found).expect("built").folder.path(), folder);
         assert_eq!(fakes.builds(), index + 2);
         assert_eq!(names(&folder), [CLASS, "complete"]);
     }
@@ -106,7 +109,7 @@ fn many_at_once_build_one() {
             .map(|_| {
                 scope.spawn(|| {
                     start.wait();
-                    fakes.build(&found).expect("built").folder
+                    fakes.build(&found).expect("built").folder.path().to_path_buf()
                 })
             })
             .collect();
@@ -217,7 +220,7 @@ fn a_go_worker_is_built_without_settings_of_the_user() {
     fakes.go("system/usr/local/go", "1.26.8");
     let found = fakes.found(Language::Go);
     let built = fakes.build(&found).expect("built");
-    assert_eq!(built.program, built.folder.join("worker"));
+    assert_eq!(built.program, built.folder.path().join("worker"));
     assert_eq!((built.arguments.len(), &*built.version), (0, "1.26.8"));
     assert_eq!(built.flags, "go build -trimpath -buildvcs=false, CGO_ENABLED=0, GOGC=50");
     // The fake writes its environment, and the module, into the program.
@@ -241,7 +244,7 @@ fn a_python_worker_is_its_script() {
     fakes.python("bin/python3", "3.11.7", "without numpy");
     let found = fakes.found(Language::Python);
     let built = fakes.build(&found).expect("built");
-    let script = built.folder.join("worker.py");
+    let script = built.folder.path().join("worker.py");
     assert_eq!(fs::read_to_string(&script).expect("read"), SOURCE);
     assert_eq!(built.arguments, ["-u", "-B", text(&script)]);
     assert_eq!((built.program, &*built.flags), (fakes.path("bin/python3"), "-u -B"));
@@ -260,7 +263,7 @@ fn settings_that_would_change_the_jvm_are_noted() {
     assert_eq!(built.notes.len(), 2, "{:?}", built.notes);
     assert_says(&built.notes[0], &["JAVA_TOOL_OPTIONS is set and is kept from the jvm worker"]);
     assert_says(&built.notes[1], &["XDG_CACHE_HOME is relative, which is not absolute"]);
-    assert!(built.folder.starts_with(fakes.workers()));
+    assert!(built.folder.path().starts_with(fakes.workers()));
 }
 
 #[test]
@@ -271,7 +274,7 @@ fn a_place_that_is_no_place_is_named() {
     let said = fakes.unbuilt(&found);
     assert_says(
         &said,
-        &["mkdir ", "/file/pagewise/workers: ", "(os error ", "; set XDG_CACHE_HOME to a folder"],
+        &["open ", "/file: Not a directory (os error 20)", "; set XDG_CACHE_HOME to a folder"],
     );
     fakes.set("XDG_CACHE_HOME", fakes.path("with:colon"));
     assert_says(&fakes.unbuilt(&found), &["which holds a ':'; set XDG_CACHE_HOME"]);
@@ -308,10 +311,8 @@ fn a_read_only_cache_folder_is_named() {
     let Some(mounted) = mount(&mut fakes, "size=1m", "a_read_only_cache_folder_is_named") else { return };
     mounted.remount("ro");
     let said = fakes.unbuilt(&found);
-    let wanted = format!(
-        "mkdir {}/pagewise/workers: Read-only file system (os error 30)",
-        fakes.path("cache").display()
-    );
+    let wanted =
+        format!("mkdir {}/pagewise: Read-only file system (os error 30)", fakes.path("cache").display());
     assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a folder"]);
     let line = fakes.surroundings.capability(Language::Jvm, &Choices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");

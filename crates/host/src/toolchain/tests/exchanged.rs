@@ -1,0 +1,128 @@
+//! A cache folder that another user could write or exchange: nothing in it is run, and nothing is made there.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+use super::*;
+
+const NOBODY: u32 = 65_534;
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
+}
+
+/// Python, its worker as another user would prepare it, and where that lies below the cache folder.
+fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
+    fakes.python("bin/python3", "3.11.7", "without numpy");
+    let found = fakes.found(Language::Python);
+    fakes.set("XDG_CACHE_HOME", fakes.path("attack"));
+    let folder = fakes.build(&found).expect("built").folder.path().to_path_buf();
+    fs::write(folder.join("worker.py"), "evil\n").expect("write");
+    let line =
+        format!("worker.py 5 {:016x}\n", super::super::store::fnv(super::super::store::FNV_BASIS, b"evil\n"));
+    fs::write(folder.join("complete"), line).expect("write");
+    let taken = fakes.build(&found).expect("taken").folder;
+    assert_eq!(fs::read_to_string(taken.path().join("worker.py")).expect("read"), "evil\n", "it is complete");
+    (found, fakes.path("attack/pagewise"))
+}
+
+/// Gives everything below a path to another user.
+fn give(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        super::super::surroundings::entries(path).iter().for_each(|path| give(path));
+    }
+}
+
+#[test]
+fn what_another_user_prepared_is_not_run() {
+    const TEST: &str = "what_another_user_prepared_is_not_run";
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: {TEST}: only root can give files to another user");
+    }
+    let mut fakes = Fakes::new();
+    let (found, attack) = prepared(&mut fakes);
+    let shared = fakes.path("shared");
+    fs::create_dir(&shared).expect("folder");
+    mode(&shared, 0o1777);
+    fakes.set("XDG_CACHE_HOME", &shared);
+    let step = shared.join("pagewise");
+    // A link to the user's own folder, made by another: it may lead elsewhere a moment later.
+    symlink(&attack, &step).expect("link");
+    give(&step);
+    assert_says(&fakes.unbuilt(&found), &["shared/pagewise belongs to user 65534, not to user 0"]);
+    fs::remove_file(&step).expect("remove");
+    // A folder of theirs with a link to one of ours.
+    fs::create_dir(&step).expect("folder");
+    symlink(attack.join("workers"), step.join("workers")).expect("link");
+    give(&step);
+    assert_says(&fakes.unbuilt(&found), &["shared/pagewise belongs to user 65534, not to user 0"]);
+    fs::remove_dir_all(&step).expect("remove");
+    // All theirs.
+    fs::rename(&attack, &step).expect("rename");
+    give(&step);
+    assert_says(&fakes.unbuilt(&found), &["shared/pagewise belongs to user 65534, not to user 0"]);
+    // The steps above ours, and what is in the last one theirs: it is built anew.
+    for path in [&step, &step.join("workers")] {
+        chown(path, Some(0), Some(0)).expect("chown");
+    }
+    let _ = fs::remove_file(step.join("workers/.lock"));
+    let built = fakes.build(&found).expect("built");
+    assert_eq!(fs::read_to_string(built.folder.path().join("worker.py")).expect("read"), SOURCE);
+    // Only a file theirs.
+    chown(built.folder.path().join("worker.py"), Some(NOBODY), None).expect("chown");
+    let built = fakes.build(&found).expect("built");
+    let metadata = fs::metadata(built.folder.path().join("worker.py")).expect("stat");
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&metadata), 0);
+}
+
+#[test]
+fn a_cache_folder_that_others_write_is_refused_and_nothing_is_made() {
+    let mut fakes = Fakes::new();
+    fakes.python("bin/python3", "3.11.7", "without numpy");
+    let found = fakes.found(Language::Python);
+    let shared = fakes.path("shared");
+    fs::create_dir(&shared).expect("folder");
+    mode(&shared, 0o777);
+    fakes.set("XDG_CACHE_HOME", &shared);
+    assert_says(&fakes.unbuilt(&found), &["shared can be written by others; set XDG_CACHE_HOME"]);
+    let line = fakes.surroundings.capability(Language::Python, &Choices::default());
+    assert!(line.reason().is_some_and(|reason| reason.contains("shared can be written by others")), "{line}");
+    assert_eq!(names(&shared), Vec::<String>::new());
+    // The sticky bit keeps others from exchanging what is made there.
+    mode(&shared, 0o1777);
+    fakes.build(&found).expect("built");
+}
+
+#[test]
+fn a_worker_is_reached_by_the_folder_that_was_looked_at() {
+    let fakes = Fakes::new();
+    fakes.python("bin/python3", "3.11.7", "without numpy");
+    let built = fakes.build(&fakes.found(Language::Python)).expect("built");
+    let (program, arguments) = built.by_descriptor();
+    assert_eq!(program, built.program);
+    assert_eq!(arguments[..2], built.arguments[..2]);
+    let script = &arguments[2];
+    assert!(script.starts_with("/proc/") && script.ends_with("/worker.py"), "{script}");
+    // Whatever has its name now.
+    let folder = built.folder.path();
+    fs::rename(folder, folder.with_extension("old")).expect("rename");
+    fs::create_dir(folder).expect("folder");
+    fs::write(folder.join("worker.py"), "evil\n").expect("write");
+    assert_eq!(fs::read_to_string(script).expect("read"), SOURCE);
+}
+
+#[test]
+fn whatever_the_umask_others_cannot_write_what_is_run() {
+    let fakes = Fakes::new();
+    let umask = r#"umask 0
+while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
+echo built >> "$HOME/built"; echo class > "$out/PagewiseWorker.class""#;
+    fakes.jdk_with("system/usr/lib/jvm/jdk-25", "25.0.1", umask);
+    let found = fakes.found(Language::Jvm);
+    let built = fakes.build(&found).expect("built");
+    let class = fs::metadata(built.folder.path().join("PagewiseWorker.class")).expect("stat");
+    assert_eq!(class.permissions().mode() & 0o022, 0);
+    fakes.build(&found).expect("built before");
+    assert_eq!(fakes.builds(), 1);
+}
