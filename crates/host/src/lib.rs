@@ -4,6 +4,7 @@
 //! without privileges, with a smaller set of evidence. Parsers are pure functions of the kernel's texts.
 
 pub mod accounts;
+pub mod boot;
 mod btrfs;
 pub mod cache;
 pub mod cgroup;

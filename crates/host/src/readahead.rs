@@ -8,6 +8,8 @@ use crate::btrfs;
 use crate::device::{BlockDevice, NoDevice, real_path};
 use crate::kernel_files;
 
+pub mod record;
+
 /// The setting that decides for one filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readahead {
@@ -70,7 +72,7 @@ impl Readahead {
         candidates.into_iter().find(|path| path.exists()).map(|path| Self { path }).ok_or(none)
     }
 
-    /// The file of the setting, for [`restore`].
+    /// The file of the setting.
     pub fn setting_path(&self) -> &Path {
         &self.path
     }
@@ -78,6 +80,15 @@ impl Readahead {
     /// What it is.
     pub fn read(&self) -> Result<u64, ReadaheadError> {
         read(&self.path)
+    }
+
+    /// Whether this user may set it.
+    pub fn check_writable(&self) -> Result<(), ReadaheadError> {
+        rustix::fs::access(&self.path, rustix::fs::Access::WRITE_OK).map_err(|errno| ReadaheadError::Io {
+            call: "write",
+            path: self.path.clone(),
+            error: errno.into(),
+        })
     }
 
     /// Sets it; what the kernel does not take as it is, is put back.
@@ -106,23 +117,8 @@ fn set(path: &Path, wanted_bytes: u64) -> Result<(), ReadaheadError> {
     Err(ReadaheadError::NotTaken { wanted_bytes, found_bytes })
 }
 
-/// Puts a setting back that a journal names. Says whether there is such a setting still; a file of another
-/// shape than [`Readahead::setting_path`] is refused.
-pub fn restore(setting_path: &Path, bytes: u64) -> Result<bool, ReadaheadError> {
-    if !is_setting(setting_path) {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "no setting of readahead");
-        return Err(ReadaheadError::Io { call: "write", path: setting_path.to_path_buf(), error });
-    }
-    match set(setting_path, bytes) {
-        Ok(()) => Ok(true),
-        // The device is gone.
-        Err(ReadaheadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Whether a file has the shape of [`Readahead::setting_path`].
-pub fn is_setting(path: &Path) -> bool {
+fn is_setting(path: &Path) -> bool {
     let parts: Option<Vec<&str>> = path
         .components()
         .map(|part| match part {
@@ -145,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_settings_of_readahead_are_restored() {
+    fn only_settings_of_readahead_are_settings() {
         for path in ["/sys/class/bdi/254:0/read_ahead_kb", "/sys/block/vda/queue/read_ahead_kb"] {
             assert!(is_setting(Path::new(path)), "{path}");
         }
@@ -159,9 +155,7 @@ mod tests {
             "",
         ] {
             assert!(!is_setting(Path::new(path)), "{path}");
-            assert!(restore(Path::new(path), 0).is_err(), "{path}");
         }
-        assert!(!restore(Path::new("/sys/class/bdi/no:such/read_ahead_kb"), 0).expect("gone"));
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Tell what is wrong with a worker of your own, step by step
     Conformance(ConformanceArguments),
-    /// Remove what a killed run left behind, never what a live one holds
-    Clean,
+    /// Remove what killed runs left behind, never what a live one holds
+    Clean(CleanArguments),
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
@@ -268,6 +268,14 @@ pub struct DoctorArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `pagewise clean`.
+#[derive(Debug, Args)]
+pub struct CleanArguments {
+    /// Forget files that cannot be reached and will not be again, as on a disk that is gone for good
+    #[arg(long)]
+    pub forget: bool,
 }
 
 /// A list of methods, wrapped because clap would take a plain list for repeated values.

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
-        Some(Command::Clean) => commands::clean::clean(),
+        Some(Command::Clean(clean)) => commands::clean::clean(clean),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {
             supervise::warming::read_into_cache(file, *bytes).map(|()| Ending::Done)

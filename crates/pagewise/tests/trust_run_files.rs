@@ -120,7 +120,7 @@ fn a_run_with_a_worker_is_resumed_with_the_line_that_is_printed() {
     let words = [&SMALL[..], &["--file-size=4MiB", "--out=stopped.jsonl", "--rounds=33", "--stall", &worker]];
     let mut words = words.concat();
     words.retain(|word| *word != "--methods=pread" && *word != "--rounds=7");
-    words.push("--methods=pread,mine/get");
+    words.push("--methods=pread,mine/pread");
     let child = place.command(&words).spawn().expect("start");
     let path = place.file("stopped.jsonl");
     wait_for("samples", || (whole_lines(&path).len() > 3).then_some(()));

@@ -182,8 +182,7 @@ fn claim() -> Result<State> {
             bail!("another run is measuring ({holder}), which a trial would disturb: wait or stop it")
         }
         Claim::Granted { state, swept } => {
-            swept.undone.iter().for_each(|undone| eprintln!("{undone}, which an earlier run had left"));
-            swept.left.iter().for_each(|left| eprintln!("warning: {left}; an earlier run had left it"));
+            swept.tell();
             Ok(state)
         }
     }

@@ -415,10 +415,7 @@ pub(super) fn claim() -> Result<(State, bool)> {
         }
         Claim::Granted { state, swept } => {
             let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
-            for undone in swept.undone {
-                eprintln!("{undone}, which an earlier run had left");
-            }
-            swept.left.iter().for_each(|left| eprintln!("warning: {left}; an earlier run had left it"));
+            swept.tell();
             Ok((state, restored))
         }
     }

@@ -1,22 +1,19 @@
 //! Readahead of the device, set for cells that ask for one and put back.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use pagewise_host::readahead::record::{self, Lock, RecordError};
 use pagewise_host::readahead::{Readahead, ReadaheadError};
 use pagewise_model::Bytes;
-use rustix::fs::FlockOperation;
 
 use super::files::NoState;
-use super::setting::not_as_set;
-use crate::state::State;
 
 /// Sets the readahead of what lies at a path; puts it back when it is dropped.
 pub struct ReadaheadSetter {
     setting: Result<Readahead, String>,
     /// Held where cells set it: another run, of any user, would take our setting for what was there before.
-    claim: Option<File>,
+    claim: Option<Lock>,
     at_start: Option<u64>,
     /// What is to be there again.
     found: Option<u64>,
@@ -50,15 +47,19 @@ impl ReadaheadSetter {
         self.setting.as_ref().ok()?.read().ok()
     }
 
-    /// Sets what a cell asks for, or what was found where it asks for nothing; announced in `journal` first.
-    pub fn set(&mut self, wanted: Option<Bytes>, journal: &mut State) -> Result<(), NoState> {
-        let setting = match (wanted, &self.setting) {
+    /// Sets what a cell asks for, or what was found where it asks for nothing; what is there is noted down
+    /// for the whole machine first.
+    pub fn set(&mut self, wanted: Option<Bytes>) -> Result<(), NoState> {
+        let (setting, right) = match (wanted, &self.setting) {
             (Some(wanted), Err(reason)) => {
                 return Err(NoState::Unavailable(format!("readahead cannot be set to {wanted}: {reason}")));
             }
             // Where nobody holds the right to set it, nobody asks for it.
-            (_, Ok(setting)) if self.claim.is_some() => setting,
-            _ => return Ok(()),
+            (_, Ok(setting)) => match &self.claim {
+                Some(right) => (setting, right),
+                None => return Ok(()),
+            },
+            (None, Err(_)) => return Ok(()),
         };
         let now = setting.read().map_err(refused)?;
         let ours = self.set.or(self.found);
@@ -69,9 +70,8 @@ impl ReadaheadSetter {
         let found = self.found.unwrap_or(now);
         let wanted = wanted.map_or(found, |bytes| bytes.0);
         if now != wanted {
-            journal
-                .announce_setting(setting.setting_path(), found, wanted)
-                .map_err(|error| not_as_set(format!("{error:#}")))?;
+            setting.check_writable().map_err(refused)?;
+            record::note(right, setting.setting_path(), found, wanted).map_err(unnoted)?;
             setting.set(wanted).map_err(refused)?;
         }
         self.set = Some(wanted);
@@ -86,23 +86,27 @@ fn refused(error: ReadaheadError) -> NoState {
     NoState::Unavailable(format!("readahead cannot be set: {error}{hint}"))
 }
 
-/// The right to change a setting of the machine: a lock on its file, which goes with the process.
-fn claim(path: &Path) -> Result<File, String> {
-    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(_) => Err(format!("another run sets {} at the moment", path.display())),
+fn unnoted(error: RecordError) -> NoState {
+    NoState::Unavailable(format!("readahead cannot be set: {error}"))
+}
+
+/// The right to change a setting of the machine; what a killed run made of it is undone first.
+fn claim(path: &Path) -> Result<Lock, String> {
+    match record::lock(path) {
+        Ok(Some(right)) => {
+            record::restore(&right, path).map_err(|error| error.to_string())?;
+            Ok(right)
+        }
+        Ok(None) => Err(format!("another run sets {} at the moment", path.display())),
+        Err(error) => Err(format!("flock {}: {error}", path.display())),
     }
 }
 
 impl Drop for ReadaheadSetter {
     fn drop(&mut self) {
-        // The journal holds it too, for the case that this fails. What somebody else has set since is theirs.
-        if let (Ok(setting), Some(found), Some(set)) = (&self.setting, self.found, self.set)
-            && set != found
-            && setting.read().is_ok_and(|now| now == set)
-        {
-            let _ = setting.set(found);
+        if let (Ok(setting), Some(right), Some(_)) = (&self.setting, &self.claim, self.set) {
+            // What cannot be put back now stays noted down, and the next start tries again.
+            let _ = record::restore(right, setting.setting_path());
         }
     }
 }

@@ -64,7 +64,7 @@ impl Setter {
             placement::check_cpus(cpus).map_err(NoState::Unavailable)?;
             held.cpus = Some(CpuMask::new(cpus.numbers()));
         }
-        self.readahead.set(surroundings.readahead_bytes, journal)?;
+        self.readahead.set(surroundings.readahead_bytes)?;
         if surroundings.needs_group() {
             held.group = Some(self.make_group(surroundings, journal)?);
         }

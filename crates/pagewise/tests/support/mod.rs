@@ -393,12 +393,12 @@ pub fn in_own_mounts(test: &str, setup: &str) -> bool {
 }
 
 /// For [`in_own_mounts`]: a filesystem of 96 MiB on a loop device, in place of the directory for the files of tests. Its image has no name
-/// any more, so that nothing of it can stay.
+/// any more, so that nothing of it can stay. `/run` is its own too, where settings of the machine are noted down.
 pub const OWN_FILESYSTEM: &str = concat!(
     "cd ",
     env!("CARGO_TARGET_TMPDIR"),
     " && truncate -s 96M image-$$ && mkfs.ext4 -q -F -E nodiscard image-$$ && \
-     mount -o loop image-$$ . ; code=$?; rm -f image-$$; [ $code = 0 ] && cd / "
+     mount -o loop image-$$ . ; code=$?; rm -f image-$$; [ $code = 0 ] && cd / && mount -t tmpfs tmpfs /run "
 );
 
 /// A user and group who own nothing and are nobody here.

@@ -1,0 +1,233 @@
+//! What readahead was before it was changed, noted down once for the whole machine.
+//!
+//! A setting belongs to the machine and not to a user or a state directory: whoever changes it next must not take the
+//! value that a killed run left for the one that was there before. So the note is root's, in `/run`, which is as
+//! short-lived as the setting: a boot undoes both. It is written before the setting is changed. Whoever changes
+//! or restores a setting holds a lock on its file ([`lock`]), which goes with the process.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::{ReadaheadError, is_setting, read, set as put};
+use crate::boot;
+use crate::trusted::{Directory, Refusal};
+
+const DIRECTORY: &str = "/run/pagewise";
+const PREFIX: &str = "readahead-";
+/// While it is written.
+const NEW: &str = ".new";
+/// Longer ones are none.
+const MAX_BYTES: u64 = 64 << 10;
+/// Whoever undoes the last change removes the directory too, and may do so just now.
+const ATTEMPTS: u32 = 100;
+
+/// Why a note cannot be kept, or a setting cannot be put back.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Each message says what its variant is.
+pub enum RecordError {
+    #[error("what it was before cannot be noted down: {0}")]
+    Place(#[from] Refusal),
+    #[error("what it was before cannot be noted down: {call} {}: {error}", path.display())]
+    Call { call: &'static str, path: PathBuf, error: io::Error },
+    #[error("what it was before cannot be noted down: the kernel does not say in which boot this is")]
+    NoBoot,
+    #[error("{0}")]
+    Setting(#[from] ReadaheadError),
+}
+
+/// A note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Record {
+    setting: PathBuf,
+    boot: String,
+    /// Before the first change.
+    before_bytes: u64,
+    /// Everything that pagewise may have set since: what is none of these was set by somebody else.
+    set_bytes: Vec<u64>,
+}
+
+/// The right to change a setting, for as long as this lives.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code)] File);
+
+/// Takes the right to change a setting; `None`: another run has it.
+pub fn lock(setting: &Path) -> io::Result<Option<Lock>> {
+    let file = File::open(setting)?;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(Lock(file))),
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Notes that a setting, which is `before_bytes` without pagewise, is about to become `set_bytes`.
+pub fn note(_right: &Lock, setting: &Path, before_bytes: u64, set_bytes: u64) -> Result<(), RecordError> {
+    let boot = boot::boot().ok_or(RecordError::NoBoot)?;
+    let name = name_of(setting);
+    for attempt in 1.. {
+        let noted = Directory::make(Path::new(DIRECTORY)).map_err(RecordError::Place).and_then(|directory| {
+            let earlier = Record::load(&directory, &name).filter(|record| record.boot == boot);
+            let earlier = earlier.filter(|record| record.before_bytes == before_bytes);
+            let mut set = earlier.map_or(Vec::new(), |record| record.set_bytes);
+            set.extend((!set.contains(&set_bytes)).then_some(set_bytes));
+            let boot = boot.clone();
+            Record { setting: setting.to_path_buf(), boot, before_bytes, set_bytes: set }
+                .store(&directory, &name)
+        });
+        match noted {
+            Err(error) if attempt < ATTEMPTS && error.is_missing() => continue,
+            other => return other,
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Puts a setting back if it is still what pagewise made of it, and forgets it; the value, where it was put back.
+pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<u64>, RecordError> {
+    match Directory::open(Path::new(DIRECTORY)) {
+        Ok(directory) => {
+            restore_in(&directory, &name_of(setting)).map(|restored| restored.map(|(_, value)| value))
+        }
+        Err(refusal) if refusal.is_missing() => Ok(None),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Puts back what dead runs left, and leaves alone what live ones hold. Each setting with its value again, or why not.
+pub fn restore_all() -> Vec<Result<(PathBuf, u64), String>> {
+    let directory = match Directory::open(Path::new(DIRECTORY)) {
+        Ok(directory) => directory,
+        // Another user's, or none: nothing of ours is there.
+        Err(_) => return Vec::new(),
+    };
+    let names = directory.names().unwrap_or_default();
+    let names = names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(PREFIX));
+    let restored = names.filter_map(|name| {
+        let record = Record::load(&directory, name)?;
+        let told = |error: String| format!("{} cannot be put back: {error}", record.setting.display());
+        match lock(&record.setting) {
+            Ok(Some(_right)) => {
+                restore_in(&directory, name).map_err(|error| told(error.to_string())).transpose()
+            }
+            Ok(None) => None,
+            // The device is gone, and its setting with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                forget(&directory, name);
+                None
+            }
+            Err(error) => Some(Err(told(error.to_string()))),
+        }
+    });
+    restored.collect()
+}
+
+fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, u64)>, RecordError> {
+    let Some(record) = Record::load(directory, name) else { return Ok(None) };
+    let mut restored = None;
+    // A boot has undone the change, and what somebody else has set since is theirs.
+    if boot::boot().is_some_and(|boot| boot == record.boot) {
+        let now = match read(&record.setting) {
+            // The device is gone, and its setting with it.
+            Err(ReadaheadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                record.before_bytes
+            }
+            now => now?,
+        };
+        if now != record.before_bytes && record.set_bytes.contains(&now) {
+            put(&record.setting, record.before_bytes)?;
+            restored = Some((record.setting, record.before_bytes));
+        }
+    }
+    forget(directory, name);
+    Ok(restored)
+}
+
+fn forget(directory: &Directory, name: &str) {
+    let _ = rustix::fs::unlinkat(directory, name, rustix::fs::AtFlags::empty());
+    // It stays while there are other notes.
+    let _ = std::fs::remove_dir(directory.path());
+}
+
+/// `254:0` or `vda`, which name the setting.
+fn name_of(setting: &Path) -> String {
+    // `/sys/class/bdi/254:0/read_ahead_kb` or `/sys/block/vda/queue/read_ahead_kb`.
+    let device = setting
+        .iter()
+        .find(|part| !["/", "sys", "class", "bdi", "block", "queue"].iter().any(|known| part == known));
+    format!("{PREFIX}{}", device.unwrap_or_default().to_string_lossy())
+}
+
+impl RecordError {
+    fn is_missing(&self) -> bool {
+        match self {
+            RecordError::Place(refusal) => refusal.is_missing(),
+            RecordError::Call { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            RecordError::NoBoot | RecordError::Setting(_) => false,
+        }
+    }
+}
+
+impl Record {
+    fn text(&self) -> String {
+        let set: Vec<String> = self.set_bytes.iter().map(u64::to_string).collect();
+        format!("{} {} {} {}\n", self.boot, self.before_bytes, set.join(","), self.setting.display())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.strip_suffix('\n')?.splitn(4, ' ');
+        let mut word = || words.next();
+        let boot = word()?.to_string();
+        let before_bytes = word()?.parse().ok()?;
+        let set_bytes = word()?.split(',').map(|value| value.parse().ok()).collect::<Option<_>>()?;
+        let setting = PathBuf::from(word()?);
+        is_setting(&setting).then_some(Self { setting, boot, before_bytes, set_bytes })
+    }
+
+    /// `None`: there is none, or what is there is none of pagewise's and is written over.
+    fn load(directory: &Directory, name: &str) -> Option<Self> {
+        let file = directory.file(name, OFlags::RDONLY).ok()?;
+        let mut text = String::new();
+        file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+        Self::parse(&text)
+    }
+
+    /// Whole or not at all: by another name first.
+    fn store(&self, directory: &Directory, name: &str) -> Result<(), RecordError> {
+        let new = format!("{NEW}{name}");
+        let failed = |call, error| RecordError::Call { call, path: directory.path().join(&new), error };
+        let mut file = directory.file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
+        file.write_all(self.text().as_bytes()).map_err(|error| failed("write", error))?;
+        file.sync_all().map_err(|error| failed("fsync", error))?;
+        rustix::fs::renameat(directory, &*new, directory, name)
+            .map_err(|errno| failed("rename", errno.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_reads_back() {
+        let record = Record {
+            setting: "/sys/class/bdi/254:0/read_ahead_kb".into(),
+            boot: "b00t".into(),
+            before_bytes: 2560 << 10,
+            set_bytes: vec![128 << 10, 0],
+        };
+        assert_eq!(Record::parse(&record.text()), Some(record.clone()));
+        assert_eq!(name_of(&record.setting), "readahead-254:0");
+        assert_eq!(name_of(Path::new("/sys/block/vda/queue/read_ahead_kb")), "readahead-vda");
+        for text in ["", "\n", "boot 1 2 /etc/passwd\n", "boot 1 2,x /sys/class/bdi/1:0/read_ahead_kb\n"] {
+            assert_eq!(Record::parse(text), None, "{text}");
+        }
+        assert_eq!(Record::parse(record.text().trim_end()), None, "it is torn");
+    }
+}

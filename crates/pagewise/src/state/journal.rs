@@ -1,0 +1,309 @@
+//! The journal: a line for each thing that must be gone after the run, written before the thing is made.
+//!
+//! A line of a file is on the device before the file is made, since both may be found after a power cut; a cgroup does not
+//! outlive the boot, and its line need not. A line also says on which machine and in which boot it was written, and of
+//! a file in which directory of which filesystem: so a file that was removed can be told from one that cannot be seen at the
+//! moment. A line that cannot be read is set aside, and keeps nobody from running.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use pagewise_host::trusted::Directory;
+use pagewise_host::{boot, cache, cgroup};
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::{DATASET_PREFIX, OutOfReach, Swept, Undone, unusable};
+
+pub const NAME: &str = "journal";
+/// While it is written anew.
+pub const NEW: &str = "journal.new";
+/// Lines that could not be read.
+pub const ASIDE: &str = "journal.broken";
+/// As many paths are shown of those that are out of reach for one reason.
+const SHOWN: usize = 4;
+
+/// Something that must be gone after the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "made", rename_all = "kebab-case")]
+pub enum Entry {
+    File {
+        path: PathBuf,
+        /// The directory that it is in.
+        #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Whereabouts>,
+    },
+    Group {
+        path: PathBuf,
+    },
+}
+
+/// What tells a directory from another one that has its path later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// f_fsid of statvfs(3): of most filesystems it stays the same when they are mounted again. 0: it has none.
+    filesystem: u64,
+    device: u64,
+    inode: u64,
+    /// Whether what is on the filesystem is gone after a boot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    in_memory: bool,
+}
+
+impl Whereabouts {
+    fn of(directory: &Path) -> io::Result<Self> {
+        let file = File::open(directory)?;
+        let metadata = file.metadata()?;
+        let filesystem = rustix::fs::fstatvfs(&file)?.f_fsid;
+        let in_memory = cache::in_memory(&file).is_some();
+        Ok(Self { filesystem, device: metadata.dev(), inode: metadata.ino(), in_memory })
+    }
+
+    fn shares_filesystem(&self, other: &Self) -> bool {
+        self.filesystem == other.filesystem && (self.filesystem != 0 || self.device == other.device)
+    }
+}
+
+/// A line.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    entry: Entry,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot: Option<String>,
+}
+
+impl Entry {
+    /// A file that is about to be made.
+    pub fn file(path: &Path) -> Result<Self> {
+        let parent = path.parent().context("a file is in a directory")?;
+        let parent =
+            Whereabouts::of(parent).with_context(|| format!("{} cannot be examined", parent.display()))?;
+        Ok(Entry::File { path: path.to_path_buf(), parent: Some(parent) })
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Entry::File { path, .. } | Entry::Group { path } => path,
+        }
+    }
+}
+
+/// Why something is not undone.
+enum Remains {
+    /// A call failed.
+    Failed(io::Error),
+    /// It is out of reach, and this is why.
+    Away(Away),
+}
+
+/// Where something is that is out of reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Away {
+    Unmounted,
+    Moved,
+    Machine(String),
+}
+
+impl Away {
+    fn sentence(&self, paths: &[PathBuf]) -> String {
+        let (count, remain) = match paths.len() {
+            1 => ("1 file".to_string(), "remains"),
+            more => (format!("{more} files"), "remain"),
+        };
+        let place = match self {
+            Away::Unmounted => "on an unmounted filesystem".to_string(),
+            Away::Moved => "in a directory that was moved or removed".to_string(),
+            Away::Machine(name) => format!("on another machine ({name})"),
+        };
+        let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
+        let more = if paths.len() > SHOWN { ", …" } else { "" };
+        let hint = "once it is gone for good, pagewise clean --forget ends this";
+        format!("{count} {place} {remain}: {}{more} ({hint})", shown.join(", "))
+    }
+}
+
+/// The journal of a state directory, whose lock is held.
+pub struct Journal {
+    directory: Directory,
+    file: File,
+    boot: Option<String>,
+    host: String,
+}
+
+impl Journal {
+    /// Opens it, or makes it.
+    pub fn open(directory: Directory) -> Result<Self> {
+        let flags = OFlags::RDWR | OFlags::APPEND;
+        let file = match directory.file(NAME, flags) {
+            Err(refusal) if refusal.is_missing() => {
+                let file = directory.file(NAME, flags | OFlags::CREATE).with_context(unusable)?;
+                directory.sync().with_context(unusable)?;
+                file
+            }
+            found => found.with_context(unusable)?,
+        };
+        Ok(Self { directory, file, boot: boot::boot(), host: boot::machine() })
+    }
+
+    /// Adds lines, all or none.
+    pub fn write(&mut self, entries: &[Entry]) -> Result<()> {
+        let cannot = || "the journal of the run cannot be written";
+        let mut text = String::new();
+        for entry in entries {
+            let line = Line { entry: entry.clone(), host: Some(self.host.clone()), boot: self.boot.clone() };
+            text.push_str(&serde_json::to_string(&line)?);
+            text.push('\n');
+        }
+        let before = self.file.metadata().with_context(cannot)?.len();
+        let outlives = entries.iter().any(|entry| matches!(entry, Entry::File { .. }));
+        let written = self.file.write_all(text.as_bytes());
+        if let Err(error) = written.and_then(|()| if outlives { self.file.sync_data() } else { Ok(()) }) {
+            // A part of a line would spoil the next one.
+            let _ = self.file.set_len(before);
+            return Err(error).with_context(cannot);
+        }
+        Ok(())
+    }
+
+    /// Undoes everything that the journal names, and keeps what cannot be undone.
+    pub fn sweep(&mut self, out_of_reach: OutOfReach) -> Result<Swept> {
+        let mut bytes = Vec::new();
+        self.file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.file.read_to_end(&mut bytes))
+            .context("the journal of the run cannot be read")?;
+        // A torn line was never followed by what it was to announce.
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let mut swept = Swept::default();
+        let (mut remaining, mut broken): (Vec<&[u8]>, Vec<&[u8]>) = Default::default();
+        let mut away: Vec<(Away, Vec<PathBuf>)> = Vec::new();
+        // The last one first, as what was made last may lie in what was made before.
+        let lines: Vec<&[u8]> = bytes[..whole].split_inclusive(|byte| *byte == b'\n').collect();
+        for line in lines.into_iter().rev() {
+            let Ok(parsed) = serde_json::from_slice::<Line>(line) else {
+                broken.push(line);
+                continue;
+            };
+            match self.undo(&parsed) {
+                Ok(done) => swept.undone.extend(done),
+                Err(Remains::Failed(error)) => {
+                    swept.left.push(format!("{} cannot be undone: {error}", parsed.entry.path().display()));
+                    remaining.push(line);
+                }
+                Err(Remains::Away(place)) => {
+                    if out_of_reach == OutOfReach::Kept {
+                        remaining.push(line);
+                    }
+                    let path = parsed.entry.path().to_path_buf();
+                    match away.iter_mut().find(|(known, _)| *known == place) {
+                        Some((_, paths)) => paths.push(path),
+                        None => away.push((place, vec![path])),
+                    }
+                }
+            }
+        }
+        match out_of_reach {
+            OutOfReach::Kept => swept.left.extend(away.iter().map(|(place, paths)| place.sentence(paths))),
+            OutOfReach::Forgotten => {
+                let paths = away.iter().flat_map(|(_, paths)| paths);
+                swept.notes.extend(paths.map(|path| format!("forgot {}", path.display())));
+            }
+        }
+        broken.reverse();
+        match self.set_aside(&broken) {
+            Ok(note) => swept.notes.extend(note),
+            Err(error) => {
+                swept.left.push(format!(
+                    "{} lines of the journal cannot be read, nor be set aside: {error:#}",
+                    broken.len()
+                ));
+                remaining.extend(broken.into_iter().rev());
+            }
+        }
+        remaining.reverse();
+        if remaining.concat() != bytes {
+            self.rewrite(&remaining.concat()).context("the journal of the run cannot be written")?;
+        }
+        Ok(swept)
+    }
+
+    /// Appends lines that cannot be read to a file beside the journal, and says so.
+    fn set_aside(&self, lines: &[&[u8]]) -> Result<Option<String>> {
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        let mut file = self.directory.file(ASIDE, flags)?;
+        file.write_all(&lines.concat()).and_then(|()| file.sync_data())?;
+        let path = self.directory.path().join(ASIDE);
+        let count = lines.len();
+        let shown = path.display();
+        Ok(Some(format!(
+            "{count} broken line{} of the journal of earlier runs went to {shown}; what they named may be left",
+            if count == 1 { "" } else { "s" }
+        )))
+    }
+
+    /// Puts `text` in place of all that is there, whole or not at all.
+    fn rewrite(&mut self, text: &[u8]) -> Result<()> {
+        if text.is_empty() {
+            self.file.set_len(0)?;
+            return Ok(self.file.sync_data()?);
+        }
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::TRUNC;
+        let mut new = self.directory.file(NEW, flags)?;
+        new.write_all(text).and_then(|()| new.sync_data())?;
+        rustix::fs::renameat(&self.directory, NEW, &self.directory, NAME)?;
+        self.directory.sync()?;
+        self.file = new;
+        Ok(())
+    }
+
+    /// Undoes one change; nothing where it is undone already or was never ours.
+    fn undo(&self, line: &Line) -> Result<Option<Undone>, Remains> {
+        // A line without them was written by an earlier version, here.
+        if let Some(host) = line.host.as_ref().filter(|host| **host != self.host) {
+            return Err(Remains::Away(Away::Machine(host.clone())));
+        }
+        let is_of_this_boot = line.boot.is_none() || line.boot == self.boot;
+        match &line.entry {
+            Entry::File { path, parent } => remove(path, parent.as_ref(), is_of_this_boot),
+            Entry::Group { .. } if !is_of_this_boot => Ok(None),
+            Entry::Group { path } => match cgroup::sweep(path) {
+                Ok(removed) => Ok(removed.then(|| Undone::Removed(path.clone()))),
+                // It is no group, or none of ours.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+                Err(error) => Err(Remains::Failed(error)),
+            },
+        }
+    }
+}
+
+fn remove(path: &Path, then: Option<&Whereabouts>, is_of_this_boot: bool) -> Result<Option<Undone>, Remains> {
+    let ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DATASET_PREFIX));
+    let Some(parent) = path.parent().filter(|_| ours) else { return Ok(None) };
+    match std::fs::remove_file(path) {
+        Ok(()) => return Ok(Some(Undone::Removed(path.to_path_buf()))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+        Err(error) => return Err(Remains::Failed(error)),
+    }
+    let now = Whereabouts::of(parent);
+    match (then, now) {
+        // Nothing of it is anywhere any more.
+        (Some(then), _) if then.in_memory && !is_of_this_boot => Ok(None),
+        (Some(then), Ok(now)) if then.shares_filesystem(&now) && then.inode == now.inode => Ok(None),
+        (None, Ok(_)) => Ok(None),
+        (Some(then), _) => {
+            let nearest = parent.ancestors().find_map(|path| Whereabouts::of(path).ok());
+            let is_mounted = nearest.is_some_and(|nearest| nearest.shares_filesystem(then));
+            Err(Remains::Away(if is_mounted { Away::Moved } else { Away::Unmounted }))
+        }
+        (None, Err(_)) => Err(Remains::Away(Away::Moved)),
+    }
+}

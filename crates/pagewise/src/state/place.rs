@@ -1,0 +1,72 @@
+//! Where the state of a run may be: `PAGEWISE_STATE_DIR`, `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise`, or one
+//! below the directory for temporary files. Each must be such that nobody else could write or exchange it.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use pagewise_host::accounts;
+use pagewise_host::trusted::Directory;
+use rustix::fs::{Access, AtFlags};
+
+const NAMED: &str = "PAGEWISE_STATE_DIR";
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// All but the one that the user named, best first.
+fn candidates() -> Vec<PathBuf> {
+    let own = format!("pagewise-{}", rustix::process::geteuid().as_raw());
+    let candidates = [
+        variable("XDG_STATE_HOME").filter(|base| base.is_absolute()).map(|base| base.join("pagewise")),
+        accounts::home().map(|home| home.join(".local/state/pagewise")),
+        Some(std::env::temp_dir().join(&own)),
+        Some(PathBuf::from("/tmp").join(&own)),
+    ];
+    candidates.into_iter().flatten().collect()
+}
+
+/// The directory of a run, made if need be.
+pub fn usable() -> Result<Directory> {
+    if let Some(named) = variable(NAMED) {
+        return prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()));
+    }
+    let mut refusal = None;
+    for candidate in candidates() {
+        match prepare(&candidate) {
+            Ok(directory) => return Ok(directory),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    Err(refusal.expect("there is a candidate")).context("there is no directory for the state of a run")
+}
+
+/// Those that are there, whichever of them a run had; nothing is made.
+pub fn existing() -> Result<Vec<Directory>> {
+    let mut found: Vec<Directory> = Vec::new();
+    if let Some(named) = variable(NAMED) {
+        match Directory::open(&named) {
+            Ok(directory) => found.push(directory),
+            Err(refusal) if refusal.is_missing() => {}
+            Err(refusal) => {
+                return Err(refusal).with_context(|| format!("{NAMED} {} cannot be used", named.display()));
+            }
+        }
+    }
+    // One that is refused was never used.
+    for directory in candidates().iter().filter_map(|path| Directory::open(path).ok()) {
+        let key = directory.key()?;
+        if !found.iter().any(|earlier| earlier.key().is_ok_and(|earlier| earlier == key)) {
+            found.push(directory);
+        }
+    }
+    Ok(found)
+}
+
+/// Makes a directory that only this user can enter, or takes the one that is there if it is the user's own.
+fn prepare(path: &std::path::Path) -> Result<Directory> {
+    let directory = Directory::make(path)?;
+    rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
+        .with_context(|| format!("access {}", path.display()))?;
+    Ok(directory)
+}
