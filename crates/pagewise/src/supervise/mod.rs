@@ -1,6 +1,7 @@
 //! One sample: conditions on, a worker, evidence around the measured region, checks.
 //!
 //! * [`worker`]: the process and its lines, with time-outs;
+//! * [`family`]: what it forks, and its end;
 //! * [`programs`]: which program each worker is;
 //! * [`practice`]: a worker whose code is compiled as it runs is made ready;
 //! * [`files`]: what is read, and the state of its page cache;
@@ -17,6 +18,7 @@
 pub mod accesses;
 pub mod answer;
 pub mod evidence;
+mod family;
 pub mod files;
 pub mod memory_speed;
 pub mod practice;

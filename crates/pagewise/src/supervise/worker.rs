@@ -1,11 +1,12 @@
 //! A worker process and its lines, with a time-out for every answer.
 //!
 //! A worker may die, hang, talk nonsense or fill its stderr; each becomes a [`Trouble`] with a sentence, and
-//! the end of stderr is kept to be shown. The process does not outlive this value, nor the supervisor.
+//! the end of stderr is kept to be shown. The process does not outlive this value, nor the supervisor; what it forked ends
+//! with it ([`family`]).
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use pagewise_host::toolchain::{Built, Held};
 use pagewise_model::protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
 use pagewise_model::{Failure, FailureKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Pid;
 
+use super::family;
 use super::sample::descriptor_path;
 
 /// No line of the protocol comes near this.
@@ -151,6 +154,8 @@ impl Program {
 /// A worker that has said hello.
 pub struct Worker {
     child: Child,
+    /// Whether its status was collected, after which its number may be another process's.
+    collected: bool,
     /// `None` once there is nothing more to be said.
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
@@ -168,13 +173,24 @@ impl Worker {
         let died = |error: io::Error| {
             broken(FailureKind::WorkerDied, format!("{} could not be started: {error}", program.shown()))
         };
+        family::adopt();
         let mut command = program.command();
+        // A Ctrl-C on the terminal does not reach it: who speaks with it ends it.
+        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = prepare(&mut command).and_then(Command::spawn).map_err(died)?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().expect("piped above");
         let stderr = child.stderr.take();
-        Ok(Self { child, stdin, stdout, stderr, received: Vec::new(), stderr_tail: Vec::new() })
+        Ok(Self {
+            child,
+            collected: false,
+            stdin,
+            stdout,
+            stderr,
+            received: Vec::new(),
+            stderr_tail: Vec::new(),
+        })
     }
 
     /// Waits for `hello` and checks the version.
@@ -242,7 +258,10 @@ impl Worker {
                     format!("the worker did not send {awaited} within {waited:.0} s"),
                 ));
             }
-            if !self.read_some(STOP_CHECK.min(deadline - now)) {
+            // Asked before reading: what was written before the end is read below. What it forked may hold its stdout open.
+            let has_ended = family::has_ended(Pid::from_child(&self.child));
+            let is_open = self.read_some(STOP_CHECK.min(deadline - now));
+            if !is_open || has_ended && self.received.len() == searched {
                 return Err(self.death(awaited));
             }
         };
@@ -311,16 +330,29 @@ impl Worker {
         broken(FailureKind::WorkerDied, detail)
     }
 
-    /// Waits for the process to end, within bounds.
+    /// Waits for the process to end, within bounds, and kills what it left.
     fn wait(&mut self) -> Option<ExitStatus> {
         let deadline = Instant::now() + EXIT_PATIENCE;
         while Instant::now() < deadline {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
+            if family::has_ended(Pid::from_child(&self.child)) {
+                return self.kill();
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         None
+    }
+
+    /// Kills the process, if it lives, with all that it forked; how it ended.
+    fn kill(&mut self) -> Option<ExitStatus> {
+        if !self.collected {
+            // The group is that of the process for certain as long as that has not been collected.
+            family::kill_group(Pid::from_child(&self.child));
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().ok();
+        self.collected = true;
+        family::kill_orphans();
+        status
     }
 
     /// Says that there is nothing more to do, and waits until the process has ended, so that what it mapped and cached is
@@ -342,8 +374,7 @@ impl Worker {
 
     /// The end of its stderr; kills the worker, so that stderr has an end.
     pub fn into_stderr_tail(mut self) -> String {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
         // A grandchild may hold the pipe open: take what is there and wait for nobody.
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         while let Some(stderr) = &self.stderr {
@@ -359,8 +390,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
