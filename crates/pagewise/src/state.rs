@@ -27,6 +27,8 @@ use journal::{Entry, Journal};
 /// not followed.
 const DATASET_PREFIX: &str = ".pagewise-";
 const LOCK: &str = "lock";
+/// All that is made in a state directory.
+const NAMES: [&str; 4] = [LOCK, journal::NAME, journal::NEW, journal::ASIDE];
 /// As much is read of what the holder of the lock says of itself.
 const MAX_DESCRIPTION_BYTES: u64 = 4096;
 

@@ -471,6 +471,11 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
         left.push(killed(&place, &directory, |command| settle(command, with_state_home, &home)));
     }
     assert!(home.join(".local/state/pagewise/journal").exists() && state_home.join("pagewise").exists());
+    // What was no state directory keeps nobody from cleaning.
+    let other = temporary.join(format!("pagewise-{}", rustix::process::geteuid().as_raw()));
+    fs::create_dir(&other).expect("directory");
+    mode(&other, 0o755);
+    fs::write(other.join("letters"), "").expect("write");
     let mut command = place.command(&["clean"]);
     settle(&mut command, true, &home);
     command.env("PAGEWISE_STATE_DIR", place.state());
@@ -480,5 +485,6 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
         assert!(!dataset.exists());
     }
     // Nothing is made where nothing was.
-    assert_eq!(fs::read_dir(&temporary).expect("list").count(), 0);
+    assert_eq!(fs::read_dir(&temporary).expect("list").count(), 1);
+    assert_eq!(fs::read_dir(&other).expect("list").count(), 1);
 }

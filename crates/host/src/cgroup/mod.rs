@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use group::{Group, GroupError};
 pub use scope::{SCOPE_MARKER, Scope};
-pub use sweep::sweep;
+pub use sweep::{is_gone, sweep};
 
 pub use pagewise_model::counters::UNLIMITED;
 

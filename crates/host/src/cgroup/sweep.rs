@@ -52,6 +52,16 @@ pub fn sweep(path: &Path) -> io::Result<bool> {
     swept.map(|()| true).map_err(io::Error::other)
 }
 
+/// Whether a group that is not there is gone: what is left of its path is in a cgroup filesystem. Else that is not mounted here, and
+/// the group may still be.
+pub fn is_gone(path: &Path) -> bool {
+    let nearest = path.ancestors().find(|path| path.exists());
+    nearest.and_then(|nearest| rustix::fs::statfs(nearest).ok()).is_some_and(|found| {
+        let kinds: [FsWord; 2] = [CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC];
+        kinds.contains(&found.f_type)
+    })
+}
+
 fn foreign(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{} is no cgroup", path.display()))
 }

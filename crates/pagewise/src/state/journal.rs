@@ -107,24 +107,31 @@ enum Remains {
 enum Away {
     Unmounted,
     Moved,
+    NoCgroups,
     Machine(String),
 }
 
 impl Away {
     fn sentence(&self, paths: &[PathBuf]) -> String {
-        let (count, remain) = match paths.len() {
-            1 => ("1 file".to_string(), "remains"),
-            more => (format!("{more} files"), "remain"),
+        let (count, plural, remain) = match paths.len() {
+            1 => (1, "", "remains"),
+            more => (more, "s", "remain"),
+        };
+        let what = match self {
+            Away::Unmounted | Away::Moved => "file",
+            Away::NoCgroups => "cgroup",
+            Away::Machine(_) => "trace",
         };
         let place = match self {
             Away::Unmounted => "on an unmounted filesystem".to_string(),
             Away::Moved => "in a directory that was moved or removed".to_string(),
+            Away::NoCgroups => "of a hierarchy that is not mounted".to_string(),
             Away::Machine(name) => format!("on another machine ({name})"),
         };
         let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
         let more = if paths.len() > SHOWN { ", …" } else { "" };
         let hint = "once it is gone for good, pagewise clean --forget ends this";
-        format!("{count} {place} {remain}: {}{more} ({hint})", shown.join(", "))
+        format!("{count} {what}{plural} {place} {remain}: {}{more} ({hint})", shown.join(", "))
     }
 }
 
@@ -276,7 +283,9 @@ impl Journal {
             Entry::File { path, parent } => remove(path, parent.as_ref(), is_of_this_boot),
             Entry::Group { .. } if !is_of_this_boot => Ok(None),
             Entry::Group { path } => match cgroup::sweep(path) {
-                Ok(removed) => Ok(removed.then(|| Undone::Removed(path.clone()))),
+                Ok(true) => Ok(Some(Undone::Removed(path.clone()))),
+                Ok(false) if cgroup::is_gone(path) => Ok(None),
+                Ok(false) => Err(Remains::Away(Away::NoCgroups)),
                 // It is no group, or none of ours.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
                 Err(error) => Err(Remains::Failed(error)),

@@ -1,12 +1,14 @@
 //! Where the state of a run may be: `PAGEWISE_STATE_DIR`, `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise`, or one
 //! below the directory for temporary files. Each must be such that nobody else could write or exchange it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use pagewise_host::accounts;
 use pagewise_host::trusted::Directory;
 use rustix::fs::{Access, AtFlags};
+
+use super::NAMES;
 
 const NAMED: &str = "PAGEWISE_STATE_DIR";
 
@@ -54,7 +56,12 @@ pub fn existing() -> Result<Vec<Directory>> {
         }
     }
     // One that is refused was never used.
-    for directory in candidates().iter().filter_map(|path| Directory::open(path).ok()) {
+    let own = candidates().into_iter().filter_map(|path| {
+        let directory = Directory::open(&path).ok()?;
+        directory.close_to_others(&NAMES).ok()?;
+        Some(directory)
+    });
+    for directory in own {
         let key = directory.key()?;
         if !found.iter().any(|earlier| earlier.key().is_ok_and(|earlier| earlier == key)) {
             found.push(directory);
@@ -64,7 +71,7 @@ pub fn existing() -> Result<Vec<Directory>> {
 }
 
 /// Makes a directory that only this user can enter, or takes the one that is there if it is the user's own.
-fn prepare(path: &std::path::Path) -> Result<Directory> {
+fn prepare(path: &Path) -> Result<Directory> {
     let directory = Directory::make(path)?;
     rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
         .with_context(|| format!("access {}", path.display()))?;

@@ -186,9 +186,25 @@ fn what_another_machine_or_boot_made_is_told_apart() {
     let elsewhere = text.replace(&pagewise_host::boot::machine(), "elsewhere");
     let swept = swept(directory.path(), &elsewhere);
     assert_eq!(swept.left.len(), 1);
-    assert!(swept.left[0].starts_with("2 files on another machine (elsewhere) remain: "), "{swept:?}");
+    assert!(swept.left[0].starts_with("2 traces on another machine (elsewhere) remain: "), "{swept:?}");
     assert!(path.exists());
     assert_eq!(journal(directory.path()), elsewhere);
+}
+
+#[test]
+fn a_group_in_a_hierarchy_that_is_not_mounted_is_kept() {
+    let directory = place();
+    let (mut state, _) = granted(directory.path());
+    let group = directory.path().join("memory/pagewise-0123456789abcdef");
+    state.announce_groups(std::slice::from_ref(&group)).expect("announce");
+    drop(state);
+    let swept = granted(directory.path()).1;
+    let said = format!("1 cgroup of a hierarchy that is not mounted remains: {} (", group.display());
+    assert!(swept.left.len() == 1 && swept.left[0].starts_with(&said), "{swept:?}");
+    // After a boot there is none.
+    let boot = pagewise_host::boot::boot().expect("a boot");
+    let text = journal(directory.path()).replace(&boot, "another");
+    assert_eq!(self::swept(directory.path(), &text), Swept::default());
 }
 
 #[test]
