@@ -8,6 +8,7 @@
 
 mod journal;
 mod place;
+mod processes;
 
 use std::fmt;
 use std::fs::File;
@@ -39,6 +40,8 @@ pub enum Undone {
     Removed(PathBuf),
     /// It is as it was.
     Restored(PathBuf, u64),
+    /// A process is killed.
+    Ended(u32),
 }
 
 impl fmt::Display for Undone {
@@ -46,6 +49,7 @@ impl fmt::Display for Undone {
         match self {
             Undone::Removed(path) => write!(formatter, "removed {}", path.display()),
             Undone::Restored(path, value) => write!(formatter, "set {} back to {value}", path.display()),
+            Undone::Ended(pid) => write!(formatter, "ended the process {pid}"),
         }
     }
 }
@@ -158,6 +162,13 @@ impl State {
     pub fn announce_groups(&mut self, paths: &[PathBuf]) -> Result<()> {
         let entries: Vec<Entry> = paths.iter().map(|path| Entry::Group { path: path.clone() }).collect();
         self.journal.write(&entries)
+    }
+
+    /// Announces processes: a variable that they have in their environment, and what it holds.
+    pub fn announce_processes(&mut self, random: u64) -> Result<(&'static str, String)> {
+        let mark = format!("{random:016x}");
+        self.journal.write(&[Entry::Processes { mark: mark.clone() }])?;
+        Ok((processes::VARIABLE, mark))
     }
 
     /// Undoes what this run did.

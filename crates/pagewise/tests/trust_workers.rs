@@ -83,6 +83,41 @@ fn what_a_worker_forked_that_died_ends_too() {
 }
 
 #[test]
+fn what_a_worker_forked_ends_after_a_kill_with_the_next_start() {
+    for sweeps in [&["clean"][..], &[&ARGUMENTS[..], &["--methods=pread", "--out=second.jsonl"]].concat()] {
+        let place = Place::new();
+        let (script, pids) = (place.root().join("daemon.sh"), place.root().join("pids"));
+        let text =
+            "#!/bin/sh\nsetsid sh -c 'echo $$ >> \"$0\"; exec sleep 600' \"$PIDS\" &\nexec sleep 600\n";
+        fs::write(&script, text).expect("write");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("chmod");
+        let worker = format!("--worker=mine={}", script.display());
+        let mut command = place.command(&[&ARGUMENTS[..], &["--methods=mine/get", &worker]].concat());
+        let mut child = command.env("PIDS", &pids).spawn().expect("start");
+        // The first one only says who it is; a sample's is left by the kill.
+        let pid = wait_for("a process that a worker of a sample forked", || {
+            let pids = fs::read_to_string(&pids).unwrap_or_default();
+            let marked = |pid: &&str| {
+                let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|line| line.starts_with(b"PAGEWISE_RUN="))
+            };
+            pids.lines().filter(|pid| is_sleeping(pid)).find(marked).map(str::to_string)
+        });
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert!(is_sleeping(&pid), "it outlives the kill");
+        let mut words = sweeps.to_vec();
+        words.retain(|word| *word != "--out=run.jsonl");
+        let finished = place.run(&words);
+        assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+        let said = format!("ended the process {pid}");
+        assert!((finished.stdout.clone() + &finished.stderr).contains(&said), "{finished:?}");
+        wait_for("it is gone", || (!is_sleeping(&pid)).then_some(()));
+        place.expect_no_trace();
+    }
+}
+
+#[test]
 fn children_that_a_shell_left_to_pagewise_live_on() {
     let place = Place::new();
     let pid = place.root().join("pid");

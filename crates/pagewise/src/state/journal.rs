@@ -16,7 +16,7 @@ use pagewise_host::{boot, cache, cgroup};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::{DATASET_PREFIX, OutOfReach, Swept, Undone, unusable};
+use super::{DATASET_PREFIX, OutOfReach, Swept, Undone, processes, unusable};
 
 pub const NAME: &str = "journal";
 /// While it is written anew.
@@ -38,6 +38,10 @@ pub enum Entry {
     },
     Group {
         path: PathBuf,
+    },
+    /// Workers and what they fork, by a variable in their environment.
+    Processes {
+        mark: String,
     },
 }
 
@@ -87,9 +91,11 @@ impl Entry {
         Ok(Entry::File { path: path.to_path_buf(), parent: Some(parent) })
     }
 
-    fn path(&self) -> &Path {
+    /// What it is called where it is told.
+    fn shown(&self) -> PathBuf {
         match self {
-            Entry::File { path, .. } | Entry::Group { path } => path,
+            Entry::File { path, .. } | Entry::Group { path } => path.clone(),
+            Entry::Processes { .. } => PathBuf::from("a process of a worker"),
         }
     }
 }
@@ -200,14 +206,14 @@ impl Journal {
             match self.undo(&parsed) {
                 Ok(done) => swept.undone.extend(done),
                 Err(Remains::Failed(error)) => {
-                    swept.left.push(format!("{} cannot be undone: {error}", parsed.entry.path().display()));
+                    swept.left.push(format!("{} cannot be undone: {error}", parsed.entry.shown().display()));
                     remaining.push(line);
                 }
                 Err(Remains::Away(place)) => {
                     if out_of_reach == OutOfReach::Kept {
                         remaining.push(line);
                     }
-                    let path = parsed.entry.path().to_path_buf();
+                    let path = parsed.entry.shown();
                     match away.iter_mut().find(|(known, _)| *known == place) {
                         Some((_, paths)) => paths.push(path),
                         None => away.push((place, vec![path])),
@@ -273,21 +279,26 @@ impl Journal {
     }
 
     /// Undoes one change; nothing where it is undone already or was never ours.
-    fn undo(&self, line: &Line) -> Result<Option<Undone>, Remains> {
+    fn undo(&self, line: &Line) -> Result<Vec<Undone>, Remains> {
         // A line without them was written by an earlier version, here.
         if let Some(host) = line.host.as_ref().filter(|host| **host != self.host) {
             return Err(Remains::Away(Away::Machine(host.clone())));
         }
         let is_of_this_boot = line.boot.is_none() || line.boot == self.boot;
         match &line.entry {
-            Entry::File { path, parent } => remove(path, parent.as_ref(), is_of_this_boot),
-            Entry::Group { .. } if !is_of_this_boot => Ok(None),
+            Entry::File { path, parent } => {
+                remove(path, parent.as_ref(), is_of_this_boot).map(|removed| removed.into_iter().collect())
+            }
+            Entry::Group { .. } | Entry::Processes { .. } if !is_of_this_boot => Ok(Vec::new()),
+            Entry::Processes { mark } => {
+                Ok(processes::kill_marked(mark).into_iter().map(Undone::Ended).collect())
+            }
             Entry::Group { path } => match cgroup::sweep(path) {
-                Ok(true) => Ok(Some(Undone::Removed(path.clone()))),
-                Ok(false) if cgroup::is_gone(path) => Ok(None),
+                Ok(true) => Ok(vec![Undone::Removed(path.clone())]),
+                Ok(false) if cgroup::is_gone(path) => Ok(Vec::new()),
                 Ok(false) => Err(Remains::Away(Away::NoCgroups)),
                 // It is no group, or none of ours.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(Vec::new()),
                 Err(error) => Err(Remains::Failed(error)),
             },
         }

@@ -21,6 +21,8 @@ pub struct Setter {
     readahead: ReadaheadSetter,
     device: Option<BlockDevice>,
     names: Random,
+    /// The variable by which processes of the run are found, once one is started.
+    mark: Option<(&'static str, String)>,
 }
 
 /// What holds for one sample; undone when it is dropped.
@@ -32,6 +34,7 @@ pub struct Held {
     surroundings: Surroundings,
     device: Option<(u32, u32)>,
     cpus: Option<CpuMask>,
+    mark: Option<(&'static str, String)>,
 }
 
 pub(super) fn not_as_set(detail: String) -> NoState {
@@ -47,14 +50,25 @@ impl Setter {
             readahead: ReadaheadSetter::new(path, sets),
             device,
             names: Random::for_purpose(random, "names of groups"),
+            mark: None,
         }
     }
 
     /// Sets the machine for one sample, all but the device cap: that waits for [`Setter::cap_device`].
     pub fn hold(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<Held, NoState> {
         let device = self.device.as_ref().map(BlockDevice::number);
-        let mut held =
-            Held { surroundings: surroundings.clone(), device, group: None, placement: None, cpus: None };
+        if self.mark.is_none() {
+            let mark = journal.announce_processes(self.names.next_u64());
+            self.mark = Some(mark.map_err(|error| not_as_set(format!("{error:#}")))?);
+        }
+        let mut held = Held {
+            surroundings: surroundings.clone(),
+            device,
+            group: None,
+            placement: None,
+            cpus: None,
+            mark: self.mark.clone(),
+        };
         if let Some(numa) = surroundings.numa {
             let plan = placement::resolve(numa, surroundings.cpus.as_ref())
                 .map_err(|reason| NoState::Unavailable(reason.to_string()))?;
@@ -107,6 +121,7 @@ impl Held {
             Some(group) => group.entry().map_err(std::io::Error::other)?,
             None => Vec::new(),
         };
+        command.envs(self.mark.clone());
         Ok(Spawn { die_with_parent: true, join, cpus: self.cpus.clone() }.apply(command))
     }
 

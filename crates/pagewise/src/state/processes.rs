@@ -1,0 +1,41 @@
+//! Processes of a run that was killed, told by a mark in their environment, which what they fork inherits.
+//!
+//! A worker dies with the run by itself; what it forked may not know of it. A mark holds 64 random bits, so whoever has it
+//! descends from a worker of that run. What forgot its environment is not found.
+
+use std::ffi::OsString;
+use std::fs;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The variable that holds the mark.
+pub const VARIABLE: &str = "PAGEWISE_RUN";
+/// What is killed forks no more, but may have done so while it was looked for.
+const PASSES: u32 = 3;
+
+/// Kills all processes with this mark; those that it found.
+pub fn kill_marked(mark: &str) -> Vec<u32> {
+    let wanted = OsString::from(format!("{VARIABLE}={mark}")).into_encoded_bytes();
+    let mut killed = Vec::new();
+    for _ in 0..PASSES {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let found: Vec<u32> = pids.filter(|pid| kill_if(*pid, &wanted)).collect();
+        if found.is_empty() {
+            break;
+        }
+        killed.extend(found);
+    }
+    killed.sort_unstable();
+    killed.dedup();
+    killed
+}
+
+/// The process is held before it is looked at, so that no other one can have its number when it is killed.
+fn kill_if(pid: u32, wanted: &[u8]) -> bool {
+    let Some(held) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    let Ok(held) = pidfd_open(held, PidfdFlags::empty()) else { return false };
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+        && pidfd_send_signal(held, Signal::KILL).is_ok()
+}
