@@ -117,7 +117,7 @@ fn what_is_to_be_typed_is_shown_harmless() {
 fn a_run_with_a_worker_is_resumed_with_the_line_that_is_printed() {
     let place = Place::new();
     let worker = format!("--worker=mine={}", misbehaving_worker("honest"));
-    let words = [&SMALL[..], &["--file-size=4MiB", "--out=stopped.jsonl", "--rounds=33", "--stall", &worker]];
+    let words = [&SMALL[..], &["--file-size=4MiB", "--out=stopped.jsonl", "--rounds=99", "--stall", &worker]];
     let mut words = words.concat();
     words.retain(|word| *word != "--methods=pread" && *word != "--rounds=7");
     words.push("--methods=pread,mine/pread");

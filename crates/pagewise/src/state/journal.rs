@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use pagewise_host::trusted::Directory;
 use pagewise_host::{boot, cache, cgroup};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::{DATASET_PREFIX, OutOfReach, Swept, Undone, processes, unusable};
@@ -59,7 +59,9 @@ pub struct Whereabouts {
 
 impl Whereabouts {
     fn of(directory: &Path) -> io::Result<Self> {
-        let file = File::open(directory)?;
+        // Not to be read: a directory that files can be made in need not allow that.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(directory, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         let filesystem = rustix::fs::fstatvfs(&file)?.f_fsid;
         let in_memory = cache::in_memory(&file).is_some();
