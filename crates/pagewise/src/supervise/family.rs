@@ -3,8 +3,8 @@
 //! A worker leads a process group of its own, which is killed when the worker has ended. What left the group, as a daemon
 //! does, loses its parent sooner or later and then becomes a child of this process (PR_SET_CHILD_SUBREAPER, Linux 3.4),
 //! which has no other children at that time: those are killed too, and what they forked becomes children in turn. A
-//! process that was started with children of somebody else's, as by a shell that replaced itself, adopts nobody, since
-//! it could not tell those of a worker from theirs.
+//! process that was started with children of somebody else's, as by a shell that replaced itself, or that is the first one
+//! of a PID namespace, to which all orphans come, adopts nobody: it could not tell those of a worker from theirs.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -22,7 +22,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Has orphans of workers become children of this process. Called before the first one is started.
 pub fn adopt() -> bool {
     static ADOPTS: OnceLock<bool> = OnceLock::new();
-    *ADOPTS.get_or_init(|| !has_children() && set_child_subreaper(Some(getpid())).is_ok())
+    *ADOPTS
+        .get_or_init(|| !getpid().is_init() && !has_children() && set_child_subreaper(Some(getpid())).is_ok())
 }
 
 /// Kills the group of a worker that has not been waited for, so that its number is nobody else's yet.
