@@ -87,12 +87,12 @@ fn what_a_worker_forked_ends_after_a_kill_with_the_next_start() {
     for sweeps in [&["clean"][..], &[&ARGUMENTS[..], &["--methods=pread", "--out=second.jsonl"]].concat()] {
         let place = Place::new();
         let (script, pids) = (place.root().join("daemon.sh"), place.root().join("pids"));
-        let text =
-            "#!/bin/sh\nsetsid sh -c 'echo $$ >> \"$0\"; exec sleep 600' \"$PIDS\" &\nexec sleep 600\n";
+        let text = "#!/bin/sh\nsetsid sh -c 'echo $$ >> \"$0\"; exec sleep 600' \"$PIDS\" &\nexec \"$@\"\n";
         fs::write(&script, text).expect("write");
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("chmod");
-        let worker = format!("--worker=mine={}", script.display());
-        let mut command = place.command(&[&ARGUMENTS[..], &["--methods=mine/get", &worker]].concat());
+        // It keeps each sample for seconds, in which it is killed.
+        let worker = format!("--worker=mine={} {}", script.display(), misbehaving_worker("late-sample"));
+        let mut command = place.command(&[&ARGUMENTS[..], &["--methods=mine/pread", &worker]].concat());
         let mut child = command.env("PIDS", &pids).spawn().expect("start");
         // The first one only says who it is; a sample's is left by the kill.
         let pid = wait_for("a process that a worker of a sample forked", || {
