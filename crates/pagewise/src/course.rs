@@ -11,8 +11,8 @@ use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, Run};
 use pagewise_model::{Bytes, Plan, Sample, Source};
 
+use crate::output::{self, progress::Progress};
 use crate::plan::estimate;
-use crate::progress::Progress;
 use crate::schedule::{Ledger, order};
 use crate::series::Series;
 use crate::state::State;
@@ -61,7 +61,7 @@ impl Course {
         let swept = self.state.sweep();
         let path = self.store.path().to_path_buf();
         for left in swept.iter().flat_map(|swept| &swept.left) {
-            eprintln!("warning: {left}; try it again with: pagewise clean");
+            output::say(format_args!("warning: {left}; try it again with: pagewise clean"));
         }
         outcome.and_then(|ended| swept.map(|_| (ended, path)))
     }

@@ -6,8 +6,8 @@
 mod arguments;
 mod commands;
 mod course;
+mod output;
 mod plan;
-mod progress;
 mod schedule;
 mod series;
 mod state;
@@ -39,16 +39,28 @@ fn main() -> ExitCode {
             supervise::warming::read_into_cache(file, *bytes).map(|()| Ending::Done)
         }
     };
+    if let Some(code) = lost_output() {
+        return code;
+    }
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::FellShort) => ExitCode::from(1),
-        // Whoever reads our output has gone away, as `head` does, and wants no more of it.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pagewise: {}", sentence(&error));
+            output::say(format_args!("pagewise: {}", sentence(&error)));
             ExitCode::from(if error.is::<Trouble>() { 1 } else { 2 })
         }
     }
+}
+
+/// How a command ends whose output did not get out: whatever else is to be told of it was to be printed.
+fn lost_output() -> Option<ExitCode> {
+    let error = output::lost()?;
+    // Whoever reads our output has gone away, as `head` does, and wants no more of it.
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return Some(ExitCode::SUCCESS);
+    }
+    output::say(format_args!("pagewise: stdout cannot be written: {error}"));
+    Some(ExitCode::from(1))
 }
 
 /// The error and its causes; a cause that the sentence before it has told is not told again.
@@ -64,8 +76,8 @@ fn sentence(error: &anyhow::Error) -> String {
 /// Help goes to stdout; of an error one sentence is shown, with clap's tip where it has one.
 fn explain(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        output::help(error);
+        return lost_output().unwrap_or(ExitCode::SUCCESS);
     }
     let text = error.render().to_string();
     let sentence: Vec<&str> = text
@@ -75,19 +87,12 @@ fn explain(error: &clap::Error) -> ExitCode {
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .collect();
     let sentence = sentence.join("; ");
-    eprintln!("pagewise: {}", sentence.strip_prefix("error: ").unwrap_or(&sentence));
+    output::say(format_args!("pagewise: {}", sentence.strip_prefix("error: ").unwrap_or(&sentence)));
     ExitCode::from(2)
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
 fn worker() -> anyhow::Result<Ending> {
-    let (stdin, stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let (stdin, stdout) = output::conversation();
     pagewise_engine::worker::converse(stdin, stdout).map_err(|error| Trouble(error.into()))?;
     Ok(Ending::Done)
 }

@@ -22,6 +22,7 @@ use pagewise_host::trusted::Directory;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
+use crate::output::say;
 use journal::{Entry, Journal};
 
 /// Every file that pagewise makes to measure on is named so; a journal line that names anything else is
@@ -76,9 +77,15 @@ impl Swept {
 
     /// Tells the user at the start of a command what an earlier one had left.
     pub fn tell(&self) {
-        self.undone.iter().for_each(|undone| eprintln!("{undone}, which an earlier run had left"));
-        self.left.iter().for_each(|left| eprintln!("warning: {left}; an earlier run had left it"));
-        self.notes.iter().for_each(|note| eprintln!("warning: {note}"));
+        for undone in &self.undone {
+            say(format_args!("{undone}, which an earlier run had left"));
+        }
+        for left in &self.left {
+            say(format_args!("warning: {left}; an earlier run had left it"));
+        }
+        for note in &self.notes {
+            say(format_args!("warning: {note}"));
+        }
     }
 }
 

@@ -173,6 +173,40 @@ fn a_file_has_one_subject_and_a_name_that_says_it() {
     }
 }
 
+/// The code of a file, without its tests.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+}
+
+#[test]
+fn one_room_prints() {
+    // Anywhere else a broken pipe would be a panic, and an escape sequence in a name would reach the terminal.
+    let room = root().join("crates/pagewise/src/output");
+    let ways = [
+        concat!("print", "ln!("),
+        concat!("print", "!("),
+        concat!("io::std", "out("),
+        concat!("io::std", "err("),
+        concat!("use std::io::{std", "out"),
+        concat!("ProgressDraw", "Target"),
+    ];
+    let mut rooms = 0;
+    for (path, text) in files(".rs") {
+        let is_source = path.strip_prefix(root().join("crates")).is_ok_and(|within| {
+            let parts: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
+            parts.get(1).is_some_and(|part| part == "src")
+                && !parts.iter().any(|part| part == "tests" || part == "tests.rs")
+        });
+        let found = ways.iter().find(|way| code(&text).contains(*way));
+        match path.starts_with(&room) {
+            true => rooms += usize::from(found.is_some()),
+            false if is_source => assert_eq!(found, None, "{} prints by itself", path.display()),
+            false => {}
+        }
+    }
+    assert_eq!(rooms, 2, "the room prints documents and lines, and a line of progress");
+}
+
 #[test]
 fn nothing_is_left_unfinished() {
     for ending in [".rs", ".toml", ".md"] {

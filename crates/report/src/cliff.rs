@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pagewise_analysis::cliff::{CapacitySource, Cliff, Curve, CurveGroup};
 use pagewise_analysis::verdict::FEWEST_ROUNDS;
-use pagewise_model::Bytes;
+use pagewise_model::{Bytes, Untrusted};
 
 use crate::chart::{self, Chart, letter};
 use crate::numbers::{MISSING, rate};
@@ -95,7 +95,7 @@ fn write_table(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Res
         .curves
         .iter()
         .enumerate()
-        .map(|(index, curve)| format!("{} {}", letter(index), curve.method))
+        .map(|(index, curve)| format!("{} {}", letter(index), Untrusted(&curve.method)))
         .collect();
     let (first, limit) = ("ops/s at data / cache", "data / memory limit");
     let longest = names.iter().map(|name| name.chars().count()).chain([first.len(), limit.len()]).max();

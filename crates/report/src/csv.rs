@@ -1,7 +1,8 @@
 //! One row per sample, every attempt of it, valid or not (RFC 4180).
 //!
 //! The table and the JSON show medians; here is what they are medians of. Units stand in the names of the
-//! columns, an empty field is a number that is not known.
+//! columns, an empty field is a number that is not known. Text is on one line, with what is not printed as `\u{..}`, and
+//! after an apostrophe where a spreadsheet would take it for a formula.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, Placement, Written};
 use pagewise_model::{
     Bytes, Cell, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice, Sample,
-    Surroundings, ThreadCounters, Window, Work,
+    Surroundings, ThreadCounters, Untrusted, Window, Work,
 };
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ use serde_json::Value;
 type Field = String;
 
 /// A number that is not known, among several in one field.
-const UNKNOWN: &str = "-";
+const UNKNOWN: &str = "?";
 
 const CONDITIONS: [&str; 30] = [
     "run",
@@ -341,13 +342,30 @@ fn details(sample: &Sample) -> String {
 }
 
 fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = Field>) -> io::Result<()> {
-    let row: Vec<String> = fields.map(quoted).collect();
+    let row: Vec<String> = fields.map(|field| quoted(inert(field))).collect();
     write!(out, "{}\r\n", row.join(","))
 }
 
-/// A field with a comma, a quote or a line break stands in quotes, and its quotes are doubled.
+/// What makes a spreadsheet take a field for a formula where it begins with it, in the widths that it has.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
+/// A field that a spreadsheet only shows: on one line, and with an apostrophe before what would be a formula. A number is
+/// none, also below 0.
+fn inert(field: Field) -> Field {
+    if field.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'z')) {
+        return field;
+    }
+    let field = Untrusted(field).to_string();
+    if field.starts_with(FORMULA) && !is_number(&field) { format!("'{field}") } else { field }
+}
+
+fn is_number(field: &str) -> bool {
+    field.bytes().all(|byte| byte.is_ascii_digit() || b"-.e".contains(&byte)) && field.parse::<f64>().is_ok()
+}
+
+/// A field with a comma or a quote stands in quotes, and its quotes are doubled. None has a line break.
 fn quoted(field: Field) -> Field {
-    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+    if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
 #[cfg(test)]
@@ -359,7 +377,22 @@ mod tests {
         assert_eq!(quoted("plain text".into()), "plain text");
         assert_eq!(quoted("a,b".into()), "\"a,b\"");
         assert_eq!(quoted("say \"no\"".into()), "\"say \"\"no\"\"\"");
-        assert_eq!(quoted("two\nlines".into()), "\"two\nlines\"");
+    }
+
+    #[test]
+    fn a_field_is_no_formula_and_no_line_break() {
+        let inert = |text: &str| super::inert(text.into());
+        assert_eq!(
+            ["7", "-7", "-1.5", "-2e-9", "1e300", ""].map(inert),
+            ["7", "-7", "-1.5", "-2e-9", "1e300", ""]
+        );
+        assert_eq!(inert("=HYPERLINK(\"http://x\")"), "'=HYPERLINK(\"http://x\")");
+        for text in ["=1", "+1", "-1+2", "@SUM(A1)", "-", "--1", "-e", "-inf", "－1", "＝1"] {
+            assert_eq!(inert(text), format!("'{text}"));
+        }
+        assert_eq!(["\t=1", "\r=1", "a\n=1"].map(inert), [r"\u{9}=1", r"\u{d}=1", r"a\u{a}=1"]);
+        assert_eq!(inert("mmap:random+prefetch"), "mmap:random+prefetch");
+        assert_eq!(inert("a=1"), "a=1");
     }
 
     #[test]
@@ -388,7 +421,7 @@ mod tests {
         let of_evidence =
             ["wall_ns", "clock_step_ns", "descriptor_direct", "group_peak_bytes", "host_refaults"];
         assert_eq!(of_evidence.map(field), ["9", "-3", "true", "7", ""]);
-        assert_eq!(["window_elapsed_ns", "window_device_read_bytes"].map(field), ["5 6", "- 8"]);
+        assert_eq!(["window_elapsed_ns", "window_device_read_bytes"].map(field), ["5 6", "? 8"]);
         assert_eq!(fields.get("thread_cpu_ns"), None, "no thread was seen");
         for column in ["placement_pages_on_node", "thread_major_faults", "group_limit_bytes"] {
             assert!(columns.contains_key(column), "{column}");

@@ -3,12 +3,23 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
+use serde::Serialize;
+
+use crate::printed::{Escape, Printed};
 
 /// Writes one judged run as an object, several as an array of such objects.
 pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
     match runs {
-        [only] => serde_json::to_writer_pretty(&mut *out, only)?,
-        several => serde_json::to_writer_pretty(&mut *out, several)?,
+        [only] => write_one(out, only),
+        several => write_one(out, &several),
     }
-    out.write_all(b"\n")
+}
+
+/// Writes any value as JSON for people and programs: strings keep what they hold, written so that a terminal obeys none of
+/// it.
+pub fn write_one(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let mut out = Printed::new(out, Escape::Json);
+    serde_json::to_writer_pretty(&mut out, value)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }

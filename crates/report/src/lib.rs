@@ -9,5 +9,6 @@ pub mod csv;
 pub mod json;
 pub mod lucene;
 pub mod numbers;
+pub mod printed;
 pub mod table;
 pub mod vmstat;

@@ -8,6 +8,7 @@ use pagewise_analysis::advice::listed;
 use pagewise_analysis::judged::{ColdWindow, Status};
 use pagewise_analysis::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score, Told};
 use pagewise_analysis::verdict::Verdict;
+use pagewise_model::Untrusted;
 
 use crate::chart::{self, Chart, letter};
 use crate::numbers::{MISSING, bytes, percent, plain, plain_interval, time, time_interval};
@@ -292,6 +293,9 @@ fn write_grid(
     rows: Vec<(String, Vec<String>)>,
     width: usize,
 ) -> io::Result<()> {
+    let shown = |text: &String| Untrusted(text).to_string();
+    let rows: Vec<(String, Vec<String>)> =
+        rows.iter().map(|(name, texts)| (shown(name), texts.iter().map(shown).collect())).collect();
     let len = |text: &str| text.chars().count();
     let wide = |column: usize| {
         let texts = rows.iter().filter_map(|(_, texts)| texts.get(column)).map(|text| len(text));

@@ -20,7 +20,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::advice::listed;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
 use pagewise_analysis::verdict::Verdict;
-use pagewise_model::{Bytes, Role, Workload};
+use pagewise_model::{Bytes, Role, Untrusted, Workload};
 
 use crate::numbers::{bytes, counted, percent, percent_down, rate};
 use crate::{cliff, lucene};
@@ -182,7 +182,8 @@ fn each(workload: Workload, size: Option<Bytes>) -> String {
 pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
     let mut line = indent.to_string();
     let mut empty = true;
-    for word in words(text) {
+    // A line end in it is shown before words are told apart: it must not become a line of this paragraph.
+    for word in words(&Untrusted(text).to_string()) {
         let longer = line.chars().count() + 1 + word.chars().count();
         if !empty && longer > width {
             writeln!(out, "{line}")?;
@@ -219,5 +220,8 @@ mod tests {
         let mut out = Vec::new();
         paragraph(&mut out, "  ", "one two three four 5 %, six", 12).expect("memory");
         assert_eq!(String::from_utf8(out).expect("text"), "  one two\n    three\n    four\n    5 %, six\n");
+        let mut out = Vec::new();
+        paragraph(&mut out, "", "a name\nVerdict: \u{1b}[1mmine", 40).expect("memory");
+        assert_eq!(String::from_utf8(out).expect("text"), "a name\\u{a}Verdict: \\u{1b}[1mmine\n");
     }
 }

@@ -8,13 +8,14 @@ use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Capability, State};
 use pagewise_host::toolchain::{self, Choices};
 use pagewise_host::{environment, files};
-use pagewise_model::{Bytes, Environment};
-use pagewise_report::numbers;
+use pagewise_model::{Bytes, Environment, Untrusted};
+use pagewise_report::{json, numbers};
 use serde::Serialize;
 
 use super::Ending;
 use super::run::text_of_control;
 use crate::arguments::DoctorArguments;
+use crate::output;
 
 #[derive(Serialize)]
 struct Findings {
@@ -55,10 +56,9 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
     let capabilities = probe::probe_all(&directory).into_iter().chain(workers);
     let findings =
         Findings { schema: 1, environment, capabilities: capabilities.map(Finding::from).collect() };
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &findings)?;
-        writeln!(out)?;
+        json::write_one(&mut out, &findings)?;
     } else {
         print(&findings, &directory.display().to_string(), &mut out)?;
     }
@@ -66,10 +66,11 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
 }
 
 fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "What pagewise can measure in {directory}\n")?;
+    writeln!(out, "What pagewise can measure in {}\n", Untrusted(directory))?;
     let width = findings.capabilities.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
     for (name, value) in settings(&findings.environment) {
-        writeln!(out, "  {name:width$}  {}", value.unwrap_or_else(|| "unknown".to_string()))?;
+        let value = value.unwrap_or_else(|| "unknown".to_string());
+        writeln!(out, "  {name:width$}  {}", Untrusted(value))?;
     }
     writeln!(out)?;
     for Finding { name, state, reason, detail } in &findings.capabilities {
@@ -78,13 +79,13 @@ fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io:
             Some(reason) if detail.is_empty() => reason.clone(),
             Some(reason) => format!("{reason} ({detail})"),
         };
-        writeln!(out, "  {name:width$}  {state:11}  {text}")?;
+        writeln!(out, "  {name:width$}  {state:11}  {}", Untrusted(text))?;
     }
     let warnings = &findings.environment.warnings;
     if !warnings.is_empty() {
         writeln!(out, "\nSettings that decide results here:")?;
         for warning in warnings {
-            writeln!(out, "  * {warning}")?;
+            writeln!(out, "  * {}", Untrusted(warning))?;
         }
     }
     Ok(())

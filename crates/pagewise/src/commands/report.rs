@@ -3,22 +3,19 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use pagewise_analysis::advice::headline;
 use pagewise_analysis::judged::Status;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
-use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source, Sync, Work};
+use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source, Sync, Untrusted, Work};
 use pagewise_report::{csv, json, table, vmstat};
 
 use super::Ending;
-use super::run::result_file;
 use crate::arguments::ReportArguments;
+use crate::output;
 use crate::plan::estimate;
 use crate::store;
-
-/// Where the width of the terminal is unknown.
-const DEFAULT_WIDTH: usize = 140;
 
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Ending> {
@@ -27,10 +24,10 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
     }
     let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     match &arguments.csv {
         Some(path) if path == Path::new("-") => csv::write(&mut out, &runs)?,
-        Some(path) => csv::write(&mut result_file(path)?, &runs)?,
+        Some(path) => write_file(path, |out| csv::write(out, &runs))?,
         None if arguments.json => json::write(&mut out, &judged)?,
         None => {
             for (judged, path) in judged.iter().zip(&arguments.runs) {
@@ -39,6 +36,14 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
         }
     }
     Ok(ending(&judged))
+}
+
+/// Writes a new file to its end.
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut out = output::file(path)?;
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// `--vmstat`: the times of two runs have nothing to do with each other, so it takes one.
@@ -53,14 +58,14 @@ fn print_seconds(paths: &[PathBuf]) -> Result<Ending> {
             path.display()
         );
     }
-    vmstat::write(&mut io::stdout().lock(), &rows)?;
+    vmstat::write(&mut output::stdout(), &rows)?;
     Ok(Ending::Done)
 }
 
 /// Prints runs that have just been taken.
 pub fn show(paths: &[PathBuf], json: bool) -> Result<Ending> {
     let judged = load_all(paths)?;
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if json {
         json::write(&mut out, &judged)?;
     } else {
@@ -74,12 +79,12 @@ pub fn show(paths: &[PathBuf], json: bool) -> Result<Ending> {
 /// Prints what to choose, for runs whose tables were printed before, and where something is missing.
 pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
     let judged = load_all(paths)?;
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     writeln!(out, "In short")?;
     for judged in &judged {
         let sentences = headline(judged);
         if !sentences.is_empty() {
-            table::paragraph(&mut out, "  ", &sentences.join(" "), width())?;
+            table::paragraph(&mut out, "  ", &sentences.join(" "), output::width())?;
         }
     }
     let short: Vec<&str> = judged
@@ -92,7 +97,7 @@ pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
             "Some cells have fewer valid samples than rounds, as their tables say: {}. The exit status is 1.",
             short.join(", ")
         );
-        table::paragraph(&mut out, "  ", &text, width())?;
+        table::paragraph(&mut out, "  ", &text, output::width())?;
     }
     Ok(ending(&judged))
 }
@@ -102,13 +107,8 @@ fn load_all(paths: &[PathBuf]) -> Result<Vec<Judged>> {
 }
 
 fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
-    table::write(out, judged, width())?;
-    writeln!(out, "\nRun file: {}", path.display())
-}
-
-fn width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
-    if columns == 0 { DEFAULT_WIDTH } else { columns.clamp(80, 200) }
+    table::write(out, judged, output::width())?;
+    writeln!(out, "\nRun file: {}", Untrusted(path.display()))
 }
 
 /// 1 where a result is missing that was to be had.
@@ -120,12 +120,14 @@ fn ending(judged: &[Judged]) -> Ending {
 
 /// Prints a resolved plan, the bytes it will write and the time it will take.
 pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "question   {}", plan.question)?;
+    writeln!(out, "question   {}", Untrusted(&plan.question))?;
     match &plan.source {
         Source::Dataset { directory } if plan.datasets().is_empty() => {
-            writeln!(out, "files      made in {directory}, removed afterwards")?;
+            writeln!(out, "files      made in {}, removed afterwards", Untrusted(directory))?;
         }
-        Source::Dataset { directory } => writeln!(out, "dataset    made in {directory}, removed afterwards")?,
+        Source::Dataset { directory } => {
+            writeln!(out, "dataset    made in {}, removed afterwards", Untrusted(directory))?;
+        }
         Source::File { path, evict, .. } => {
             let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
             let cache = match (*evict, warm) {
@@ -133,7 +135,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
                 (false, true) => "it is read into the page cache",
                 (false, false) => "the page cache is left to what the samples make of it",
             };
-            writeln!(out, "file       {path}, only read; {cache}")?;
+            writeln!(out, "file       {}, only read; {cache}", Untrusted(path))?;
         }
     }
     writeln!(out, "seed       {}", plan.seed)?;
@@ -150,7 +152,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "writes     {}", written(plan))?;
     writeln!(out, "takes      about {}\n", estimate::humane(estimate::duration_ns(plan)))?;
     for cell in &plan.cells {
-        writeln!(out, "{:9}  {}", cell.role.name(), describe(cell))?;
+        writeln!(out, "{:9}  {}", cell.role.name(), Untrusted(describe(cell)))?;
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ use super::run::{
 use super::{Ending, report};
 use crate::arguments::RunArguments;
 use crate::course::Course;
+use crate::output::{self, say};
 use crate::plan::{Layer, OrNone};
 use crate::store::{Resumed, Store};
 
@@ -45,7 +46,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         );
     }
     if run.is_complete() {
-        eprintln!("{} is complete; there is nothing to resume.", path.display());
+        say(format_args!("{} is complete; there is nothing to resume.", path.display()));
         return Ok(Taken::File(path.clone()));
     }
     expect_typed(path, &run.header, doubt.as_ref(), arguments, options)?;
@@ -68,7 +69,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         path.display()
     );
     let Some((stop, state)) = claimed else {
-        report::dry_run(&run.header.plan, &mut std::io::stdout().lock())?;
+        report::dry_run(&run.header.plan, &mut output::stdout())?;
         return Ok(Taken::Ended(Ending::Done));
     };
     enter_scope(&run.header.plan, &Control::detect());

@@ -1,6 +1,5 @@
 //! `pagewise run` and the overview: plan, dataset, rounds, table.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, 
 use super::{Ending, Trouble, report, resume};
 use crate::arguments::RunArguments;
 use crate::course::{Course, Ended};
+use crate::output::{self, say};
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, PlanText, QUESTIONS, text};
 use crate::state::{Claim, State, Undone};
@@ -47,7 +47,7 @@ pub fn overview(json: bool) -> Result<Ending> {
             Taken::File(path) => {
                 if !json {
                     report::show(std::slice::from_ref(&path), false)?;
-                    println!();
+                    writeln!(output::stdout())?;
                 }
                 taken.push(path);
             }
@@ -244,7 +244,7 @@ fn begin(
     };
     let mut plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
-        report::dry_run(&plan, &mut io::stdout().lock())?;
+        report::dry_run(&plan, &mut output::stdout())?;
         return Ok(Taken::Ended(Ending::Done));
     }
     if let Source::Dataset { directory } = &plan.source {
@@ -270,7 +270,7 @@ fn begin(
     environment.worker_answer_ns = answer::answer_ns(environment.page_bytes, options.patience, &stop);
     let (programs, workers) = find_workers(&plan, options, &stop)?;
     if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped before anything was measured");
+        say("stopped before anything was measured");
         return Ok(Taken::Ended(Ending::FellShort));
     }
     let worker_command = options.worker_command.clone();
@@ -311,10 +311,10 @@ pub(super) fn find_workers(
     let (programs, found) = programs::find(plan, &typed, own, stop)?;
     for WorkerFound { name, notes, unavailable, .. } in &found {
         for note in notes {
-            eprintln!("note: worker {name}: {note}");
+            say(format_args!("note: worker {name}: {note}"));
         }
         if let Some(reason) = unavailable {
-            eprintln!("warning: the worker {name} is unavailable: {reason}");
+            say(format_args!("warning: the worker {name} is unavailable: {reason}"));
         }
     }
     Ok((programs, found))
@@ -331,7 +331,10 @@ pub(super) fn finish(
     match course.complete(programs, options.patience, stop) {
         Ok((Ended::Completed, path)) => Ok(Taken::File(path)),
         Ok((Ended::Interrupted, path)) => {
-            eprintln!("stopped; the samples so far are in {}. Finish the run with: {again}", path.display());
+            say(format_args!(
+                "stopped; the samples so far are in {}. Finish the run with: {again}",
+                path.display()
+            ));
             Ok(Taken::Ended(Ending::FellShort))
         }
         Err(error) => Err(Trouble(error).into()),
@@ -353,9 +356,9 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     };
     let Ok(program) = std::env::current_exe() else { return };
     let argv = std::iter::once(program.into_os_string()).chain(std::env::args_os().skip(1));
-    eprintln!("running in a scope of its own: {}", scope.text());
+    say(format_args!("running in a scope of its own: {}", scope.text()));
     let error = scope.command(argv).exec();
-    eprintln!("warning: {} could not be started: {error}", scope.text());
+    say(format_args!("warning: {} could not be started: {error}", scope.text()));
 }
 
 /// What is to be read, on which machine, with how much room beside it.
@@ -378,11 +381,11 @@ pub(super) fn examine(place: Place) -> Result<(Source, Environment, u64)> {
             let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
             let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
             for (pid, name) in mappers {
-                eprintln!(
+                say(format_args!(
                     "warning: {} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, and \
                      cold samples will be refused",
                     path.display()
-                );
+                ));
             }
             let mut environment = environment::detect(&path);
             if let Some(reason) = files::hidden_bytes(&file) {
@@ -458,15 +461,4 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .context("the signals cannot be taken")?;
     Ok(stop)
-}
-
-/// Makes a file for a result; one that exists, a run file above all, is never overwritten.
-pub fn result_file(path: &Path) -> Result<impl Write> {
-    OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
-        let path = path.display();
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists; name another file"),
-            _ => anyhow::anyhow!("{path} cannot be written: {error}"),
-        }
-    })
 }

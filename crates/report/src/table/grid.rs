@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use pagewise_analysis::judged::{CellJudgement, Comparison};
+use pagewise_model::Untrusted;
 
 use crate::numbers::MISSING;
 
@@ -87,9 +88,9 @@ pub(super) fn table(view: &View<'_>, columns: &[&Column]) -> String {
 pub(super) fn drawn(names: &[&str], rows: &[Vec<String>], is_left: impl Fn(usize) -> bool) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(names.iter());
+    table.set_header(names.iter().map(Untrusted));
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(Untrusted));
     }
     for index in 0..names.len() {
         if let Some(column) = table.column_mut(index)

@@ -2,7 +2,11 @@
 
 use std::io::{self, Write};
 
+use pagewise_model::Untrusted;
+use pagewise_report::json;
 use serde::Serialize;
+
+use crate::output;
 
 /// One step.
 #[derive(Debug, Serialize)]
@@ -89,15 +93,14 @@ impl Steps {
         }
         let count = |state| self.steps.iter().filter(|step| step.state == state).count();
         let (all, wrong, not_tried) = (self.steps.len(), count(State::Wrong), count(State::NotTried));
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         if !self.printing {
             let steps = &self.steps;
             let printed = Printed { schema: 1, command, worker, version, steps, wrong, not_tried };
-            serde_json::to_writer_pretty(&mut out, &printed)?;
-            writeln!(out)?;
+            json::write_one(&mut out, &printed)?;
             return Ok(wrong == 0);
         }
-        let command = command.join(" ");
+        let command = Untrusted(command.join(" "));
         match wrong {
             0 => writeln!(out, "{command} conforms: {all} steps, {not_tried} not tried")?,
             1 => writeln!(out, "1 step is wrong")?,
@@ -109,7 +112,8 @@ impl Steps {
 
 fn print(step: &Step) -> io::Result<()> {
     let Step { name, state, detail } = step;
-    let mut out = io::stdout().lock();
+    let (name, detail) = (Untrusted(name), Untrusted(detail));
+    let mut out = output::stdout();
     match state {
         State::Ok => writeln!(out, "ok     {name}")?,
         State::Wrong => writeln!(out, "WRONG  {name}: {detail}")?,

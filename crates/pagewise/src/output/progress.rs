@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pagewise_model::Untrusted;
 
 /// A line that is overwritten in place.
 pub struct Progress(ProgressBar);
@@ -39,7 +40,7 @@ impl Progress {
 
     /// The cell that is being measured.
     pub fn sample(&self, cell: &str) {
-        self.0.set_message(cell.to_string());
+        self.0.set_message(Untrusted(cell).to_string());
     }
 
     /// One sample more is done.

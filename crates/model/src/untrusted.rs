@@ -1,0 +1,101 @@
+//! Text that came from outside, shown so that it can do nothing to a terminal, a table or a reader.
+//!
+//! Names of files, words of workers, plans, the environment and run files may hold anything: bytes that a terminal obeys,
+//! characters that turn the order of what is read, line ends that begin a line of their own. [`Untrusted`] shows such
+//! a text on one line, with everything that is not printed as `\u{..}`; a writer for whole documents holds the same of
+//! what it lets through ([`is_printed`]).
+
+use std::fmt::{self, Display, Write};
+
+/// A text from outside. Its `Display` is one line of printed characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untrusted<T>(pub T);
+
+impl<T: Display> Display for Untrusted<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping(formatter), "{}", self.0)
+    }
+}
+
+/// Passes printed characters on, and the others as `\u{..}`.
+struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some((index, hidden)) = rest.char_indices().find(|(_, character)| !is_printed(*character)) {
+            self.0.write_str(&rest[..index])?;
+            write!(self.0, "{}", hidden.escape_unicode())?;
+            rest = &rest[index + hidden.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
+}
+
+/// What is neither a control character nor printed: it joins, marks, turns the direction of or ends what stands beside it
+/// (the categories Cf, Zl and Zp of Unicode 16).
+const HIDDEN: [(char, char); 22] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{180e}', '\u{180e}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{fff9}', '\u{fffb}'),
+    ('\u{fffe}', '\u{ffff}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0001}', '\u{e0001}'),
+    ('\u{e0020}', '\u{e007f}'),
+    ('\u{10fffe}', '\u{10ffff}'),
+];
+
+/// Whether a character is seen where it stands and does nothing else. Line ends are not.
+pub fn is_printed(character: char) -> bool {
+    match character {
+        ' '..='~' => true,
+        '\0'..='\u{9f}' => false,
+        _ => !HIDDEN.iter().any(|(first, last)| (*first..=*last).contains(&character)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_one_line_of_printed_characters() {
+        let shown = |text: &str| Untrusted(text).to_string();
+        assert_eq!(shown("índice, 索引 – 8 µs · ┤ 🦀"), "índice, 索引 – 8 µs · ┤ 🦀");
+        assert_eq!(shown("a\nb\tc\r"), r"a\u{a}b\u{9}c\u{d}");
+        assert_eq!(shown("\u{1b}]52;c;aGk=\u{7}"), r"\u{1b}]52;c;aGk=\u{7}");
+        assert_eq!(shown("\u{7f}\u{9b}31m\u{85}"), r"\u{7f}\u{9b}31m\u{85}");
+        assert_eq!(
+            shown("a\u{202e}b\u{2066}c\u{2028}d\u{200b}e\u{feff}"),
+            r"a\u{202e}b\u{2066}c\u{2028}d\u{200b}e\u{feff}"
+        );
+        assert_eq!(shown(""), "");
+    }
+
+    #[test]
+    fn ranges_are_in_order_and_apart() {
+        assert!(HIDDEN.iter().all(|(first, last)| first <= last));
+        assert!(HIDDEN.windows(2).all(|pair| pair[0].1 < pair[1].0));
+    }
+
+    #[test]
+    fn no_control_character_is_printed() {
+        for character in ('\0'..=char::MAX).filter(|character| character.is_control()) {
+            assert!(!is_printed(character), "{character:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The one room through which anything leaves for a terminal, a pipe or a file that a person opens.
+//!
+//! * [`stdout()`] and [`file()`] take documents: results, tables, JSON, CSV;
+//! * [`say`] takes one line for stderr: errors, warnings, notes;
+//! * [`progress`] overwrites a line on a terminal;
+//! * [`help`] is clap's text.
+//!
+//! Two things hold for all of it. What a terminal would obey does not pass, wherever it came from. And whoever listens may
+//! go away: a broken stderr is nobody's concern, and stdout keeps its first error for [`lost`], so that neither
+//! ends a run.
+
+pub mod progress;
+
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, StdinLock, StdoutLock, Write};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::Result;
+use pagewise_model::Untrusted;
+use pagewise_report::printed::{Escape, Printed};
+
+/// Where the width of the terminal is unknown.
+const DEFAULT_WIDTH: usize = 140;
+
+/// The first error of stdout.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Stdout for documents. What is written is there when it is dropped or flushed.
+pub fn stdout() -> impl Write {
+    Printed::new(BufWriter::new(Remembered(io::stdout().lock())), Escape::Shown)
+}
+
+/// Makes a file for a document; one that exists, a run file above all, is never overwritten.
+pub fn file(path: &Path) -> Result<impl Write> {
+    let made = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = made.map_err(|error| {
+        let path = path.display();
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists; name another file"),
+            _ => anyhow::anyhow!("{path} cannot be written: {error}"),
+        }
+    })?;
+    Ok(Printed::new(BufWriter::new(file), Escape::Shown))
+}
+
+/// Says one line on stderr, whatever the text holds. Nobody may be listening: then it is not said.
+pub fn say(line: impl Display) {
+    let line = format!("{}\n", Untrusted(line));
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Prints the help or the version that was asked for.
+pub fn help(asked: &clap::Error) {
+    if let Err(error) = asked.print() {
+        let _ = LOST.set(error);
+    }
+}
+
+/// The first error that writing to stdout met; what was to be printed is not all there.
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
+}
+
+/// Stdin and stdout of a worker, which speaks with a supervisor and no terminal.
+pub fn conversation() -> (StdinLock<'static>, StdoutLock<'static>) {
+    (io::stdin().lock(), io::stdout().lock())
+}
+
+/// Columns that a table on stdout may take.
+pub fn width() -> usize {
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { DEFAULT_WIDTH } else { columns.clamp(80, 200) }
+}
+
+/// Stdout that remembers its first error.
+struct Remembered(StdoutLock<'static>);
+
+impl Remembered {
+    fn noted<T>(result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            let kept = match error.raw_os_error() {
+                Some(errno) => io::Error::from_raw_os_error(errno),
+                None => error.kind().into(),
+            };
+            let _ = LOST.set(kept);
+        }
+        result
+    }
+}
+
+impl Write for Remembered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::noted(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::noted(self.0.flush())
+    }
+}

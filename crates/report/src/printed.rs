@@ -1,0 +1,154 @@
+//! A writer that lets nothing through that a terminal would obey.
+//!
+//! Whatever is written for people goes through it, so no text from outside has to be remembered to be escaped: printed
+//! characters and line ends pass (`\n`, and `\r\n` as CSV has them), everything else becomes visible. A text that could
+//! begin a line of its own is shown by [`Untrusted`](pagewise_model::Untrusted) before, since a line end is
+//! nobody's in particular here.
+
+use std::io::{self, Write};
+
+use pagewise_model::untrusted::is_printed;
+
+/// How a character is written that is not printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// `\u{1b}`.
+    Shown,
+    /// `\u001b`, as JSON writes it: the data stay what they are.
+    Json,
+}
+
+impl Escape {
+    fn write(self, character: char, out: &mut Vec<u8>) {
+        let text = match self {
+            Escape::Shown => character.escape_unicode().to_string(),
+            Escape::Json => {
+                character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+            }
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Writes to `out` what is printed, and the rest so that it is.
+pub struct Printed<W: Write> {
+    out: W,
+    escape: Escape,
+    /// What the next bytes decide about: the beginning of a character, or a carriage return.
+    open: Vec<u8>,
+}
+
+impl<W: Write> Printed<W> {
+    /// Nothing written yet.
+    pub fn new(out: W, escape: Escape) -> Self {
+        Self { out, escape, open: Vec::new() }
+    }
+
+    fn pass(&mut self, text: &str) -> io::Result<()> {
+        let mut passed = Vec::with_capacity(text.len());
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            let ends_line = character == '\n' || character == '\r' && characters.peek() == Some(&'\n');
+            if ends_line || is_printed(character) {
+                passed.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                self.escape.write(character, &mut passed);
+            }
+        }
+        self.out.write_all(&passed)
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\n')
+}
+
+impl<W: Write> Write for Printed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.open.is_empty() && bytes.iter().copied().all(is_plain) {
+            self.out.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        let mut all = std::mem::take(&mut self.open);
+        all.extend_from_slice(bytes);
+        let mut whole = String::with_capacity(all.len());
+        for chunk in all.utf8_chunks() {
+            whole.push_str(chunk.valid());
+            let is_last = chunk.invalid().as_ptr_range().end == all.as_ptr_range().end;
+            let is_begun = is_last
+                && std::str::from_utf8(chunk.invalid()).is_err_and(|error| error.error_len().is_none());
+            match chunk.invalid() {
+                [] => {}
+                begun if is_begun => self.open = begun.to_vec(),
+                _ => whole.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+        if self.open.is_empty() && whole.ends_with('\r') {
+            whole.pop();
+            self.open.push(b'\r');
+        }
+        self.pass(&whole)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // What is still open will not be ended.
+        let open = std::mem::take(&mut self.open);
+        self.pass(&String::from_utf8_lossy(&open))?;
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(escape: Escape, parts: &[&[u8]]) -> String {
+        let mut out = Vec::new();
+        let mut printed = Printed::new(&mut out, escape);
+        parts.iter().for_each(|part| printed.write_all(part).expect("memory"));
+        printed.flush().expect("memory");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn only_printed_characters_and_line_ends_pass() {
+        let shown = |text: &str| written(Escape::Shown, &[text.as_bytes()]);
+        assert_eq!(shown("two\nlines – 8 µs\r\n"), "two\nlines – 8 µs\r\n");
+        assert_eq!(
+            shown("over\rwritten\t\u{1b}[2J\u{9b}1m\u{202e}"),
+            r"over\u{d}written\u{9}\u{1b}[2J\u{9b}1m\u{202e}"
+        );
+        assert_eq!(written(Escape::Shown, &[b"a\xff\xfeb"]), "a\u{fffd}\u{fffd}b");
+    }
+
+    #[test]
+    fn json_keeps_its_data() {
+        let data = "\u{7f}\u{9b}2J\u{202e}\u{e0041}\u{1b}\nend";
+        let text = serde_json::to_string(data).expect("text");
+        let out = written(Escape::Json, &[text.as_bytes()]);
+        assert!(out.chars().all(is_printed), "{out}");
+        assert_eq!(serde_json::from_str::<String>(&out).expect("JSON"), data);
+    }
+
+    #[test]
+    fn a_character_may_come_in_parts() {
+        assert_eq!(
+            written(Escape::Shown, &[b"a\xc2", b"\x9b", b"b\xe2\x80", b"\x93c\r", b"\n"]),
+            "a\\u{9b}b–c\r\n"
+        );
+        assert_eq!(written(Escape::Shown, &[b"a\xe2\x80"]), "a\u{fffd}");
+        assert_eq!(written(Escape::Shown, &[b"a\r", b"b\r"]), "a\\u{d}b\\u{d}");
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_no_difference(bytes in proptest::collection::vec(any::<u8>(), 0..40), at in 0usize..40) {
+            let at = at.min(bytes.len());
+            let whole = written(Escape::Shown, &[&bytes]);
+            prop_assert_eq!(&written(Escape::Shown, &[&bytes[..at], &bytes[at..]]), &whole);
+            prop_assert!(whole.replace("\r\n", "\n").chars().all(|character| character == '\n' || is_printed(character)));
+        }
+    }
+}
