@@ -19,6 +19,7 @@ mod operations;
 mod orderings;
 mod pagewise;
 mod ratio;
+mod reports;
 mod sampling_cost;
 mod slices;
 mod stepwise;
@@ -54,6 +55,7 @@ enum Command {
     Agreement(agreement::Options),
     BareWorkers(bare_workers::Options),
     SamplingCost(sampling_cost::Options),
+    Reports(reports::Options),
     #[command(hide = true)]
     BareLoop(bare_rates::Options),
     #[command(hide = true)]
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Agreement(options) => agreement::run(options, &mut out),
         Command::BareWorkers(options) => bare_workers::run(options, &mut out),
         Command::SamplingCost(options) => sampling_cost::run(options, &mut out),
+        Command::Reports(options) => reports::run(options, &mut out),
         Command::SamplingStretch(options) => sampling_cost::stretch(options, &mut out),
         Command::BareLoop(options) => bare_rates::run(options, &mut out),
     };

@@ -183,10 +183,14 @@ fn amplification(run: &Run, out: &mut impl Write) -> Result<()> {
          data.\n\n| conditions | method | published | device bytes per byte asked | missing of it | per missing byte | |\n\
          |---|---|---|---|---|---|---|"
     )?;
+    let cells = judged.by_id();
     for comparison in &judged.comparisons {
         for (method, published) in [("mmap", ">= 10"), ("mmap:random", "<= 1.1")] {
-            let cell =
-                comparison.cells.iter().filter_map(|id| judged.cell(id)).find(|cell| cell.method == method);
+            let cell = comparison
+                .cells
+                .iter()
+                .filter_map(|id| cells.get(id.as_str()).copied())
+                .find(|cell| cell.method == method);
             let missing = cell.and_then(missing_share);
             let asked = cell.and_then(|cell| cell.evidence.as_ref()?.amplification);
             let per_missing = asked.zip(missing).map(|(asked, missing)| asked / missing);
@@ -233,8 +237,9 @@ fn evidence(judged: &Judged, out: &mut impl Write) -> Result<()> {
         "\n| conditions | method | valid | reads/s | device bytes per byte asked | major faults per read | device requests/s | \
          of, KiB | limited by |\n|---|---|---|---|---|---|---|---|---|"
     )?;
+    let cells = judged.by_id();
     for comparison in &judged.comparisons {
-        for cell in comparison.cells.iter().filter_map(|id| judged.cell(id)) {
+        for cell in comparison.cells.iter().filter_map(|id| cells.get(id.as_str()).copied()) {
             let seen = cell.evidence.as_ref();
             let reads = cell.parameters.reads_per_op.map_or(1.0, f64::from);
             let requests = seen

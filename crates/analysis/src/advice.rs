@@ -18,7 +18,7 @@ use pagewise_model::{Access, CacheState, Method, MethodOption, Worker, Workload}
 use serde::Serialize;
 
 use crate::bound::{AT_CEILING, BoundName};
-use crate::judged::{CellJudgement, ComparedConditions, Comparison};
+use crate::judged::{ById, CellJudgement, ComparedConditions, Comparison, by_id};
 use crate::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
 use case::Case;
 
@@ -57,7 +57,9 @@ pub struct Advice {
 
 /// The advice that follows from each comparison; `cells` are all of the run.
 pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Advice> {
-    let mut all: Vec<Advice> = comparisons.iter().map(|comparison| advise(comparison, cells)).collect();
+    let by_id = by_id(cells);
+    let mut all: Vec<Advice> =
+        comparisons.iter().map(|comparison| advise(comparison, cells, &by_id)).collect();
     for (index, sentence) in append::by_file_size(&all) {
         all[index].notes.push(sentence);
     }
@@ -65,9 +67,9 @@ pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Ad
 }
 
 /// The advice that follows from a comparison; `cells` are all of the run.
-fn advise(comparison: &Comparison, cells: &[CellJudgement]) -> Advice {
+fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) -> Advice {
     let compared: Vec<&CellJudgement> =
-        cells.iter().filter(|cell| comparison.cells.contains(&cell.id)).collect();
+        comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied()).collect();
     let obstacle = obstacle(comparison, &compared);
     let (recommended, alternatives) = match obstacle {
         Some(_) => (None, Vec::new()),

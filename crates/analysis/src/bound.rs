@@ -23,7 +23,7 @@ use pagewise_model::{
 use serde::Serialize;
 
 use crate::calls;
-use crate::collected::CellSamples;
+use crate::collected::{CellSamples, operations};
 use crate::statistics::median;
 
 /// From this share of a ceiling on, the ceiling is the bound.
@@ -176,7 +176,7 @@ pub(crate) fn own_waits(evidence: &Evidence) -> Option<u64> {
 
 /// Both phases, since evidence is of both.
 fn seconds(measurement: &Measurement) -> f64 {
-    (measurement.measured_ns + measurement.latency_phase_ns) as f64 / 1e9
+    measurement.measured_ns.saturating_add(measurement.latency_phase_ns) as f64 / 1e9
 }
 
 /// Requests of the device for this sample. Where others used it too, the group's own count holds, a direct read
@@ -187,10 +187,7 @@ fn requests(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Opti
         evidence.device_other_bytes.is_some_and(|others| others as f64 <= own as f64 * OTHERS_SHARE);
     let of_device = evidence.device_read_requests.filter(|_| others_are_few);
     let of_group = evidence.group.as_ref().and_then(|group| group.device_read_requests);
-    let of_calls = cell
-        .method
-        .is_direct()
-        .then(|| calls::reads(cell, measurement.operations + measurement.latency_phase_operations));
+    let of_calls = cell.method.is_direct().then(|| calls::reads(cell, operations(measurement)));
     of_device.or(of_group).or(of_calls)
 }
 
@@ -298,11 +295,11 @@ impl Ceilings {
 
     /// Two cells may be the same ceiling under conditions that the device does not see; the faster counts.
     fn add(&mut self, found: DeviceCeiling) {
-        let name = |ceiling: &DeviceCeiling| {
+        fn name(ceiling: &DeviceCeiling) -> impl PartialEq + '_ {
             let DeviceCeiling { threads, file_bytes, workload, device_cap, cpus, depth, read_bytes, .. } =
-                ceiling.clone();
+                ceiling;
             (threads, file_bytes, workload, device_cap, cpus, depth, read_bytes)
-        };
+        }
         match self.device.iter_mut().find(|known| name(known) == name(&found)) {
             Some(known) if known.requests_per_second >= found.requests_per_second => {}
             Some(known) => *known = found,
@@ -349,10 +346,10 @@ impl Ceilings {
 
     /// Whether a scan that is held against the same ceilings went beyond them: they then explain none of these scans.
     fn is_outrun(&self, conditions: &Conditions) -> bool {
-        let held_against = |conditions: &Conditions| {
+        fn held_against(conditions: &Conditions) -> impl PartialEq + '_ {
             let Surroundings { device_cap, cpus, .. } = &conditions.surroundings;
-            (conditions.threads, conditions.file_bytes, *device_cap, cpus.clone())
-        };
+            (conditions.threads, conditions.file_bytes, device_cap, cpus)
+        }
         let own = held_against(conditions);
         is_scan(conditions) && self.outrun.iter().any(|outrun| held_against(outrun) == own)
     }
@@ -430,9 +427,8 @@ fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
         }
         (work, conditions.threads)
     };
-    let placed =
-        |conditions: &Conditions| (conditions.surroundings.cpus.clone(), conditions.surroundings.numa);
-    work(ceiling) == work(cell) && placed(ceiling) == placed(cell)
+    let (left, right) = (&ceiling.surroundings, &cell.surroundings);
+    work(ceiling) == work(cell) && (&left.cpus, left.numa) == (&right.cpus, right.numa)
 }
 
 fn device_ceiling(cell: &Cell, activity: &Activity) -> Option<DeviceCeiling> {

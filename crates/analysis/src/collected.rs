@@ -1,11 +1,12 @@
 //! Samples of a run by cell and round: what every later step looks at.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence, Outcome, Sample};
 
+use crate::statistics::ByRound;
 use crate::steady::time_to_warm;
 
 /// One cell with all that was tried of it.
@@ -17,14 +18,14 @@ pub struct CellSamples<'a> {
     pub id: String,
     /// Every attempt in the order taken, valid or not.
     pub attempts: Vec<&'a Sample>,
-    /// By round the last attempt that is valid.
-    pub rounds: Vec<Option<&'a Sample>>,
+    /// By round the last attempt that is valid. Only rounds that have one take room: a number in a run file does not.
+    pub rounds: BTreeMap<u32, &'a Sample>,
 }
 
 impl<'a> CellSamples<'a> {
     /// The valid sample of each round that has one.
     pub fn valid(&self) -> impl Iterator<Item = (&'a Measurement, &'a Evidence)> + '_ {
-        self.rounds.iter().flatten().filter_map(|sample| sample.valid())
+        self.rounds.values().filter_map(|sample| sample.valid())
     }
 
     /// A figure of each valid sample.
@@ -35,7 +36,7 @@ impl<'a> CellSamples<'a> {
     /// What is ranked, by round: operations per second; for a cold start how often it could become warm in a second; for
     /// work that is done once how often all of it could be done, set-up and tear-down included. A cold start that did not
     /// become warm has none, and neither has work that was not done to its end.
-    pub fn rates(&self) -> Vec<Option<f64>> {
+    pub fn rates(&self) -> ByRound {
         let conditions = &self.cell.conditions;
         let rate = |sample: &Sample| {
             let (measurement, evidence) = sample.valid()?;
@@ -49,7 +50,7 @@ impl<'a> CellSamples<'a> {
             }
             Some(ops_per_second(measurement))
         };
-        self.rounds.iter().map(|sample| sample.and_then(rate)).collect()
+        self.rounds.iter().filter_map(|(round, sample)| Some((*round, rate(sample)?))).collect()
     }
 
     /// Why the machine does not offer it; `None` if any attempt came further than that.
@@ -82,6 +83,11 @@ impl<'a> CellSamples<'a> {
     }
 }
 
+/// Operations of both phases.
+pub fn operations(measurement: &Measurement) -> u64 {
+    measurement.operations.saturating_add(measurement.latency_phase_operations)
+}
+
 /// All that a sample took: set-up, with what came between it and the clock, throughput phase and tear-down.
 pub fn total_ns(measurement: &Measurement) -> u64 {
     [measurement.setup_ns, measurement.warmup_ns, measurement.measured_ns, measurement.teardown_ns]
@@ -108,13 +114,12 @@ pub fn ops_per_second(measurement: &Measurement) -> f64 {
 /// The samples of `run` by cell, in the order of the plan. A sample of a cell that the plan does not have is
 /// left out: it belongs to no comparison.
 pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
-    let rounds = run.header.plan.rounds as usize;
     let mut cells: Vec<CellSamples<'_>> = run
         .header
         .plan
         .cells
         .iter()
-        .map(|cell| CellSamples { cell, id: cell.id(), attempts: Vec::new(), rounds: vec![None; rounds] })
+        .map(|cell| CellSamples { cell, id: cell.id(), attempts: Vec::new(), rounds: BTreeMap::new() })
         .collect();
     let index_of: HashMap<String, usize> =
         cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect();
@@ -122,11 +127,7 @@ pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
         let Some(cell) = index_of.get(&sample.cell).map(|index| &mut cells[*index]) else { continue };
         cell.attempts.push(sample);
         if sample.valid().is_some() {
-            let round = sample.round as usize;
-            if round >= cell.rounds.len() {
-                cell.rounds.resize(round + 1, None);
-            }
-            cell.rounds[round] = Some(sample);
+            cell.rounds.insert(sample.round, sample);
         }
     }
     cells

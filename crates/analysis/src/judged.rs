@@ -11,6 +11,8 @@ mod stall;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source, WorkerFound};
@@ -169,10 +171,17 @@ impl Judged {
         !self.run.complete || self.cells.iter().any(short)
     }
 
-    /// A cell by its id.
-    pub fn cell(&self, id: &str) -> Option<&CellJudgement> {
-        self.cells.iter().find(|cell| cell.id == id)
+    /// All cells by their ids.
+    pub fn by_id(&self) -> ById<'_> {
+        by_id(&self.cells)
     }
+}
+
+/// Cells by their ids.
+pub type ById<'a> = HashMap<&'a str, &'a CellJudgement>;
+
+pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
+    cells.iter().map(|cell| (cell.id.as_str(), cell)).collect()
 }
 
 /// Judges a run, complete or not.
@@ -181,13 +190,8 @@ pub fn judge(run: &Run) -> Judged {
     let ceilings = Ceilings::of(&samples);
     let cells: Vec<CellJudgement> =
         samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
-    let comparisons: Vec<Comparison> = run
-        .header
-        .plan
-        .comparisons()
-        .into_iter()
-        .map(|conditions| comparison::compare(conditions, &samples))
-        .collect();
+    let comparisons: Vec<Comparison> =
+        comparison::sides(&samples).iter().map(comparison::Side::compare).collect();
     let advice = advise_all(&comparisons, &cells);
     let summary = summary(run, &samples);
     let validity = validity(&samples);

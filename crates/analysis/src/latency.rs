@@ -9,6 +9,8 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
 
+use crate::statistics::total;
+
 /// Why no latency is told of cells with these conditions; `None` where it is.
 pub fn not_told(conditions: &Conditions) -> Option<&'static str> {
     if conditions.surroundings.device_cap.is_some() {
@@ -43,13 +45,14 @@ impl Latency {
         let (mut stall_longest, mut own_phase, mut of_all) = (0, true, true);
         for measurement in measurements {
             for (upper_ns, count) in measurement.latency_ns.iter().zip(&measurement.latency_counts) {
-                *counts.entry(*upper_ns).or_default() += count;
+                let all = counts.entry(*upper_ns).or_default();
+                *all = all.saturating_add(*count);
             }
             stall_longest = stall_longest.max(measurement.stall_longest_ns);
             own_phase &= measurement.latency_phase_operations > 0;
-            of_all &= measurement.latency_counts.iter().sum::<u64>() == measurement.operations;
+            of_all &= total(&measurement.latency_counts) == measurement.operations;
         }
-        let operations: u64 = counts.values().sum();
+        let operations = total(counts.values());
         let longest = *counts.iter().rev().find(|(_, count)| **count > 0)?.0;
         let taken = match (own_phase, of_all) {
             (true, _) => "every operation of a phase of its own",
@@ -71,9 +74,9 @@ impl Latency {
 /// The smallest bucket end at or below which `share` of the operations lie.
 fn at_share(counts: &BTreeMap<u64, u64>, operations: u64, share: f64) -> u64 {
     let wanted = ((operations as f64 * share).ceil() as u64).max(1);
-    let mut seen = 0;
+    let mut seen = 0u64;
     for (upper_ns, count) in counts {
-        seen += count;
+        seen = seen.saturating_add(*count);
         if seen >= wanted {
             return *upper_ns;
         }

@@ -15,12 +15,14 @@ mod sentences;
 mod tests;
 mod waits;
 
+use std::collections::HashMap;
+
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, CacheState, Method, MethodOption, Worker, Workload};
 use serde::Serialize;
 
 use crate::collected::CellSamples;
-use crate::judged::{CellJudgement, ColdWindow, Comparison, MedianInterval, Status};
+use crate::judged::{ById, CellJudgement, ColdWindow, Comparison, MedianInterval, Status, by_id};
 use crate::verdict::Verdict;
 
 pub use ratio::{PairedRatio, Told};
@@ -225,7 +227,8 @@ pub(crate) fn tables(
     cells: &[CellJudgement],
     comparisons: &[Comparison],
 ) -> Lucene {
-    let data = Data { cpus: run.header.environment.cpus, samples, cells, comparisons };
+    let samples = samples.iter().map(|samples| (samples.id.as_str(), samples)).collect();
+    let data = Data { cpus: run.header.environment.cpus, samples, cells: by_id(cells), comparisons };
     let groups = matrix::groups(&data);
     let matrices: Vec<Matrix> = groups.iter().map(|group| matrix::matrix(&data, group)).collect();
     let falls = matrix::falls(&data, &groups, &matrices);
@@ -237,18 +240,18 @@ pub(crate) fn tables(
 /// What the tables are made of.
 struct Data<'a> {
     cpus: u32,
-    samples: &'a [CellSamples<'a>],
-    cells: &'a [CellJudgement],
+    samples: HashMap<&'a str, &'a CellSamples<'a>>,
+    cells: ById<'a>,
     comparisons: &'a [Comparison],
 }
 
 impl<'a> Data<'a> {
     fn samples(&self, id: &str) -> Option<&'a CellSamples<'a>> {
-        self.samples.iter().find(|samples| samples.id == id)
+        self.samples.get(id).copied()
     }
 
     fn judged(&self, id: &str) -> Option<&'a CellJudgement> {
-        self.cells.iter().find(|cell| cell.id == id)
+        self.cells.get(id).copied()
     }
 
     /// The cell of a method under the conditions of a comparison.

@@ -18,7 +18,7 @@
 
 use pagewise_model::random::Random;
 
-use crate::verdict::{self, Judgement, Verdict};
+use crate::verdict::{self, Judgement, Rates, Verdict};
 
 /// How samples scatter.
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +98,10 @@ fn judged(setting: &Setting, random: &mut Random) -> Judgement {
         // The control repeats the last method: which one is repeated must not matter to the others.
         control[round] = sample(setting.truth[setting.truth.len() - 1] * common, &setting.scatter, random);
     }
+    let rates: Vec<Rates> = rates.iter().map(|method| Rates::of_each(method)).collect();
     let baseline = rates.last().expect("a setting has methods");
-    match verdict::noise(baseline, &control) {
-        Some(noise) => {
-            let rates: Vec<&verdict::Rates> = rates.iter().map(Vec::as_slice).collect();
-            verdict::judge(&rates, noise)
-        }
+    match verdict::noise(baseline, &Rates::of_each(&control)) {
+        Some(noise) => verdict::judge(&rates.iter().collect::<Vec<_>>(), noise),
         None => Judgement::not_comparable("the noise is unknown".to_string(), Vec::new()),
     }
 }

@@ -27,6 +27,11 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Some(if below == above { below } else { below + (above - below) * position.fract() })
 }
 
+/// The sum of counts; the most that there is where they are more.
+pub fn total<'a>(counts: impl IntoIterator<Item = &'a u64>) -> u64 {
+    counts.into_iter().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
 /// The median of counts, rounded down where two middle ones are averaged.
 pub fn median_count(values: &[u64]) -> Option<u64> {
     let mut sorted = values.to_vec();
@@ -74,10 +79,53 @@ pub fn interval_rank(count: usize, level: f64) -> Option<(usize, f64)> {
     best
 }
 
+/// A figure of each round that has one, in the order of rounds. What it takes follows from how many there are, and not
+/// from how the rounds are numbered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ByRound(Vec<(u32, f64)>);
+
+impl ByRound {
+    /// Of rounds one after the other, from round 0 on.
+    pub fn of_each(figures: &[Option<f64>]) -> Self {
+        (0..).zip(figures).filter_map(|(round, figure)| Some((round, (*figure)?))).collect()
+    }
+
+    /// The figures.
+    pub fn values(&self) -> Vec<f64> {
+        self.0.iter().map(|(_, figure)| *figure).collect()
+    }
+
+    /// How many rounds have one.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Those of rounds that count.
+    pub fn within(mut self, counts: impl Fn(u32) -> bool) -> Self {
+        self.0.retain(|(round, _)| counts(*round));
+        self
+    }
+}
+
+/// Each round stands once.
+impl FromIterator<(u32, f64)> for ByRound {
+    fn from_iter<T: IntoIterator<Item = (u32, f64)>>(figures: T) -> Self {
+        let mut figures: Vec<(u32, f64)> = figures.into_iter().collect();
+        figures.sort_by_key(|(round, _)| *round);
+        Self(figures)
+    }
+}
+
 /// Logarithms of `left / right` over the rounds in which both have a value. What slowed a whole round, as a
 /// drifting clock frequency does, cancels.
-pub fn paired_log_ratios(left: &[Option<f64>], right: &[Option<f64>]) -> Vec<f64> {
-    left.iter().zip(right).filter_map(|(left, right)| Some(((*left)? / (*right)?).ln())).collect()
+pub fn paired_log_ratios(left: &ByRound, right: &ByRound) -> Vec<f64> {
+    let mut others = right.0.iter().peekable();
+    let paired = left.0.iter().filter_map(|(round, figure)| {
+        while others.next_if(|(other, _)| other < round).is_some() {}
+        let (_, other) = others.next_if(|(other, _)| other == round)?;
+        Some((figure / other).ln())
+    });
+    paired.collect()
 }
 
 fn sorted(values: &[f64]) -> Vec<f64> {
@@ -138,8 +186,13 @@ mod tests {
 
     #[test]
     fn a_ratio_needs_both_of_its_round() {
-        let ratios = paired_log_ratios(&[Some(2.0), None, Some(3.0)], &[Some(1.0), Some(1.0), None]);
-        assert_eq!(ratios, [2f64.ln()]);
+        let left = ByRound::of_each(&[Some(2.0), None, Some(3.0)]);
+        let right = ByRound::of_each(&[Some(1.0), Some(1.0), None]);
+        assert_eq!(paired_log_ratios(&left, &right), [2f64.ln()]);
+        let far: ByRound = [(u32::MAX, 6.0), (2, 1.0)].into_iter().collect();
+        let near: ByRound = [(1, 9.0), (2, 3.0), (7, 9.0), (u32::MAX, 2.0)].into_iter().collect();
+        assert_eq!(paired_log_ratios(&far, &near), [(1.0 / 3.0f64).ln(), 3f64.ln()]);
+        assert_eq!((far.count(), near.within(|round| round > 2).values()), (2, vec![9.0, 2.0]));
     }
 
     proptest! {

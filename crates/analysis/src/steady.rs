@@ -6,6 +6,7 @@ use pagewise_model::counters::Window;
 use pagewise_model::{Access, Cell, MethodOption};
 
 use crate::calls;
+use crate::statistics::total;
 
 /// Of the bytes that an operation asks for, this much more may come from the device in a window that is warm.
 const WARM_SHARE: f64 = 0.05;
@@ -66,8 +67,10 @@ pub fn time_to_warm(op_bytes: u64, windows: &[Window]) -> Option<Warmed> {
     let until = first.max(1);
     Some(Warmed {
         window: first,
-        time_ns: windows[..until].iter().map(|window| window.elapsed_ns).sum(),
-        device_bytes: windows[..until].iter().map(|window| window.device_read_bytes).sum(),
+        time_ns: total(windows[..until].iter().map(|window| &window.elapsed_ns)),
+        device_bytes: windows[..until]
+            .iter()
+            .try_fold(0u64, |sum, window| Some(sum.saturating_add(window.device_read_bytes?))),
     })
 }
 

@@ -32,7 +32,7 @@
 
 use serde::Serialize;
 
-use crate::statistics::{Interval, median, median_interval, paired_log_ratios};
+use crate::statistics::{ByRound, Interval, median, median_interval, paired_log_ratios};
 
 /// Coverage of the interval on which a difference is claimed. The ranks that it takes: of 7 rounds all, of
 /// 9 all but one, of 33 the eleventh.
@@ -67,8 +67,8 @@ pub enum Verdict {
     NotComparable,
 }
 
-/// Rates of one method by round; `None` where the round has no valid sample of it.
-pub type Rates = [Option<f64>];
+/// Rates of one method, of the rounds that have a valid sample of it.
+pub type Rates = ByRound;
 
 /// How the leader compares with one other method.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +127,7 @@ pub fn noise(baseline: &Rates, control: &Rates) -> Option<f64> {
 
 /// Judges `methods` by their rates in each round, given the noise of the run.
 pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
-    let valid = |method: usize| methods[method].iter().flatten().count();
+    let valid = |method: usize| methods[method].count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
         (0..methods.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
@@ -186,8 +186,7 @@ fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
             }
         }
     }
-    let own_median =
-        |method: usize| median(&methods[method].iter().flatten().copied().collect::<Vec<_>>()).unwrap_or(0.0);
+    let own_median = |method: usize| median(&methods[method].values()).unwrap_or(0.0);
     let best = ranked.iter().copied().max_by(|left, right| {
         // The first written wins what is equal to the last digit, hence the reversed indices.
         let medians = || own_median(*left).total_cmp(&own_median(*right));
@@ -222,6 +221,15 @@ fn slower_among(log_ratios: &[f64], claims: usize, ratio: &Ratio) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn judge(methods: &[&Vec<Option<f64>>], noise: f64) -> Judgement {
+        let rates: Vec<Rates> = methods.iter().map(|method| Rates::of_each(method)).collect();
+        super::judge(&rates.iter().collect::<Vec<_>>(), noise)
+    }
+
+    fn noise(baseline: &[Option<f64>], control: &[Option<f64>]) -> Option<f64> {
+        super::noise(&Rates::of_each(baseline), &Rates::of_each(control))
+    }
 
     fn rates(values: &[f64]) -> Vec<Option<f64>> {
         values.iter().copied().map(Some).collect()

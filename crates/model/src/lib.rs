@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod content;
 pub mod counters;
 pub mod environment;
+pub mod limits;
 pub mod method;
 pub mod plan;
 pub mod protocol;

@@ -4,6 +4,7 @@
 //! `--dry-run`, drives the schedule and stands in the run file's header.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -123,13 +124,9 @@ impl Plan {
 
     /// The conditions under which methods are compared, in the order of the plan.
     pub fn comparisons(&self) -> Vec<&Conditions> {
-        let mut distinct: Vec<&Conditions> = Vec::new();
-        for cell in self.cells.iter().filter(|cell| cell.role == Role::Measured) {
-            if !distinct.contains(&&cell.conditions) {
-                distinct.push(&cell.conditions);
-            }
-        }
-        distinct
+        let mut seen: HashSet<&Conditions> = HashSet::new();
+        let measured = self.cells.iter().filter(|cell| cell.role == Role::Measured);
+        measured.map(|cell| &cell.conditions).filter(|conditions| seen.insert(conditions)).collect()
     }
 
     /// Contents and sizes of the files that are read, largest first, each once.

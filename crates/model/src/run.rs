@@ -115,6 +115,14 @@ pub enum RunError {
         /// From 1.
         line: usize,
     },
+    /// A number that no run has.
+    #[error("line {line}: {reason}")]
+    Beyond {
+        /// From 1.
+        line: usize,
+        /// Which, and what the most is.
+        reason: String,
+    },
     /// A record where it cannot stand.
     #[error("line {line}: {reason}")]
     Misplaced {
@@ -197,28 +205,38 @@ impl Run {
 
     fn begin(record: Record, intact_bytes: u64) -> Result<Self, RunError> {
         match record {
-            Record::Header(header) => Ok(Run {
-                header: *header,
-                samples: Vec::new(),
-                seconds: Vec::new(),
-                elapsed_ns: None,
-                intact_bytes,
-                resumptions: 0,
-            }),
+            Record::Header(header) => {
+                header.plan.check_limits().map_err(|reason| RunError::Beyond { line: 1, reason })?;
+                Ok(Run {
+                    header: *header,
+                    samples: Vec::new(),
+                    seconds: Vec::new(),
+                    elapsed_ns: None,
+                    intact_bytes,
+                    resumptions: 0,
+                })
+            }
             _ => Err(RunError::NoHeader("the file begins with another record".to_string())),
         }
     }
 
     fn add(&mut self, record: Record, line: usize) -> Result<(), RunError> {
         let misplaced = |reason: &str| RunError::Misplaced { line, reason: reason.to_string() };
+        let beyond = |reason| RunError::Beyond { line, reason };
         if self.elapsed_ns.is_some() {
             return Err(misplaced("a record behind the end of the run"));
         }
         match record {
             Record::Header(_) => return Err(misplaced("a second header")),
-            Record::Sample(sample) => self.samples.push(*sample),
+            Record::Sample(sample) => {
+                self.header.plan.check_sample(&sample).map_err(beyond)?;
+                self.samples.push(*sample);
+            }
             Record::Seconds { seconds } => self.seconds.extend(seconds),
-            Record::Extended { cells } => self.header.plan.cells.extend(cells),
+            Record::Extended { cells } => {
+                cells.iter().try_for_each(|cell| cell.conditions.check_limits()).map_err(beyond)?;
+                self.header.plan.cells.extend(cells);
+            }
             Record::Resumed { .. } => self.resumptions += 1,
             Record::End { samples, elapsed_ns, .. } => {
                 if samples != self.samples.len() as u64 {
@@ -332,6 +350,26 @@ mod tests {
         let mut not_text = header().to_line().into_bytes();
         not_text.extend([0xff, 0xfe, b'\n']);
         assert!(Run::parse(&not_text).expect_err("no text").to_string().starts_with("line 2"));
+    }
+
+    #[test]
+    fn numbers_that_no_run_has_are_refused() {
+        let refused =
+            |records: &[Record]| Run::parse(text(records).as_bytes()).expect_err("beyond").to_string();
+        let planned = |change: &dyn Fn(&mut Plan)| {
+            let Record::Header(mut header) = header() else { unreachable!() };
+            change(&mut header.plan);
+            Record::Header(header)
+        };
+        let rounds = refused(&[planned(&|plan| plan.rounds = u32::MAX)]);
+        assert_eq!(rounds, "line 1: 4294967295 rounds, where a run has 10000 at most");
+        assert!(refused(&[planned(&|plan| plan.retakes = u32::MAX)]).contains("taken again"));
+        assert!(refused(&[planned(&|plan| plan.sample_ns = u64::MAX)]).contains("phases"));
+        let round = refused(&[header(), sample(6), sample(7)]);
+        assert_eq!(round, "line 3: a sample of round 7, and the plan has 7 rounds from 0 on");
+        let Record::Sample(mut again) = sample(0) else { unreachable!() };
+        again.attempt = u32::MAX;
+        assert!(refused(&[header(), Record::Sample(again)]).starts_with("line 2: attempt 4294967295"));
     }
 
     #[test]

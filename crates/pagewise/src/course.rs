@@ -188,7 +188,7 @@ struct Rounds<'a> {
 
 impl Rounds<'_> {
     fn elapsed_ns(&self) -> u64 {
-        self.course.elapsed_before_ns + self.started.elapsed().as_nanos() as u64
+        self.course.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
     }
 
     /// All rounds of the cells from `first` on.

@@ -5,7 +5,6 @@ mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -168,7 +167,7 @@ fn terminal() -> (File, File) {
         .write(true)
         .open(name.to_str().expect("a path"))
         .expect("the end of programs");
-    (File::from(OwnedFd::from(master)), programs_end)
+    (File::from(master), programs_end)
 }
 
 /// The run in a session of its own on a terminal.

@@ -4,7 +4,7 @@
 //! columns, an empty field is a number that is not known. Text is on one line, with what is not printed as `\u{..}`, and
 //! after an apostrophe where a spreadsheet would take it for a formula.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use pagewise_analysis::judged::{Lateness, stall_not_told};
@@ -223,8 +223,10 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
     write_row(out, names.map(ToString::to_string).chain(evidence.iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
+        let cells: HashMap<String, &Cell> =
+            run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
         for sample in &run.samples {
-            let cell = run.header.plan.cells.iter().find(|cell| cell.id() == sample.cell);
+            let cell = cells.get(&sample.cell).copied();
             let fields = conditions_fields(index, run, sample, cell);
             write_row(out, fields.into_iter().chain(sample_fields(sample, cell, &evidence)))?;
         }

@@ -44,9 +44,10 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         lucene::write(out, judged, tables, width)?;
         return write_ceilings(out, judged, width);
     }
+    let cells = judged.by_id();
     for (index, comparison) in judged.comparisons.iter().enumerate() {
         writeln!(out)?;
-        rows::write(out, judged, comparison, width)?;
+        rows::write(out, &cells, comparison, width)?;
         if let Some(line) = cache_as_is(comparison) {
             paragraph(out, "  ", &line, width)?;
         }

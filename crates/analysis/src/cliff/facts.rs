@@ -10,7 +10,7 @@ use super::{
     Behind, Capacity, CapacitySource, Closing, Crossing, Curve, CurveGroup, Edge, Lead, Point, Precision,
     WindowChoice, WindowRate, sentences,
 };
-use crate::collected::{CellSamples, ops_per_second};
+use crate::collected::{CellSamples, operations, ops_per_second};
 use crate::judged::MedianInterval;
 use crate::statistics::{median, median_interval};
 
@@ -115,10 +115,6 @@ fn point(member: &Member<'_>, scale: &Scale) -> Point {
         refaults_per_op: of(|measured, seen| per(seen.group.as_ref()?.refaults?, operations(measured))),
         reason: if rates.is_empty() { why_none(samples) } else { None },
     }
-}
-
-fn operations(measurement: &Measurement) -> u64 {
-    measurement.operations + measurement.latency_phase_operations
 }
 
 fn per(count: u64, of: u64) -> Option<f64> {

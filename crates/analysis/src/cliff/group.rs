@@ -18,7 +18,7 @@ const WITHIN_LEVEL: f64 = 0.85;
 #[derive(Clone, Debug)]
 pub(super) struct Member<'a> {
     pub(super) samples: &'a CellSamples<'a>,
-    rates: Vec<Option<f64>>,
+    rates: verdict::Rates,
     /// Which rounds it was sampled in; `None`: it was not.
     batch: Option<usize>,
 }
@@ -33,7 +33,7 @@ impl Member<'_> {
     }
 
     pub(super) fn median_rate(&self) -> Option<f64> {
-        median(&self.rates.iter().flatten().copied().collect::<Vec<_>>())
+        median(&self.rates.values())
     }
 
     /// Whether both were sampled in the same rounds.
@@ -335,7 +335,7 @@ impl<'a> Group<'a> {
         ranked.retain(|(_, member)| noise_of(member).is_some());
         let noises = ranked.iter().filter_map(|(_, member)| noise_of(member));
         let Some(noise) = noises.max_by(f64::total_cmp) else { return Vec::new() };
-        let rates: Vec<&verdict::Rates> = ranked.iter().map(|(_, member)| member.rates.as_slice()).collect();
+        let rates: Vec<&verdict::Rates> = ranked.iter().map(|(_, member)| &member.rates).collect();
         let judgement = verdict::judge(&rates, noise);
         match judgement.verdict {
             Verdict::Winner => judgement.leader.into_iter().map(|index| ranked[index].0).collect(),

@@ -15,7 +15,7 @@ use super::stall::{Stall, stall_not_told};
 use crate::bound::{Activity, BoundName, Ceilings};
 use crate::collected::{CellSamples, covered, ops_per_second, total_ns};
 use crate::latency::{Latency, not_told};
-use crate::statistics::{median, median_count, median_interval};
+use crate::statistics::{median, median_count, median_interval, total};
 
 /// Coverage of the intervals that are shown.
 pub const SHOWN_LEVEL: f64 = 0.95;
@@ -333,7 +333,7 @@ impl CellJudgement {
             ),
             stalls: ns(|measurement| measurement.stalls),
             stalls_total: (!measurements.is_empty())
-                .then(|| measurements.iter().map(|measurement| measurement.stalls).sum()),
+                .then(|| total(measurements.iter().map(|measurement| &measurement.stalls))),
             stall_longest_ns: measurements.iter().map(|measurement| measurement.stall_longest_ns).max(),
             covered: of_each(&measurements, |measurement| covered(cell, measurement))
                 .into_iter()

@@ -5,7 +5,7 @@ use pagewise_model::{CacheState, Evidence};
 use serde::Serialize;
 
 use crate::collected::CellSamples;
-use crate::statistics::{median, median_count};
+use crate::statistics::{median, median_count, total};
 use crate::steady::{Warmed, time_to_warm};
 
 /// One window of a cold start, as medians over the samples that had it.
@@ -59,7 +59,7 @@ fn window(evidence: &[&Evidence], index: usize) -> Option<ColdWindow> {
     let count = |field: &dyn Fn(&Window) -> Option<u64>| {
         median_count(&having.iter().filter_map(|windows| field(&windows[index])).collect::<Vec<_>>())
     };
-    let end = |windows: &&[Window]| windows[..=index].iter().map(|window| window.elapsed_ns).sum();
+    let end = |windows: &&[Window]| total(windows[..=index].iter().map(|window| &window.elapsed_ns));
     let rate = |windows: &&[Window]| {
         windows[index].operations as f64 * 1e9 / windows[index].elapsed_ns.max(1) as f64
     };

@@ -1,6 +1,6 @@
 //! One comparison of the judged JSON: which methods are ranked, and the verdict among them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::label::label;
 use crate::collected::{CellSamples, covered};
 use crate::statistics::median;
-use crate::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Verdict};
+use crate::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Rates, Verdict};
 
 /// Conditions with the words that a reader sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -108,39 +108,72 @@ impl AsIs {
 impl Comparison {
     /// Those in a tie that are as good as the leader by the median of enough rounds, the leader first.
     pub fn near(&self) -> Vec<&str> {
-        self.tied.iter().map(String::as_str).filter(|method| self.is_near(method)).collect()
+        self.in_tie(true)
     }
 
     /// Those in a tie that these rounds can neither put near the leader nor behind it.
     pub fn unclear(&self) -> Vec<&str> {
-        self.tied.iter().map(String::as_str).filter(|method| !self.is_near(method)).collect()
+        self.in_tie(false)
     }
 
-    fn is_near(&self, method: &str) -> bool {
-        match self.ratios.iter().find(|ratio| ratio.method == method) {
+    fn in_tie(&self, near: bool) -> Vec<&str> {
+        let mut ratios: HashMap<&str, &RatioToLeader> = HashMap::new();
+        for ratio in &self.ratios {
+            ratios.entry(&ratio.method).or_insert(ratio);
+        }
+        let is_near = |method: &str| match ratios.get(method) {
             Some(ratio) => ratio.rounds >= FEWEST_ROUNDS && (1.0 / NEAR..=NEAR).contains(&ratio.ratio),
             None => self.leader.as_deref() == Some(method),
-        }
+        };
+        self.tied.iter().map(String::as_str).filter(|method| is_near(method) == near).collect()
     }
 }
 
-/// Judges the comparison of all measured cells with these conditions.
-pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Comparison {
-    let with_role = |role: Role| {
-        cells.iter().filter(move |cell| cell.cell.role == role && cell.cell.conditions == *conditions)
-    };
-    let measured: Vec<&CellSamples<'_>> = with_role(Role::Measured).collect();
-    let controls: Vec<&CellSamples<'_>> = with_role(Role::Control).collect();
+/// All cells under one set of conditions that methods are compared under.
+pub(crate) struct Side<'a> {
+    conditions: &'a Conditions,
+    measured: Vec<&'a CellSamples<'a>>,
+    controls: Vec<&'a CellSamples<'a>>,
+}
+
+/// What is to be compared, in the order in which it first stands in the plan.
+pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
+    let mut index_of: HashMap<&Conditions, usize> = HashMap::new();
+    let mut sides: Vec<Side<'a>> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.cell.role == Role::Measured) {
+        let conditions = &cell.cell.conditions;
+        let index = *index_of.entry(conditions).or_insert_with(|| {
+            sides.push(Side { conditions, measured: Vec::new(), controls: Vec::new() });
+            sides.len() - 1
+        });
+        sides[index].measured.push(cell);
+    }
+    for cell in cells.iter().filter(|cell| cell.cell.role == Role::Control) {
+        if let Some(index) = index_of.get(&cell.cell.conditions) {
+            sides[*index].controls.push(cell);
+        }
+    }
+    sides
+}
+
+impl Side<'_> {
+    /// Judges them.
+    pub(crate) fn compare(&self) -> Comparison {
+        compare(self)
+    }
+}
+
+fn compare(Side { conditions, measured, controls }: &Side<'_>) -> Comparison {
     let mut unranked = Vec::new();
     let mut ranked = Vec::new();
-    for cell in &measured {
+    for cell in measured {
         match not_ranked(cell) {
             Some(reason) => unranked.push(Unranked { reason, ..named(cell) }),
             None => ranked.push(*cell),
         }
     }
     let settled = settled_rounds(conditions, &ranked);
-    let noise = noise(&measured, &controls, &settled);
+    let noise = noise(measured, controls, &settled);
     let judgement = judge(conditions, &ranked, noise, &settled);
     unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
         let cell = ranked[*index];
@@ -154,7 +187,7 @@ pub(crate) fn compare(conditions: &Conditions, cells: &[CellSamples<'_>]) -> Com
     let method = |index: usize| ranked[index].cell.method.to_string();
     let leader = judgement.leader.map(method);
     Comparison {
-        conditions: ComparedConditions { label: label(conditions), conditions: conditions.clone() },
+        conditions: ComparedConditions { label: label(conditions), conditions: (*conditions).clone() },
         cells: measured.iter().map(|cell| cell.id.clone()).collect(),
         controls: controls.iter().map(|cell| cell.id.clone()).collect(),
         verdict: judgement.verdict,
@@ -234,35 +267,46 @@ fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
 
 /// Valid samples that have nothing to rank: cold starts that did not become warm, work that was not done to its end.
 fn without_figure(cell: &CellSamples<'_>) -> usize {
-    cell.valid().count() - cell.rates().iter().flatten().count()
+    cell.valid().count() - cell.rates().count()
 }
 
 /// The largest noise that any control shows; `None` where none can show it.
-fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: &[bool]) -> Option<f64> {
+fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: &Settled) -> Option<f64> {
     controls
         .iter()
         .filter_map(|control| {
             let baseline = measured.iter().find(|cell| cell.cell.method == control.cell.method)?;
-            verdict::noise(&rates_within(baseline, settled), &rates_within(control, settled))
+            verdict::noise(&settled.rates(baseline), &settled.rates(control))
         })
         .max_by(f64::total_cmp)
 }
 
-/// The rates of a cell in the rounds that count.
-fn rates_within(cell: &CellSamples<'_>, counts: &[bool]) -> Vec<Option<f64>> {
-    let round_counts = |round: usize| counts.get(round).copied().unwrap_or(false);
-    cell.rates().into_iter().enumerate().map(|(round, rate)| rate.filter(|_| round_counts(round))).collect()
+/// The rounds in which a ranked cell has a valid sample, and whether they count.
+struct Settled(BTreeMap<u32, bool>);
+
+impl Settled {
+    fn counts(&self, round: u32) -> bool {
+        self.0.get(&round).copied().unwrap_or(false)
+    }
+
+    /// The rates of a cell in the rounds that count.
+    fn rates(&self, cell: &CellSamples<'_>) -> Rates {
+        cell.rates().within(|round| self.counts(round))
+    }
+
+    fn count(&self) -> usize {
+        self.0.values().filter(|counts| **counts).count()
+    }
 }
 
 fn judge(
     conditions: &Conditions,
     ranked: &[&CellSamples<'_>],
     noise: Option<f64>,
-    settled: &[bool],
+    settled: &Settled,
 ) -> Judgement {
-    let rates: Vec<Vec<Option<f64>>> = ranked.iter().map(|cell| rates_within(cell, settled)).collect();
-    let rates: Vec<&verdict::Rates> = rates.iter().map(Vec::as_slice).collect();
-    let judgement = verdict::judge(&rates, noise.unwrap_or(0.0));
+    let rates: Vec<Rates> = ranked.iter().map(|cell| settled.rates(cell)).collect();
+    let judgement = verdict::judge(&rates.iter().collect::<Vec<_>>(), noise.unwrap_or(0.0));
     let changed = cache_that_changed(conditions, ranked, settled);
     if judgement.verdict == Verdict::NotComparable {
         return match changed {
@@ -286,54 +330,55 @@ const NAME_A_STATE: &str = "use --cache warm or --cache cold";
 const SAME_CACHE: f64 = 0.01;
 
 /// Residency before each valid sample of the methods that read through the cache, by round.
-fn residencies<'a>(ranked: &'a [&CellSamples<'_>]) -> impl Iterator<Item = (usize, Option<u64>)> + 'a {
+fn residencies<'a>(ranked: &'a [&CellSamples<'_>]) -> impl Iterator<Item = (u32, Option<u64>)> + 'a {
     ranked.iter().filter(|cell| cell.cell.depends_on_cache()).flat_map(|cell| {
-        cell.rounds.iter().enumerate().filter_map(|(round, sample)| {
-            let (_, evidence) = sample.and_then(|sample| sample.valid())?;
-            Some((round, evidence.resident_before_bytes))
+        cell.rounds.iter().filter_map(|(round, sample)| {
+            let (_, evidence) = sample.valid()?;
+            Some((*round, evidence.resident_before_bytes))
         })
     })
 }
 
 /// The rounds that count. Under `as-is` those in which every sample found the cache as the last rounds did:
 /// samples fill the cache for those behind them, and until it has settled they are not alike.
-fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Vec<bool> {
-    let rounds = ranked.iter().map(|cell| cell.rounds.len()).max().unwrap_or(0);
-    let mut settled = vec![true; rounds];
+fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Settled {
+    let rounds = ranked.iter().flat_map(|cell| cell.rounds.keys());
+    let mut settled = Settled(rounds.map(|round| (*round, true)).collect());
     if conditions.cache != CacheState::AsIs {
         return settled;
     }
-    let known: Vec<(usize, u64)> =
+    let known: Vec<(u32, u64)> =
         residencies(ranked).filter_map(|(round, resident)| Some((round, resident?))).collect();
     let Some(last) = known.iter().map(|(round, _)| *round).max() else { return settled };
     let of_last = known.iter().filter(|(round, _)| *round == last).map(|(_, resident)| *resident);
     let Some(settled_at) = of_last.max() else { return settled };
     let tolerance = conditions.span_bytes.0 as f64 * SAME_CACHE;
     for (round, resident) in known {
-        settled[round] &= resident.abs_diff(settled_at) as f64 <= tolerance;
+        let is_alike = resident.abs_diff(settled_at) as f64 <= tolerance;
+        settled.0.entry(round).and_modify(|counts| *counts &= is_alike);
     }
     settled
 }
 
 /// Under `as-is`, what the cache held in the rounds that count and in the first one.
-fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &[bool]) -> Option<AsIs> {
+fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &Settled) -> Option<AsIs> {
     if conditions.cache != CacheState::AsIs {
         return None;
     }
     let share = |bytes: u64| bytes as f64 / conditions.span_bytes.0.max(1) as f64;
-    let known: Vec<(usize, f64)> =
+    let known: Vec<(u32, f64)> =
         residencies(ranked).filter_map(|(round, resident)| Some((round, share(resident?)))).collect();
-    let counted = || known.iter().filter(|(round, _)| settled[*round]).map(|(_, share)| *share);
+    let counted = || known.iter().filter(|(round, _)| settled.counts(*round)).map(|(_, share)| *share);
     let (low, high) = (counted().min_by(f64::total_cmp)?, counted().max_by(f64::total_cmp)?);
     let first_round = known.iter().map(|(round, _)| *round).min()?;
     let distance = |share: f64| (low - share).max(share - high);
     let of_first = known.iter().filter(|(round, _)| *round == first_round).map(|(_, share)| *share);
-    let rounds: BTreeSet<usize> = known.iter().map(|(round, _)| *round).collect();
+    let rounds: BTreeSet<u32> = known.iter().map(|(round, _)| *round).collect();
     Some(AsIs {
         resident_share_low: low,
         resident_share_high: high,
         resident_share_first: of_first.max_by(|left, right| distance(*left).total_cmp(&distance(*right)))?,
-        rounds_counted: rounds.iter().filter(|round| settled[**round]).count(),
+        rounds_counted: rounds.iter().filter(|round| settled.counts(**round)).count(),
         rounds: rounds.len(),
     })
 }
@@ -342,9 +387,9 @@ fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &[bool])
 fn cache_that_changed(
     conditions: &Conditions,
     ranked: &[&CellSamples<'_>],
-    settled: &[bool],
+    settled: &Settled,
 ) -> Option<String> {
-    if settled.iter().all(|settled| *settled) {
+    if settled.count() == settled.0.len() {
         return None;
     }
     let known: Vec<u64> = residencies(ranked).filter_map(|(_, resident)| resident).collect();
@@ -354,8 +399,8 @@ fn cache_that_changed(
          {NAME_A_STATE}",
         percent(*known.iter().min()?),
         percent(*known.iter().max()?),
-        settled.iter().filter(|settled| **settled).count(),
-        settled.len()
+        settled.count(),
+        settled.0.len()
     ))
 }
 

@@ -5,8 +5,8 @@ use pagewise_model::{Evidence, GroupCounters};
 use serde::Serialize;
 
 use crate::bound::Activity;
-use crate::collected::CellSamples;
-use crate::statistics::{median, median_count};
+use crate::collected::{CellSamples, operations};
+use crate::statistics::{median, median_count, total};
 
 /// Defines the medians of numbers in [`Evidence`] that may be missing: those of its own fields, of its group's and of
 /// the host's.
@@ -191,9 +191,7 @@ impl EvidenceMedians {
             median(&ratios.collect::<Vec<_>>())
         };
         let per_op = |field: fn(&Evidence) -> Option<u64>| {
-            ratio(&|measurement, seen| {
-                Some((field(seen)?, measurement.operations + measurement.latency_phase_operations))
-            })
+            ratio(&|measurement, seen| Some((field(seen)?, operations(measurement))))
         };
         let per_ns = ratio(&|_, seen| Some((seen.host.tlb_shootdowns?, seen.wall_ns)));
         Some(Self {
@@ -210,7 +208,7 @@ impl EvidenceMedians {
             mapping_flags: last.mapping_flags.clone(),
             mapping_line: last.mapping_line.clone(),
             descriptor_direct: last.descriptor_direct,
-            verified_reads: evidence.iter().map(|seen| seen.verified_reads).sum(),
+            verified_reads: total(evidence.iter().map(|seen| &seen.verified_reads)),
             ..Self::counts(&evidence)
         })
     }

@@ -8,6 +8,7 @@ use super::{ColdRow, ColdStart, Data, not_ranked, pread_and_mmap, threads_in_wor
 use crate::advice::{amount, time};
 use crate::collected::CellSamples;
 use crate::judged::{CellJudgement, Comparison, MedianInterval, Status};
+use crate::statistics::total;
 use crate::steady::time_to_warm;
 
 const HALF: f64 = 0.5;
@@ -84,8 +85,8 @@ fn rate(window: &Window) -> f64 {
 /// Operations per second of the windows in which a sample is warm; `None` if it never became warm.
 fn steady_rate(op_bytes: u64, windows: &[Window]) -> Option<f64> {
     let warm = &windows[time_to_warm(op_bytes, windows)?.window..];
-    let operations: u64 = warm.iter().map(|window| window.operations).sum();
-    let elapsed: u64 = warm.iter().map(|window| window.elapsed_ns).sum();
+    let operations = total(warm.iter().map(|window| &window.operations));
+    let elapsed = total(warm.iter().map(|window| &window.elapsed_ns));
     (operations > 0 && elapsed > 0).then(|| operations as f64 * 1e9 / elapsed as f64)
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::advice::{percent, times};
 use crate::bound::{CPU_REACHED, own_waits};
-use crate::collected::CellSamples;
+use crate::collected::{CellSamples, operations};
 use crate::statistics::median;
 
 /// From this share of the threads' time on, a wait explains a rate.
@@ -74,7 +74,7 @@ pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> 
     };
     let of_wall = |seen: &Evidence, count: u32| seen.wall_ns.max(1) as f64 * f64::from(count);
     let per_op = |measurement: &Measurement, count: u64| {
-        let operations = measurement.operations + measurement.latency_phase_operations;
+        let operations = operations(measurement);
         (operations > 0).then(|| count as f64 / operations as f64)
     };
     let mut found = Waits {

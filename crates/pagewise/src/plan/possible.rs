@@ -1,19 +1,12 @@
 //! What cannot be measured at all is refused before anything is created.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::{
     Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Reads, Skew, Source, Work, Workload,
 };
 
 use super::resolve::Machine;
 
-/// Threads beyond this measure the scheduler.
-const MAX_THREADS: u32 = 1024;
-/// A read must fit into memory many times over.
-const MAX_READ: Bytes = Bytes::gib(1);
-/// So must a record.
-const MAX_RECORD: Bytes = Bytes::mib(64);
-const MAX_LAPS: u32 = 1000;
 /// The kernel keeps no larger readahead than this, whatever is written: 4 GiB in KiB would overflow.
 const MAX_READAHEAD: Bytes = Bytes::gib(1);
 
@@ -22,16 +15,8 @@ const SLOWEST_OP_SECONDS: f64 = 10.0;
 
 /// Refuses conditions that no method could be measured under.
 pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
-    let Conditions { threads, file_bytes, span_bytes, .. } = conditions;
-    let reading = conditions.workload().is_reading();
-    ensure!(*threads > 0, "0 threads {} nothing; write 1 or more", if reading { "read" } else { "write" });
-    ensure!(*threads <= MAX_THREADS, "{threads} threads: write {MAX_THREADS} at most");
-    ensure!(
-        file_bytes.0 > 0,
-        "a file of 0B {}",
-        if reading { "holds nothing to read" } else { "has no room for what is written" }
-    );
-    ensure!(span_bytes.0 > 0, "a span of 0B holds nothing to read");
+    conditions.check_limits().map_err(Error::msg)?;
+    let Conditions { file_bytes, span_bytes, .. } = conditions;
     ensure!(span_bytes <= file_bytes, "the span of {span_bytes} is larger than the file of {file_bytes}");
     match conditions.work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
@@ -43,14 +28,7 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
 
 fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -> Result<()> {
     let Conditions { threads, span_bytes, cache, .. } = conditions;
-    let Reads { read_bytes, reads_per_op, align_bytes, skew, dependent, consume } = reads;
-    ensure!(read_bytes.0 > 0, "a read of 0B reads nothing");
-    ensure!(
-        *read_bytes <= MAX_READ,
-        "a read of {read_bytes} is larger than the {MAX_READ} that are sensible"
-    );
-    ensure!((1..=65_536).contains(reads_per_op), "{reads_per_op} reads in an operation: write 1 to 65536");
-    ensure!(align_bytes.0 > 0, "an alignment of 0B is none; write 1B for unaligned reads");
+    let Reads { read_bytes, reads_per_op, skew, dependent, consume, .. } = reads;
     ensure!(read_bytes <= span_bytes, "a read of {read_bytes} is larger than the span of {span_bytes}");
     ensure!(
         *consume != Consume::Lines,
@@ -139,14 +117,11 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
     let unit = if workload == Workload::Append { "record" } else { "block" };
     let size = writes.record_bytes;
     ensure_one_thread(conditions)?;
-    ensure!(size.0 > 0, "a {unit} of 0B writes nothing");
-    ensure!(size <= MAX_RECORD, "a {unit} of {size} is larger than the {MAX_RECORD} that are sensible");
     ensure!(
         size <= conditions.file_bytes,
         "a {unit} of {size} is larger than the file of {}",
         conditions.file_bytes
     );
-    ensure!((1..=MAX_LAPS).contains(&writes.laps), "{} laps: write 1 to {MAX_LAPS}", writes.laps);
     ensure!(
         matches!(conditions.cache, CacheState::Cold | CacheState::Warm),
         "a file that is written is new (--cache cold) or was written before (--cache warm), and not {}",

@@ -2,6 +2,7 @@
 //! is refused here, before anything is created.
 
 use anyhow::{Context, Result, bail, ensure};
+use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
 use pagewise_model::plan::Search;
 use pagewise_model::{
     Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill, Method,
@@ -20,7 +21,6 @@ const MAX_CELLS: usize = 5_000;
 const MIN_ROUNDS: u32 = 7;
 /// A published matrix may be gone through as its study did it: medians without an interval, and no verdict.
 const MIN_PUBLISHED_ROUNDS: u32 = 3;
-const MAX_ROUNDS: u32 = 10_000;
 /// What a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
 /// Samples disturbed from outside are taken again so often.
@@ -214,11 +214,11 @@ fn sampling(layers: &[&Layer], min_rounds: u32, fresh_seed: u64) -> Result<Sampl
     );
     let sample_ns = first(layers, |sampling| sampling.sample_ns, 150_000_000);
     ensure!(
-        (1_000_000..=3_600_000_000_000).contains(&sample_ns),
+        (1_000_000..=MAX_PHASE_NS).contains(&sample_ns),
         "a sample lasts 1ms to 3600s: shorter ones measure the clock"
     );
     let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
-    ensure!(latency_ns <= 3_600_000_000_000, "a latency phase lasts 3600s at most");
+    ensure!(latency_ns <= MAX_PHASE_NS, "a latency phase lasts 3600s at most");
     let seed = first(layers, |sampling| sampling.seed, fresh_seed);
     let ceilings = first(layers, |sampling| sampling.ceilings, true);
     let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);

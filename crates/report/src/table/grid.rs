@@ -4,12 +4,15 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use pagewise_analysis::judged::{CellJudgement, Comparison};
 use pagewise_model::Untrusted;
 
+use super::standing::Standings;
 use crate::numbers::MISSING;
 
 /// A comparison with its cells in the order in which they are shown.
 pub(super) struct View<'a> {
     /// The comparison.
     pub comparison: &'a Comparison,
+    /// How its cells stand.
+    pub standings: Standings<'a>,
     /// Its measured cells.
     pub cells: Vec<&'a CellJudgement>,
 }

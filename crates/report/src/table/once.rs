@@ -31,7 +31,7 @@ pub(super) fn mebi(bytes: u64) -> String {
 
 /// Faults of both kinds.
 pub(super) fn faults(seen: &EvidenceMedians) -> Option<u64> {
-    Some(seen.minor_faults? + seen.major_faults?)
+    Some(seen.minor_faults?.saturating_add(seen.major_faults?))
 }
 
 /// The latency that 999 of 1,000 operations kept to.

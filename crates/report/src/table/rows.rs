@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::Judged;
-use pagewise_analysis::judged::{CellJudgement, Comparison};
+use pagewise_analysis::judged::{ById, CellJudgement, Comparison};
 use pagewise_analysis::latency::not_told;
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
 use super::grid::{Column, View, fitting, table};
-use super::standing::{LIMITED_BY, STALL, bound, is_unranked, note, stall};
+use super::standing::{LIMITED_BY, STALL, Standings, bound, note, stall};
 use super::{append, fill, paragraph, reads, scan};
 use crate::numbers::time;
 
@@ -25,13 +24,15 @@ fn columns(workload: Workload) -> &'static [Column] {
 /// Writes title, table, and the reasons of what is missing in it.
 pub(super) fn write(
     out: &mut dyn Write,
-    judged: &Judged,
+    cells: &ById<'_>,
     comparison: &Comparison,
     width: usize,
 ) -> io::Result<()> {
     let conditions = &comparison.conditions.conditions;
     paragraph(out, "", &comparison.conditions.label, width)?;
-    let view = View { comparison, cells: sorted(judged, comparison) };
+    let standings = Standings::of(comparison);
+    let cells = sorted(cells, comparison, &standings);
+    let view = View { comparison, standings, cells };
     let (columns, left_out) = fitting(&view, columns(conditions.workload()), width);
     write_lines(out, &table(&view, &columns))?;
     write_left_out(out, &view, &left_out, width)?;
@@ -45,7 +46,7 @@ pub(super) fn write(
         paragraph(out, "  ", &line, width)?;
     }
     for cell in &view.cells {
-        if let Some(note) = note(comparison, cell) {
+        if let Some(note) = note(&view.standings, cell) {
             paragraph(out, "  ", &format!("{}: {note}", cell.method), width)?;
         }
     }
@@ -110,15 +111,17 @@ fn write_left_out(
 
 /// The leader, then the others by how far they are behind it, as within rounds and not by their medians; then those that
 /// are not ranked, then those without figures.
-fn sorted<'a>(judged: &'a Judged, comparison: &Comparison) -> Vec<&'a CellJudgement> {
-    let mut cells: Vec<&CellJudgement> = comparison.cells.iter().filter_map(|id| judged.cell(id)).collect();
-    let behind = |cell: &CellJudgement| {
-        let found = comparison.ratios.iter().find(|ratio| ratio.cell == cell.id);
-        found.map_or(f64::INFINITY, |ratio| ratio.ratio)
-    };
+fn sorted<'a>(
+    cells: &ById<'a>,
+    comparison: &Comparison,
+    standings: &Standings<'_>,
+) -> Vec<&'a CellJudgement> {
+    let mut cells: Vec<&CellJudgement> =
+        comparison.cells.iter().filter_map(|id| cells.get(id.as_str()).copied()).collect();
+    let behind = |cell: &CellJudgement| standings.behind(cell).unwrap_or(f64::INFINITY);
     cells.sort_by(|left, right| {
-        let leads = |cell: &CellJudgement| comparison.leader.as_deref() == Some(cell.method.as_str());
-        let last = |cell: &CellJudgement| (speed(cell) == 0.0, is_unranked(comparison, cell), !leads(cell));
+        let last =
+            |cell: &CellJudgement| (speed(cell) == 0.0, standings.is_unranked(cell), !standings.leads(cell));
         let by_ratio = behind(left).total_cmp(&behind(right));
         last(left).cmp(&last(right)).then(by_ratio).then(speed(right).total_cmp(&speed(left)))
     });

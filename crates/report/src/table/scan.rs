@@ -58,7 +58,7 @@ fn wait_seconds(cell: &CellJudgement) -> Option<f64> {
 }
 
 fn cpu_ns(seen: &EvidenceMedians) -> Option<u64> {
-    seen.cpu_ns.or_else(|| Some(seen.user_ns? + seen.system_ns?))
+    seen.cpu_ns.or_else(|| Some(seen.user_ns?.saturating_add(seen.system_ns?)))
 }
 
 /// Time that was counted in ticks.

@@ -1,5 +1,7 @@
 //! How a cell stands in its comparison: its place, how far it is behind, what limited it, and why it has no place.
 
+use std::collections::{HashMap, HashSet};
+
 use pagewise_analysis::bound::AT_CEILING;
 use pagewise_analysis::judged::{CellJudgement, Comparison, Status, worst};
 
@@ -12,7 +14,7 @@ pub(super) const LIMITED_BY: &str = "limited by";
 /// The method.
 pub(super) const METHOD: Column = Column::words("method", 0, |_, cell| cell.method.clone());
 /// Its place in words.
-pub(super) const PLACE: Column = Column::words("place", 0, |view, cell| place(view.comparison, cell));
+pub(super) const PLACE: Column = Column::words("place", 0, |view, cell| view.standings.place(cell));
 
 /// What limited it. Where the column is left out it stands below the table.
 pub(super) const fn limit(spare: u32) -> Column {
@@ -36,32 +38,70 @@ pub(super) fn stall(cell: &CellJudgement) -> String {
     format!("{} {} / {} ({idle})", worst.kind, time(worst.busy.p99_ns), time(worst.busy.max_ns))
 }
 
-/// Whether it is shown without a rank.
-pub(super) fn is_unranked(comparison: &Comparison, cell: &CellJudgement) -> bool {
-    comparison.unranked.iter().any(|unranked| unranked.cell == cell.id)
+/// How the cells of a comparison stand, to be looked up by many of them.
+pub(super) struct Standings<'a> {
+    winner: Option<&'a str>,
+    leader: Option<&'a str>,
+    near: HashSet<&'a str>,
+    unclear: HashSet<&'a str>,
+    /// The leader over a cell, by its id.
+    behind: HashMap<&'a str, f64>,
+    /// Why a cell is shown without a rank, by its id.
+    unranked: HashMap<&'a str, &'a str>,
 }
 
-fn place(comparison: &Comparison, cell: &CellJudgement) -> String {
-    let word = match cell.status {
-        Status::Unavailable => "unavailable",
-        Status::Invalid => "invalid",
-        Status::Ok if is_unranked(comparison, cell) => "not ranked",
-        Status::Ok if comparison.winner.as_deref() == Some(cell.method.as_str()) => "best",
-        Status::Ok if comparison.unclear().contains(&cell.method.as_str()) => "unclear",
-        Status::Ok if comparison.near().contains(&cell.method.as_str()) => match comparison.near().len() {
-            1 => "leads",
-            _ => "tie",
-        },
-        Status::Ok => "",
-    };
-    word.to_string()
+impl<'a> Standings<'a> {
+    /// Those of a comparison.
+    pub(super) fn of(comparison: &'a Comparison) -> Self {
+        let unranked = comparison.unranked.iter();
+        Self {
+            winner: comparison.winner.as_deref(),
+            leader: comparison.leader.as_deref(),
+            near: comparison.near().into_iter().collect(),
+            unclear: comparison.unclear().into_iter().collect(),
+            behind: comparison.ratios.iter().map(|ratio| (ratio.cell.as_str(), ratio.ratio)).collect(),
+            unranked: unranked.map(|cell| (cell.cell.as_str(), cell.reason.as_str())).collect(),
+        }
+    }
+
+    /// Whether it is shown without a rank.
+    pub(super) fn is_unranked(&self, cell: &CellJudgement) -> bool {
+        self.unranked.contains_key(cell.id.as_str())
+    }
+
+    /// Whether it is ahead of the others.
+    pub(super) fn leads(&self, cell: &CellJudgement) -> bool {
+        self.leader == Some(cell.method.as_str())
+    }
+
+    /// How many times slower than the leader it is, within rounds.
+    pub(super) fn behind(&self, cell: &CellJudgement) -> Option<f64> {
+        self.behind.get(cell.id.as_str()).copied()
+    }
+
+    fn place(&self, cell: &CellJudgement) -> String {
+        let method = cell.method.as_str();
+        let word = match cell.status {
+            Status::Unavailable => "unavailable",
+            Status::Invalid => "invalid",
+            Status::Ok if self.is_unranked(cell) => "not ranked",
+            Status::Ok if self.winner == Some(method) => "best",
+            Status::Ok if self.unclear.contains(method) => "unclear",
+            Status::Ok if self.near.contains(method) => match self.near.len() {
+                1 => "leads",
+                _ => "tie",
+            },
+            Status::Ok => "",
+        };
+        word.to_string()
+    }
 }
 
 /// How many times slower than the leader it is, within rounds.
-pub(super) fn behind(View { comparison, .. }: &View<'_>, cell: &CellJudgement) -> String {
-    match comparison.ratios.iter().find(|ratio| ratio.cell == cell.id) {
-        Some(ratio) => format!("{}x", rate(ratio.ratio)),
-        None if comparison.leader.as_deref() == Some(cell.method.as_str()) => "1.00x".to_string(),
+pub(super) fn behind(View { standings, .. }: &View<'_>, cell: &CellJudgement) -> String {
+    match standings.behind(cell) {
+        Some(ratio) => format!("{}x", rate(ratio)),
+        None if standings.leads(cell) => "1.00x".to_string(),
         None => MISSING.to_string(),
     }
 }
@@ -77,7 +117,7 @@ pub(super) fn bound(cell: &CellJudgement) -> String {
 }
 
 /// Why a cell has no place, no figures, or fewer samples.
-pub(super) fn note(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
+pub(super) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<String> {
     let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
     match cell.status {
         Status::Unavailable => Some(format!("unavailable: {reason}")),
@@ -86,8 +126,8 @@ pub(super) fn note(comparison: &Comparison, cell: &CellJudgement) -> Option<Stri
             Some(format!("invalid: no valid sample in {attempts}; {reason}"))
         }
         Status::Ok => {
-            let unranked = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
-            let unranked = unranked.map(|unranked| format!("not ranked: {}", unranked.reason));
+            let unranked = standings.unranked.get(cell.id.as_str());
+            let unranked = unranked.map(|reason| format!("not ranked: {reason}"));
             // Without invalid attempts a reason says what the machine refused.
             let failed = match cell.invalid_samples {
                 0 => cell.reason.clone(),

@@ -1,0 +1,97 @@
+//! How large the numbers of a plan may be. The command line takes no others, and a run file that holds others was not
+//! written by pagewise: it is refused before anybody counts to them.
+
+use crate::cell::Conditions;
+use crate::plan::Plan;
+use crate::sample::Sample;
+use crate::units::Bytes;
+use crate::work::{Reads, Work};
+
+/// Rounds of a run.
+pub const MAX_ROUNDS: u32 = 10_000;
+/// How long a phase of a sample may last.
+pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
+/// How often a sample that was disturbed may be taken again.
+pub const MAX_RETAKES: u32 = 100;
+/// Threads beyond this measure the scheduler.
+const MAX_THREADS: u32 = 1024;
+const MAX_READS_PER_OP: u32 = 65_536;
+/// A read must fit into memory many times over.
+const MAX_READ: Bytes = Bytes::gib(1);
+/// So must a record.
+const MAX_RECORD: Bytes = Bytes::mib(64);
+const MAX_LAPS: u32 = 1000;
+
+fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(reason()) }
+}
+
+impl Conditions {
+    /// Whether each number is one that anything could be measured with.
+    pub fn check_limits(&self) -> Result<(), String> {
+        let Self { threads, file_bytes, span_bytes, .. } = self;
+        let reading = self.workload().is_reading();
+        ensure(*threads > 0, || {
+            format!("0 threads {} nothing; write 1 or more", if reading { "read" } else { "write" })
+        })?;
+        ensure(*threads <= MAX_THREADS, || format!("{threads} threads: write {MAX_THREADS} at most"))?;
+        ensure(file_bytes.0 > 0, || {
+            let what = if reading { "holds nothing to read" } else { "has no room for what is written" };
+            format!("a file of 0B {what}")
+        })?;
+        ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
+        match &self.work {
+            Work::RandomRead(reads) | Work::SequentialRead(reads) => check_reads(reads),
+            Work::Scan(_) => Ok(()),
+            Work::Append(_) | Work::Fill(_) => self.check_writes(),
+        }
+    }
+
+    fn check_writes(&self) -> Result<(), String> {
+        let Some(writes) = self.writes() else { return Ok(()) };
+        let (size, laps) = (writes.record_bytes, writes.laps);
+        let unit = if matches!(self.work, Work::Append(_)) { "record" } else { "block" };
+        ensure(size.0 > 0, || format!("a {unit} of 0B writes nothing"))?;
+        ensure(size <= MAX_RECORD, || {
+            format!("a {unit} of {size} is larger than the {MAX_RECORD} that are sensible")
+        })?;
+        ensure((1..=MAX_LAPS).contains(&laps), || format!("{laps} laps: write 1 to {MAX_LAPS}"))
+    }
+}
+
+fn check_reads(reads: &Reads) -> Result<(), String> {
+    let Reads { read_bytes, reads_per_op, align_bytes, .. } = reads;
+    ensure(read_bytes.0 > 0, || "a read of 0B reads nothing".to_string())?;
+    ensure(*read_bytes <= MAX_READ, || {
+        format!("a read of {read_bytes} is larger than the {MAX_READ} that are sensible")
+    })?;
+    ensure((1..=MAX_READS_PER_OP).contains(reads_per_op), || {
+        format!("{reads_per_op} reads in an operation: write 1 to {MAX_READS_PER_OP}")
+    })?;
+    ensure(align_bytes.0 > 0, || "an alignment of 0B is none; write 1B for unaligned reads".to_string())
+}
+
+impl Plan {
+    /// Whether each number of a plan that was read from a run file is one that the command line takes.
+    pub fn check_limits(&self) -> Result<(), String> {
+        let Self { rounds, sample_ns, latency_ns, retakes, .. } = self;
+        ensure(*rounds <= MAX_ROUNDS, || format!("{rounds} rounds, where a run has {MAX_ROUNDS} at most"))?;
+        ensure(*sample_ns <= MAX_PHASE_NS && *latency_ns <= MAX_PHASE_NS, || {
+            format!("phases of {sample_ns} and {latency_ns} ns, where one lasts {MAX_PHASE_NS} at most")
+        })?;
+        ensure(*retakes <= MAX_RETAKES, || {
+            format!("samples are taken again {retakes} times, where {MAX_RETAKES} are the most")
+        })?;
+        self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())
+    }
+
+    /// Whether a sample is one that a run of this plan could have.
+    pub fn check_sample(&self, sample: &Sample) -> Result<(), String> {
+        ensure(sample.round < self.rounds, || {
+            format!("a sample of round {}, and the plan has {} rounds from 0 on", sample.round, self.rounds)
+        })?;
+        ensure(sample.attempt <= self.retakes, || {
+            format!("attempt {} at a sample that is taken again {} times", sample.attempt, self.retakes)
+        })
+    }
+}
