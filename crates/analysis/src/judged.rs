@@ -26,7 +26,7 @@ use crate::lucene::{self, Lucene};
 
 pub use cell::{CellJudgement, MedianInterval, Parameters, Status};
 pub use cold_start::ColdWindow;
-pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
+pub use comparison::{AsIs, ComparedConditions, Comparison, NoiseSource, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
 pub use stall::{Lateness, Stall, stall_not_told, worst};
 
@@ -190,8 +190,9 @@ pub fn judge(run: &Run) -> Judged {
     let ceilings = Ceilings::of(&samples);
     let cells: Vec<CellJudgement> =
         samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
-    let comparisons: Vec<Comparison> =
-        comparison::sides(&samples).iter().map(comparison::Side::compare).collect();
+    let sides = comparison::sides(&samples);
+    let noise = sides.iter().filter_map(comparison::Side::noise).max_by(f64::total_cmp);
+    let comparisons: Vec<Comparison> = sides.iter().map(|side| side.compare(noise)).collect();
     let advice = advise_all(&comparisons, &cells);
     let summary = summary(run, &samples);
     let validity = validity(&samples);

@@ -26,7 +26,8 @@
 //! of their median ratio at [`NOISE_LEVEL`] lies from 1. A high level would be wrong here. With seven rounds
 //! it would take the smallest to the largest ratio, so that one disturbed sample hid every difference; chance
 //! within the rounds is already answered by the first rule, and noise adds what pairing cannot see, such as
-//! an effect of the order or of the memory that a worker happens to get.
+//! an effect of the order or of the memory that a worker happens to get. Where the control of a comparison lost its samples,
+//! the noise is the largest of the run's other controls; where none is left, the [`scatter`] of the ratios themselves.
 //!
 //! [`crate::simulation`] runs this very code on made-up noise; its results stand there.
 
@@ -123,6 +124,20 @@ impl Judgement {
 pub fn noise(baseline: &Rates, control: &Rates) -> Option<f64> {
     let interval = median_interval(&paired_log_ratios(control, baseline), NOISE_LEVEL)?;
     Some(interval.high.abs().max(interval.low.abs()).exp_m1())
+}
+
+/// The noise where no method was measured against itself: how far the interval of a median ratio between two methods
+/// reaches beside that median, the most of any method and the leader; `None` where too few rounds have both. It knows the
+/// scatter within the rounds, and not what differs from one cell to another in all of them.
+pub fn scatter(methods: &[&Rates]) -> Option<f64> {
+    let all: Vec<usize> = (0..methods.len()).filter(|method| methods[*method].count() > 0).collect();
+    let leader = if all.is_empty() { return None } else { leader(methods, &all) };
+    let of_method = |method: &usize| {
+        let log_ratios = paired_log_ratios(methods[leader], methods[*method]);
+        let (interval, middle) = (median_interval(&log_ratios, NOISE_LEVEL)?, median(&log_ratios)?);
+        Some((interval.high - middle).max(middle - interval.low).exp_m1())
+    };
+    all.iter().filter(|method| **method != leader).filter_map(of_method).max_by(f64::total_cmp)
 }
 
 /// Judges `methods` by their rates in each round, given the noise of the run.
@@ -323,6 +338,22 @@ mod tests {
         let first: Vec<_> = (0..20).map(|round| Some(if round < 10 { 50.0 } else { 103.0 })).collect();
         let second: Vec<_> = (0..20).map(|round| (round >= 10).then_some(100.0)).collect();
         assert_eq!(judge(&[&first, &second], 0.0).leader, Some(0));
+    }
+
+    #[test]
+    fn scatter_is_how_far_ratios_reach_beside_their_median() {
+        let of = |methods: &[&Vec<Option<f64>>]| {
+            let rates: Vec<Rates> = methods.iter().map(|method| Rates::of_each(method)).collect();
+            super::scatter(&rates.iter().collect::<Vec<_>>())
+        };
+        assert!(of(&[&scaled(1.0), &scaled(1.5)]).expect("seven rounds") < 1e-3);
+        let mut wide = scaled(1.5);
+        for (round, rate) in wide.iter_mut().enumerate() {
+            *rate = rate.map(|rate| if round % 2 == 0 { rate * 1.2 } else { rate });
+        }
+        let found = of(&[&scaled(1.0), &wide]).expect("seven rounds");
+        assert!((found - 0.2).abs() < 0.01, "{found}");
+        assert_eq!((of(&[]), of(&[&scaled(1.0)])), (None, None));
     }
 
     #[test]

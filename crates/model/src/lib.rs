@@ -10,6 +10,7 @@ pub mod counters;
 pub mod environment;
 pub mod limits;
 pub mod method;
+mod outcome;
 pub mod plan;
 pub mod protocol;
 pub mod random;

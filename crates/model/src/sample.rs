@@ -22,7 +22,7 @@ pub struct Sample {
 
 /// What came of a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case")]
+#[serde(tag = "outcome", rename_all = "kebab-case", try_from = "crate::outcome::Told")]
 pub enum Outcome {
     /// The worker answered.
     Taken {
@@ -348,8 +348,11 @@ pub enum FailureKind {
     KilledForMemory,
     /// A call failed.
     CallFailed,
-    /// The worker ended by itself or was killed.
+    /// The worker ended by itself, or of what it did.
     WorkerDied,
+    /// The worker was killed by a signal that is sent, as by the kernel where the host has no memory left, and is no fault of
+    /// its own.
+    KilledFromOutside,
     /// The worker did not answer in time.
     WorkerHung,
     /// The worker said something that is not of the protocol.

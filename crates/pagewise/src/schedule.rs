@@ -116,10 +116,19 @@ impl Ledger {
 
     /// How many cells of a round are done with.
     pub fn settled(&self, plan: &Plan) -> u64 {
-        (0..plan.rounds)
-            .flat_map(|round| plan.cells.iter().map(move |cell| (cell, round)))
-            .filter(|(cell, round)| self.next_attempt(cell, *round).is_none())
-            .count() as u64
+        let of_cell = |cell: &Cell| {
+            let mut key = (cell.id(), 0);
+            if self.ended.contains(&key.0) {
+                return u64::from(plan.rounds);
+            }
+            let mut settled = 0;
+            for round in 0..plan.rounds {
+                key.1 = round;
+                settled += u64::from(self.done.contains(&key));
+            }
+            settled
+        };
+        plan.cells.iter().map(of_cell).sum()
     }
 }
 
@@ -190,6 +199,20 @@ mod tests {
             "it could not be had, so the cell has ended"
         );
         assert_eq!(ledger.next_attempt(&plan.cells[1], 2), Some(0));
+    }
+
+    #[test]
+    fn a_worker_that_is_killed_again_and_again_ends_its_cell_and_one_that_is_killed_once_does_not() {
+        let plan = quick_plan();
+        let mut ledger = Ledger::new(&plan, &[]);
+        for round in 0..3 {
+            ledger.note(&sample(&plan, 0, round, 0, broken(FailureKind::KilledFromOutside)));
+            assert_eq!(ledger.next_attempt(&plan.cells[0], round), Some(1), "round {round}");
+        }
+        for attempt in 1..=plan.retakes {
+            ledger.note(&sample(&plan, 0, 2, attempt, broken(FailureKind::KilledFromOutside)));
+        }
+        assert_eq!(ledger.next_attempt(&plan.cells[0], 3), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::advice::listed;
-use pagewise_analysis::judged::{CellJudgement, Comparison, Status};
+use pagewise_analysis::judged::{CellJudgement, Comparison, NoiseSource, Status};
 use pagewise_analysis::verdict::Verdict;
 use pagewise_model::{Bytes, Role, Untrusted, Workload};
 
@@ -63,9 +63,16 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
 }
 
 fn verdict(comparison: &Comparison) -> String {
-    let noise = match comparison.noise {
-        Some(noise) => format!(" (noise of the run: {})", percent(noise)),
-        None => String::new(),
+    let noise = match (comparison.noise.map(percent), comparison.noise_source) {
+        (None, _) => String::new(),
+        (Some(noise), None | Some(NoiseSource::Control)) => format!(" (noise of the run: {noise})"),
+        (Some(noise), Some(NoiseSource::OtherControls)) => format!(
+            " (noise of the run: {noise}, as other comparisons show it: the method that is measured twice in this one lost too \
+             many rounds)"
+        ),
+        (Some(noise), Some(NoiseSource::Ratios)) => format!(
+            " (noise of the run: {noise}, by the scatter of the ratios alone: a method that is measured twice lost too many rounds)"
+        ),
     };
     match comparison.verdict {
         Verdict::Winner => {

@@ -42,6 +42,18 @@ pub struct RatioToLeader {
     pub told_apart: bool,
 }
 
+/// What the noise of a comparison is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseSource {
+    /// A method of it that was measured twice.
+    Control,
+    /// Its own control has too few valid rounds; the largest noise that any other shows in the run.
+    OtherControls,
+    /// No control of the run has enough valid rounds; how far the ratios between its methods scatter.
+    Ratios,
+}
+
 /// A method that is shown and not ranked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unranked {
@@ -72,6 +84,8 @@ pub struct Comparison {
     pub tied: Vec<String>,
     /// How far a method was from itself in this run, as a share.
     pub noise: Option<f64>,
+    /// What the noise is known from.
+    pub noise_source: Option<NoiseSource>,
     /// The leader against each other ranked method, the closest first.
     pub ratios: Vec<RatioToLeader>,
     /// Methods that are shown and not ranked.
@@ -157,13 +171,21 @@ pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
 }
 
 impl Side<'_> {
-    /// Judges them.
-    pub(crate) fn compare(&self) -> Comparison {
-        compare(self)
+    /// Judges them; `noise_elsewhere` is the largest that the controls of the run show.
+    pub(crate) fn compare(&self, noise_elsewhere: Option<f64>) -> Comparison {
+        compare(self, noise_elsewhere)
+    }
+
+    /// The noise that its own controls show.
+    pub(crate) fn noise(&self) -> Option<f64> {
+        let ranked: Vec<&CellSamples<'_>> =
+            self.measured.iter().copied().filter(|cell| not_ranked(cell).is_none()).collect();
+        noise(&self.measured, &self.controls, &settled_rounds(self.conditions, &ranked))
     }
 }
 
-fn compare(Side { conditions, measured, controls }: &Side<'_>) -> Comparison {
+fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
+    let Side { conditions, measured, controls } = side;
     let mut unranked = Vec::new();
     let mut ranked = Vec::new();
     for cell in measured {
@@ -173,7 +195,16 @@ fn compare(Side { conditions, measured, controls }: &Side<'_>) -> Comparison {
         }
     }
     let settled = settled_rounds(conditions, &ranked);
-    let noise = noise(measured, controls, &settled);
+    let own = noise(measured, controls, &settled).map(|noise| (noise, NoiseSource::Control));
+    let of_others = || noise_elsewhere.map(|noise| (noise, NoiseSource::OtherControls));
+    let of_ratios = || {
+        let rates: Vec<Rates> = ranked.iter().map(|cell| settled.rates(cell)).collect();
+        let scatter = verdict::scatter(&rates.iter().collect::<Vec<_>>());
+        scatter.map(|noise| (noise, NoiseSource::Ratios))
+    };
+    // A plan without a control never asked how far a method is from itself, and nothing else says it.
+    let lost = || (!controls.is_empty()).then(|| of_others().or_else(of_ratios)).flatten();
+    let (noise, noise_source) = own.or_else(lost).unzip();
     let judgement = judge(conditions, &ranked, noise, &settled);
     unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
         let cell = ranked[*index];
@@ -195,6 +226,7 @@ fn compare(Side { conditions, measured, controls }: &Side<'_>) -> Comparison {
         leader,
         tied: judgement.tied.iter().map(|index| method(*index)).collect(),
         noise,
+        noise_source,
         ratios: judgement
             .ratios
             .iter()

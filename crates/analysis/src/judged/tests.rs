@@ -189,6 +189,33 @@ fn without_a_control_nothing_is_ranked() {
 }
 
 #[test]
+fn a_lost_control_costs_no_verdict() {
+    let mut run = run(&three(CacheState::Warm));
+    spoil(&mut run, 2);
+    let comparison = &judge(&run).comparisons[0];
+    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("pread")));
+    assert_eq!(comparison.noise_source, Some(NoiseSource::Ratios));
+    assert!(comparison.noise.is_some_and(|noise| noise < 0.01), "{:?}", comparison.noise);
+}
+
+#[test]
+fn noise_of_a_lost_control_is_the_largest_that_others_show() {
+    let cold = [
+        entry(Role::Measured, "mmap", CacheState::Cold, 10),
+        entry(Role::Measured, "pread", CacheState::Cold, 13),
+        entry(Role::Control, "pread", CacheState::Cold, 20),
+    ];
+    let mut run = run(&[three(CacheState::Warm), cold.to_vec()].concat());
+    spoil(&mut run, 2);
+    let judged = judge(&run);
+    let [warm, cold] = judged.comparisons.as_slice() else { panic!("two comparisons") };
+    assert_eq!(cold.noise_source, Some(NoiseSource::Control));
+    assert_eq!((warm.noise, warm.noise_source), (cold.noise, Some(NoiseSource::OtherControls)));
+    assert!(warm.noise.is_some_and(|noise| noise > 0.4), "{:?}", warm.noise);
+    assert_eq!(warm.verdict, Verdict::Tie, "1.3 times is within that noise");
+}
+
+#[test]
 fn touching_a_mapping_in_place_is_not_ranked() {
     let mut entries = three(CacheState::Warm);
     entries.push(entry(Role::Measured, "mmap:in-place", CacheState::Warm, 900));

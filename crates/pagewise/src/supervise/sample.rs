@@ -184,19 +184,19 @@ impl<'a> Sampler<'a> {
         // Made before the worker, which inherits it.
         let mut inherited = match visit.inherited() {
             Ok(inherited) => inherited,
-            Err(trouble) => return finish(trouble, None, input, &held),
+            Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
         let ground = match visit.ground() {
             Ok(ground) => ground,
-            Err(trouble) => return finish(trouble, None, input, &held),
+            Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
         let mut worker = match Worker::start(&program, |command| held.prepare(command)) {
             Ok(worker) => worker,
-            Err(trouble) => return finish(trouble, None, input, &held),
+            Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
         let practice = match visit.meet(&mut worker, &inherited, ground.as_ref()) {
             Ok(practice) => practice,
-            Err(trouble) => return finish(trouble, Some(worker), input, &held),
+            Err(trouble) => return finish(trouble, Some(worker), input, &held, self.stop),
         };
         if practises && let Err(state) = prepare() {
             return without_state(state);
@@ -207,7 +207,7 @@ impl<'a> Sampler<'a> {
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, checks::byte_rate(cell, &measurement));
                 if let Err(trouble) = worker.end() {
-                    return finish(trouble, None, input, &held);
+                    return finish(trouble, None, input, &held, self.stop);
                 }
                 if let Some(reason) = checks::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
@@ -233,7 +233,7 @@ impl<'a> Sampler<'a> {
                 failures.extend(input.check_unchanged().err());
                 Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
             }
-            Err(trouble) => finish(trouble, Some(worker), input, &held),
+            Err(trouble) => finish(trouble, Some(worker), input, &held, self.stop),
         }
     }
 
@@ -343,8 +343,14 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
 }
 
 /// What trouble makes of a sample.
-fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input, held: &Held) -> Result<Outcome, Stopped> {
-    let stderr_tail = worker.map(Worker::into_stderr_tail).unwrap_or_default();
+fn finish(
+    trouble: Trouble,
+    worker: Option<Worker>,
+    input: &Input,
+    held: &Held,
+    stop: &AtomicBool,
+) -> Result<Outcome, Stopped> {
+    let stderr_tail = worker.map(|worker| worker.into_stderr_tail(stop)).unwrap_or_default();
     // A worker knows the file by its descriptor, the user by its name.
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
     let failure = match trouble {
@@ -357,7 +363,7 @@ fn finish(trouble: Trouble, worker: Option<Worker>, input: &Input, held: &Held) 
         Trouble::Broken(failure) => failure,
     };
     let mut failures = vec![failure];
-    if failures[0].kind == FailureKind::WorkerDied
+    if matches!(failures[0].kind, FailureKind::WorkerDied | FailureKind::KilledFromOutside)
         && let Some(detail) = held.killed_for_memory()
     {
         failures[0] = Failure { kind: FailureKind::KilledForMemory, detail };
@@ -378,7 +384,7 @@ pub fn descriptor_path(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Whether the method is one that a sample may find disturbed from outside: then it is taken again.
+/// Whether a sample was disturbed from outside: then it is taken again.
 pub fn worth_retaking(outcome: &Outcome) -> bool {
     let from_outside = |failure: &Failure| {
         matches!(
@@ -391,6 +397,7 @@ pub fn worth_retaking(outcome: &Outcome) -> bool {
                 | FailureKind::ChargedElsewhere
                 | FailureKind::LimitNotHeld
                 | FailureKind::NotAsSet
+                | FailureKind::KilledFromOutside
         )
     };
     match outcome {

@@ -26,6 +26,12 @@ use super::sample::descriptor_path;
 const MAX_LINE_BYTES: usize = 4 << 20;
 /// How much of stderr is kept.
 const STDERR_TAIL_BYTES: usize = 4096;
+/// What is read of it at a time.
+const STDERR_CHUNK_BYTES: usize = 4096;
+/// The most that a pipe holds unless root made it larger (/proc/sys/fs/pipe-max-size).
+const LARGEST_PIPE_BYTES: usize = 1 << 20;
+/// How long the last words of a dead worker are read at most.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 /// How often the wish to stop is looked at.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 /// How long a worker may take to end after its last answer.
@@ -309,7 +315,7 @@ impl Worker {
     }
 
     fn read_stderr(&mut self) {
-        let mut chunk = [0; 4096];
+        let mut chunk = [0; STDERR_CHUNK_BYTES];
         match self.stderr.as_mut().map(|stderr| stderr.read(&mut chunk)) {
             Some(Ok(len)) if len > 0 => {
                 self.stderr_tail.extend_from_slice(&chunk[..len]);
@@ -323,11 +329,15 @@ impl Worker {
 
     /// How a worker died that should have sent something.
     fn death(&mut self, awaited: &str) -> Trouble {
-        let detail = match self.wait() {
-            Some(status) => format!("the worker {} before it sent {awaited}", ending(status)),
-            None => format!("the worker closed its stdout before it sent {awaited}"),
-        };
-        broken(FailureKind::WorkerDied, detail)
+        match self.wait() {
+            Some(status) => {
+                broken(kind_of(status), format!("the worker {} before it sent {awaited}", ending(status)))
+            }
+            None => broken(
+                FailureKind::WorkerDied,
+                format!("the worker closed its stdout before it sent {awaited}"),
+            ),
+        }
     }
 
     /// Waits for the process to end, within bounds, and kills what it left.
@@ -361,10 +371,9 @@ impl Worker {
         self.stdin = None;
         match self.wait() {
             Some(status) if status.success() => Ok(()),
-            Some(status) => Err(broken(
-                FailureKind::WorkerDied,
-                format!("the worker {} after its last answer", ending(status)),
-            )),
+            Some(status) => {
+                Err(broken(kind_of(status), format!("the worker {} after its last answer", ending(status))))
+            }
             None => Err(broken(
                 FailureKind::WorkerHung,
                 format!("the worker did not end within {} s of its last answer", EXIT_PATIENCE.as_secs()),
@@ -373,13 +382,17 @@ impl Worker {
     }
 
     /// The end of its stderr; kills the worker, so that stderr has an end.
-    pub fn into_stderr_tail(mut self) -> String {
+    pub fn into_stderr_tail(mut self, stop: &AtomicBool) -> String {
         self.kill();
-        // A grandchild may hold the pipe open: take what is there and wait for nobody.
+        // A grandchild may hold the pipe open and go on writing: what the worker wrote is there already, so as much is taken
+        // as a pipe can hold, and nobody is waited for.
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        while let Some(stderr) = &self.stderr {
+        let deadline = Instant::now() + LAST_WORDS_PATIENCE;
+        for _ in 0..LARGEST_PIPE_BYTES / STDERR_CHUNK_BYTES {
+            let Some(stderr) = &self.stderr else { break };
             let ready = poll(&mut [PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN)], Some(&zero));
-            if !matches!(ready, Ok(count) if count > 0) {
+            let is_over = stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
+            if is_over || !matches!(ready, Ok(count) if count > 0) {
                 break;
             }
             self.read_stderr();
@@ -399,6 +412,15 @@ pub fn unexpected(awaited: &str, reply: &Reply) -> Trouble {
     let text = serde_json::to_string(reply).unwrap_or_default();
     let shown: String = text.chars().take(120).collect();
     broken(FailureKind::WorkerNonsense, format!("instead of {awaited} the worker sent '{shown}'"))
+}
+
+/// Whether what ended a process came from outside: these signals are sent, and no fault raises them.
+fn kind_of(status: ExitStatus) -> FailureKind {
+    use rustix::process::Signal;
+    match status.signal().and_then(Signal::from_named_raw) {
+        Some(Signal::KILL | Signal::TERM | Signal::INT | Signal::HUP) => FailureKind::KilledFromOutside,
+        _ => FailureKind::WorkerDied,
+    }
 }
 
 /// How a process ended, as what it did.
@@ -424,6 +446,44 @@ fn signal_name(signal: i32) -> String {
         Some(rustix::process::Signal::ABORT) => "SIGABRT".to_string(),
         Some(rustix::process::Signal::TERM) => "SIGTERM".to_string(),
         Some(rustix::process::Signal::INT) => "SIGINT".to_string(),
+        Some(rustix::process::Signal::HUP) => "SIGHUP".to_string(),
         _ => format!("signal {signal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    fn worker() -> Worker {
+        Worker::start(&Program::stated(Stated::new("cat", &[])), |command| Ok(command)).expect("cat starts")
+    }
+
+    #[test]
+    fn last_words_have_an_end_whoever_goes_on_writing() {
+        let mut endless = worker();
+        // There is always more to be read of it, as of a pipe into which a grandchild writes.
+        endless.stderr = Some(OwnedFd::from(File::open("/dev/zero").expect("/dev/zero")).into());
+        let tail = endless.into_stderr_tail(&AtomicBool::new(false));
+        assert_eq!(tail.len(), STDERR_TAIL_BYTES);
+    }
+
+    #[test]
+    fn who_wants_to_stop_waits_for_no_last_words() {
+        let mut endless = worker();
+        endless.stderr = Some(OwnedFd::from(File::open("/dev/zero").expect("/dev/zero")).into());
+        assert_eq!(endless.into_stderr_tail(&AtomicBool::new(true)), "");
+    }
+
+    #[test]
+    fn a_full_pipe_is_read_to_its_end() {
+        let (reading, mut writing) = io::pipe().expect("a pipe");
+        rustix::pipe::fcntl_setpipe_size(&writing, 256 << 10).expect("a larger pipe");
+        writing.write_all(&vec![b'x'; (256 << 10) - 4096]).expect("it holds that");
+        writing.write_all(b" the end").expect("and that");
+        let mut dead = worker();
+        dead.stderr = Some(OwnedFd::from(reading).into());
+        assert!(dead.into_stderr_tail(&AtomicBool::new(false)).ends_with("x the end"));
     }
 }
