@@ -15,6 +15,7 @@ use crate::damon;
 use crate::device::BlockDevice;
 use crate::kernel_files::{self, chosen, field};
 use crate::memory::Memory;
+use crate::mounted;
 use crate::mounts::{Kind, Mount};
 use crate::scratch;
 
@@ -205,7 +206,8 @@ struct Settings {
 
 /// One sentence for each oddity.
 fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> =
+        [mounted::proc_missing(), mounted::sys_missing()].into_iter().flatten().map(String::from).collect();
     if let Some(sentence) = settings.mount.as_ref().and_then(filesystem_warning) {
         warnings.push(sentence);
     }

@@ -17,6 +17,7 @@ pub mod environment;
 pub mod files;
 mod kernel_files;
 pub mod memory;
+pub mod mounted;
 pub mod mounts;
 mod overlay;
 pub mod pace;

@@ -8,7 +8,7 @@ use std::path::Path;
 use pagewise_model::{CpuList, Numa};
 use pagewise_sys::{Advice, CpuMask, FileMapping, placement};
 
-use crate::kernel_files;
+use crate::{kernel_files, mounted};
 
 /// The most pages that are asked for their node.
 const SAMPLE_PAGES_MAX: usize = 4096;
@@ -42,13 +42,20 @@ pub struct Node {
 pub struct Topology {
     /// CPUs that are online.
     pub cpus: Vec<u32>,
-    /// Nodes that are online, ascending. One without distances where the kernel knows no nodes.
+    /// Nodes that are online, ascending. One without distances where the kernel knows no nodes; none where /sys, which would
+    /// say so, is missing.
     pub nodes: Vec<Node>,
 }
 
 impl Topology {
-    /// What /sys says.
+    /// What /sys says; without it, the CPUs that /proc/stat counts.
     pub fn read() -> Result<Self, String> {
+        if mounted::sys_missing().is_some() {
+            let stat = kernel_files::text("/proc/stat").unwrap_or_default();
+            let cpus = counted_cpus(&stat);
+            let none = "neither /sys nor /proc says which CPUs there are".to_string();
+            return if cpus.is_empty() { Err(none) } else { Ok(Self { cpus, nodes: Vec::new() }) };
+        }
         Self::read_in(Path::new("/sys/devices/system"))
     }
 
@@ -79,6 +86,9 @@ impl Topology {
     }
 
     fn plan(&self, numa: Numa, cpus: Option<&CpuList>) -> Result<PlacementPlan, String> {
+        if self.nodes.is_empty() {
+            return Err("the NUMA nodes are not known: /sys is not mounted".to_string());
+        }
         let worker = match cpus {
             None => self.nodes.iter().find(|node| !node.cpus.is_empty()),
             Some(cpus) => {
@@ -129,6 +139,11 @@ impl Topology {
             (Some(missing), None) => Err(format!("this machine has no CPU {missing} online")),
         }
     }
+}
+
+/// CPUs that are online, by their lines of /proc/stat: `cpu3 1312 0 ...`.
+fn counted_cpus(stat: &str) -> Vec<u32> {
+    stat.lines().filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect()
 }
 
 /// `Node 0 MemTotal:       24683656 kB`
@@ -220,6 +235,9 @@ fn map(file: &File, len: u64) -> io::Result<Option<FileMapping>> {
 /// What there is of nodes, for people.
 pub fn describe() -> Result<String, String> {
     let topology = Topology::read()?;
+    if topology.nodes.is_empty() {
+        return Err("the NUMA nodes are not known: /sys is not mounted".to_string());
+    }
     let nodes: Vec<String> = topology
         .nodes
         .iter()
@@ -285,6 +303,16 @@ mod tests {
         let one = Topology { cpus: vec![0], nodes: vec![node(0, &[0], 1, &[10])] };
         assert_eq!(one.plan(Numa::Other, None), Err("this machine has one NUMA node".to_string()));
         assert!(one.plan(Numa::Same, None).is_ok());
+    }
+
+    #[test]
+    fn without_sys_the_cpus_are_those_that_are_counted() {
+        let stat = "cpu  9 0 9\ncpu0 1 0 2\ncpu3 8 0 7\nintr 5\ncpufreq 1\n";
+        assert_eq!(counted_cpus(stat), [0, 3]);
+        let unknown = Topology { cpus: vec![0, 3], nodes: Vec::new() };
+        let refused = unknown.plan(Numa::Same, None).expect_err("no node is known");
+        assert_eq!(refused, "the NUMA nodes are not known: /sys is not mounted");
+        assert!(unknown.check(&cpus("0")).is_ok());
     }
 
     #[test]

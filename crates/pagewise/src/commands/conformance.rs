@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
+use pagewise_host::mounted;
 use pagewise_model::Workload;
 use pagewise_model::protocol::PROTOCOL_VERSION;
 use pagewise_model::random::mix;
@@ -45,6 +46,9 @@ use steps::Steps;
 
 /// Tries the worker.
 pub fn conformance(arguments: &ConformanceArguments) -> Result<Ending> {
+    if let Some(missing) = mounted::proc_missing() {
+        bail!("{missing}; a trial reaches its files by /proc, and looks there at what a worker does");
+    }
     let stop = stop_flag()?;
     let state = claim()?;
     let directory = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Capability, State};
 use pagewise_host::toolchain::{self, Choices};
-use pagewise_host::{environment, files};
+use pagewise_host::{environment, files, mounted};
 use pagewise_model::{Bytes, Environment, Untrusted};
 use pagewise_report::{json, numbers};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
     environment.memory_control = Some(text_of_control(control.memory()));
     environment.device_control = Some(text_of_control(control.device()));
     let workers = toolchain::capabilities(&Choices { jdk: arguments.jdk.clone(), jvm_args: None });
-    let capabilities = probe::probe_all(&directory).into_iter().chain(workers);
+    let capabilities = probe::probe_all(&directory).into_iter().chain(workers).map(usable);
     let findings =
         Findings { schema: 1, environment, capabilities: capabilities.map(Finding::from).collect() };
     let mut out = output::stdout();
@@ -63,6 +63,17 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
         print(&findings, &directory.display().to_string(), &mut out)?;
     }
     Ok(Ending::Done)
+}
+
+/// What `run` can use of it: a call that works is worth nothing where there is no evidence of what it did.
+fn usable(capability: Capability) -> Capability {
+    match mounted::proc_missing() {
+        Some(_) if capability.is_available() => {
+            let reason = "it works, and cannot be measured: /proc is not mounted".to_string();
+            Capability { state: State::Unavailable { reason }, ..capability }
+        }
+        _ => capability,
+    }
 }
 
 fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io::Result<()> {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::{self, Control};
-use pagewise_host::{BlockDevice, cache, dataset, environment, files, pace, placement, toolchain};
+use pagewise_host::{BlockDevice, cache, dataset, environment, files, mounted, pace, placement, toolchain};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, WorkerFound};
@@ -363,10 +363,7 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
 
 /// What is to be read, on which machine, with how much room beside it.
 pub(super) fn examine(place: Place) -> Result<(Source, Environment, u64)> {
-    ensure!(
-        Path::new("/proc/self/exe").exists(),
-        "/proc is not mounted; pagewise takes its evidence from there"
-    );
+    mounted::proc_missing().map_or(Ok(()), |missing| Err(anyhow::Error::msg(missing)))?;
     match place {
         Place::Directory(directory) => {
             files::check_directory(&directory)?;
