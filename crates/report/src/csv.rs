@@ -4,7 +4,9 @@
 //! columns, an empty field is a number that is not known. Text is on one line, with what is not printed as `\u{..}`, and
 //! after an apostrophe where a spreadsheet would take it for a formula.
 
-use std::collections::{BTreeMap, HashMap};
+mod flat;
+
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use pagewise_analysis::judged::{Lateness, stall_not_told};
@@ -14,7 +16,8 @@ use pagewise_model::{
     Bytes, Cell, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice, Sample,
     Surroundings, ThreadCounters, Untrusted, Window, Work,
 };
-use serde_json::Value;
+
+use flat::Columns;
 
 /// A field of a row, not yet quoted.
 type Field = String;
@@ -176,41 +179,9 @@ fn heartbeat_fields(heartbeats: &[Heartbeat]) -> Vec<Field> {
     ]
 }
 
-/// The fields of an evidence by column: its parts' fields carry the part's name (`group_peak_bytes`), and those of
-/// threads and windows hold one value for each, separated by spaces.
-fn evidence_fields(evidence: &Evidence) -> BTreeMap<String, Field> {
-    let mut fields = BTreeMap::new();
-    let value = serde_json::to_value(evidence).expect("evidence has string keys only");
-    let value = match value {
-        Value::Object(mut parts) => {
-            // They have columns of their own.
-            parts.remove("heartbeats");
-            Value::Object(parts)
-        }
-        other => other,
-    };
-    add_fields(&mut fields, "", &value);
-    fields
-}
-
-fn add_fields(fields: &mut BTreeMap<String, Field>, part: &str, value: &Value) {
-    for (key, value) in value.as_object().into_iter().flatten() {
-        match value {
-            Value::Object(_) => add_fields(fields, &format!("{key}_"), value),
-            Value::Array(values) => values.iter().for_each(|value| {
-                let mut of_one = BTreeMap::new();
-                add_fields(&mut of_one, &format!("{}_", key.trim_end_matches('s')), value);
-                for (column, field) in of_one {
-                    let known = if field.is_empty() { UNKNOWN.to_string() } else { field };
-                    let all: &mut Field = fields.entry(column).or_default();
-                    *all = if all.is_empty() { known } else { format!("{all} {known}") };
-                }
-            }),
-            Value::Null => _ = fields.insert(format!("{part}{key}"), Field::new()),
-            Value::String(text) => _ = fields.insert(format!("{part}{key}"), text.clone()),
-            other => _ = fields.insert(format!("{part}{key}"), other.to_string()),
-        }
-    }
+/// Heartbeats have columns of their own.
+fn evidence_columns() -> Columns {
+    Columns::of(&whole_evidence(), "heartbeats")
 }
 
 /// What is not told of a cell with a device cap.
@@ -218,17 +189,22 @@ const LATENCY: [&str; 4] = ["latency_ns", "latency_counts", "stalls", "stall_lon
 
 /// Writes the samples of `runs` below one header. Column `run` counts them from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
-    let evidence: Vec<String> = evidence_fields(&whole_evidence()).into_keys().collect();
+    let evidence = evidence_columns();
     let names = CONDITIONS.iter().chain(&OUTCOME).chain(MEASUREMENT);
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
-    write_row(out, names.map(ToString::to_string).chain(evidence.iter().cloned()).chain(heartbeats))?;
+    write_row(out, names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
+        // What a cell says is the same for all its samples.
+        let mut of_cells: HashMap<&str, Vec<Field>> = HashMap::new();
         for sample in &run.samples {
             let cell = cells.get(&sample.cell).copied();
-            let fields = conditions_fields(index, run, sample, cell);
-            write_row(out, fields.into_iter().chain(sample_fields(sample, cell, &evidence)))?;
+            let of_cell =
+                of_cells.entry(&sample.cell).or_insert_with(|| conditions_fields(index, run, sample, cell));
+            let round = std::iter::once(sample.round.to_string());
+            let fields = of_cell.iter().cloned().chain(round).chain(sample_fields(sample, cell, &evidence));
+            write_row(out, fields)?;
         }
     }
     Ok(())
@@ -256,7 +232,6 @@ fn conditions_fields(index: usize, run: &Run, sample: &Sample, cell: Option<&Cel
         // The plan does not have this cell; its id is all that is known of it.
         None => fields.resize(CONDITIONS.len() - 1, Field::new()),
     }
-    fields.push(sample.round.to_string());
     fields
 }
 
@@ -300,7 +275,7 @@ fn surroundings_fields(surroundings: &Surroundings) -> [Field; 5] {
     ]
 }
 
-fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &[String]) -> Vec<Field> {
+fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &Columns) -> Vec<Field> {
     let (status, reason) = match &sample.outcome {
         Outcome::Taken { failures, .. } if failures.is_empty() => ("valid", String::new()),
         Outcome::Taken { .. } => ("invalid", details(sample)),
@@ -318,23 +293,22 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &[String]) -> Ve
     ];
     match &sample.outcome {
         Outcome::Taken { measurement, evidence, .. } => {
-            let mut measured: BTreeMap<&str, Field> =
-                MEASUREMENT.iter().copied().zip(measurement_fields(measurement)).collect();
             // A device cap is no slow device: its latency would be taken for one.
-            if cell.is_some_and(|cell| cell.conditions.surroundings.device_cap.is_some()) {
-                LATENCY.iter().for_each(|column| _ = measured.insert(column, Field::new()));
-            }
-            fields.extend(MEASUREMENT.iter().filter_map(|column| measured.remove(column)));
-            let mut seen = evidence_fields(evidence);
-            fields.extend(columns.iter().map(|column| seen.remove(column).unwrap_or_default()));
-            assert!(seen.is_empty(), "evidence without a column: {seen:?}");
+            let capped = cell.is_some_and(|cell| cell.conditions.surroundings.device_cap.is_some());
+            let measured = MEASUREMENT.iter().zip(measurement_fields(measurement));
+            fields.extend(measured.map(|(column, field)| match capped && LATENCY.contains(column) {
+                true => Field::new(),
+                false => field,
+            }));
+            fields.extend(columns.fields(evidence));
             // Like latency, what heartbeats show is not told of a cap or a cold start.
             let told = cell.is_none_or(|cell| stall_not_told(&cell.conditions).is_none());
             fields.extend(heartbeat_fields(if told { &evidence.heartbeats } else { &[] }));
         }
-        _ => {
-            fields.resize(OUTCOME.len() + MEASUREMENT.len() + columns.len() + HEARTBEATS.len(), Field::new())
-        }
+        _ => fields.resize(
+            OUTCOME.len() + MEASUREMENT.len() + columns.names().len() + HEARTBEATS.len(),
+            Field::new(),
+        ),
     }
     fields
 }
@@ -344,8 +318,17 @@ fn details(sample: &Sample) -> String {
 }
 
 fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = Field>) -> io::Result<()> {
-    let row: Vec<String> = fields.map(|field| quoted(inert(field))).collect();
-    write!(out, "{}\r\n", row.join(","))
+    let mut row = String::new();
+    for field in fields {
+        match is_plain(&field) {
+            true => row.push_str(&field),
+            false => row.push_str(&quoted(inert(field))),
+        }
+        row.push(',');
+    }
+    row.pop();
+    row.push_str("\r\n");
+    out.write_all(row.as_bytes())
 }
 
 /// What makes a spreadsheet take a field for a formula where it begins with it, in the widths that it has.
@@ -354,11 +337,13 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// A field that a spreadsheet only shows: on one line, and with an apostrophe before what would be a formula. A number is
 /// none, also below 0.
 fn inert(field: Field) -> Field {
-    if field.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'z')) {
-        return field;
-    }
     let field = Untrusted(field).to_string();
     if field.starts_with(FORMULA) && !is_number(&field) { format!("'{field}") } else { field }
+}
+
+/// Whether nothing is to be done about a field; most are so.
+fn is_plain(field: &str) -> bool {
+    field.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'z'))
 }
 
 fn is_number(field: &str) -> bool {
@@ -417,16 +402,17 @@ mod tests {
             ],
             ..Evidence::default()
         };
-        let (columns, fields) = (evidence_fields(&whole_evidence()), evidence_fields(&evidence));
-        assert!(fields.keys().all(|column| columns.contains_key(column)));
-        let field = |column: &str| fields[column].as_str();
+        let columns = evidence_columns();
+        let fields = columns.fields(&evidence);
+        let index = |column: &str| columns.names().iter().position(|name| name == column);
+        let field = |column: &str| fields[index(column).expect("a column")].as_str();
         let of_evidence =
             ["wall_ns", "clock_step_ns", "descriptor_direct", "group_peak_bytes", "host_refaults"];
         assert_eq!(of_evidence.map(field), ["9", "-3", "true", "7", ""]);
         assert_eq!(["window_elapsed_ns", "window_device_read_bytes"].map(field), ["5 6", "? 8"]);
-        assert_eq!(fields.get("thread_cpu_ns"), None, "no thread was seen");
+        assert_eq!(field("thread_cpu_ns"), "", "no thread was seen");
         for column in ["placement_pages_on_node", "thread_major_faults", "group_limit_bytes"] {
-            assert!(columns.contains_key(column), "{column}");
+            assert!(index(column).is_some(), "{column}");
         }
     }
 }
