@@ -6,7 +6,7 @@ use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence, Outcome, Sample};
 
-use crate::statistics::ByRound;
+use crate::statistics::{ByRound, total};
 use crate::steady::time_to_warm;
 
 /// One cell with all that was tried of it.
@@ -88,11 +88,11 @@ pub fn operations(measurement: &Measurement) -> u64 {
     measurement.operations.saturating_add(measurement.latency_phase_operations)
 }
 
-/// All that a sample took: set-up, with what came between it and the clock, throughput phase and tear-down.
+/// Set-up with what came between it and the throughput phase, that phase and tear-down: what is done before the clock starts
+/// is not saved.
 pub fn total_ns(measurement: &Measurement) -> u64 {
-    [measurement.setup_ns, measurement.warmup_ns, measurement.measured_ns, measurement.teardown_ns]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+    let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, .. } = measurement;
+    total([setup_ns, warmup_ns, measured_ns, teardown_ns])
 }
 
 /// The share of the work that was done, where that is fixed: of the ring in all laps, or of the file.
@@ -131,4 +131,22 @@ pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
         }
     }
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_before_the_clock_starts_is_in_the_total() {
+        let measurement = Measurement {
+            setup_ns: 1,
+            warmup_ns: 20,
+            measured_ns: 300,
+            teardown_ns: 4000,
+            ..Measurement::default()
+        };
+        assert_eq!(total_ns(&measurement), 4321);
+        assert_eq!(total_ns(&Measurement { warmup_ns: u64::MAX, ..measurement }), u64::MAX);
+    }
 }
