@@ -26,16 +26,16 @@ const CROSSINGS: u64 = 2;
 
 /// Samples that the plan takes, a search aside.
 pub fn samples(plan: &Plan) -> u64 {
-    plan.cells.len() as u64 * u64::from(plan.rounds)
+    (plan.cells.len() as u64).saturating_mul(u64::from(plan.rounds))
 }
 
-/// How long it takes, roughly, with the search.
+/// How long it takes, roughly, with the search. Saturating, since sizes are only refused when they are held against the disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
     let rounds = u64::from(plan.rounds);
-    let cells: u64 = plan.cells.iter().map(|cell| sample_ns(plan, cell)).sum();
+    let cells = plan.cells.iter().fold(0u64, |total, cell| total.saturating_add(sample_ns(plan, cell)));
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
-        Source::Dataset { .. } => plan.dataset_bytes().0 * DATASET_NS_PER_BYTE,
+        Source::Dataset { .. } => plan.dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),
         Source::File { .. } => 0,
     };
     // Each round that goes from cold to warm reads the file once more.
@@ -46,7 +46,9 @@ pub fn duration_ns(plan: &Plan) -> u64 {
     };
     let warmings =
         if states(CacheState::Warm) { if states(CacheState::Cold) { rounds } else { 1 } } else { 0 };
-    cells * rounds + search_ns(plan) + writing + warmings * largest * DATASET_NS_PER_BYTE
+    let warming = largest.saturating_mul(DATASET_NS_PER_BYTE).saturating_mul(warmings);
+    let parts = [cells.saturating_mul(rounds), search_ns(plan), writing, warming];
+    parts.into_iter().fold(0, u64::saturating_add)
 }
 
 /// One sample of `cell`, from set-up to tear-down.
@@ -54,7 +56,7 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
     let overhead_ns = OVERHEAD_NS + start_ns(cell.method.worker());
     if let Some(once_ns) = once_ns(cell) {
-        return once_ns + overhead_ns;
+        return once_ns.saturating_add(overhead_ns);
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell);
     let mut all = throughput_ns + latency_ns + overhead_ns;
@@ -69,9 +71,10 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
         all += COLD_START_WINDOWS * plan.sample_ns;
     }
     if let Some(capacity) = conditions.cache_capacity().filter(|_| through_cache) {
-        all += conditions.span_bytes.0.min(capacity.0) * DATASET_NS_PER_BYTE;
+        let warmed = conditions.span_bytes.0.min(capacity.0).saturating_mul(DATASET_NS_PER_BYTE);
+        all = all.saturating_add(warmed);
         if !conditions.fits_memory() {
-            all += SETTLING_WINDOWS * plan.sample_ns;
+            all = all.saturating_add(SETTLING_WINDOWS * plan.sample_ns);
         }
     }
     all
@@ -120,7 +123,8 @@ fn search_ns(plan: &Plan) -> u64 {
     spans.dedup();
     let curves = (plan.comparisons().len() / spans.len().max(1)).max(1) as u64;
     let windows = if search.prefetch_windows.is_empty() { 0 } else { curves * spans.len() as u64 };
-    (curves * CROSSINGS * steps * STEP_CELLS + windows) * u64::from(plan.rounds) * longest
+    let samples = (curves * CROSSINGS * steps * STEP_CELLS + windows) * u64::from(plan.rounds);
+    samples.saturating_mul(longest)
 }
 
 /// A duration as people say it.

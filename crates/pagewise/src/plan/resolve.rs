@@ -17,6 +17,8 @@ use crate::supervise::programs::unnamed;
 
 /// More cells than this are a slip of the pen: at a second each, a round would take more than an hour.
 const MAX_CELLS: usize = 5_000;
+/// What one part of a matrix may come to before all of it is counted, which then says the exact number.
+const MOST_VARIED: usize = 20 * MAX_CELLS;
 /// The distribution-free interval of a median needs as many.
 const MIN_ROUNDS: u32 = 7;
 /// A published matrix may be gone through as its study did it: medians without an interval, and no verdict.
@@ -294,10 +296,10 @@ fn choose<T: Clone + PartialEq>(
 }
 
 /// All that a workload may be.
-fn works(layers: &[&Layer], workload: Workload) -> Vec<Work> {
-    match workload {
-        Workload::RandomRead => reads(layers, workload).into_iter().map(Work::RandomRead).collect(),
-        Workload::SequentialRead => reads(layers, workload).into_iter().map(Work::SequentialRead).collect(),
+fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
+    Ok(match workload {
+        Workload::RandomRead => reads(layers, workload)?.into_iter().map(Work::RandomRead).collect(),
+        Workload::SequentialRead => reads(layers, workload)?.into_iter().map(Work::SequentialRead).collect(),
         Workload::Scan => {
             let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Lines]);
             consume.into_iter().map(|consume| Work::Scan(Scan { consume })).collect()
@@ -307,23 +309,23 @@ fn works(layers: &[&Layer], workload: Workload) -> Vec<Work> {
             let laps = choose(layers, workload, |axes| &axes.laps).unwrap_or(vec![1]);
             let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
             let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None }];
-            all = vary(all, &sync, |append, value| append.sync = value);
-            all = vary(all, &laps, |append, value| append.laps = value);
-            all = vary(all, &records, |append, value| append.record_bytes = value);
+            all = vary(all, &sync, |append, value| append.sync = value)?;
+            all = vary(all, &laps, |append, value| append.laps = value)?;
+            all = vary(all, &records, |append, value| append.record_bytes = value)?;
             all.into_iter().map(Work::Append).collect()
         }
         Workload::Fill => {
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);
             let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
             let mut all = vec![Fill { block_bytes: Bytes(0), sync: Sync::None }];
-            all = vary(all, &sync, |fill, value| fill.sync = value);
-            all = vary(all, &blocks, |fill, value| fill.block_bytes = value);
+            all = vary(all, &sync, |fill, value| fill.sync = value)?;
+            all = vary(all, &blocks, |fill, value| fill.block_bytes = value)?;
             all.into_iter().map(Work::Fill).collect()
         }
-    }
+    })
 }
 
-fn reads(layers: &[&Layer], workload: Workload) -> Vec<Reads> {
+fn reads(layers: &[&Layer], workload: Workload) -> Result<Vec<Reads>> {
     let skew = choose(layers, workload, |axes| &axes.skew).unwrap_or(vec![Skew::Uniform]);
     let dependent = choose(layers, workload, |axes| &axes.dependent).unwrap_or(vec![false]);
     let read_size = choose(layers, workload, |axes| &axes.read_size).unwrap_or(vec![Bytes::kib(16)]);
@@ -338,11 +340,11 @@ fn reads(layers: &[&Layer], workload: Workload) -> Vec<Reads> {
         dependent: false,
         consume: Consume::Touch,
     }];
-    all = vary(all, &skew, |reads, value| reads.skew = value);
-    all = vary(all, &dependent, |reads, value| reads.dependent = value);
-    all = vary(all, &read_size, |reads, value| reads.read_bytes = value);
-    all = vary(all, &reads_per_op, |reads, value| reads.reads_per_op = value);
-    all = vary(all, &align, |reads, value| reads.align_bytes = value);
+    all = vary(all, &skew, |reads, value| reads.skew = value)?;
+    all = vary(all, &dependent, |reads, value| reads.dependent = value)?;
+    all = vary(all, &read_size, |reads, value| reads.read_bytes = value)?;
+    all = vary(all, &reads_per_op, |reads, value| reads.reads_per_op = value)?;
+    all = vary(all, &align, |reads, value| reads.align_bytes = value)?;
     vary(all, &consume, |reads, value| reads.consume = value)
 }
 
@@ -395,21 +397,21 @@ impl Resolved {
         surroundings = vary(surroundings, &memory, |all, value| {
             all.memory_limit_bytes = value;
             all.worker_bytes = value.and(worker_bytes);
-        });
+        })?;
         let caps = setting(choose(layers, workload, |axes| &axes.device_cap));
-        surroundings = vary(surroundings, &caps, |all, value| all.device_cap = value);
+        surroundings = vary(surroundings, &caps, |all, value| all.device_cap = value)?;
         let readahead = setting(choose(layers, workload, |axes| &axes.readahead));
-        surroundings = vary(surroundings, &readahead, |all, value| all.readahead_bytes = value);
+        surroundings = vary(surroundings, &readahead, |all, value| all.readahead_bytes = value)?;
         let cpus = setting(choose(layers, workload, |axes| &axes.cpus));
-        surroundings = vary(surroundings, &cpus, |all, value| all.cpus = value);
+        surroundings = vary(surroundings, &cpus, |all, value| all.cpus = value)?;
         let numa = setting(choose(layers, workload, |axes| &axes.numa));
-        surroundings = vary(surroundings, &numa, |all, value| all.numa = value);
+        surroundings = vary(surroundings, &numa, |all, value| all.numa = value)?;
         Ok(Self {
             methods,
             threads,
             file_size,
             span: choose(layers, workload, |axes| &axes.span),
-            work: works(layers, workload),
+            work: works(layers, workload)?,
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
             surroundings,
@@ -464,11 +466,11 @@ impl Resolved {
             descriptor: Descriptor::Shared,
             surroundings: Surroundings::default(),
         }];
-        all = vary(all, &self.surroundings, |conditions, value| conditions.surroundings = value);
-        all = vary(all, &self.threads, |conditions, value| conditions.threads = value);
-        all = vary(all, &self.cache, |conditions, value| conditions.cache = value);
-        all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value);
-        all = vary(all, &self.work, |conditions, value| conditions.work = value);
+        all = vary(all, &self.surroundings, |conditions, value| conditions.surroundings = value)?;
+        all = vary(all, &self.threads, |conditions, value| conditions.threads = value)?;
+        all = vary(all, &self.cache, |conditions, value| conditions.cache = value)?;
+        all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value)?;
+        all = vary(all, &self.work, |conditions, value| conditions.work = value)?;
         self.sized(all, machine)
     }
 
@@ -519,15 +521,21 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
     Ok(Bytes((bytes + grain / 2) / grain * grain))
 }
 
-/// Each of `all` with each of `values`.
-fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Vec<A> {
-    all.into_iter()
+/// Each of `all` with each of `values`; no more than a run may have cells, so that an absurd product is not made.
+fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Result<Vec<A>> {
+    let product = all.len().saturating_mul(values.len());
+    ensure!(
+        product <= MOST_VARIED,
+        "the matrix has at least {product} cells, more than the {MAX_CELLS} that make sense in one run"
+    );
+    let varied = all
+        .into_iter()
         .flat_map(|one| values.iter().map(move |value| (one.clone(), value.clone())).collect::<Vec<_>>())
         .map(|(mut one, value)| {
             set(&mut one, value);
             one
-        })
-        .collect()
+        });
+    Ok(varied.collect())
 }
 
 fn default_methods(workload: Workload) -> Vec<Method> {

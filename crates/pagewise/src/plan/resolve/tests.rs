@@ -71,6 +71,27 @@ fn measured(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
+fn an_absurd_matrix_is_not_multiplied_out() {
+    let list = |unit: &str| {
+        let items: Vec<String> = (1..=3000).map(|item| format!("\"{item}{unit}\"")).collect();
+        items.join(",")
+    };
+    // 27,000,000,000 kinds of reads of 48 bytes each.
+    let counts = list("").replace('"', "");
+    let reads = format!("read_size = [{0}]\nalign = [{0}]\nreads_per_op = [{counts}]", list("B"));
+    assert!(refused(&reads).starts_with("the matrix has at least "), "{}", refused(&reads));
+    let settings = format!("memory = [{0}]\nreadahead = [{0}]\nfile_size = \"1MiB\"", list("MiB"));
+    assert!(refused(&settings).starts_with("the matrix has at least "), "{}", refused(&settings));
+}
+
+#[test]
+fn sizes_that_no_disk_has_are_estimated() {
+    let plan = resolve_text("file_size = [\"8388607TiB\", \"8388606TiB\", \"8388605TiB\"]\nrounds = 10000", dataset());
+    let plan = plan.expect("held against the disk later");
+    assert_eq!(crate::plan::estimate::duration_ns(&plan), u64::MAX);
+}
+
+#[test]
 fn any_list_is_an_axis() {
     let plan = resolve_text(
         "workload = \"random-read\"\nmethods = [\"mmap\", \"pread\"]\nthreads = [1, \"cpus\"]\nread_size = [\"4KiB\", \"16KiB\"]",
