@@ -104,7 +104,8 @@ impl BlockDevice {
             model: kernel_files::text(disk.join("device/model")),
             rotational: kernel_files::number::<u8>(queue.join("rotational")).map(|flag| flag == 1),
             scheduler: scheduler.map(|text| chosen(&text).unwrap_or(&text).to_string()),
-            readahead_bytes: kernel_files::number::<u64>(queue.join("read_ahead_kb")).map(|kib| kib * 1024),
+            readahead_bytes: kernel_files::number::<u64>(queue.join("read_ahead_kb"))
+                .and_then(|kib| kib.checked_mul(1024)),
             logical_block_bytes: kernel_files::number(queue.join("logical_block_size")),
             note: note(&disk),
             number,

@@ -152,13 +152,25 @@ fn list_count(list: &str) -> Option<u32> {
     })
 }
 
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(crate) fn read_anything(text: &str) {
+    cpu_model(text);
+    hypervisor(text);
+    lru_gen_is_on(text);
+    for line in text.lines() {
+        cache_bytes(line);
+        list_count(line);
+    }
+}
+
 /// Readahead in force: that of the filesystem's backing device info, or else of the disk's queue.
 fn readahead_bytes(
     number: Option<(u32, u32)>,
     mount: Option<&Mount>,
     device: Option<&BlockDevice>,
 ) -> Option<u64> {
-    let of = |path: String| kernel_files::number::<u64>(path).map(|kib| kib * 1024);
+    let of = |path: String| kernel_files::number::<u64>(path).and_then(|kib| kib.checked_mul(1024));
     let by_number =
         number.and_then(|(major, minor)| of(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")));
     if by_number.is_some() {

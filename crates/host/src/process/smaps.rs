@@ -67,7 +67,7 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
             if ours {
                 let new = || MappingState { line: line.trim_end().to_string(), ..MappingState::default() };
                 let state = state.get_or_insert_with(new);
-                state.mapped_bytes += range_bytes(line).unwrap_or(0);
+                state.mapped_bytes = state.mapped_bytes.saturating_add(range_bytes(line).unwrap_or(0));
                 state.count += 1;
             }
             continue;
@@ -79,7 +79,8 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
             "FilePmdMapped" | "ShmemPmdMapped" | "AnonHugePages" => {
                 let kib = value.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
                 if let Some(kib) = kib {
-                    state.huge_mapped_bytes = Some(state.huge_mapped_bytes.unwrap_or(0) + kib * 1024);
+                    let so_far = state.huge_mapped_bytes.unwrap_or(0);
+                    state.huge_mapped_bytes = Some(so_far.saturating_add(kib.saturating_mul(1024)));
                 }
             }
             "VmFlags" => {
@@ -100,6 +101,15 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
 fn range_bytes(line: &str) -> Option<u64> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)
+}
+
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(crate) fn read_anything(text: &str, file: &FileKey) {
+    parse_smaps(text, file);
+    for line in text.lines() {
+        maps_file(line, file);
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +136,14 @@ mod tests {
         assert_eq!(state.vm_flags.as_deref(), Some("rd mr me ms hg"));
         assert_eq!(parse_smaps(SMAPS, &key(1, "/nothing")), None);
         assert_eq!(parse_smaps("", &key(1, "/nothing")), None);
+    }
+
+    #[test]
+    fn sizes_beyond_all_address_space_are_no_panic() {
+        let entry =
+            "0-ffffffffffffffff r--s 00000000 fe:00 77 /data\nFilePmdMapped: 18446744073709551615 kB\n";
+        let state = parse_smaps(&entry.repeat(2), &key(77, "/data")).expect("mapped");
+        assert_eq!((state.mapped_bytes, state.huge_mapped_bytes), (u64::MAX, Some(u64::MAX)));
     }
 
     #[test]
