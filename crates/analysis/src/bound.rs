@@ -489,7 +489,8 @@ fn depth_one_rate_at(ceilings: &[&DeviceCeiling], size: f64) -> Option<f64> {
 fn bound_by_cpu(cell: &Cell, activity: &Activity) -> Option<Bound> {
     let share = activity.cpu_share.filter(|share| *share >= CPU_REACHED)?;
     let threads = f64::from(cell.conditions.threads);
-    Some(Bound::reached(BoundName::Cpu, share * threads, threads))
+    // What a runtime's own threads take beside those that work is no share of what these can have.
+    Some(Bound::reached(BoundName::Cpu, share.min(1.0) * threads, threads))
 }
 
 fn waiting(activity: &Activity) -> Option<Bound> {

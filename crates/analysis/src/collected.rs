@@ -98,7 +98,7 @@ pub fn total_ns(measurement: &Measurement) -> u64 {
 /// The share of the work that was done, where that is fixed: of the ring in all laps, or of the file.
 pub fn covered(cell: &Cell, measurement: &Measurement) -> Option<f64> {
     let all = cell.conditions.fixed_operations().filter(|all| *all > 0)?;
-    Some(measurement.operations as f64 / all as f64)
+    Some((measurement.operations as f64 / all as f64).min(1.0))
 }
 
 /// Whether all of the work was done, where that is fixed.

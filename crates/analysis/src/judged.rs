@@ -236,7 +236,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         sample_ns: plan.sample_ns,
         latency_ns: plan.latency_ns,
         complete: run.is_complete(),
-        samples_planned: plan.cells.len() as u64 * u64::from(plan.rounds),
+        samples_planned: (plan.cells.len() as u64).saturating_mul(u64::from(plan.rounds)),
         samples_tried: samples.iter().map(tried).sum(),
         elapsed_ns: run.elapsed_ns,
         resumptions: run.resumptions,

@@ -68,9 +68,7 @@ pub fn time_to_warm(op_bytes: u64, windows: &[Window]) -> Option<Warmed> {
     Some(Warmed {
         window: first,
         time_ns: total(windows[..until].iter().map(|window| &window.elapsed_ns)),
-        device_bytes: windows[..until]
-            .iter()
-            .try_fold(0u64, |sum, window| Some(sum.saturating_add(window.device_read_bytes?))),
+        device_bytes: delivered_bytes(&windows[..until]),
     })
 }
 
@@ -158,6 +156,11 @@ fn gains(before: &Window, after: &Window) -> bool {
     is.saturating_sub(was) > (read as f64 * KEPT_SHARE) as u64 + KEPT_BYTES
 }
 
+/// What the device delivered in all of them; `None` where that is not known of one.
+fn delivered_bytes(windows: &[Window]) -> Option<u64> {
+    windows.iter().try_fold(0u64, |sum, window| Some(sum.saturating_add(window.device_read_bytes?)))
+}
+
 /// Whether the windows from `first` on still fill the cache; `None` where residency or device bytes are not known.
 fn fills_up(windows: &[Window], first: usize) -> Option<bool> {
     let last = windows.last()?.resident_bytes?;
@@ -165,7 +168,7 @@ fn fills_up(windows: &[Window], first: usize) -> Option<bool> {
         Some(before) => windows[before].resident_bytes?,
         None => 0,
     };
-    let read: u64 = windows[first..].iter().map(|window| window.device_read_bytes).sum::<Option<u64>>()?;
+    let read = delivered_bytes(&windows[first..])?;
     let gained = last.saturating_sub(before) as f64;
     Some(gained > last as f64 * STILL_FILLING_SHARE && gained > read as f64 * KEPT_SHARE)
 }

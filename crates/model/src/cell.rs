@@ -153,9 +153,11 @@ impl Conditions {
     /// nothing is left. It is what sizes are multiples of; what a sample really had stands in its evidence.
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.surroundings.memory_limit_bytes?.0;
-        let threads = u64::from(self.threads).saturating_mul(self.work.buffer_bytes() + THREAD_BYTES);
+        let threads =
+            u64::from(self.threads).saturating_mul(self.work.buffer_bytes().saturating_add(THREAD_BYTES));
         let worker = self.surroundings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
-        let left = limit.saturating_sub(worker.0 + limit / KERNEL_SHARE).saturating_sub(threads);
+        let left =
+            limit.saturating_sub(worker.0.saturating_add(limit / KERNEL_SHARE)).saturating_sub(threads);
         // In whole MiB, so that a thread more does not make other sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }

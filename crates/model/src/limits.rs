@@ -92,6 +92,9 @@ impl Plan {
         })?;
         ensure(sample.attempt <= self.retakes, || {
             format!("attempt {} at a sample that is taken again {} times", sample.attempt, self.retakes)
-        })
+        })?;
+        let Some((measurement, _)) = sample.valid() else { return Ok(()) };
+        let (operations, ns) = (measurement.operations, measurement.measured_ns);
+        ensure(operations > 0 && ns > 0, || format!("a valid sample of {operations} operations in {ns} ns"))
     }
 }

@@ -175,7 +175,9 @@ impl Plan {
     /// Bytes that will be written to make the datasets.
     pub fn dataset_bytes(&self) -> Bytes {
         match self.source {
-            Source::Dataset { .. } => Bytes(self.datasets().iter().map(|(_, size)| size.0).sum()),
+            Source::Dataset { .. } => {
+                Bytes(self.datasets().iter().fold(0, |total, (_, size)| total.saturating_add(size.0)))
+            }
             Source::File { .. } => Bytes(0),
         }
     }

@@ -152,11 +152,15 @@ fn check_of(text: &str) -> String {
     format!("{hash:016x}")
 }
 
+/// The line of a record whose JSON is `record`, with its check and its newline.
+pub fn line_of(record: &str) -> String {
+    format!("{{\"check\":\"{}\",\"record\":{record}}}\n", check_of(record))
+}
+
 impl Record {
     /// The line, with its newline.
     pub fn to_line(&self) -> String {
-        let record = serde_json::to_string(self).expect("records have string keys only");
-        format!("{{\"check\":\"{}\",\"record\":{record}}}\n", check_of(&record))
+        line_of(&serde_json::to_string(self).expect("records have string keys only"))
     }
 
     fn from_line(text: &str, line: usize) -> Result<Self, RunError> {

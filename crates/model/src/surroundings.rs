@@ -3,6 +3,7 @@
 //! `None` leaves a setting as it is found. What is set is set by the supervisor, read back in every sample, and
 //! undone after the run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -179,7 +180,8 @@ impl FromStr for CpuList {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let malformed = || format!("'{text}' is no list of CPUs; write it like 0-3,8");
-        let mut cpus = Vec::new();
+        // A set, since a text may name all CPUs again in each of its parts.
+        let mut cpus = BTreeSet::new();
         for part in text.trim().split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let first: u32 = first.trim().parse().map_err(|_| malformed())?;
@@ -189,7 +191,7 @@ impl FromStr for CpuList {
             }
             cpus.extend(first..=last);
         }
-        CpuList::new(cpus).ok_or_else(malformed)
+        CpuList::new(cpus.into_iter().collect()).ok_or_else(malformed)
     }
 }
 
@@ -324,6 +326,12 @@ mod tests {
         for nonsense in ["", "a", "3-1", "0,", "-1", "0-99999999"] {
             assert!(nonsense.parse::<CpuList>().is_err(), "{nonsense:?} was taken");
         }
+    }
+
+    #[test]
+    fn cpus_that_are_named_again_take_no_more_memory() {
+        let text = ["0-8191"; 1000].join(",");
+        assert_eq!(text.parse::<CpuList>().expect("a list").numbers().len(), 8192);
     }
 
     #[test]

@@ -142,7 +142,7 @@ pub enum Sync {
 impl Reads {
     /// Bytes that one operation asks for.
     pub fn op_bytes(&self) -> u64 {
-        self.read_bytes.0 * u64::from(self.reads_per_op)
+        self.read_bytes.0.saturating_mul(u64::from(self.reads_per_op))
     }
 
     /// How the bytes are consumed on a machine with pages of `page_bytes`.

@@ -51,7 +51,9 @@ pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
     if claimed > wall {
         return Some(format!("the worker claims {claimed} ns, only {wall} ns passed"));
     }
-    let slack = WALL_SLACK_NS + answer_slack(subject) + (wall as f64 * WALL_SLACK_SHARE) as u64;
+    let slack = answer_slack(subject)
+        .saturating_add(WALL_SLACK_NS)
+        .saturating_add((wall as f64 * WALL_SLACK_SHARE) as u64);
     let missing = wall - claimed;
     (missing > slack).then(|| {
         format!("{wall} ns passed, the worker accounts for {claimed} ns: {missing} ns are missing, {slack} ns may be")
@@ -73,7 +75,9 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
     ];
     parts.into_iter().find_map(|(part, claimed, wall)| {
         let wall = wall?;
-        let slack = WALL_SLACK_NS + answer_slack(subject) + (wall as f64 * WALL_SLACK_SHARE) as u64;
+        let slack = answer_slack(subject)
+            .saturating_add(WALL_SLACK_NS)
+            .saturating_add((wall as f64 * WALL_SLACK_SHARE) as u64);
         (claimed > wall || wall - claimed > slack).then(|| {
             format!(
                 "the worker claims {claimed} ns of {part}, and {wall} ns passed: {slack} ns may be missing"
@@ -97,7 +101,8 @@ fn answer_slack(subject: &Subject<'_>) -> u64 {
         CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
         _ => 1,
     };
-    (ANSWERS * subject.context.answer_ns * turns + subject.allowance().answer_ns) * answers
+    let answer = subject.context.answer_ns.saturating_mul(ANSWERS * turns);
+    answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
 }
 
 /// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
@@ -110,10 +115,14 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
         _ if subject.cell.method.worker().has_runtime() => {
             subject.context.cpus.max(subject.cell.conditions.threads)
         }
-        _ => subject.cell.conditions.threads + u32::from(subject.cell.method.pretouch().is_some()),
+        _ => subject
+            .cell
+            .conditions
+            .threads
+            .saturating_add(u32::from(subject.cell.method.pretouch().is_some())),
     };
     let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
-    let slack = CPU_SLACK_NS + answer_slack(subject);
+    let slack = answer_slack(subject).saturating_add(CPU_SLACK_NS);
     (cpu > most.saturating_add(slack)).then(|| {
         let claimed = subject.worker_ns();
         format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")

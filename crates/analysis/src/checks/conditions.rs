@@ -214,10 +214,10 @@ pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let (page, conditions) = (subject.context.page_bytes, &subject.cell.conditions);
     let table_pages = subject.reads().saturating_mul(8) / page;
     let buffer = conditions.reads().map_or_else(|| calls::piece_bytes(method), |reads| reads.op_bytes());
-    let buffer_pages = u64::from(conditions.threads) * buffer / page;
+    let buffer_pages = buffer.saturating_mul(u64::from(conditions.threads)) / page;
     let most = (conditions.span_bytes.0 / page / 50)
         .saturating_add(table_pages)
-        .saturating_add(buffer_pages + subject.allowance().memory_faults);
+        .saturating_add(buffer_pages.saturating_add(subject.allowance().memory_faults));
     let faults = subject.evidence.minor_faults?.saturating_add(subject.evidence.major_faults.unwrap_or(0));
     (faults > most).then(|| {
         format!("{faults} page faults in a mapping that should have been populated, at most {most} may be")
@@ -294,8 +294,10 @@ pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
     let slack = (conditions.span_bytes.0 as f64 * LOST_SHARE) as u64;
     let resident: Vec<u64> =
         subject.evidence.windows.iter().filter_map(|window| window.resident_bytes).collect();
-    let (before, after) =
-        resident.windows(2).map(|pair| (pair[0], pair[1])).find(|(before, after)| after + slack < *before)?;
+    let (before, after) = resident
+        .windows(2)
+        .map(|pair| (pair[0], pair[1]))
+        .find(|(before, after)| after.saturating_add(slack) < *before)?;
     Some(format!(
         "the page cache held {before} bytes of the span, and {after} a window later: somebody took pages away"
     ))

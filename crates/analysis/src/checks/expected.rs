@@ -175,7 +175,7 @@ fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> 
 
 fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
     let read = subject.device_bytes()?;
-    let own = subject.allowance().pages * subject.context.page_bytes;
+    let own = subject.allowance().pages.saturating_mul(subject.context.page_bytes);
     let asked = ((widened(subject) as f64 * (1.0 + BYTES_SHARE)) as u64).saturating_add(own);
     let (wrong, most) = match expected {
         // That it is not less is what `not-direct` sees to.

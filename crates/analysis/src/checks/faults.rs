@@ -78,12 +78,14 @@ pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
         WriteFaults::Few if matches!(writes.sync, Sync::Every(_)) => return None,
         WriteFaults::Few => {
             let dirty = subject.evidence.written.as_ref()?.dirty_before_bytes?;
-            pages.saturating_sub(dirty / page) + subject.evidence.device_written_bytes? / page
+            let cleaned = subject.evidence.device_written_bytes? / page;
+            pages.saturating_sub(dirty / page).saturating_add(cleaned)
         }
         WriteFaults::FewInMemory if in_memory => 0,
         _ => return None,
     };
-    let most = pages / PREPARED_PAGES + again + subject.allowance().memory_faults;
+    let most =
+        (pages / PREPARED_PAGES).saturating_add(again).saturating_add(subject.allowance().memory_faults);
     let faults = faults(subject).filter(|faults| *faults > most)?;
     Some(format!("{faults} page faults in a mapping that set-up should have prepared, at most {most} may be"))
 }

@@ -31,7 +31,7 @@ const NEAR_LIMIT: f64 = 0.90;
 const ON_NODE: f64 = 0.99;
 
 fn charge_batches(subject: &Subject<'_>) -> u64 {
-    CHARGE_BATCH_PAGES * subject.context.page_bytes * u64::from(subject.context.cpus)
+    (CHARGE_BATCH_PAGES * u64::from(subject.context.cpus)).saturating_mul(subject.context.page_bytes)
 }
 
 /// The limit is read back (in whole pages, as the kernel keeps it), and never more was charged.
@@ -55,7 +55,7 @@ pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
             "what the group was charged is not known: nothing proves that its limit was held".to_string(),
         );
     };
-    (peak > asked + charge_batches(subject))
+    (peak > asked.saturating_add(charge_batches(subject)))
         .then(|| format!("{peak} bytes were charged to the group at its peak, its limit is {asked}"))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
         );
     };
     let slack = (span as f64 * CHARGED_SHARE) as u64 + charge_batches(subject);
-    (resident > charged + slack).then(|| {
+    (resident > charged.saturating_add(slack)).then(|| {
         format!(
             "{resident} bytes of the span are in the page cache, the group is charged for {charged}: {} of them are \
              charged elsewhere",
@@ -198,7 +198,7 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     let (own, group) =
         (subject.evidence.device_read_bytes?, subject.evidence.group.as_ref()?.device_read_bytes?);
     let slack = (own as f64 * ESCAPED_SHARE) as u64 + CAP_SLACK_BYTES;
-    (own > group + slack).then(|| {
+    (own > group.saturating_add(slack)).then(|| {
         format!("the worker read {own} bytes from the device, its group {group}: the cap did not hold for all of them")
     })
 }

@@ -76,7 +76,7 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
             .is_complete()
             .then(|| "the file was not read back: nothing proves that the records are in it".to_string());
     };
-    let expected = subject.operations().min(ring.slots()) * record;
+    let expected = subject.operations().min(ring.slots()).saturating_mul(record);
     if written.expected_bytes != expected {
         return Some(format!(
             "{} bytes of records were looked for in the file, {expected} must be there",
@@ -207,7 +207,7 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
     let written = subject.evidence.written.as_ref()?;
     let sync = subject.cell.conditions.writes()?.sync;
     let behind = subject.cell.conditions.file_bytes.0.saturating_sub(ring.bytes());
-    let most = behind + subject.context.page_bytes;
+    let most = behind.saturating_add(subject.context.page_bytes);
     let over = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > most);
     let (bytes, when) = match sync {
         Sync::None => return None,
