@@ -182,4 +182,6 @@ impl KernelText {
 }
 
 #[cfg(test)]
+pub(crate) use tests::read_anything;
+#[cfg(test)]
 mod tests;

@@ -15,6 +15,8 @@ pub mod dataset;
 pub mod device;
 pub mod environment;
 pub mod files;
+#[cfg(test)]
+mod fuzz;
 mod kernel_files;
 pub mod memory;
 pub mod mounted;

@@ -249,6 +249,12 @@ pub fn describe() -> Result<String, String> {
     Ok(nodes.join("; "))
 }
 
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(crate) fn read_anything(text: &str) {
+    memory_bytes(text);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -290,6 +290,30 @@ pub fn host_steal_ns() -> Option<u64> {
     CpuTicks::read()?.steal.checked_mul(tick_ns())
 }
 
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(crate) fn read_anything(text: &str, file: &FileKey) {
+    parse_io(text);
+    parse_fdinfo_flags(text);
+    sum(&[thread(1, Some(text), Some(text), Some(text), 10_000_000); 2]);
+    smaps::read_anything(text, file);
+}
+
+/// That /proc/PID/stat of a process with these faults, times and this name is read so.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn expect_stat(fields: [u64; 4], name: &str) {
+    let [minor_faults, major_faults, user_ticks, system_ticks] = fields;
+    let text = format!(
+        "7 ({name}) ({name}) S 1 7 7 0 -1 4194304 {minor_faults} 7 {major_faults} 9 {user_ticks} {system_ticks} 0 0 20"
+    );
+    assert_eq!(
+        parse_stat(&text),
+        Some(Stat { minor_faults, major_faults, user_ticks, system_ticks }),
+        "{text}"
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,8 @@
 mod arguments;
 mod commands;
 mod course;
+#[cfg(test)]
+mod fuzz;
 mod output;
 mod plan;
 mod schedule;

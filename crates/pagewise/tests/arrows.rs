@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("analysis", &["model"]),
     ("engine", &["sys", "model"]),
     ("host", &["sys", "model"]),
+    ("fuzz", &["model"]),
     ("model", &[]),
     ("sys", &[]),
 ];

@@ -220,5 +220,12 @@ impl Ours {
     }
 }
 
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(crate) fn read_anything(text: &str) {
+    v1::read_anything(text);
+    v2::read_anything(text);
+}
+
 #[cfg(test)]
 mod tests;

@@ -150,6 +150,14 @@ fn reads_of_device(text: &str, device: (u32, u32)) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(&start)?.trim().parse().ok())
 }
 
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(super) fn read_anything(text: &str) {
+    Memory::parse(text);
+    of_device(text, (254, 0));
+    reads_of_device(text, (254, 0));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

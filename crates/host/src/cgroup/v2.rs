@@ -201,6 +201,17 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Hands a text to every reader here.
+#[cfg(test)]
+pub(super) fn read_anything(text: &str) {
+    Memory::parse(text);
+    let line = Line::of_device(text, (254, 0));
+    for key in ["rbytes", "rios", "rbps", "riops"] {
+        line.number(key);
+        line.cap(key);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

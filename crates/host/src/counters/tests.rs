@@ -202,7 +202,7 @@ fn large_interrupts_are_left_out_where_they_are_read_often() {
     assert_eq!(reader.read_often().tlb_shootdowns, None);
 }
 
-fn read_anything(text: &[u8]) -> HostCounters {
+pub(crate) fn read_anything(text: &[u8]) -> HostCounters {
     let mut host = HostCounters::default();
     parse::stat(text, TICK_NS, &mut host);
     parse::vmstat(text, 4096, &mut host);

@@ -86,7 +86,10 @@ fn an_absurd_matrix_is_not_multiplied_out() {
 
 #[test]
 fn sizes_that_no_disk_has_are_estimated() {
-    let plan = resolve_text("file_size = [\"8388607TiB\", \"8388606TiB\", \"8388605TiB\"]\nrounds = 10000", dataset());
+    let plan = resolve_text(
+        "file_size = [\"8388607TiB\", \"8388606TiB\", \"8388605TiB\"]\nrounds = 10000",
+        dataset(),
+    );
     let plan = plan.expect("held against the disk later");
     assert_eq!(crate::plan::estimate::duration_ns(&plan), u64::MAX);
 }

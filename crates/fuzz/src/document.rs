@@ -1,0 +1,275 @@
+//! Changes to JSON documents that keep them JSON: a number to an edge, a field dropped, doubled, swapped, retyped, or taken
+//! from another document.
+
+use pagewise_model::random::Random;
+use serde_json::{Map, Value};
+
+use crate::numbers;
+
+/// What is put behind the name of a field that stands twice, and taken away when the text is written: a map holds
+/// a name once.
+const AGAIN: &str = "\u{e000}again";
+
+/// Texts in place of others.
+const TEXTS: [&str; 14] = [
+    "",
+    " ",
+    "0",
+    "none",
+    "=HYPERLINK(\"http://x\")",
+    "\u{1b}]52;c;AAAA\u{7}",
+    "a\r\nb\tc\0d",
+    "\u{202e}\u{feff}\u{fffd}",
+    "漢字かな漢字かな漢字かな漢字かな",
+    "e\u{301}\u{301}\u{301}\u{301}",
+    "../../../etc/passwd",
+    "-",
+    "\"';,|",
+    "9999999999999999999999999TiB",
+];
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A number to an edge.
+    Number,
+    /// A text to another one.
+    Text,
+    /// A field or an item left out.
+    Drop,
+    /// A field or an item twice.
+    Double,
+    /// Two fields or items exchange their values.
+    Swap,
+    /// A value of another type.
+    Retype,
+    /// The value that the field of the same name has in another document.
+    Transplant,
+    /// An array made longer by itself, or emptied.
+    Resize,
+}
+
+const OPERATIONS: [(Operation, u64); 8] = [
+    (Operation::Number, 50),
+    (Operation::Text, 10),
+    (Operation::Drop, 8),
+    (Operation::Double, 4),
+    (Operation::Swap, 8),
+    (Operation::Retype, 4),
+    (Operation::Transplant, 10),
+    (Operation::Resize, 6),
+];
+
+impl Operation {
+    /// Draws one by its weight.
+    pub fn draw(random: &mut Random) -> Self {
+        let mut left = random.below(OPERATIONS.iter().map(|(_, weight)| weight).sum());
+        for (operation, weight) in OPERATIONS {
+            match left.checked_sub(weight) {
+                None => return operation,
+                Some(rest) => left = rest,
+            }
+        }
+        Operation::Number
+    }
+}
+
+/// Changes `document` by one operation at a place that suits it; nothing where none does.
+pub fn change(random: &mut Random, document: &mut Value, donor: &Value, operation: Operation) {
+    let suits = |value: &Value| match operation {
+        Operation::Number => value.is_number(),
+        Operation::Text => value.is_string(),
+        Operation::Drop | Operation::Double => children(value) > 0,
+        Operation::Swap => children(value) > 1,
+        Operation::Retype => true,
+        Operation::Transplant => value.is_object() && children(value) > 0,
+        Operation::Resize => value.is_array(),
+    };
+    let places = count(document, &suits);
+    if places == 0 {
+        return;
+    }
+    let mut place = random.below(places);
+    let Some(value) = find(document, &suits, &mut place) else { return };
+    match operation {
+        Operation::Number => {
+            let Value::Number(was) = &*value else { return };
+            *value = numbers::value(random, was);
+        }
+        Operation::Text => *value = Value::from(text(random, value.as_str().unwrap_or_default())),
+        Operation::Drop => drop_child(random, value),
+        Operation::Double => double_child(random, value),
+        Operation::Swap => swap_children(random, value),
+        Operation::Retype => *value = another_type(random, value),
+        Operation::Transplant => transplant(random, value, donor),
+        Operation::Resize => resize(random, value),
+    }
+}
+
+/// The text of a document that was changed.
+pub fn to_text(document: &Value) -> String {
+    let text = document.to_string();
+    if text.contains(AGAIN) { text.replace(AGAIN, "") } else { text }
+}
+
+fn children(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => map.len(),
+        Value::Array(items) => items.len(),
+        _ => 0,
+    }
+}
+
+fn count(value: &Value, suits: &impl Fn(&Value) -> bool) -> u64 {
+    let within = match value {
+        Value::Object(map) => map.values().map(|value| count(value, suits)).sum(),
+        Value::Array(items) => items.iter().map(|value| count(value, suits)).sum(),
+        _ => 0,
+    };
+    within + u64::from(suits(value))
+}
+
+/// The place of that number among those that suit, parents first.
+fn find<'a>(value: &'a mut Value, suits: &impl Fn(&Value) -> bool, place: &mut u64) -> Option<&'a mut Value> {
+    if suits(value) {
+        if *place == 0 {
+            return Some(value);
+        }
+        *place -= 1;
+    }
+    match value {
+        Value::Object(map) => map.values_mut().find_map(|value| find(value, suits, place)),
+        Value::Array(items) => items.iter_mut().find_map(|value| find(value, suits, place)),
+        _ => None,
+    }
+}
+
+fn text(random: &mut Random, was: &str) -> String {
+    match random.below(5) {
+        0 => was.chars().rev().collect(),
+        1 => was.chars().take(random.below(was.len() as u64 + 1) as usize).collect(),
+        2 => was.repeat(1 + random.below(30) as usize),
+        3 => crate::lines::word(random, was),
+        _ => TEXTS[random.below(TEXTS.len() as u64) as usize].to_string(),
+    }
+}
+
+/// The name of one of the fields.
+fn name(random: &mut Random, map: &Map<String, Value>) -> String {
+    map.keys().nth(random.below(map.len() as u64) as usize).cloned().unwrap_or_default()
+}
+
+fn drop_child(random: &mut Random, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let name = name(random, map);
+            map.remove(&name);
+        }
+        Value::Array(items) => {
+            items.remove(random.below(items.len() as u64) as usize);
+        }
+        _ => {}
+    }
+}
+
+fn double_child(random: &mut Random, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let name = name(random, map);
+            let same = map[&name].clone();
+            map.insert(format!("{name}{AGAIN}"), same);
+        }
+        Value::Array(items) => {
+            let place = random.below(items.len() as u64) as usize;
+            items.insert(place, items[place].clone());
+        }
+        _ => {}
+    }
+}
+
+fn swap_children(random: &mut Random, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let (left, right) = (name(random, map), name(random, map));
+            let taken = std::mem::take(&mut map[&left]);
+            let other = std::mem::replace(&mut map[&right], taken);
+            if left != right {
+                map[&left] = other;
+            }
+        }
+        Value::Array(items) => {
+            let (left, right) = (random.below(items.len() as u64), random.below(items.len() as u64));
+            items.swap(left as usize, right as usize);
+        }
+        _ => {}
+    }
+}
+
+fn another_type(random: &mut Random, value: &Value) -> Value {
+    match random.below(6) {
+        0 => Value::Null,
+        1 => Value::Bool(true),
+        2 => Value::Array(vec![value.clone()]),
+        3 => Value::Object(Map::from_iter([("value".to_string(), value.clone())])),
+        4 => Value::from(value.to_string()),
+        _ => Value::from(0),
+    }
+}
+
+/// The first value under `name` in a document.
+fn under<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
+    match document {
+        Value::Object(map) => map.get(name).or_else(|| map.values().find_map(|value| under(value, name))),
+        Value::Array(items) => items.iter().find_map(|value| under(value, name)),
+        _ => None,
+    }
+}
+
+fn transplant(random: &mut Random, value: &mut Value, donor: &Value) {
+    let Value::Object(map) = value else { return };
+    let name = name(random, map);
+    if let Some(other) = under(donor, &name) {
+        map[&name] = other.clone();
+    }
+}
+
+fn resize(random: &mut Random, value: &mut Value) {
+    let Value::Array(items) = value else { return };
+    if random.below(3) == 0 {
+        return items.clear();
+    }
+    let times = 1 + random.below(8) as usize;
+    let longer: Vec<Value> = items.iter().cloned().cycle().take((items.len() * times).min(200)).collect();
+    *items = longer;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_changes_a_document_that_it_suits() {
+        let document: Value =
+            serde_json::from_str(r#"{"a":1,"b":"two","c":[3,4,5],"d":{"e":6.5,"f":null,"a":{"g":true}}}"#)
+                .expect("json");
+        let donor: Value = serde_json::from_str(r#"{"x":{"a":9,"c":[7],"e":1}}"#).expect("json");
+        let whole = to_text(&document);
+        for (operation, _) in OPERATIONS {
+            let changed = (0..100).filter(|seed| {
+                let mut changed = document.clone();
+                change(&mut Random::new(*seed), &mut changed, &donor, operation);
+                let text = to_text(&changed);
+                assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+                text != whole
+            });
+            assert!(changed.count() > 30, "{operation:?}");
+        }
+    }
+
+    #[test]
+    fn a_doubled_field_stands_twice_under_its_name() {
+        let mut document: Value = serde_json::from_str(r#"{"only":1}"#).expect("json");
+        change(&mut Random::new(1), &mut document, &Value::Null, Operation::Double);
+        assert_eq!(to_text(&document), r#"{"only":1,"only":1}"#);
+    }
+}

@@ -1,0 +1,149 @@
+//! Run files of anybody: read, judged and printed in every way, or refused with one sentence.
+
+mod judged;
+
+use pagewise_analysis::judge;
+use pagewise_fuzz::run_file::{RunFile, changed};
+use pagewise_fuzz::{Campaign, corpus};
+use pagewise_model::run::{Record, Run};
+use pagewise_report::{csv, json, table, vmstat};
+
+/// What a report may take: the largest case has some hundred KiB, and what is made of a number in it is GiB.
+const DATA_BYTES: u64 = 64 << 20;
+
+fn run_files() -> Vec<RunFile> {
+    corpus::files("run-files").into_iter().map(|(_, text)| RunFile::new(&text)).collect()
+}
+
+/// The text of a run that was read.
+fn printed(run: &Run) -> String {
+    let header = Record::Header(Box::new(run.header.clone()));
+    let mut text = header.to_line();
+    for sample in &run.samples {
+        text.push_str(&Record::Sample(Box::new(sample.clone())).to_line());
+    }
+    text.push_str(&Record::Seconds { seconds: run.seconds.clone() }.to_line());
+    for _ in 0..run.resumptions {
+        text.push_str(&Record::Resumed { unix_s: 1 }.to_line());
+    }
+    if let Some(elapsed_ns) = run.elapsed_ns {
+        let samples = run.samples.len() as u64;
+        text.push_str(&Record::End { samples, elapsed_ns, supervisor_peak_bytes: None }.to_line());
+    }
+    text
+}
+
+/// Reads, judges and prints a run file; whether it is one.
+#[track_caller]
+fn report(text: &[u8], width: usize) -> bool {
+    let run = match Run::parse(text) {
+        Ok(run) => run,
+        Err(error) => {
+            let told = error.to_string();
+            assert!(told.starts_with("line ") && !told.is_empty(), "{told}");
+            return false;
+        }
+    };
+    let judged = judge(&run);
+    let mut out = Vec::new();
+    json::write(&mut out, std::slice::from_ref(&judged)).expect("written to memory");
+    judged::check_json(&out);
+    out.clear();
+    table::write(&mut out, &judged, width).expect("written to memory");
+    assert!(std::str::from_utf8(&out).is_ok(), "a table is text");
+    out.clear();
+    csv::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
+    judged::check_csv(&out, run.samples.len());
+    out.clear();
+    vmstat::write(&mut out, &vmstat::rows(&run.seconds)).expect("written to memory");
+    judged::check_csv(&out, usize::MAX);
+    true
+}
+
+#[test]
+fn changed_run_files_are_reported_or_refused() {
+    let corpus = run_files();
+    let campaign = Campaign {
+        test: "changed_run_files_are_reported_or_refused",
+        target: "run-files",
+        data_bytes: DATA_BYTES,
+    };
+    campaign.run(|case| {
+        let text = changed(&mut case.random, &corpus);
+        case.input(&text);
+        let width = [60, 80, 100, 140, 200][case.random.below(5) as usize];
+        report(&text, width);
+    });
+}
+
+#[test]
+fn what_is_read_prints_to_what_is_read_again() {
+    let corpus = run_files();
+    let campaign = Campaign {
+        test: "what_is_read_prints_to_what_is_read_again",
+        target: "verdicts",
+        data_bytes: DATA_BYTES,
+    };
+    campaign.run(|case| {
+        let text = changed(&mut case.random, &corpus);
+        case.input(&text);
+        let Ok(run) = Run::parse(&text) else { return };
+        let again = Run::parse(printed(&run).as_bytes()).expect("what was printed is a run file");
+        assert_eq!(Run { intact_bytes: run.intact_bytes, ..again.clone() }, run);
+        let json = |run: &Run| {
+            let mut out = Vec::new();
+            json::write(&mut out, &[judge(run)]).expect("written to memory");
+            out
+        };
+        assert!(json(&run) == json(&again), "the same samples have the same verdict");
+    });
+}
+
+#[test]
+fn the_corpus_is_whole() {
+    for (name, text) in corpus::files("run-files") {
+        assert!(report(&text, 100), "{name}");
+        assert_eq!(
+            RunFile::new(&text).to_text().len(),
+            text.len(),
+            "{name} is written as pagewise writes it"
+        );
+    }
+}
+
+/// What once went wrong: a file of the corpus, where in its samples or its header, and what is put there.
+const FAILED: [(&str, &str, &str, &str); 16] = [
+    ("a latency phase as long as time itself", "read-warm", "/outcome/measurement/latency_phase_ns", MOST),
+    ("operations of both phases", "read-warm", "/outcome/measurement/latency_phase_operations", MOST),
+    ("set-up as long as time itself", "append", "/outcome/measurement/setup_ns", MOST),
+    ("a valid sample of no time", "read-warm", "/outcome/measurement/measured_ns", "0"),
+    ("a valid sample of no operation", "scan", "/outcome/measurement/operations", "0"),
+    ("more operations than there is work", "append", "/outcome/measurement/operations", MOST),
+    ("more latencies than can be counted", "read-warm", "/outcome/measurement/latency_counts", MOST_TWICE),
+    ("more stalls than can be counted", "read-warm", "/outcome/measurement/stalls", MOST),
+    ("more CPU time than there are CPUs", "read-warm", "/outcome/evidence/cpu_ns", MOST),
+    ("user and system time", "scan", "/outcome/evidence/user_ns", MOST),
+    ("faults of both kinds", "fill", "/outcome/evidence/minor_faults", MOST),
+    ("more verified reads than can be counted", "read-warm", "/outcome/evidence/verified_reads", MOST),
+    ("windows of a cold start", "cold-start", "/outcome/evidence/windows/0/device_read_bytes", MOST),
+    ("records of no bytes", "append", "/plan/cells/0/conditions/record_bytes", "0"),
+    ("reads larger than any file", "read-warm", "/plan/cells/0/conditions/read_bytes", MOST),
+    (
+        "limits larger than any memory",
+        "memory",
+        "/plan/cells/0/conditions/surroundings/memory_limit_bytes",
+        MOST,
+    ),
+];
+const MOST: &str = "18446744073709551615";
+const MOST_TWICE: &str = "[18446744073709551615,18446744073709551615,1,1]";
+
+#[test]
+fn what_failed_once_is_reported_or_refused() {
+    for (name, file, place, value) in FAILED {
+        println!("{name}");
+        let run = RunFile::new(&corpus::file("run-files", &format!("{file}.jsonl")));
+        let changed = run.with(place, &serde_json::from_str(value).expect("json"));
+        report(changed.to_text().as_bytes(), 100);
+    }
+}
