@@ -337,19 +337,19 @@ fn expect_every_phase(killed: &Killed) {
     assert!(killed.readahead > 0);
 }
 
-/// A hundred in all, by two threads that do not know of each other; a hundred more without conditions are killed in
+/// Fifty in all, by two threads that do not know of each other; fifty more without conditions are killed in
 /// `interrupted.rs`.
 #[test]
-fn killed_fifty_times_under_conditions() {
-    if possible("killed_fifty_times_under_conditions") {
-        expect_every_phase(&kill_again_and_again(1, 50));
+fn killed_twenty_five_times_under_conditions() {
+    if possible("killed_twenty_five_times_under_conditions") {
+        expect_every_phase(&kill_again_and_again(1, 25));
     }
 }
 
 #[test]
-fn killed_fifty_times_more_under_conditions() {
-    if possible("killed_fifty_times_more_under_conditions") {
-        expect_every_phase(&kill_again_and_again(2, 50));
+fn killed_twenty_five_times_more_under_conditions() {
+    if possible("killed_twenty_five_times_more_under_conditions") {
+        expect_every_phase(&kill_again_and_again(2, 25));
     }
 }
 
