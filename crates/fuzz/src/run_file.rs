@@ -7,13 +7,6 @@ use serde_json::Value;
 use crate::document;
 use crate::numbers;
 
-/// The most that a case claims for a number of rounds; `None`: whatever the other numbers may be. A reader that makes room
-/// for as many rounds as a file claims is aborted by the second.
-pub const MOST_ROUNDS: Option<u64> = Some(20_000);
-
-/// The names that [`MOST_ROUNDS`] is about.
-const ROUNDS: [&str; 2] = ["rounds", "round"];
-
 /// Records of a case, so that it stays small.
 const MOST_RECORDS: usize = 60;
 
@@ -138,7 +131,6 @@ pub fn changed(random: &mut Random, corpus: &[RunFile]) -> Vec<u8> {
         let operation = OPERATIONS[random.below(OPERATIONS.len() as u64) as usize];
         change(random, &mut run.records, &donor.records, operation);
     }
-    run.records.iter_mut().for_each(bound_rounds);
     // Counts that are wrong end every other question, so they are mostly right.
     if random.below(8) > 0 {
         let samples = places(&run.records, "sample").len();
@@ -230,24 +222,5 @@ fn change(random: &mut Random, records: &mut Vec<Value>, donor: &[Value], operat
                 cells.push(others[other].clone());
             }
         }
-    }
-}
-
-/// Numbers of rounds that [`MOST_ROUNDS`] allows.
-fn bound_rounds(value: &mut Value) {
-    let Some(most) = MOST_ROUNDS else { return };
-    match value {
-        Value::Object(map) => {
-            for (name, value) in map {
-                match value.as_u64() {
-                    Some(number) if ROUNDS.iter().any(|rounds| name.starts_with(rounds)) => {
-                        *value = Value::from(number.min(most));
-                    }
-                    _ => bound_rounds(value),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(bound_rounds),
-        _ => {}
     }
 }
