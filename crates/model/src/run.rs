@@ -184,6 +184,30 @@ impl Record {
     }
 }
 
+/// Lines of a large file are read by so many threads, since reading them is most of what a report takes.
+const THREADS: usize = 4;
+/// Fewer lines are not worth another thread.
+const LINES_PER_THREAD: usize = 500;
+
+/// The records of some lines, of which the first has this number.
+fn records(lines: &[&[u8]], first: usize) -> Vec<Result<Record, RunError>> {
+    let read = |(number, line): (usize, &&[u8])| {
+        let text = std::str::from_utf8(line)
+            .map_err(|error| RunError::Malformed { line: number, reason: error.to_string() })?;
+        Record::from_line(text, number)
+    };
+    std::thread::scope(|scope| {
+        let parts = lines.chunks(LINES_PER_THREAD).enumerate();
+        let threads: Vec<_> = parts
+            .map(|(part, lines)| {
+                let numbered = (first + part * LINES_PER_THREAD..).zip(lines);
+                scope.spawn(move || numbered.map(read).collect::<Vec<_>>())
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("reading a line does not panic")).collect()
+    })
+}
+
 fn schema_of(record: &str) -> Option<u64> {
     serde_json::from_str::<serde_json::Value>(record).ok()?.get("schema")?.as_u64()
 }
@@ -198,18 +222,20 @@ impl Run {
         if intact == 0 {
             return Err(RunError::NoHeader("its only line is torn".to_string()));
         }
+        let lines: Vec<&[u8]> = text[..intact - 1].split(|byte| *byte == b'\n').collect();
         let mut run: Option<Run> = None;
-        for (index, line) in text[..intact - 1].split(|byte| *byte == b'\n').enumerate() {
-            let number = index + 1;
-            let line = std::str::from_utf8(line)
-                .map_err(|error| RunError::Malformed { line: number, reason: error.to_string() })?;
-            let record = match Record::from_line(line, number) {
-                Err(RunError::Malformed { line: 1, reason }) => return Err(RunError::NoHeader(reason)),
-                other => other?,
-            };
-            match &mut run {
-                None => run = Some(Self::begin(record, intact as u64)?),
-                Some(run) => run.add(record, number)?,
+        // A stretch at a time, so that what a wrong line costs is bounded, and the first wrong one is told.
+        for (index, stretch) in lines.chunks(THREADS * LINES_PER_THREAD).enumerate() {
+            let first = index * THREADS * LINES_PER_THREAD + 1;
+            for (number, record) in (first..).zip(records(stretch, first)) {
+                let record = match record {
+                    Err(RunError::Malformed { line: 1, reason }) => return Err(RunError::NoHeader(reason)),
+                    other => other?,
+                };
+                match &mut run {
+                    None => run = Some(Self::begin(record, intact as u64)?),
+                    Some(run) => run.add(record, number)?,
+                }
             }
         }
         run.ok_or(RunError::Empty)
