@@ -82,7 +82,7 @@ fn prefaults(method: &str) -> bool {
 }
 
 fn moved(prefaulted: &CellJudgement, plain: &CellJudgement) -> String {
-    match (prefaulted.setup_ns, plain.setup_ns) {
+    match (prefaulted.prepared_ns(), plain.prepared_ns()) {
         (Some(own), Some(plain)) if own > plain => {
             format!(" by moving {} into set-up", time((own - plain) as f64))
         }
@@ -109,8 +109,8 @@ fn steady_writer(case: &Case<'_>, prefaulted: &CellJudgement, plain: &CellJudgem
         pretouch.method,
         time(own),
         time(plains),
-        time(pretouch.setup_ns? as f64),
-        time(prefaulted.setup_ns? as f64)
+        time(pretouch.prepared_ns()? as f64),
+        time(prefaulted.prepared_ns()? as f64)
     ))
 }
 

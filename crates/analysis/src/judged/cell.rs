@@ -257,6 +257,11 @@ pub enum OptionValue {
 }
 
 impl CellJudgement {
+    /// What passed before the clock started, where that counts: set-up, and what the worker did until it was ready.
+    pub fn prepared_ns(&self) -> Option<u64> {
+        Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))
+    }
+
     /// Judges one cell.
     pub(crate) fn of(samples: &CellSamples<'_>, ceilings: &Ceilings) -> Self {
         let (cell, conditions) = (samples.cell, &samples.cell.conditions);

@@ -14,7 +14,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
     Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)),
     Column::numbers("behind", 0, behind),
-    Column::numbers("set-up", 5, |_, cell| or_missing(cell.setup_ns, time)),
+    Column::numbers("set-up", 5, |_, cell| or_missing(cell.prepared_ns(), time)),
     Column::numbers("tear-down (sync)", 6, |_, cell| {
         or_missing(cell.teardown_ns, |all| teardown(all, cell.sync_ns))
     }),

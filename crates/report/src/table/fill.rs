@@ -13,7 +13,7 @@ const MILLISECOND_NS: f64 = 1e6;
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::numbers("set-up ms", 2, |_, cell| in_units(cell.setup_ns, MILLISECOND_NS)),
+    Column::numbers("set-up ms", 2, |_, cell| in_units(cell.prepared_ns(), MILLISECOND_NS)),
     Column::numbers("fill ms", 1, |_, cell| in_units(cell.measured_ns, MILLISECOND_NS)),
     Column::numbers("tear-down ms", 7, |_, cell| in_units(cell.teardown_ns, MILLISECOND_NS)),
     Column::words("total ms [95 %]", 0, |_, cell| total(cell, MILLISECOND_NS)),

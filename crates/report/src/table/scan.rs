@@ -31,7 +31,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("user s", 3, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
     Column::numbers("system s", 2, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
     Column::numbers("wait s", 1, |_, cell| or_missing(wait_seconds(cell), |wait| format!("{wait:.2}"))),
-    Column::numbers("set-up", 9, |_, cell| or_missing(cell.setup_ns, time)),
+    Column::numbers("set-up", 9, |_, cell| or_missing(cell.prepared_ns(), time)),
     Column::numbers("faults", 8, |_, cell| seen(cell, faults, grouped)),
     stalls(1),
     limit(10),
@@ -115,7 +115,7 @@ fn without_set_up(view: &View<'_>) -> Option<String> {
 
 /// Whether a part of the total worth telling passed before the pass.
 fn is_long_in_set_up(cell: &CellJudgement) -> bool {
-    cell.setup_ns.zip(cell.total_ns).is_some_and(|(setup, total)| setup > total / 20)
+    cell.prepared_ns().zip(cell.total_ns).is_some_and(|(setup, total)| setup > total / 20)
 }
 
 fn is_mapped(cell: &CellJudgement) -> bool {
