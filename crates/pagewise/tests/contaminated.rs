@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagewise_model::FailureKind::{
-    self, ChargedElsewhere, ColdOverrun, Contaminated, LimitNotHeld, NotCold, NotSettled,
+    self, ChargedElsewhere, ColdOverrun, Contaminated, ContradictsMethod, LimitNotHeld, NotCold, NotSettled,
 };
 use pagewise_model::run::Run;
 use pagewise_model::{Failure, Outcome, Role, Sample};
@@ -223,7 +223,9 @@ fn somebody_who_warms_a_cold_file() {
         // Whether it was there before the worker began is a matter of chance, and not that it is found out.
         let found = failed(sample, Contaminated);
         assert!(!found.is_empty(), "{:?}", sample.outcome);
-        assert!(found.is_subset(&[NotCold, ColdOverrun, Contaminated].into()), "{:?}", sample.failures());
+        // What others bring in beside its reads is read for the worker too where both wait for it.
+        let besides = [NotCold, ColdOverrun, Contaminated, ContradictsMethod].into();
+        assert!(found.is_subset(&besides), "{:?}", sample.failures());
     }
 }
 

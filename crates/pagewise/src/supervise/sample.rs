@@ -402,7 +402,9 @@ pub fn worth_retaking(outcome: &Outcome) -> bool {
     };
     match outcome {
         Outcome::Taken { failures, .. } | Outcome::Broken { failures, .. } => {
-            !failures.is_empty() && failures.iter().all(from_outside)
+            // What others do besides may make a sample look like anything.
+            let contaminated = failures.iter().any(|failure| failure.kind == FailureKind::Contaminated);
+            !failures.is_empty() && (contaminated || failures.iter().all(from_outside))
         }
         Outcome::Unavailable { .. } => false,
     }

@@ -21,7 +21,7 @@ const LATENCY_NS: u64 = 2_000_000;
 const CLOCK_SAMPLE_NS: u64 = 60_000_000;
 const CLOCK_LATENCY_NS: u64 = 20_000_000;
 const UNACCOUNTED_NS: u64 = 25_000_000;
-const CLOCK_TRIES: u32 = 4;
+const CLOCK_TRIES: u32 = 12;
 /// A phase ends with a batch, so it is no shorter than it was to be; but clocks differ a little.
 const PHASE_SHARE: f64 = 0.95;
 /// The bound that a worker must keep, and what the first phase may take of it.
