@@ -188,7 +188,7 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
         // As the supervisor draws it for a dataset.
         let seed = mix(taken.run.header.plan.seed ^ u64::from(sample.round));
         let table = OffsetTable::new(&cell.conditions, seed).expect("a table");
-        let order = table.order(0, 0);
+        let order = table.as_drawn();
         let mut cached = BTreeSet::new();
         let mut windows = 0;
         for operation in 0..measurement.thread_operations[0] {

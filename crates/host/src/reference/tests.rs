@@ -70,7 +70,7 @@ fn naive(
 fn check(reference: &Reference, table: &OffsetTable, conditions: &Conditions, bytes: &[u8]) {
     let part = table.operations_per_thread();
     for thread in 0..conditions.threads {
-        for order in [table.order(0, 0), table.order(3, part / 3)] {
+        for order in [table.as_drawn(), table.anew(part / 3)] {
             for operations in [0..1, 0..part.min(5), part / 2..part / 2 + 3, part - 1..part, part..part] {
                 if !table.repeats() && operations.end > part {
                     continue;
@@ -94,7 +94,7 @@ fn all_ways_agree_on_a_whole_table() {
             let table = OffsetTable::new(&conditions, 11).expect("table");
             let bytes = bytes_of(Content::Random, 3 << 20, 5);
             let reference = Reference::for_dataset(&table, &conditions, 5, PAGE).expect("reference");
-            let (part, order) = (table.operations_per_thread(), table.order(0, 0));
+            let (part, order) = (table.operations_per_thread(), table.as_drawn());
             for thread in 0..2 {
                 assert_eq!(
                     reference.expected(&order, thread, 0, part),
@@ -147,7 +147,7 @@ fn lines_of_reads_are_counted() {
     let reference = Reference::for_dataset(&table, &conditions, 9, PAGE).expect("formula");
     check(&reference, &table, &conditions, &bytes_of(Content::Text, 300_000, 9));
     // 100 bytes have about 1.6 newlines, and the weights of the first 300 reads add up to 300 times 300.
-    let lines = reference.expected(&table.order(0, 0), 0, 0, 100).expect("in the table");
+    let lines = reference.expected(&table.as_drawn(), 0, 0, 100).expect("in the table");
     assert!((60_000..240_000).contains(&lines), "{lines}");
 }
 
@@ -157,7 +157,7 @@ fn a_part_is_begun_again_unless_cold() {
         let conditions = conditions(Workload::RandomRead, cache, Consume::Sum, 2 << 20, 4096, 4096);
         let table = OffsetTable::new(&conditions, 2).expect("table");
         let reference = Reference::for_dataset(&table, &conditions, 7, PAGE).expect("reference");
-        let (part, order) = (table.operations_per_thread(), table.order(0, 0));
+        let (part, order) = (table.operations_per_thread(), table.as_drawn());
         let beyond = reference.expected(&order, 1, part - 1, 2 * part + 3);
         if cache == CacheState::Cold {
             assert_eq!(beyond, None);

@@ -1,7 +1,7 @@
 //! In which order a worker meets the operations of a table, and the memory in which it finds them.
 //!
 //! A worker that knew the table before its clock starts could read, add up, sort or advise ahead of time. So the memory holds
-//! zeros until `go`, and each further `go` of a job has an order of its own: what was learned in one is of no use in the next.
+//! zeros until `go`, and a measured `go` that follows others has an order that those do not tell.
 
 use std::os::fd::AsRawFd;
 
@@ -19,20 +19,31 @@ pub struct Order {
 }
 
 impl OffsetTable {
-    /// The order of a `go`. Number 0 is the table as it was drawn; each other number is an order of its own, drawn from the
-    /// seed of the table. Where no operation may come twice, those before `first_operation` of each part keep their places:
-    /// they are done.
-    pub fn order(&self, number: u32, first_operation: u64) -> Order {
-        let part = self.operations_per_thread();
-        let mut operations: Vec<u32> = (0..self.operations() as u32).collect();
-        if number > 0 {
-            let mut random = Random::for_purpose(self.seed, &format!("order {number}"));
-            let done = if self.repeats { 0 } else { first_operation.min(part) };
-            for part in operations.chunks_exact_mut(part as usize) {
-                random.shuffle(&mut part[done as usize..]);
+    /// The table as it was drawn.
+    pub fn as_drawn(&self) -> Order {
+        let operations = (0..self.operations() as u32).collect();
+        Order { operations, part: self.operations_per_thread(), repeats: self.repeats }
+    }
+
+    /// Another order, drawn from the seed of the table, for a `go` that begins with `first_operation` and follows others.
+    ///
+    /// A part that is begun again and again is turned by some third to two thirds of it: reads that follow each other are
+    /// as far apart from those like them as before, so that a cache that cannot hold all finds as much as it did. A shuffled
+    /// one would bring back what was just read, and more of it. Where no operation may come twice, those that are
+    /// not done yet are shuffled.
+    pub fn anew(&self, first_operation: u64) -> Order {
+        let mut order = self.as_drawn();
+        let mut random = Random::for_purpose(self.seed, "another order");
+        let part = order.part;
+        let turn = part / 3 + random.below(part / 3 + 1);
+        for operations in order.operations.chunks_exact_mut(part as usize) {
+            if self.repeats {
+                operations.rotate_left((turn % part) as usize);
+            } else {
+                random.shuffle(&mut operations[first_operation.min(part) as usize..]);
             }
         }
-        Order { operations, part, repeats: self.repeats }
+        order
     }
 
     /// The offsets of one operation of thread `thread`, which counts from the start of its part and goes on to count in its

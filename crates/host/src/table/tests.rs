@@ -43,7 +43,7 @@ fn a_warm_table_repeats_and_is_cut_into_equal_parts() {
     let table = OffsetTable::new(&conditions, 5).expect("table");
     assert_eq!((table.reads(), table.operations_per_thread()), (1 << 16, (1 << 16) / 8));
     assert!(table.offsets().iter().all(|offset| offset % 4096 == 0 && offset + 4096 <= 64 << 20));
-    let (part, order) = (table.operations_per_thread(), table.order(0, 0));
+    let (part, order) = (table.operations_per_thread(), table.as_drawn());
     assert_eq!(table.operation(&order, 1, 3), table.operation(&order, 1, part + 3));
     assert_eq!(table.operation(&order, 1, 0).expect("first"), &table.offsets()[(part * 4) as usize..][..4]);
     // All places are drawn from, the first and the last ones too.
@@ -71,7 +71,7 @@ fn a_cold_table_takes_every_block_once() {
     assert_ne!(offsets, (0..512).map(|block| block * 16384).collect::<Vec<_>>());
     offsets.sort_unstable();
     assert_eq!(offsets, (0..512).map(|block| block * 16384).collect::<Vec<_>>());
-    assert_eq!(table.operation(&table.order(0, 0), 0, table.operations_per_thread()), None);
+    assert_eq!(table.operation(&table.as_drawn(), 0, table.operations_per_thread()), None);
 }
 
 #[test]
@@ -261,12 +261,11 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
         of_file.chain_file(&file, SPAN, &AtomicBool::new(false)).expect("chain");
         // Here nothing differs but the memory that it takes.
         assert_eq!(of_dataset.offsets(), plain.offsets());
-        let order = plain.order(0, 0);
+        let order = plain.as_drawn();
         assert_eq!(of_dataset.operation(&order, 1, 5), plain.operation(&order, 1, 5));
         assert_eq!(of_dataset.memory_bytes(), 2 * plain.memory_bytes());
         // In any order: a chain does not reach over the end of its operation.
-        for number in [0, 1] {
-            let order = of_dataset.order(number, 0);
+        for order in [of_dataset.as_drawn(), of_dataset.anew(0)] {
             let entries = seen_by_child(&of_dataset, &order);
             assert_eq!(seen_by_child(&of_file, &order), entries);
             let part = plain.operations_per_thread();
@@ -301,7 +300,7 @@ fn a_dependent_table_is_not_handed_out_unchained() {
 fn a_child_finds_the_table_when_it_is_put_there_and_cannot_write_to_it() {
     let conditions = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096);
     let table = OffsetTable::new(&conditions, 5).expect("table");
-    assert!(seen_by_child(&table, &table.order(0, 0)) == table.offsets());
+    assert!(seen_by_child(&table, &table.as_drawn()) == table.offsets());
     let memory = TableMemory::new(table.reads()).expect("memory");
     let write = format!("echo x 2> /dev/null 1<> {}", memory.path());
     let status = std::process::Command::new("sh").args(["-c", &write]).status();
@@ -310,32 +309,35 @@ fn a_child_finds_the_table_when_it_is_put_there_and_cannot_write_to_it() {
 }
 
 #[test]
-fn each_go_has_an_order_of_its_own() {
+fn another_order_has_the_same_operations_elsewhere() {
     let warm = conditions(Workload::RandomRead, CacheState::Warm, 8 << 20, 16384, 4096);
     let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
     for conditions in [warm, cold] {
         let table = OffsetTable::with_page(&conditions, 5, 4096).expect("table");
         let part = table.operations_per_thread();
-        let of = |number, first, thread: u32| -> Vec<Vec<u64>> {
-            let order = table.order(number, first);
-            let at = |operation| table.operation(&order, thread, operation).expect("a place").to_vec();
+        let of = |order: &Order, thread: u32| -> Vec<Vec<u64>> {
+            let at = |operation| table.operation(order, thread, operation).expect("a place").to_vec();
             (0..part).map(at).collect()
         };
         for thread in 0..2 {
-            let (drawn, second, third) = (of(0, 0, thread), of(1, 7, thread), of(2, 7, thread));
-            assert_eq!(second, of(1, 7, thread), "the seed decides");
-            assert!(drawn != second && second != third);
-            let kept = drawn.iter().zip(&second).take_while(|(drawn, second)| drawn == second).count();
+            let (drawn, other) = (of(&table.as_drawn(), thread), of(&table.anew(7), thread));
+            assert_eq!(other, of(&table.anew(7), thread), "the seed decides");
+            let kept = drawn.iter().zip(&other).take_while(|(drawn, other)| drawn == other).count();
+            if table.repeats() {
+                let turn = drawn.iter().position(|operation| *operation == other[0]).expect("a turned part");
+                assert!((part / 3..=2 * part / 3).contains(&(turn as u64)), "{turn} of {part}");
+                assert!(other[..other.len() - turn] == drawn[turn..], "neighbours stay neighbours");
+            } else {
+                assert!(
+                    (7..drawn.len()).contains(&kept),
+                    "what is done and does not come again stays where it was"
+                );
+            }
             let sorted = |mut operations: Vec<Vec<u64>>| {
                 operations.sort_unstable();
                 operations
             };
-            assert!(sorted(drawn) == sorted(second), "a thread keeps its part");
-            assert_eq!(
-                kept >= 7,
-                !table.repeats(),
-                "what is done and does not come again stays where it was"
-            );
+            assert!(sorted(drawn) == sorted(other), "a thread keeps its part");
         }
     }
 }

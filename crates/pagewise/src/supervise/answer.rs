@@ -51,7 +51,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     let lack = |error: pagewise_host::TableError| Trouble::lack(error.to_string());
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
-    table_memory.put(&table, &table.order(0, 0));
+    table_memory.put(&table, &table.as_drawn());
     let reads = conditions.reads().expect("it was just written");
     let job = Job {
         method: "pread".to_string(),

@@ -70,7 +70,7 @@ impl Ground {
             table_reads = drawn.reads();
             let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
             // Nothing is measured here, so it is there from the start.
-            memory.put(&drawn, &drawn.order(0, 0));
+            memory.put(&drawn, &drawn.as_drawn());
         }
         Ok(Self { memory, table, table_reads, file_bytes })
     }

@@ -153,19 +153,14 @@ impl Task<'_> {
         }
     }
 
-    /// The order of a `go` that begins with operation `first_operation`, where there is a table ([`OffsetTable::order`]).
-    ///
-    /// [`OffsetTable::order`]: pagewise_host::OffsetTable::order
-    pub fn order(&self, number: u32, first_operation: u64) -> Option<Order> {
+    /// The order of a `go` that begins with operation `first_operation`, where there is a table: as it was drawn, or another
+    /// one than those before it had.
+    pub fn order(&self, anew: bool, first_operation: u64) -> Option<Order> {
         match self {
-            Task::Reads(accesses) => Some(accesses.table.order(number, first_operation)),
+            Task::Reads(accesses) if anew => Some(accesses.table.anew(first_operation)),
+            Task::Reads(accesses) => Some(accesses.table.as_drawn()),
             Task::Pass { .. } | Task::Records(_) => None,
         }
-    }
-
-    /// Whether there is a table that is gone through again and again.
-    pub fn repeats(&self) -> bool {
-        matches!(self, Task::Reads(accesses) if accesses.table.repeats())
     }
 
     /// Memory for the table, if there is one.

@@ -94,10 +94,6 @@ struct Gone {
     order: Option<Order>,
 }
 
-/// The number of the order that leads in where a table is gone through again and again: the measured one is 0, and the
-/// windows before it count from 1.
-const LEAD_IN_ORDER: u32 = u32::MAX;
-
 impl Visit<'_> {
     /// Waits for the worker's first words, and has it practise if its code gets faster as it runs.
     pub fn meet(
@@ -151,20 +147,20 @@ impl Visit<'_> {
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
         let leads_in = conditions.reads().is_some() && !cold_start;
-        let repeats = self.task.repeats();
-        let mut order = 0;
         if conditions.surroundings.device_cap.is_some() && leads_in {
-            let number = if repeats { LEAD_IN_ORDER } else { 0 };
-            let lead_in = self.go(worker, inherited, &mut progress, number, (LEAD_IN_NS, 0))?;
+            let lead_in = self.go(worker, inherited, &mut progress, false, (LEAD_IN_NS, 0))?;
             progress.first_operation += furthest(&lead_in.reply);
-            order = u32::from(!repeats);
         }
         let first_operation = progress.first_operation;
         let mut written = self.input.new_file().map(NewFile::state_before);
         let before = self.totals(worker);
         let gone = match cold_start {
             true => self.cold_start(worker, inherited, &mut progress)?,
-            false => self.go(worker, inherited, &mut progress, order, self.plan.phases_ns(self.cell))?,
+            false => {
+                // What was gone through before is known to the worker.
+                let anew = progress.first_operation > 0;
+                self.go(worker, inherited, &mut progress, anew, self.plan.phases_ns(self.cell))?
+            }
         };
         let reply = &gone.reply;
         let after = self.totals(worker);
@@ -237,18 +233,18 @@ impl Visit<'_> {
         }
     }
 
-    /// One `go` by the order of this number, from where the one before ended. The table is put into its memory at the last
+    /// One `go` from where the one before ended, by the table as it was drawn or anew. The table is put into its memory at the last
     /// moment, so that nothing can be done with it before the clock starts.
     fn go(
         &self,
         worker: &mut Worker,
         inherited: &mut Inherited,
         progress: &mut Progress,
-        order: u32,
+        anew: bool,
         (sample_ns, latency_ns): (u64, u64),
     ) -> Result<Gone, Trouble> {
         let first_operation = progress.first_operation;
-        let order = self.task.order(order, first_operation);
+        let order = self.task.order(anew, first_operation);
         progress.waiting.end(worker.pid());
         if let (Task::Reads(accesses), Some(memory), Some(order)) = (&self.task, &mut inherited.table, &order)
         {
@@ -272,11 +268,10 @@ impl Visit<'_> {
         worker: &mut Worker,
         inherited: &mut Inherited,
         progress: &mut Progress,
-        order: u32,
         sample_ns: u64,
     ) -> Result<Gone, Trouble> {
         let before = ProcessCounters::read(worker.pid()).device_read_bytes;
-        let gone = self.go(worker, inherited, progress, order, (sample_ns, 0))?;
+        let gone = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
         let after = ProcessCounters::read(worker.pid()).device_read_bytes;
         progress.first_operation = progress.first_operation.saturating_add(furthest(&gone.reply));
         progress.windows.push(Window {
@@ -304,8 +299,7 @@ impl Visit<'_> {
         let turnover = if skewed { capacity } else { capacity / 2 };
         let mut read = 0u64;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
-            let order = progress.windows.len() as u32 + 1;
-            self.window(worker, inherited, progress, order, window_ns)?;
+            self.window(worker, inherited, progress, window_ns)?;
             let last = progress.windows.last().and_then(|window| window.device_read_bytes);
             read = read.saturating_add(last.unwrap_or(0));
             // What reads next to nothing from the device would take forever to turn the cache over.
@@ -330,8 +324,7 @@ impl Visit<'_> {
         let mut total = SampleReply::default();
         let (mut wall_ns, mut checksum, mut expected) = (0, 0u64, Some(0u64));
         while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let order = progress.windows.len() as u32;
-            let gone = self.window(worker, inherited, progress, order, window_ns)?;
+            let gone = self.window(worker, inherited, progress, window_ns)?;
             let reply = gone.reply;
             wall_ns += gone.wall_ns;
             expected = expected.zip(gone.expected_checksum).map(|(total, window)| total.wrapping_add(window));
@@ -350,7 +343,7 @@ impl Visit<'_> {
             }
         }
         total.checksum = format!("{checksum:016x}");
-        let order = self.task.order(0, 0);
+        let order = self.task.order(false, 0);
         Ok(Gone { reply: total, wall_ns, expected_checksum: expected, order })
     }
 
