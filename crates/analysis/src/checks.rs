@@ -7,7 +7,7 @@
 //! The checks of what the worker claims stand in [`claims`], those of the cache and the method's own options in
 //! [`conditions`], those of files that are written in [`writes`], those of scans in [`scans`], those of limits and settings
 //! in [`settings`], what a method's counters must show in [`mod@expected`] and [`faults`], what a runtime may do beside in
-//! [`runtime`], those of what happens outside of the clock in [`outside`], of what can be at all in [`plausible`], and those of
+//! [`runtime`], those of mappings that a name says nothing of in [`mappings`], of what happens outside of the clock in [`outside`], of what can be at all in [`plausible`], and those of
 //! heartbeats in [`heartbeats`].
 
 pub mod claims;
@@ -15,6 +15,7 @@ pub mod conditions;
 pub mod expected;
 pub mod faults;
 pub mod heartbeats;
+pub mod mappings;
 pub mod outside;
 pub mod plausible;
 pub mod runtime;
@@ -112,6 +113,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedElsewhere, settings::charged_elsewhere),
+    (FailureKind::ChargedElsewhere, settings::kept_elsewhere),
     (FailureKind::NotSettled, settings::not_settled),
     (FailureKind::NotSettled, settings::capped_too_short),
     (FailureKind::NotSettled, runtime::not_practised),
@@ -126,6 +128,8 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::ContradictsMethod, outside::direct_read_before_go),
     (FailureKind::ContradictsMethod, outside::called_before_go),
     (FailureKind::ContradictsMethod, plausible::reads_ahead),
+    (FailureKind::ContradictsMethod, mappings::advice_beside),
+    (FailureKind::ContradictsMethod, mappings::mapped_beside),
     (FailureKind::ContradictsMethod, scans::mapping_not_touched),
     (FailureKind::ContradictsMethod, faults::wrong_write_faults),
     (FailureKind::ContradictsMethod, writes::mapping_makes_calls),

@@ -108,7 +108,7 @@ fn answer_slack(subject: &Subject<'_>) -> u64 {
 /// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
 /// count as the worker's, so there all CPUs are the limit.
 pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
-    let cpu = subject.evidence.cpu_ns?;
+    let cpu = cpu_ns(subject)?;
     let threads = match subject.cell.access() {
         Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
         // So may those of a runtime: its collector, its compiler.
@@ -127,6 +127,19 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
         let claimed = subject.worker_ns();
         format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")
     })
+}
+
+/// Ticks of CPU time may begin before the region and end behind it, in user mode and in the kernel.
+const TICKS_NS: u64 = 20_000_000;
+
+/// CPU time of the worker: exactly that of the threads that live, or by ticks that of all that ever did, whichever is more.
+fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
+    let evidence = subject.evidence;
+    let ticks = evidence
+        .user_ns
+        .zip(evidence.system_ns)
+        .map(|(user, system)| (user + system).saturating_sub(TICKS_NS));
+    evidence.cpu_ns.max(ticks)
 }
 
 /// The part of a phase that its operations fill at least; the rest is clocks and what the worker does between them.

@@ -6,8 +6,8 @@ mod runtimes;
 use super::*;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
-    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, Numa, Reads, Role,
-    Surroundings, Window, Work,
+    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, MethodOption, Numa, Reads,
+    Role, Surroundings, Window, Work,
 };
 
 pub(crate) use once::{append, fill, scan, synced};
@@ -180,6 +180,18 @@ fn group(cell: &Cell, resident: u64, device_bytes: u64) -> Option<GroupCounters>
     })
 }
 
+/// VmFlags of a mapping that the method has advised; of random and sequential the last one counts.
+fn flags(cell: &Cell) -> String {
+    let pattern = cell.method.options().iter().rev().find_map(|option| match option {
+        MethodOption::Random => Some(" rr"),
+        MethodOption::Sequential => Some(" sr"),
+        _ => None,
+    });
+    let of = |option, flag| if cell.method.has(option) { flag } else { "" };
+    let (huge, locked) = (of(MethodOption::HugePage, " hg"), of(MethodOption::Lock, " lo"));
+    format!("rd sh mr mw me ms{}{huge}{locked}", pattern.unwrap_or_default())
+}
+
 /// What the supervisor sees of `cell` doing so.
 pub(crate) fn evidence(cell: &Cell) -> Evidence {
     let requested = requested(cell);
@@ -206,7 +218,7 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         resident_after_bytes: Some(after),
         residency_source: "cachestat".to_string(),
         huge_mapped_bytes: Some(after),
-        mapping_flags: Some("rd sh mr mw me ms rr sr hg".to_string()),
+        mapping_flags: Some(flags(cell)),
         descriptor_direct: Some(cell.method.is_direct()),
         expected_checksum: Some(77),
         checksum: 77,

@@ -2,7 +2,7 @@
 //! a cache under a limit was as warm as it gets.
 
 use pagewise_model::counters::{UNLIMITED, Window};
-use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa};
+use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa, Skew};
 
 use super::{Subject, percent};
 use crate::steady;
@@ -126,6 +126,32 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
         format!(
             "the group is charged {usage} bytes, {} of its limit, while the device still delivers: its cache was not full",
             percent(usage, limit)
+        )
+    })
+}
+
+/// Uniform reads of data that are at least this much larger than the cache miss it often.
+const CLEARLY_LARGER: f64 = 1.5;
+/// Of the misses that follow from the sizes, this share must come from the device: a table reaches only 86 % of its places.
+const LEAST_MISSES: f64 = 0.25;
+
+/// Uniform reads of data that the cache cannot hold come from the device in part. Where hardly any do, the data are kept in
+/// memory that the limit does not reach.
+pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
+    let (cell, conditions) = (subject.cell, &subject.cell.conditions);
+    let uniform = conditions.reads().is_some_and(|reads| reads.skew == Skew::Uniform);
+    if !subject.is_warm_above_memory() || !uniform || subject.context.hidden_bytes {
+        return None;
+    }
+    let (limit, span) =
+        (conditions.surroundings.memory_limit_bytes?.0 as f64, conditions.span_bytes.0 as f64);
+    let (read, requested) = (subject.device_bytes()?, subject.evidence.requested_bytes);
+    let least = (requested as f64 * (1.0 - limit / span) * LEAST_MISSES) as u64;
+    (span > limit * CLEARLY_LARGER && read < least).then(|| {
+        format!(
+            "{read} bytes of the {requested} asked for came from the device, at least {least} must under a limit of {limit} \
+             bytes: {} has its data from memory that the limit does not reach",
+            cell.method
         )
     })
 }
@@ -475,5 +501,21 @@ mod tests {
         let read = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(1 << 20);
         assert_eq!(kinds(&limited("pread", Warm, 320), read), [NotWarm]);
         assert_eq!(kinds(&limited("mmap:random", Warm, 320), read), [NotWarm, ContradictsMethod]);
+    }
+
+    #[test]
+    fn data_kept_where_the_limit_does_not_reach_are_noticed() {
+        // A limit of half of the data: an eighth of what is asked for must come from the device at least.
+        let delivered = |method: &str, mib: u64| {
+            kinds(&limited(method, Warm, 128), move |_, evidence| {
+                evidence.device_read_bytes = Some(mib << 20);
+                evidence.major_faults = Some(0);
+                evidence.group.as_mut().expect("a group").device_read_bytes = Some(mib << 20);
+                evidence.windows.iter_mut().for_each(|window| window.device_read_bytes = Some(mib << 20));
+            })
+        };
+        assert_eq!(delivered("mine/get", 20), []);
+        assert_eq!(delivered("mine/get", 0), [ChargedElsewhere]);
+        assert_eq!(delivered("pread", 2), [ChargedElsewhere]);
     }
 }

@@ -8,12 +8,15 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use pagewise_host::memory::Memory;
 use pagewise_model::{Access, Cell, Consume, MethodOption, Skew, Work};
 use pagewise_sys::AnonymousMemory;
 use rustix::time::ClockId;
 
-/// Memory that is gone through at most.
-const MEMORY_MAX_BYTES: u64 = 8 << 20;
+/// Memory that is gone through at most: beyond most caches of a CPU.
+const MEMORY_MAX_BYTES: u64 = 128 << 20;
+/// Where less than eight times that is available.
+const SCARCE_MAX_BYTES: u64 = 8 << 20;
 /// The largest chunk that is told apart from smaller ones, and the smallest from larger ones.
 const CHUNK_MAX_BYTES: u64 = 4 << 20;
 const CHUNK_MIN_BYTES: u64 = 4 << 10;
@@ -72,6 +75,7 @@ fn kind(cell: &Cell) -> Kind {
         Work::Fill(fill) => fill.block_bytes.0,
     };
     let chunk_bytes = chunk_bytes.clamp(CHUNK_MIN_BYTES, CHUNK_MAX_BYTES);
+    let most = if is_scarce() { SCARCE_MAX_BYTES } else { MEMORY_MAX_BYTES };
     let skewed = conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
     // Popular places lie in the nearest caches.
     let reached = if skewed { chunk_bytes } else { conditions.span_bytes.0 };
@@ -79,10 +83,15 @@ fn kind(cell: &Cell) -> Kind {
     let all_bytes = matches!(conditions.consume(), Some(Consume::Sum | Consume::Lines));
     let may_stay = cell.method.has(MethodOption::InPlace) || cell.access() == Access::Unknown;
     Kind {
-        memory_bytes: reached.clamp(chunk_bytes, MEMORY_MAX_BYTES) as usize,
+        memory_bytes: reached.min(most).max(chunk_bytes) as usize,
         chunk_bytes: chunk_bytes as usize,
         in_place: all_bytes && may_stay,
     }
+}
+
+/// Whether the machine has too little memory for a long walk.
+fn is_scarce() -> bool {
+    Memory::read().available_bytes.is_some_and(|available| available < 8 * MEMORY_MAX_BYTES)
 }
 
 /// Bytes in a second.

@@ -112,7 +112,6 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
         setup_faults: Some(if brought_in { file / page } else { 12 }),
         cpu_ns: Some(90_000_000),
         resident_before_bytes: Some(if warm || brought_in { file } else { 0 }),
-        mapping_flags: Some("rd wr sh mr mw me ms rr sr hg lo".to_string()),
         written: to_file.then(|| Written {
             read_back: if mapped { "pread" } else { "mmap" }.to_string(),
             expected_bytes: of_records,
