@@ -257,7 +257,7 @@ fn the_environment_is_no_terminal_either() {
     let mut looking = place.command(&["doctor"]);
     looking.env("JAVA_HOME", format!("/{HOSTILE}")).env("PATH", format!("/{HOSTILE}:/usr/bin:/bin"));
     expect_both_inert(&place.finish(looking.spawn().expect("start")));
-    let mut lost = place.command(&["clean"]);
+    let mut lost = place.command(&["run", "read", "--methods=pread", "--file-size=1MiB"]);
     lost.env("PAGEWISE_STATE_DIR", format!("/proc/{HOSTILE}"));
     let lost = place.finish(lost.spawn().expect("start")).expect_code(2);
     expect_both_inert(&lost);
