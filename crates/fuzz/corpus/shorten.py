@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Shortens a run file for the corpus: few cells, few buckets and windows, no empty fields, and the directory as /data.
+"""Shortens a run file for the corpus: few cells, few buckets and windows, no empty fields, the directory as /data, and no names of a machine.
 
     python3 shorten.py RUN [CELLS] > corpus/run-files/NAME.jsonl
 """
 
 import json
+import os
 import sys
 
 BUCKETS = 4
@@ -48,7 +49,12 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         records = [json.loads(line)["record"] for line in file]
     cells = int(sys.argv[2]) if len(sys.argv) > 2 else 6
+    environment = records[0]["environment"]
+    environment["kernel"] = environment["kernel"].split("-")[0]
+    environment["mount_options"] = "rw,relatime"
     directory = records[0]["plan"]["source"].get("directory", "/data")
+    # Where workers of other languages were built.
+    cache = os.environ.get("XDG_CACHE_HOME")
     ids, samples, has_seconds = [], 0, False
     for record in records:
         if record["kind"] == "sample":
@@ -67,6 +73,7 @@ def main():
         if record["kind"] == "end":
             record["samples"] = samples
         text = json.dumps(shorten(record), separators=(",", ":"), ensure_ascii=False).replace(directory, "/data")
+        text = text.replace(cache, "/home/me/.cache") if cache else text
         print(f'{{"check":"{check(text)}","record":{text}}}')
 
 
