@@ -68,7 +68,8 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
     // What comes between `opened` and `ready` is set-up too, and told as warm-up.
     let prepared_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);
-    let prepared_wall = evidence.setup_wall_ns.map(|wall| wall + evidence.warmup_wall_ns.unwrap_or(0));
+    let warmup_wall = evidence.warmup_wall_ns.unwrap_or(0);
+    let prepared_wall = evidence.setup_wall_ns.map(|wall| wall.saturating_add(warmup_wall));
     let parts = [
         ("set-up", prepared_ns, prepared_wall),
         ("tear-down", measurement.teardown_ns, evidence.teardown_wall_ns),
@@ -138,7 +139,7 @@ fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
     let ticks = evidence
         .user_ns
         .zip(evidence.system_ns)
-        .map(|(user, system)| (user + system).saturating_sub(TICKS_NS));
+        .map(|(user, system)| user.saturating_add(system).saturating_sub(TICKS_NS));
     evidence.cpu_ns.max(ticks)
 }
 
@@ -322,14 +323,14 @@ pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
     let looks = if cold { subject.evidence.wall_ns / LOOK_NS + 1 } else { 0 };
     let looks = looks.saturating_mul(u64::from(subject.cell.conditions.threads));
     let asked = super::expected::widened(subject);
-    let most = more(asked, subject.allowance().code_bytes + looks * LOOK_BYTES);
+    let most = more(asked, subject.allowance().code_bytes.saturating_add(looks.saturating_mul(LOOK_BYTES)));
     if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes > most) {
         return Some(format!(
             "{bytes} bytes came through read calls, {asked} were asked for: each read is made once"
         ));
     }
     let own = if subject.cell.method.worker().has_runtime() { RUNTIME_CALLS } else { OWN_CALLS };
-    let own = own + looks * LOOK_CALLS;
+    let own = looks.saturating_mul(LOOK_CALLS).saturating_add(own);
     let reads = subject.reads();
     let calls = subject.evidence.read_calls.filter(|calls| *calls > more(reads, own))?;
     Some(format!("{calls} read calls were made for {reads} reads: each read is made once"))

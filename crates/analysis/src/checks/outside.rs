@@ -84,7 +84,8 @@ pub(super) fn worked_while_waiting(subject: &Subject<'_>) -> Option<String> {
     } else {
         WAITING_SHARE
     };
-    let most = WAITING_SLACK_NS + subject.answer_slack() + (waiting.wall_ns as f64 * share) as u64;
+    let of_time = (waiting.wall_ns as f64 * share) as u64;
+    let most = subject.answer_slack().saturating_add(WAITING_SLACK_NS).saturating_add(of_time);
     (used > most).then(|| {
         format!(
             "the worker used {used} ns of CPU time in {} ns in which it had nothing to do, at most {most} may be: threads \

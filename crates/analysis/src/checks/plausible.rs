@@ -98,8 +98,8 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     // A read larger than a request of the device is several at once.
     let of_one = requests.div_ceil(subject.reads().max(1)).max(1);
     let threads = u64::from(conditions.threads);
-    let most =
-        (evidence.wall_ns as f64 * (threads * of_one) as f64 * IN_FLIGHT_FACTOR) as u64 + IN_FLIGHT_SLACK_NS;
+    let most = ((evidence.wall_ns as f64 * threads as f64 * of_one as f64 * IN_FLIGHT_FACTOR) as u64)
+        .saturating_add(IN_FLIGHT_SLACK_NS);
     (busy > most).then(|| {
         format!(
             "reads of the device took {busy} ns together in {} ns: {threads} threads that read one after another cause at \
