@@ -180,6 +180,9 @@ fn the_users_file_is_read_and_never_changed() {
     assert_eq!(place.entries(), ["index.bin", "run.jsonl"].map(str::to_string).into());
 }
 
+/// Of 32 MiB.
+const NEARLY_ALL: u64 = 28 << 20;
+
 #[test]
 fn the_users_file_is_only_evicted_when_told_to() {
     let place = Place::new();
@@ -194,10 +197,11 @@ fn the_users_file_is_only_evicted_when_told_to() {
     let Some(whole) = resident(&path) else {
         return support::skipped("the_users_file_is_only_evicted_when_told_to", "there is no cachestat");
     };
-    assert_eq!(whole, 32 << 20);
-    // As it is: all of it is in the cache, and stays.
+    // Nearly all: a machine that takes idle pages away by itself (DAMON) may have begun.
+    assert!(whole >= NEARLY_ALL, "{whole}");
+    // As it is: it is in the cache, and stays.
     measure(&place, &["--file=index.bin", "--methods=pread"]);
-    assert_eq!(resident(&path), Some(32 << 20), "a run as-is dropped pages");
+    assert!(resident(&path) >= Some(NEARLY_ALL), "a run as-is dropped pages: {:?}", resident(&path));
     // As it is: none of it is, and neither knowing what it holds nor comparing bytes brings in any.
     fs::remove_file(place.file("run.jsonl")).expect("remove");
     evict(&path);
