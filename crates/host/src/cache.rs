@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use rustix::fs::Advice;
@@ -27,6 +28,12 @@ const WARM_READ_BYTES: u64 = 1 << 20;
 const WARM_STRETCH_BYTES: u64 = 16 << 20;
 /// How often the whole file is gone through: reclaim may take a few pages while others are read.
 const WARM_PASSES: u32 = 3;
+/// Further passes for a file of which only a few pages are missing, each after a pause: what takes them may be at it
+/// for a while.
+const LATER_WARM_PASSES: u32 = 5;
+const WARM_PAUSE: Duration = Duration::from_millis(50);
+/// A few pages are at most this part of the file.
+const FEW_PAGES: u64 = 100;
 /// Pauses between attempts to evict, a second in all. Pages that were dirty or sat in a CPU's batch of the
 /// LRU list (mm/swap.c) at the first attempt go at a later one.
 const EVICT_PAUSES_MS: [u64; 8] = [0, 1, 10, 50, 100, 200, 300, 350];
@@ -264,26 +271,30 @@ pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<Warmed, WarmErro
         let missing_bytes = len - resident;
         return Err(WarmError::TooLarge { path: path_of(file), missing_bytes, available_bytes });
     }
-    for _ in 0..WARM_PASSES {
-        if after.resident_bytes == Some(len) {
-            return Ok(Warmed { read_bytes, after });
+    let mut passes = 0;
+    while let Some(resident_bytes) = after.resident_bytes
+        && resident_bytes < len
+    {
+        let is_later = passes >= WARM_PASSES;
+        let are_few = len - resident_bytes <= len / FEW_PAGES;
+        if is_later && !(are_few && passes < WARM_PASSES + LATER_WARM_PASSES) {
+            let available_bytes = Memory::read().available_bytes;
+            return Err(WarmError::DoesNotStay {
+                path: path_of(file),
+                resident_bytes,
+                len,
+                passes,
+                available_bytes,
+            });
+        }
+        if is_later {
+            thread::sleep(WARM_PAUSE);
         }
         read_bytes += read_missing(file, len, stop)?;
         after = residency(file, len);
-        if after.resident_bytes.is_none() {
-            return Ok(Warmed { read_bytes, after });
-        }
+        passes += 1;
     }
-    match after.resident_bytes {
-        Some(resident_bytes) if resident_bytes < len => Err(WarmError::DoesNotStay {
-            path: path_of(file),
-            resident_bytes,
-            len,
-            passes: WARM_PASSES,
-            available_bytes: Memory::read().available_bytes,
-        }),
-        _ => Ok(Warmed { read_bytes, after }),
-    }
+    Ok(Warmed { read_bytes, after })
 }
 
 /// One pass over the file; stretches that are in the cache are left alone.
