@@ -3,14 +3,16 @@
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 
+use pagewise_model::Method;
+use pagewise_model::method::options::{FileAdvice, MapAdvice};
 use pagewise_model::protocol::{CallFailure, Job};
-use pagewise_model::{Method, MethodOption};
 use pagewise_sys::{Advice, AnonymousMemory, Completion, FileMapping, Ring, RingOptions};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use crate::failure::{failed, refused, short};
+use crate::effects::{Effects, Step};
+use crate::failure::{failed, refusal, refused, short};
 
 /// RWF_DONTCACHE (Linux 6.14), which rustix does not name yet.
 pub(crate) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
@@ -29,16 +31,19 @@ pub(crate) struct DataFile {
     pub direct_alignment: usize,
     /// O_DIRECT on this architecture.
     pub direct_flag: u32,
+    /// What the options of the method ask for.
+    pub effects: Effects,
 }
 
 impl DataFile {
-    pub fn new(job: &Job) -> Self {
+    pub fn new(job: &Job, method: &Method) -> Self {
         Self {
             path: job.path.clone(),
             file_bytes: job.file_bytes,
             span_bytes: job.span_bytes as usize,
             direct_alignment: job.direct_alignment.max(1) as usize,
             direct_flag: job.direct_flag,
+            effects: Effects::of(method),
         }
     }
 
@@ -54,44 +59,47 @@ impl DataFile {
     }
 
     /// Opens the file and gives the kernel the advice of the method, in the order in which the options were written.
-    pub fn open_advised(&self, method: &Method) -> Result<OwnedFd, CallFailure> {
-        use rustix::fs::Advice;
-        let file = self.open(method.is_direct())?;
-        for option in method.options() {
-            let (advice, call) = match option {
-                MethodOption::Random => (Advice::Random, "posix_fadvise(RANDOM)"),
-                MethodOption::Sequential => (Advice::Sequential, "posix_fadvise(SEQUENTIAL)"),
-                MethodOption::WillNeed => (Advice::WillNeed, "posix_fadvise(WILLNEED)"),
-                _ => continue,
-            };
-            // Random and sequential concern the whole file whatever the range; 0 means to its end.
-            let len = if advice == Advice::WillNeed { self.span_bytes as u64 } else { 0 };
-            rustix::fs::fadvise(&file, 0, NonZeroU64::new(len), advice)
-                .map_err(|error| refused(call, error.into(), &self.path))?;
+    pub fn open_advised(&self) -> Result<OwnedFd, CallFailure> {
+        let file = self.open(self.effects.direct)?;
+        for (word, step) in &self.effects.steps {
+            let Step::Advise(Some(advice), _) = step else { return Err(self.without_effect(word)) };
+            self.advise_file(&file, *advice)?;
         }
         Ok(file)
     }
 
+    fn advise_file(&self, file: &OwnedFd, advice: FileAdvice) -> Result<(), CallFailure> {
+        use rustix::fs::Advice;
+        let (advice, call) = match advice {
+            FileAdvice::Random => (Advice::Random, "posix_fadvise(RANDOM)"),
+            FileAdvice::Sequential => (Advice::Sequential, "posix_fadvise(SEQUENTIAL)"),
+            FileAdvice::WillNeed => (Advice::WillNeed, "posix_fadvise(WILLNEED)"),
+            FileAdvice::NoReuse => (Advice::NoReuse, "posix_fadvise(NOREUSE)"),
+        };
+        // The others concern the whole file whatever the range; 0 means to its end.
+        let len = if advice == Advice::WillNeed { self.span_bytes as u64 } else { 0 };
+        rustix::fs::fadvise(file, 0, NonZeroU64::new(len), advice)
+            .map_err(|error| refused(call, error.into(), &self.path))
+    }
+
     /// Opens, maps and advises, in the order in which the options were written.
-    pub fn map(&self, method: &Method) -> Result<FileMapping, CallFailure> {
+    pub fn map(&self) -> Result<FileMapping, CallFailure> {
         let file = self.open(false)?;
-        let populate = method.has(MethodOption::Populate);
-        let mapping = FileMapping::new(&file, self.span_bytes, populate)
+        let mapping = FileMapping::new(&file, self.span_bytes, self.effects.populate)
             .map_err(|error| failed("mmap", error, &self.path, 0))?;
-        for option in method.options() {
-            let advice = match option {
-                MethodOption::Random => Advice::Random,
-                MethodOption::Sequential => Advice::Sequential,
-                MethodOption::WillNeed => Advice::WillNeed,
-                MethodOption::PopulateRead => Advice::PopulateRead,
-                MethodOption::HugePage => Advice::HugePage,
-                _ => continue,
-            };
+        for (word, step) in &self.effects.steps {
+            let Step::Advise(_, Some(advice)) = step else { return Err(self.without_effect(word)) };
+            let advice = map_advice(*advice);
             mapping
                 .advise(0..self.span_bytes, advice)
                 .map_err(|error| refused(advice.name(), error, &self.path))?;
         }
         Ok(mapping)
+    }
+
+    /// An option that this access cannot act on must not be measured under its name.
+    fn without_effect(&self, word: &str) -> CallFailure {
+        refusal("open", &self.path, format!("option '{word}' has no effect on this access"))
     }
 
     /// The bytes of the span in anonymous memory, in huge pages where there are any: the kernel's own mapping of the page
@@ -116,12 +124,11 @@ impl DataFile {
     }
 
     /// A ring over `file`, with a buffer of `slot_bytes` for each read in flight.
-    pub fn ring(&self, method: &Method, file: OwnedFd, slot_bytes: usize) -> Result<Ring, CallFailure> {
-        let options =
-            RingOptions { depth: method.depth(), slot_bytes, fixed: method.has(MethodOption::Fixed) };
+    pub fn ring(&self, file: OwnedFd, slot_bytes: usize) -> Result<Ring, CallFailure> {
+        let options = RingOptions { depth: self.effects.depth, slot_bytes, fixed: self.effects.fixed };
         let mut ring =
             Ring::new(file, options).map_err(|refusal| refused(refusal.call, refusal.error, &self.path))?;
-        if method.is_direct() {
+        if self.effects.direct {
             self.try_out(&mut ring)?;
         }
         Ok(ring)
@@ -148,9 +155,21 @@ impl DataFile {
     }
 }
 
+/// The advice as madvise(2) knows it.
+pub(crate) const fn map_advice(advice: MapAdvice) -> Advice {
+    match advice {
+        MapAdvice::Random => Advice::Random,
+        MapAdvice::Sequential => Advice::Sequential,
+        MapAdvice::WillNeed => Advice::WillNeed,
+        MapAdvice::PopulateRead => Advice::PopulateRead,
+        MapAdvice::PopulateWrite => Advice::PopulateWrite,
+        MapAdvice::HugePage => Advice::HugePage,
+    }
+}
+
 /// How bytes come through a call; chosen once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum IoMode {
     /// Through the page cache.
     Cached,
     /// Through the page cache, leaving nothing there: RWF_DONTCACHE.
@@ -159,23 +178,23 @@ pub(crate) enum Way {
     Direct,
 }
 
-impl Way {
-    pub fn of(method: &Method) -> Self {
-        if method.is_direct() {
-            Way::Direct
-        } else if method.has(MethodOption::DontCache) {
-            Way::DontCache
+impl IoMode {
+    pub fn of(effects: &Effects) -> Self {
+        if effects.direct {
+            IoMode::Direct
+        } else if effects.dont_cache {
+            IoMode::DontCache
         } else {
-            Way::Cached
+            IoMode::Cached
         }
     }
 
-    /// The call that reads at an offset in this way.
+    /// The call that reads at an offset in this mode.
     pub const fn pread(self) -> &'static str {
         match self {
-            Way::Cached => "pread",
-            Way::DontCache => "preadv2(RWF_DONTCACHE)",
-            Way::Direct => "pread(O_DIRECT)",
+            IoMode::Cached => "pread",
+            IoMode::DontCache => "preadv2(RWF_DONTCACHE)",
+            IoMode::Direct => "pread(O_DIRECT)",
         }
     }
 
@@ -190,12 +209,12 @@ impl Way {
     ) -> Result<(), CallFailure> {
         let refused = |error: Errno| refused(self.pread(), error.into(), &data.path);
         match self {
-            Way::Cached => Ok(()),
-            Way::Direct => {
+            IoMode::Cached => Ok(()),
+            IoMode::Direct => {
                 let len = data.direct_alignment.min(buffer.bytes().len());
                 rustix::io::pread(file, &mut buffer.bytes_mut()[..len], 0).map(drop).map_err(refused)
             }
-            Way::DontCache => {
+            IoMode::DontCache => {
                 let mut slices = [IoSliceMut::new(&mut buffer.bytes_mut()[..1])];
                 rustix::io::preadv2(file, &mut slices, data.file_bytes, DONTCACHE).map(drop).map_err(refused)
             }

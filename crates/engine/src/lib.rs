@@ -15,6 +15,7 @@
 pub mod clock;
 mod consume;
 pub mod crew;
+mod effects;
 pub mod failure;
 mod file;
 pub mod heartbeat;

@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
 use crate::crew::{Bounds, Crew};
+use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
 use crate::heartbeat::Heart;
 use crate::operations::{Operations, Records};
@@ -192,6 +193,7 @@ impl Task {
         if let Some(reason) = self.refuses(job) {
             return Err(refusal("open", &job.path, reason));
         }
+        ensure_in_effect(&self.method, &job.path)?;
         match (self.work, table) {
             (Work::Reads, Some(table)) => {
                 let readers = reader::open(&self.method, job, self.consume, self.per_thread)?;

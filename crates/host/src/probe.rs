@@ -10,6 +10,7 @@ use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use pagewise_model::method::options::{Entry, MethodOption, Since};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags};
@@ -120,6 +121,24 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
         probe_numa(),
         probe_drop_caches(),
     ]
+}
+
+/// The options that an older kernel accepts and ignores: only its version tells whether they act.
+pub fn options() -> Vec<Capability> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let ignorable = MethodOption::TABLE.iter().filter(|entry| matches!(entry.since, Since::Ignored(_)));
+    let capability = |entry: &Entry| {
+        let version = entry.since.version().unwrap_or_default();
+        if entry.since.acts_on(&release) {
+            Capability::available(entry.word, format!("from Linux {version} on"))
+        } else {
+            Capability::unavailable(
+                entry.word,
+                format!("it came with Linux {version}; this is Linux {release}"),
+            )
+        }
+    };
+    ignorable.map(capability).collect()
 }
 
 /// A file of known bytes that are on the device, where there is one.

@@ -4,6 +4,7 @@
 //! parsed once; combinations that make no sense cannot be built. Options act in the order written. Which words a worker
 //! has, and for which workloads, stands in `ways`.
 
+pub mod options;
 mod parse;
 mod suited;
 mod ways;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Bytes;
 
+pub use options::MethodOption;
 pub use parse::{MethodError, parse_methods};
 
 /// Who performs accesses.
@@ -102,54 +104,6 @@ pub enum Access {
     Unknown,
 }
 
-/// What modifies an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MethodOption {
-    /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`: no readahead.
-    Random,
-    /// `MADV_SEQUENTIAL`, `POSIX_FADV_SEQUENTIAL`: more readahead.
-    Sequential,
-    /// `MADV_WILLNEED`, `POSIX_FADV_WILLNEED` of the whole span during set-up.
-    WillNeed,
-    /// `MAP_POPULATE`, which hides its errors.
-    Populate,
-    /// `MADV_POPULATE_READ`, which reports them (Linux 5.14).
-    PopulateRead,
-    /// `MADV_HUGEPAGE`; proven by smaps.
-    HugePage,
-    /// `MADV_WILLNEED` of all ranges of an operation before its first read.
-    Prefetch,
-    /// `MADV_WILLNEED` of later reads, so that this many are advised ahead of the one being read; written as
-    /// `prefetch=N`.
-    PrefetchWindow(u32),
-    /// Bytes are consumed in the mapping instead of being copied out of it.
-    InPlace,
-    /// `RWF_DONTCACHE` (Linux 6.14).
-    DontCache,
-    /// `O_DIRECT`.
-    Direct,
-    /// Reads in flight per thread.
-    Depth(u32),
-    /// Registered file and buffers.
-    Fixed,
-    /// Bytes of one call or copy of a scan; bytes in which records are collected before they go to the file.
-    Buffer(Bytes),
-    /// fallocate(2) of the whole file during set-up.
-    Prealloc,
-    /// `MADV_POPULATE_WRITE` of the whole file during set-up: pages are there and writable.
-    PopulateWrite,
-    /// One byte of each page is written during set-up, with the value that it has.
-    Touch,
-    /// A thread of its own does the same ahead of the writer, so many bytes at most, by `MADV_POPULATE_WRITE`.
-    Pretouch(Bytes),
-    /// mlock(2) of the whole mapping during set-up.
-    Lock,
-    /// Java: the bytes are read into a `ByteBuffer` outside of the heap.
-    DirectBuffer,
-    /// Java: they are read into one on the heap, by way of one outside.
-    HeapBuffer,
-}
-
 impl Access {
     /// The word for it in JSON and tables where no method's own word is meant.
     pub const fn name(self) -> &'static str {
@@ -167,57 +121,8 @@ impl Access {
 }
 
 use MethodOption::{
-    Buffer, Depth, Direct, DirectBuffer, DontCache, Fixed, HeapBuffer, HugePage, InPlace, Lock, Populate,
-    PopulateRead, PopulateWrite, Prealloc, Prefetch, PrefetchWindow, Pretouch, Random, Sequential, Touch,
-    WillNeed,
+    Buffer, Depth, Direct, Populate, PopulateRead, PopulateWrite, Prefetch, PrefetchWindow, Pretouch,
 };
-
-impl MethodOption {
-    /// The word in a method's text, without a value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Random => "random",
-            Sequential => "sequential",
-            WillNeed => "willneed",
-            Populate => "populate",
-            PopulateRead => "populate-read",
-            HugePage => "hugepage",
-            Prefetch | PrefetchWindow(_) => "prefetch",
-            InPlace => "in-place",
-            DontCache => "dontcache",
-            Direct => "direct",
-            Depth(_) => "depth",
-            Fixed => "fixed",
-            Buffer(_) => "buffer",
-            Prealloc => "prealloc",
-            PopulateWrite => "populate-write",
-            Touch => "touch",
-            Pretouch(_) => "pretouch",
-            Lock => "lock",
-            DirectBuffer => "direct-buffer",
-            HeapBuffer => "heap-buffer",
-        }
-    }
-
-    pub(crate) fn usage(self) -> String {
-        match self {
-            Depth(_) => "depth=N".to_string(),
-            PrefetchWindow(_) => "prefetch=N".to_string(),
-            Buffer(_) | Pretouch(_) => format!("{}=SIZE", self.name()),
-            other => other.name().to_string(),
-        }
-    }
-}
-
-impl fmt::Display for MethodOption {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Depth(value) | PrefetchWindow(value) => write!(formatter, "{}={value}", self.name()),
-            Buffer(size) | Pretouch(size) => write!(formatter, "{}={size}", self.name()),
-            other => formatter.write_str(other.name()),
-        }
-    }
-}
 
 /// An access with its options: what a table calls a method.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap_complete::Shell;
+use pagewise_model::method::options::{self, MethodOption};
 use pagewise_model::method::parse_methods;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{
@@ -54,6 +57,11 @@ pub enum Command {
     Conformance(ConformanceArguments),
     /// Remove what killed runs left behind, never what a live one holds
     Clean(CleanArguments),
+    /// Print the completions of a shell, to be sourced by it
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
@@ -69,7 +77,7 @@ pub enum Command {
 
 /// `pagewise run`.
 #[derive(Debug, Args)]
-#[command(after_help = RUN_HELP, group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
+#[command(after_help = run_help(), group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
 pub struct RunArguments {
     /// A question (read, scan, append, fill, cliff, lucene) or the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
@@ -100,7 +108,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
     /// Methods, as in mmap:random+prefetch,pread,uring:direct+depth=32
-    #[arg(long, value_name = "LIST", value_parser = methods)]
+    #[arg(long, value_name = "LIST", value_parser = MethodList, hide_possible_values = true)]
     pub methods: Option<Methods>,
     /// Threads: numbers, or cpus
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -228,7 +236,7 @@ pub struct RunArguments {
     pub patience: u64,
 }
 
-const RUN_HELP: &str = "\
+const RUN_HELP: &str = "
 Any list is an axis: every combination is a cell, and methods are compared under equal conditions.
 Sizes need a unit (B, KiB, MiB, GiB).
 
@@ -238,6 +246,16 @@ Examples:
   pagewise run read --file index.bin --cache warm --read-size 4KiB --reads-per-op 1
   pagewise run read --out big.jsonl --full    then, after a Ctrl-C:
   pagewise run --out big.jsonl --resume";
+
+/// The registered options, and examples.
+fn run_help() -> String {
+    let lines =
+        options::usage_lines().into_iter().map(|(access, options)| format!("  {access:6} {options}\n"));
+    format!(
+        "Native methods, each with the options that it takes in some workload:\n{}{RUN_HELP}",
+        lines.collect::<String>()
+    )
+}
 
 /// `pagewise report`.
 #[derive(Debug, Args)]
@@ -282,8 +300,32 @@ pub struct CleanArguments {
 #[derive(Clone, Debug)]
 pub struct Methods(pub Vec<Method>);
 
-fn methods(text: &str) -> Result<Methods, pagewise_model::method::MethodError> {
-    parse_methods(text).map(Methods)
+/// Reads such a list; shells complete its first method.
+#[derive(Clone)]
+struct MethodList;
+
+impl TypedValueParser for MethodList {
+    type Value = Methods;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Methods, clap::Error> {
+        (|text: &str| parse_methods(text).map(Methods)).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let with_option = |access: &'static str| {
+            let is_method = |text: &String| text.parse::<Method>().is_ok();
+            MethodOption::TABLE.iter().map(move |entry| format!("{access}:{}", entry.word)).filter(is_method)
+        };
+        let accesses = options::usage_lines().into_iter().map(|(access, _)| access);
+        let all =
+            accesses.flat_map(move |access| std::iter::once(access.to_string()).chain(with_option(access)));
+        Some(Box::new(all.map(PossibleValue::new)))
+    }
 }
 
 impl RunArguments {

@@ -16,10 +16,11 @@ mod state;
 mod store;
 mod supervise;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
 use commands::{Ending, Trouble};
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
         Some(Command::Clean(clean)) => commands::clean::clean(clean),
+        Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {
             supervise::warming::read_into_cache(file, *bytes).map(|()| Ending::Done)
@@ -91,6 +93,15 @@ fn explain(error: &clap::Error) -> ExitCode {
     let sentence = sentence.join("; ");
     output::say(format_args!("pagewise: {}", sentence.strip_prefix("error: ").unwrap_or(&sentence)));
     ExitCode::from(2)
+}
+
+/// Completions of a shell, for the arguments as they are.
+fn completions(shell: clap_complete::Shell) -> anyhow::Result<Ending> {
+    let mut command = Arguments::command();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "pagewise", &mut script);
+    output::stdout().write_all(&script)?;
+    Ok(Ending::Done)
 }
 
 fn worker() -> anyhow::Result<Ending> {

@@ -53,7 +53,7 @@ fn words_that_make_no_sense() {
             ("run read --methods mmap:direct", "'mmap' takes no option 'direct'"),
             ("run read --methods pread:direct+random", "'direct' and 'random' do not go together"),
             ("run read --methods mmap:random+random", "'random' stands twice"),
-            ("run read --methods uring:depth=0", "'depth=0' is no queue depth; write depth=1 to depth=1024"),
+            ("run read --methods uring:depth=0", "invalid option 'depth=0': expected depth=1 to depth=1024"),
             ("run read --methods mine/mmap", "name the command of your own with --worker mine=COMMAND"),
             ("run read --methods Mine/mmap", "is no name of a worker"),
             ("run read --methods jvm/sendfile", "unknown method 'sendfile'; the methods of jvm are mmap"),

@@ -93,7 +93,7 @@ pub fn open(
     per_thread: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let target = Target {
-        file: DataFile::new(job),
+        file: DataFile::new(job, method),
         read_bytes: job.read_bytes as usize,
         reads_per_op: job.reads_per_op as usize,
         consumption: Consumption {
@@ -108,9 +108,9 @@ pub fn open(
     }
     let threads = job.threads as usize;
     match method.access() {
-        Access::Mmap => mmap::open(method, &target, threads, per_thread, dependent),
-        Access::Pread => pread::open(method, &target, threads, per_thread, dependent),
-        Access::Uring => uring::open(method, &target, threads, per_thread, dependent),
+        Access::Mmap => mmap::open(&target, threads, per_thread, dependent),
+        Access::Pread => pread::open(&target, threads, per_thread, dependent),
+        Access::Uring => uring::open(&target, threads, per_thread, dependent),
         Access::Anonymous => anonymous::open(&target, threads, dependent),
         Access::Read | Access::Pwrite | Access::Write | Access::Unknown => Err(refusal(
             "open",

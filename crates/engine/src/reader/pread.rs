@@ -3,7 +3,6 @@
 use std::io::IoSliceMut;
 use std::sync::Arc;
 
-use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
@@ -13,34 +12,33 @@ use super::dependent::{Astray, Chain, link};
 use super::widening::{Widened, widen, widest};
 use super::{Due, Reader, Target, share};
 use crate::consume::by_consumer;
-use crate::file::{DONTCACHE, Stopped, Way};
+use crate::file::{DONTCACHE, IoMode, Stopped};
 
 struct PreadReader {
     file: Arc<OwnedFd>,
     buffer: AnonymousMemory,
     target: Target,
-    way: Way,
+    mode: IoMode,
 }
 
 pub(super) fn open(
-    method: &Method,
     target: &Target,
     threads: usize,
     per_thread: bool,
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
-    let way = Way::of(method);
-    let files = share(threads, per_thread, || target.file.open_advised(method))?;
+    let mode = IoMode::of(&target.file.effects);
+    let files = share(threads, per_thread, || target.file.open_advised())?;
     let mut readers = Vec::new();
     for file in files {
-        let len = if way == Way::Direct {
+        let len = if mode == IoMode::Direct {
             widest(target.read_bytes, target.file.direct_alignment)
         } else {
             target.read_bytes
         };
         let mut buffer = target.file.buffer(len)?;
-        way.try_out(&file, &mut buffer, &target.file)?;
-        let reader = PreadReader { file, buffer, target: target.clone(), way };
+        mode.try_out(&file, &mut buffer, &target.file)?;
+        let reader = PreadReader { file, buffer, target: target.clone(), mode };
         readers.push(if dependent {
             Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
         } else {
@@ -115,22 +113,22 @@ impl Reader for PreadReader {
         let (file, target) = (&*self.file, &self.target);
         let len = target.read_bytes;
         let buffer = self.buffer.bytes_mut();
-        let result = by_consumer!(target.consumption, |consume| match self.way {
-            Way::Cached => pread_reads(file, due, &mut buffer[..len], consume),
-            Way::DontCache => dontcache_reads(file, due, &mut buffer[..len], consume),
-            Way::Direct => direct_reads(file, due, buffer, target, consume),
+        let result = by_consumer!(target.consumption, |consume| match self.mode {
+            IoMode::Cached => pread_reads(file, due, &mut buffer[..len], consume),
+            IoMode::DontCache => dontcache_reads(file, due, &mut buffer[..len], consume),
+            IoMode::Direct => direct_reads(file, due, buffer, target, consume),
         });
-        result.map_err(|stopped| stopped.into_failure(self.way.pread(), &self.target.file.path))
+        result.map_err(|stopped| stopped.into_failure(self.mode.pread(), &self.target.file.path))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.read(Due { entries: &[offset], place: 0 })?;
-        let inner = match self.way {
-            Way::Direct => {
+        let inner = match self.mode {
+            IoMode::Direct => {
                 widen(offset, into.len(), self.target.file.direct_alignment, self.target.file.file_bytes)
                     .inner
             }
-            Way::Cached | Way::DontCache => 0,
+            IoMode::Cached | IoMode::DontCache => 0,
         };
         into.copy_from_slice(&self.buffer.bytes()[inner..inner + into.len()]);
         Ok(())
@@ -178,7 +176,7 @@ fn dependent_reads(
 
 impl Reader for DependentReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let PreadReader { file, buffer, target, way } = &mut self.reader;
+        let PreadReader { file, buffer, target, mode } = &mut self.reader;
         let (file, buffer, chain, len) = (&**file, buffer.bytes_mut(), self.chain, target.read_bytes);
         let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
         let dontcache = |buffer: &mut [u8], offset| {
@@ -186,15 +184,15 @@ impl Reader for DependentReader {
         };
         let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
         let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
-        let result = by_consumer!(target.consumption, |consume| match way {
-            Way::Cached => dependent_reads(due, chain, buffer, as_asked, plain, (len, consume)),
-            Way::DontCache => dependent_reads(due, chain, buffer, as_asked, dontcache, (len, consume)),
-            Way::Direct => dependent_reads(due, chain, buffer, aligned, plain, (len, consume)),
+        let result = by_consumer!(target.consumption, |consume| match mode {
+            IoMode::Cached => dependent_reads(due, chain, buffer, as_asked, plain, (len, consume)),
+            IoMode::DontCache => dependent_reads(due, chain, buffer, as_asked, dontcache, (len, consume)),
+            IoMode::Direct => dependent_reads(due, chain, buffer, aligned, plain, (len, consume)),
         });
         result.map_err(|stopped| match stopped {
             ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
             ChainStopped::Read(stopped) => {
-                stopped.into_failure(self.reader.way.pread(), &self.reader.target.file.path)
+                stopped.into_failure(self.reader.mode.pread(), &self.reader.target.file.path)
             }
         })
     }

@@ -3,7 +3,6 @@
 //! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the
 //! table, across operations and batches. So a batch returns when its reads are queued, not when they are done.
 
-use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
@@ -38,13 +37,12 @@ struct Pending {
 }
 
 pub(super) fn open(
-    method: &Method,
     target: &Target,
     threads: usize,
     per_thread: bool,
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
-    let direct = method.is_direct();
+    let direct = target.file.effects.direct;
     let alignment = if direct { target.file.direct_alignment } else { 1 };
     let shared = target.file.open(direct)?;
     (0..threads)
@@ -55,8 +53,8 @@ pub(super) fn open(
                 rustix::io::fcntl_dupfd_cloexec(&shared, 0)
                     .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.file.path, 0))?
             };
-            let depth = method.depth() as usize;
-            let ring = target.file.ring(method, file, widest(target.read_bytes, alignment))?;
+            let depth = target.file.effects.depth as usize;
+            let ring = target.file.ring(file, widest(target.read_bytes, alignment))?;
             let reader = UringReader {
                 ring,
                 target: target.clone(),

@@ -1,7 +1,6 @@
 //! `mmap`: pieces are copied out of a shared mapping, or consumed in it.
 
 use pagewise_model::protocol::CallFailure;
-use pagewise_model::{Method, MethodOption};
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
 use super::{Scanner, Target};
@@ -18,9 +17,9 @@ struct InPlaceScanner {
     target: Target,
 }
 
-pub(super) fn open(method: &Method, target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
-    let mapping = target.file.map(method)?;
-    if method.has(MethodOption::InPlace) {
+pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+    let mapping = target.file.map()?;
+    if target.file.effects.in_place {
         return Ok(Box::new(InPlaceScanner { mapping, target }));
     }
     let buffer = target.file.buffer(target.piece_bytes)?;

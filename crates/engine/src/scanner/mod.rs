@@ -14,8 +14,9 @@ mod uring;
 
 use pagewise_model::checksum::Consumption;
 use pagewise_model::protocol::{CallFailure, Job};
-use pagewise_model::{Access, Bytes, Consume, Method, MethodOption};
+use pagewise_model::{Access, Bytes, Consume, Method};
 
+use crate::effects::Effects;
 use crate::failure::refusal;
 use crate::file::DataFile;
 use crate::operations::{Done, Operations};
@@ -35,26 +36,27 @@ struct Target {
 }
 
 impl Target {
-    /// The span by pieces; with `direct` as O_DIRECT wants them.
-    fn pieces(&self, direct: bool) -> Pieces {
-        let alignment = if direct { self.file.direct_alignment } else { 1 };
+    /// The span by pieces; as O_DIRECT wants them where it is asked for.
+    fn pieces(&self) -> Pieces {
+        let alignment = if self.file.effects.direct { self.file.direct_alignment } else { 1 };
         Pieces::new(self.file.span_bytes as u64, self.piece_bytes, alignment, self.file.file_bytes)
     }
 }
 
 /// Makes the scanner of a job: this is set-up, and what it does is timed as such.
 pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scanner>, CallFailure> {
+    let file = DataFile::new(job, method);
     let target = Target {
-        file: DataFile::new(job),
-        piece_bytes: piece_bytes(method, job, consume)?,
+        piece_bytes: piece_bytes(method, &file.effects, job, consume)?,
+        file,
         // The last word of each piece would make the checksum depend on where pieces end.
         consumption: Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: false },
     };
     match method.access() {
-        Access::Mmap => mmap::open(method, target),
-        Access::Read => stream::open(method, target),
-        Access::Pread => pread::open(method, target),
-        Access::Uring => uring::open(method, target),
+        Access::Mmap => mmap::open(target),
+        Access::Read => stream::open(target),
+        Access::Pread => pread::open(target),
+        Access::Uring => uring::open(target),
         Access::Anonymous => anonymous::open(target),
         Access::Pwrite | Access::Write | Access::Unknown => {
             Err(refusal("open", &job.path, format!("{method} is no way to scan a file")))
@@ -63,9 +65,14 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
 }
 
 /// Bytes of one call or copy. In the mapping, and in memory, nothing moves: there a piece is the whole span.
-fn piece_bytes(method: &Method, job: &Job, consume: Consume) -> Result<usize, CallFailure> {
-    let whole = method.has(MethodOption::InPlace) || method.access() == Access::Anonymous;
-    let Some(Bytes(piece)) = method.buffer().or((!whole).then_some(Method::DEFAULT_BUFFER)) else {
+fn piece_bytes(
+    method: &Method,
+    effects: &Effects,
+    job: &Job,
+    consume: Consume,
+) -> Result<usize, CallFailure> {
+    let whole = effects.in_place || method.access() == Access::Anonymous;
+    let Some(Bytes(piece)) = effects.buffer.or((!whole).then_some(Method::DEFAULT_BUFFER)) else {
         return Ok(job.span_bytes.max(1) as usize);
     };
     let (multiple, why) = match consume {
@@ -76,7 +83,7 @@ fn piece_bytes(method: &Method, job: &Job, consume: Consume) -> Result<usize, Ca
     let aligned = |multiple: u64| piece.is_multiple_of(multiple.max(1));
     let reason = if !aligned(multiple) {
         format!("it is no multiple of {multiple} bytes, and {why}")
-    } else if method.is_direct() && !aligned(job.direct_alignment) {
+    } else if effects.direct && !aligned(job.direct_alignment) {
         format!("O_DIRECT needs a multiple of {} bytes here", job.direct_alignment)
     } else {
         return Ok(piece as usize);

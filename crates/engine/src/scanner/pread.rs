@@ -2,7 +2,6 @@
 
 use std::io::IoSliceMut;
 
-use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
@@ -11,23 +10,23 @@ use rustix::io::Errno;
 use super::pieces::Pieces;
 use super::{Scanner, Target};
 use crate::consume::by_consumer;
-use crate::file::{DONTCACHE, Stopped, Way};
+use crate::file::{DONTCACHE, IoMode, Stopped};
 
 struct PreadScanner {
     file: OwnedFd,
     buffer: AnonymousMemory,
     target: Target,
     pieces: Pieces,
-    way: Way,
+    mode: IoMode,
 }
 
-pub(super) fn open(method: &Method, target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
-    let way = Way::of(method);
-    let file = target.file.open_advised(method)?;
+pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+    let mode = IoMode::of(&target.file.effects);
+    let file = target.file.open_advised()?;
     let mut buffer = target.file.buffer(target.piece_bytes)?;
-    way.try_out(&file, &mut buffer, &target.file)?;
-    let pieces = target.pieces(method.is_direct());
-    Ok(Box::new(PreadScanner { file, buffer, target, pieces, way }))
+    mode.try_out(&file, &mut buffer, &target.file)?;
+    let pieces = target.pieces();
+    Ok(Box::new(PreadScanner { file, buffer, target, pieces, mode }))
 }
 
 /// Timed region: `for each piece: call(buffer, len, offset) == expected; consume(buffer)`, where `call` is pread(2), or
@@ -55,10 +54,10 @@ impl Scanner for PreadScanner {
         let dontcache = |buffer: &mut [u8], offset| {
             rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
         };
-        let result = by_consumer!(self.target.consumption, |consume| match self.way {
-            Way::Cached | Way::Direct => pread_pieces(pieces, buffer, plain, consume),
-            Way::DontCache => pread_pieces(pieces, buffer, dontcache, consume),
+        let result = by_consumer!(self.target.consumption, |consume| match self.mode {
+            IoMode::Cached | IoMode::Direct => pread_pieces(pieces, buffer, plain, consume),
+            IoMode::DontCache => pread_pieces(pieces, buffer, dontcache, consume),
         });
-        result.map_err(|stopped| stopped.into_failure(self.way.pread(), &self.target.file.path))
+        result.map_err(|stopped| stopped.into_failure(self.mode.pread(), &self.target.file.path))
     }
 }

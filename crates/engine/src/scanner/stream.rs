@@ -1,6 +1,5 @@
 //! `read`: read(2) from the descriptor's position, which goes back to the start for each pass.
 
-use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
@@ -10,7 +9,7 @@ use super::pieces::Pieces;
 use super::{Scanner, Target};
 use crate::consume::by_consumer;
 use crate::failure::failed;
-use crate::file::{Stopped, Way};
+use crate::file::{IoMode, Stopped};
 
 struct StreamScanner {
     file: OwnedFd,
@@ -20,12 +19,12 @@ struct StreamScanner {
     call: &'static str,
 }
 
-pub(super) fn open(method: &Method, target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
-    let file = target.file.open_advised(method)?;
+pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+    let file = target.file.open_advised()?;
     let mut buffer = target.file.buffer(target.piece_bytes)?;
-    Way::of(method).try_out(&file, &mut buffer, &target.file)?;
-    let pieces = target.pieces(method.is_direct());
-    let call = if method.is_direct() { "read(O_DIRECT)" } else { "read" };
+    IoMode::of(&target.file.effects).try_out(&file, &mut buffer, &target.file)?;
+    let pieces = target.pieces();
+    let call = if target.file.effects.direct { "read(O_DIRECT)" } else { "read" };
     Ok(Box::new(StreamScanner { file, buffer, target, pieces, call }))
 }
 

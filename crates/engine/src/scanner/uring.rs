@@ -1,6 +1,5 @@
 //! `uring`: pieces in flight through io_uring, asked for front to back and consumed as they come.
 
-use pagewise_model::Method;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
@@ -19,12 +18,12 @@ struct UringScanner {
     in_slot: Vec<Piece>,
 }
 
-pub(super) fn open(method: &Method, target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
-    let direct = method.is_direct();
+pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+    let direct = target.file.effects.direct;
     let file = target.file.open(direct)?;
-    let ring = target.file.ring(method, file, target.piece_bytes)?;
-    let depth = method.depth() as usize;
-    let pieces = target.pieces(direct);
+    let ring = target.file.ring(file, target.piece_bytes)?;
+    let depth = target.file.effects.depth as usize;
+    let pieces = target.pieces();
     let free = (0..depth).rev().collect();
     Ok(Box::new(UringScanner { ring, target, pieces, free, in_slot: vec![Piece::default(); depth] }))
 }

@@ -39,10 +39,10 @@ struct Recordwise<S> {
 }
 
 pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
-    let direct = method.is_direct();
+    let direct = target.effects.direct;
     // What lies behind the last byte in its block is read before the block is written.
     let file = target.open(if direct { OFlags::RDWR } else { OFlags::WRONLY }, direct)?;
-    target.allocate_for(method, &file)?;
+    target.allocate_for(&file)?;
     let path = target.path.clone();
     if method.access() == Access::Pwrite {
         let call = if direct { "pwrite(O_DIRECT)" } else { "pwrite" };
@@ -59,10 +59,10 @@ fn writer(
     target: &Target,
     supply: Supply,
 ) -> Result<Box<dyn Writer>, CallFailure> {
-    Ok(match method.buffer() {
-        Some(buffer) if method.is_direct() => Box::new(Stream::new(sink, buffer, target, supply)?),
+    Ok(match target.effects.buffer {
+        Some(buffer) if target.effects.direct => Box::new(Stream::new(sink, buffer, target, supply)?),
         Some(buffer) => Box::new(Staged::new(sink, buffer, target, supply)?),
-        None if method.is_direct() => return Err(needs_buffer(method, target)),
+        None if target.effects.direct => return Err(needs_buffer(method, target)),
         None => Box::new(Recordwise { sink, supply, progress: target.progress() }),
     })
 }

@@ -34,17 +34,20 @@ struct Straight<M> {
 }
 
 pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
-    if method.buffer().is_some() && method.pretouch().is_some() {
+    if target.effects.buffer.is_some() && target.effects.pretouch.is_some() {
         return Err(impossible(
             &target.path,
             format!("in {method} both a buffer and a thread run ahead of the writer; leave one out"),
         ));
     }
-    let mapping = target.map(method)?;
-    let pretoucher =
-        method.pretouch().map(|ahead| Pretoucher::start(&mapping, target, ahead.0 as usize)).transpose()?;
+    let mapping = target.map()?;
+    let pretoucher = target
+        .effects
+        .pretouch
+        .map(|ahead| Pretoucher::start(&mapping, target, ahead.0 as usize))
+        .transpose()?;
     let file = MappedFile { mapping, path: target.path.clone() };
-    Ok(match method.buffer() {
+    Ok(match target.effects.buffer {
         Some(buffer) => Box::new(Staged::new(file, buffer, target, supply)?),
         None => Box::new(Straight { memory: file, supply, progress: target.progress(), pretoucher }),
     })

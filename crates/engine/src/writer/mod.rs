@@ -29,6 +29,7 @@ use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_model::ring::Ring;
 use pagewise_model::{Access, Method, Sync, Workload};
 
+use crate::effects::Effects;
 use progress::Progress;
 use setup::impossible;
 use supply::Supply;
@@ -83,6 +84,7 @@ struct Target {
     sync: Sync,
     direct_alignment: usize,
     direct_flag: u32,
+    effects: Effects,
 }
 
 impl Target {
@@ -93,7 +95,8 @@ impl Target {
         if let Some(reason) = method.unsuited(workload) {
             return Err(refuse(reason));
         }
-        if let Some(buffer) = method.buffer().filter(|buffer| buffer.0 < job.record_bytes) {
+        let effects = Effects::of(method);
+        if let Some(buffer) = effects.buffer.filter(|buffer| buffer.0 < job.record_bytes) {
             return Err(refuse(format!(
                 "a record of {} bytes does not fit into the buffer of {buffer}",
                 job.record_bytes
@@ -116,6 +119,7 @@ impl Target {
             sync,
             direct_alignment: job.direct_alignment.max(1) as usize,
             direct_flag: job.direct_flag,
+            effects,
         })
     }
 

@@ -2,15 +2,17 @@
 
 use std::io;
 
+use pagewise_model::method::options::SetUpStep;
 use pagewise_model::protocol::CallFailure;
-use pagewise_model::{Method, MethodOption};
 use pagewise_sys::{Advice, AnonymousMemory, WritableMapping};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::Target;
+use crate::effects::Step;
 use crate::failure::{failed, refused};
+use crate::file::map_advice;
 
 /// A job that no machine can do: the cell is unavailable, and `detail` says why.
 pub(super) fn impossible(path: &str, detail: String) -> CallFailure {
@@ -63,8 +65,14 @@ impl Target {
 
     /// fallocate(2) of the whole file, where the method asks for it. glibc's posix_fallocate(3) would write zeros where
     /// the filesystem knows no allocation; the system call says so.
-    pub(super) fn allocate_for(&self, method: &Method, file: &OwnedFd) -> Result<(), CallFailure> {
-        if method.has(MethodOption::Prealloc) { self.allocate(file) } else { Ok(()) }
+    pub(super) fn allocate_for(&self, file: &OwnedFd) -> Result<(), CallFailure> {
+        for (word, step) in &self.effects.steps {
+            match step {
+                Step::SetUp(SetUpStep::Allocate) => self.allocate(file)?,
+                _ => return Err(self.without_effect(word)),
+            }
+        }
+        Ok(())
     }
 
     fn allocate(&self, file: &OwnedFd) -> Result<(), CallFailure> {
@@ -74,16 +82,15 @@ impl Target {
 
     /// Opens and maps the file and does what the method's options say, in the order written. The mapping is made when
     /// the first option needs it, so that an allocation that stands before it comes before it.
-    pub(super) fn map(&self, method: &Method) -> Result<WritableMapping, CallFailure> {
+    pub(super) fn map(&self) -> Result<WritableMapping, CallFailure> {
         let file = self.open(OFlags::RDWR, false)?;
-        let populate = method.has(MethodOption::Populate);
         let map = || {
-            WritableMapping::new(&file, self.file_bytes as usize, populate)
+            WritableMapping::new(&file, self.file_bytes as usize, self.effects.populate)
                 .map_err(|error| refused("mmap", error, &self.path))
         };
         let mut mapping = None;
-        for option in method.options() {
-            if *option == MethodOption::Prealloc {
+        for (word, step) in &self.effects.steps {
+            if *step == Step::SetUp(SetUpStep::Allocate) {
                 self.allocate(&file)?;
                 continue;
             }
@@ -91,28 +98,25 @@ impl Target {
                 Some(mapped) => mapped,
                 none => none.insert(map()?),
             };
-            self.apply(*option, mapped)?;
+            match *step {
+                Step::Advise(_, Some(advice)) => self.advise(mapped, map_advice(advice))?,
+                Step::SetUp(SetUpStep::Touch) => mapped.touch(),
+                Step::SetUp(SetUpStep::Lock) => {
+                    mapped.lock().map_err(|error| lock_failure(error, &self.path))?;
+                }
+                Step::SetUp(SetUpStep::Allocate) | Step::Advise(_, None) => {
+                    return Err(self.without_effect(word));
+                }
+            }
         }
         mapping.map_or_else(map, Ok)
     }
 
-    fn apply(&self, option: MethodOption, mapping: &mut WritableMapping) -> Result<(), CallFailure> {
-        let advice = match option {
-            MethodOption::Random => Advice::Random,
-            MethodOption::Sequential => Advice::Sequential,
-            MethodOption::WillNeed => Advice::WillNeed,
-            MethodOption::HugePage => Advice::HugePage,
-            MethodOption::PopulateWrite => Advice::PopulateWrite,
-            MethodOption::Touch => {
-                mapping.touch();
-                return Ok(());
-            }
-            MethodOption::Lock => {
-                return mapping.lock().map_err(|error| lock_failure(error, &self.path));
-            }
-            // Populate is a flag of mmap(2); a buffer and a thread that runs ahead belong to the writer.
-            _ => return Ok(()),
-        };
+    fn without_effect(&self, word: &str) -> CallFailure {
+        impossible(&self.path, format!("option '{word}' has no effect on this access"))
+    }
+
+    fn advise(&self, mapping: &WritableMapping, advice: Advice) -> Result<(), CallFailure> {
         let advised = mapping.advise(0..mapping.bytes().len(), advice);
         advised.map_err(|error| match advice {
             Advice::PopulateWrite => populate_failure(error, &self.path, 0),

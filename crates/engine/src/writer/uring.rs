@@ -63,17 +63,17 @@ struct UringWriter {
 
 pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
     let record_bytes = target.record_bytes;
-    let blocks = match method.buffer() {
-        Some(buffer) if method.is_direct() => BlockRules::new(buffer, target)?,
+    let blocks = match target.effects.buffer {
+        Some(buffer) if target.effects.direct => BlockRules::new(buffer, target)?,
         Some(Bytes(buffer)) => BlockRules::bytes(buffer as usize / record_bytes * record_bytes, target),
-        None if method.is_direct() => return Err(needs_buffer(method, target)),
+        None if target.effects.direct => return Err(needs_buffer(method, target)),
         None => BlockRules::bytes(record_bytes, target),
     };
-    let access = if method.is_direct() { OFlags::RDWR } else { OFlags::WRONLY };
-    let file = target.open(access, method.is_direct())?;
-    target.allocate_for(method, &file)?;
-    let (depth, capacity) = (method.depth() as usize, blocks.capacity());
-    let options = RingOptions { depth: method.depth(), slot_bytes: capacity, fixed: false };
+    let access = if target.effects.direct { OFlags::RDWR } else { OFlags::WRONLY };
+    let file = target.open(access, target.effects.direct)?;
+    target.allocate_for(&file)?;
+    let (depth, capacity) = (target.effects.depth as usize, blocks.capacity());
+    let options = RingOptions { depth: target.effects.depth, slot_bytes: capacity, fixed: false };
     let ring =
         Ring::new(file, options).map_err(|refusal| refused(refusal.call, refusal.error, &target.path))?;
     Ok(Box::new(UringWriter {

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use super::options::BadValue;
 use super::ways::{self, Way};
-use super::{
-    Access, Buffer, Depth, Direct, DirectBuffer, DontCache, HeapBuffer, Method, MethodOption, Populate,
-    PopulateRead, PopulateWrite, PrefetchWindow, Pretouch, Random, Sequential, WillNeed, Worker,
+use super::{Access, Method, MethodOption, Worker};
+use MethodOption::{
+    Buffer, Direct, DirectBuffer, DontCache, HeapBuffer, Populate, PopulateRead, PopulateWrite, Random,
+    Sequential, WillNeed,
 };
-use crate::units::Bytes;
 
 /// Pairs that contradict each other or say the same thing twice, with why.
 const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
@@ -72,24 +73,15 @@ pub enum MethodError {
         /// Those that do.
         accepted: String,
     },
-    /// A depth out of bounds.
-    #[error("'{0}' is no queue depth; write depth=1 to depth=1024")]
-    Depth(String),
-    /// A window out of bounds.
-    #[error(
-        "'{0}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or prefetch for \
-         those of an operation"
-    )]
-    PrefetchWindow(String),
-    /// A size out of bounds.
-    #[error("'{option}' is no size of a {name}: {reason}")]
-    Size {
+    /// A value that is missing or out of bounds.
+    #[error("invalid option '{option}': {}expected {expected}", reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default())]
+    Value {
         /// What was typed.
         option: String,
-        /// The option.
-        name: String,
-        /// What is wrong with it.
-        reason: String,
+        /// What is wrong with the value, where that is known.
+        reason: Option<String>,
+        /// What would be accepted.
+        expected: String,
     },
     /// An option given twice.
     #[error("'{option}' stands twice in '{text}'")]
@@ -217,44 +209,16 @@ fn parse_option(way: &Way, word: &str) -> Result<MethodOption, MethodError> {
             false => taken.iter().map(|option| option.usage()).collect::<Vec<_>>().join(", "),
         },
     };
-    let has_value = |option: &&MethodOption| value.is_some() == matches!(option, PrefetchWindow(_));
     let mut named = taken.iter().filter(|option| option.name() == name);
     // `prefetch` and `prefetch=N` have one name.
-    let known = match name {
-        "prefetch" => named.find(has_value),
-        _ => named.next(),
-    };
-    match (known.ok_or_else(unknown)?, value) {
-        (Depth(_), Some(value)) => {
-            number(value, Method::MAX_DEPTH).map(Depth).ok_or_else(|| MethodError::Depth(word.to_string()))
+    let has_value = |option: &&MethodOption| value.is_some() == option.usage().contains('=');
+    let known = named.clone().find(has_value).or_else(|| named.next()).ok_or_else(unknown)?;
+    known.with_value(value).map_err(|bad| match bad {
+        BadValue::TakesNone => unknown(),
+        BadValue::Expected(reason, expected) => {
+            MethodError::Value { option: word.to_string(), reason, expected }
         }
-        (PrefetchWindow(_), Some(value)) => number(value, Method::MAX_PREFETCH_WINDOW)
-            .map(PrefetchWindow)
-            .ok_or_else(|| MethodError::PrefetchWindow(word.to_string())),
-        (Depth(_), None) => Err(MethodError::Depth(word.to_string())),
-        (Buffer(_), Some(value)) => size(name, word, value).map(Buffer),
-        (Pretouch(_), Some(value)) => size(name, word, value).map(Pretouch),
-        (Buffer(_) | Pretouch(_), None) => size(name, word, "").map(Buffer),
-        (_, Some(_)) => Err(unknown()),
-        (option, None) => Ok(*option),
-    }
-}
-
-/// A number from 1 to `max`.
-fn number(text: &str, max: u32) -> Option<u32> {
-    text.parse().ok().filter(|number| (1..=max).contains(number))
-}
-
-/// A size from 1 byte to [`Method::MAX_BUFFER`].
-fn size(name: &str, option: &str, value: &str) -> Result<Bytes, MethodError> {
-    let refused =
-        |reason: String| MethodError::Size { option: option.to_string(), name: name.to_string(), reason };
-    match value.parse::<Bytes>() {
-        Ok(bytes) if (1..=Method::MAX_BUFFER.0).contains(&bytes.0) => Ok(bytes),
-        Ok(_) => Err(refused(format!("write 1B to {}", Method::MAX_BUFFER))),
-        Err(_) if value.is_empty() => Err(refused(format!("write {name}=SIZE, as in {name}=64KiB"))),
-        Err(error) => Err(refused(error.to_string())),
-    }
+    })
 }
 
 /// Reads a comma-separated list of methods, as `--methods` takes it.

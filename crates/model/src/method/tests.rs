@@ -34,12 +34,15 @@ fn canonical_text_parses_back() {
 fn a_buffer_has_a_size() {
     assert_eq!(
         refused("mmap:buffer"),
-        "'buffer' is no size of a buffer: write buffer=SIZE, as in buffer=64KiB"
+        "invalid option 'buffer': expected buffer=1B to buffer=1GiB, as in buffer=64KiB"
     );
-    assert_eq!(refused("read:buffer=0B"), "'buffer=0B' is no size of a buffer: write 1B to 1GiB");
+    assert!(
+        refused("read:buffer=0B")
+            .starts_with("invalid option 'buffer=0B': expected buffer=1B to buffer=1GiB")
+    );
     assert!(refused("mmap:buffer=4096").contains("has no unit"));
-    assert!(refused("pwrite:buffer=2GiB").contains("write 1B to 1GiB"));
-    assert!(refused("mmap:pretouch=").contains("pretouch=SIZE"));
+    assert!(refused("pwrite:buffer=2GiB").contains("expected buffer=1B to buffer=1GiB"));
+    assert!(refused("mmap:pretouch=").contains("as in pretouch=64KiB"));
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn a_method_suits_some_work() {
     );
     assert_eq!(
         unsuited("uring:fixed", Append),
-        "'fixed' in 'uring:fixed+depth=32' is not for append; there uring takes depth=N, buffer=SIZE, direct, prealloc"
+        "'fixed' in 'uring:fixed+depth=32' is not for append; there uring takes prealloc, depth=N, direct, buffer=SIZE"
     );
 }
 
@@ -124,16 +127,13 @@ fn nonsense_is_refused_with_what_is_accepted() {
     assert!(refused("My/mmap").contains("'My' in 'My/mmap' is no name of a worker"));
     assert!(refused("mine/").contains("missing"));
     assert!(refused("mine/get it").contains("is no method"));
-    assert_eq!(refused("uring:depth=0"), "'depth=0' is no queue depth; write depth=1 to depth=1024");
-    assert_eq!(refused("uring:depth"), "'depth' is no queue depth; write depth=1 to depth=1024");
+    assert_eq!(refused("uring:depth=0"), "invalid option 'depth=0': expected depth=1 to depth=1024");
+    assert_eq!(refused("uring:depth"), "invalid option 'depth': expected depth=1 to depth=1024");
     assert_eq!(refused("pread:random=3"), refused("pread:random=3"));
     for text in ["prefetch=0", "prefetch=4097", "prefetch=", "prefetch=-1", "prefetch=many"] {
         assert_eq!(
             refused(&format!("mmap:{text}")),
-            format!(
-                "'{text}' is no prefetch window; write prefetch=1 to prefetch=4096 for reads advised ahead, or \
-                 prefetch for those of an operation"
-            )
+            format!("invalid option '{text}': expected prefetch=1 to prefetch=4096")
         );
     }
     assert!(refused("mmap:prefetch+prefetch=4").contains("'prefetch' stands twice"));
@@ -193,5 +193,28 @@ fn what_needs_the_next_offset_early_cannot_depend_on_data() {
     assert!(refusal("uring:depth=2", 4096).contains("depth=1"));
     for text in ["mmap:prefetch", "mmap:random+prefetch=1"] {
         assert!(refusal(text, 4096).contains("nothing to prefetch"), "{text}");
+    }
+}
+
+#[test]
+fn readme_shows_the_registered_options() {
+    let readme = include_str!("../../../../README.md");
+    let table = options::markdown_table();
+    assert!(readme.contains(&table), "README.md does not have this table:\n\n{table}");
+}
+
+#[test]
+fn kernels_are_compared_by_number() {
+    use options::Since::{Always, Ignored, Refused};
+    for (release, version, acts) in [
+        ("6.1.0-31-amd64", "6.3", false),
+        ("6.18.5", "6.3", true),
+        ("6.3.0", "6.3", true),
+        ("5.19", "6.3", false),
+        ("10.0", "6.14", true),
+        ("", "6.3", false),
+    ] {
+        assert_eq!(Ignored(version).acts_on(release), acts, "{release} and {version}");
+        assert!(Refused(version).acts_on(release) && Always.acts_on(release), "the kernel says it");
     }
 }

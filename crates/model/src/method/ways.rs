@@ -1,11 +1,11 @@
 //! The words that each worker has for an access, what they take, and for which work: one entry a way.
 
-use super::{
-    Access, Buffer, Depth, Direct, DirectBuffer, DontCache, Fixed, HeapBuffer, HugePage, InPlace, Lock,
-    Method, MethodOption, Populate, PopulateRead, PopulateWrite, Prealloc, Prefetch, PrefetchWindow,
-    Pretouch, Random, Sequential, Touch, WillNeed, Worker,
-};
+use super::options::Kind;
+use super::{Access, Method, MethodOption, Worker};
 use crate::work::Workload;
+use MethodOption::{
+    Buffer, Depth, Direct, DirectBuffer, HeapBuffer, InPlace, Prefetch, Random, Sequential, WillNeed,
+};
 
 /// A word for an access.
 #[derive(Debug)]
@@ -28,12 +28,32 @@ pub(crate) struct Way {
     appends_only: bool,
 }
 
-type Taken = Option<&'static [MethodOption]>;
+/// The options of a way, in a kind of workload that it is for.
+type Taken = Option<Options>;
+
+#[derive(Clone, Copy, Debug)]
+enum Options {
+    /// Those whose entries name the access.
+    Registered,
+    /// These.
+    These(&'static [MethodOption]),
+}
+
+impl Options {
+    fn of(self, access: Access, kind: Kind) -> Vec<MethodOption> {
+        match self {
+            Options::These(options) => options.to_vec(),
+            Options::Registered => {
+                let entries =
+                    MethodOption::TABLE.iter().filter(|entry| entry.accesses(kind).contains(&access));
+                entries.map(|entry| entry.option).collect()
+            }
+        }
+    }
+}
 
 const DEPTH: MethodOption = Depth(Method::DEFAULT_DEPTH);
 const BUFFER: MethodOption = Buffer(Method::DEFAULT_BUFFER);
-const WINDOW: MethodOption = PrefetchWindow(1);
-const PRETOUCH: MethodOption = Pretouch(Method::DEFAULT_BUFFER);
 
 /// The word of the one way that has a line of its own: see [`super::LineRule`].
 pub(super) const BUFFERED_READER: &str = "buffered-reader";
@@ -52,20 +72,32 @@ impl Way {
         }
     }
 
+    const fn reads(self) -> Self {
+        Self { reading: Some(Options::Registered), ..self }
+    }
+
+    const fn scans(self) -> Self {
+        Self { scanning: Some(Options::Registered), ..self }
+    }
+
+    const fn writes(self) -> Self {
+        Self { writing: Some(Options::Registered), ..self }
+    }
+
     const fn reading(self, options: &'static [MethodOption]) -> Self {
-        Self { reading: Some(options), ..self }
+        Self { reading: Some(Options::These(options)), ..self }
     }
 
     const fn scanning(self, options: &'static [MethodOption]) -> Self {
-        Self { scanning: Some(options), ..self }
+        Self { scanning: Some(Options::These(options)), ..self }
     }
 
     const fn writing(self, options: &'static [MethodOption]) -> Self {
-        Self { writing: Some(options), ..self }
+        Self { writing: Some(Options::These(options)), ..self }
     }
 
     const fn appending(self, options: &'static [MethodOption]) -> Self {
-        Self { writing: Some(options), appends_only: true, ..self }
+        Self { appends_only: true, ..self.writing(options) }
     }
 
     const fn by_default(self, defaults: &'static [MethodOption]) -> Self {
@@ -77,20 +109,21 @@ impl Way {
     }
 
     /// What it takes in a workload; `None`: it is not for it.
-    pub(crate) fn taken(&self, workload: Workload) -> Taken {
-        match workload {
-            Workload::RandomRead | Workload::SequentialRead => self.reading,
-            Workload::Scan => self.scanning,
-            Workload::Append => self.writing,
-            Workload::Fill => self.writing.filter(|_| !self.appends_only),
-        }
+    pub(crate) fn taken(&self, workload: Workload) -> Option<Vec<MethodOption>> {
+        let (taken, kind) = match workload {
+            Workload::RandomRead | Workload::SequentialRead => (self.reading, Kind::Reads),
+            Workload::Scan => (self.scanning, Kind::Scans),
+            Workload::Append => (self.writing, Kind::Writes),
+            Workload::Fill => (self.writing.filter(|_| !self.appends_only), Kind::Writes),
+        };
+        taken.map(|options| options.of(self.access, kind))
     }
 
     /// What it takes in any.
     pub(crate) fn options(&self) -> Vec<MethodOption> {
         let mut options = Vec::new();
-        for taken in [self.reading, self.scanning, self.writing].into_iter().flatten() {
-            let new = taken.iter().filter(|option| !options.contains(*option)).collect::<Vec<_>>();
+        for taken in Workload::ALL.iter().filter_map(|workload| self.taken(*workload)) {
+            let new = taken.into_iter().filter(|option| !options.contains(option)).collect::<Vec<_>>();
             options.extend(new);
         }
         options
@@ -98,39 +131,16 @@ impl Way {
 }
 
 const NATIVE: &[Way] = &[
-    Way::new("mmap", Access::Mmap)
-        .reading(&[Random, Sequential, WillNeed, Populate, PopulateRead, HugePage, Prefetch, WINDOW, InPlace])
-        .scanning(&[Random, Sequential, WillNeed, Populate, PopulateRead, HugePage, InPlace, BUFFER])
-        .writing(&[
-            Random,
-            Sequential,
-            WillNeed,
-            Prealloc,
-            Populate,
-            PopulateWrite,
-            HugePage,
-            Touch,
-            PRETOUCH,
-            Lock,
-            BUFFER,
-        ]),
-    Way::new("pread", Access::Pread)
-        .reading(&[Random, Sequential, WillNeed, DontCache, Direct])
-        .scanning(&[Random, Sequential, WillNeed, DontCache, Direct, BUFFER]),
-    Way::new("read", Access::Read)
-        .scanning(&[Random, Sequential, WillNeed, Direct, BUFFER])
-        .by_default(&[BUFFER]),
-    Way::new("pwrite", Access::Pwrite).writing(&[BUFFER, Direct, Prealloc]),
-    Way::new("write", Access::Write).writing(&[BUFFER, Direct, Prealloc]),
-    Way::new("uring", Access::Uring)
-        .reading(&[DEPTH, Direct, Fixed])
-        .scanning(&[DEPTH, Direct, Fixed, BUFFER])
-        .writing(&[DEPTH, BUFFER, Direct, Prealloc])
-        .by_default(&[DEPTH]),
+    Way::new("mmap", Access::Mmap).reads().scans().writes(),
+    Way::new("pread", Access::Pread).reads().scans(),
+    Way::new("read", Access::Read).scans().by_default(&[BUFFER]),
+    Way::new("pwrite", Access::Pwrite).writes(),
+    Way::new("write", Access::Write).writes(),
+    Way::new("uring", Access::Uring).reads().scans().writes().by_default(&[DEPTH]),
 ];
 
 /// Users cannot name the ceiling of memory.
-const ANONYMOUS_WAY: Way = Way::new("anonymous", Access::Anonymous).reading(&[]).scanning(&[]).writing(&[]);
+const ANONYMOUS_WAY: Way = Way::new("anonymous", Access::Anonymous).reads().scans().writes();
 
 const JVM: &[Way] = &[
     Way::new("mmap", Access::Mmap)

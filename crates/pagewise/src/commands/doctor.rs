@@ -53,7 +53,8 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
     environment.memory_control = Some(text_of_control(control.memory()));
     environment.device_control = Some(text_of_control(control.device()));
     let workers = toolchain::capabilities(&Choices { jdk: arguments.jdk.clone(), jvm_args: None });
-    let capabilities = probe::probe_all(&directory).into_iter().chain(workers).map(usable);
+    let capabilities =
+        probe::probe_all(&directory).into_iter().chain(probe::options()).chain(workers).map(usable);
     let findings =
         Findings { schema: 1, environment, capabilities: capabilities.map(Finding::from).collect() };
     let mut out = output::stdout();

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_model::protocol::CallFailure;
-use pagewise_model::{Method, MethodOption};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
 use super::{Due, Reader, Target, share};
 use crate::consume::by_consumer;
+use crate::effects::Effects;
 use crate::failure::failed;
 use dependent::DependentReader;
 pub(super) use dependent::copy_dependent_reads;
@@ -26,21 +26,19 @@ struct MmapReader {
 }
 
 pub(super) fn open(
-    method: &Method,
     target: &Target,
     threads: usize,
     per_thread: bool,
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
-    let mappings = share(threads, per_thread, || target.file.map(method))?;
+    let mappings = share(threads, per_thread, || target.file.map())?;
     mappings
         .into_iter()
         .map(|mapping| {
             let buffer = target.file.buffer(target.read_bytes)?;
-            let (prefetch, in_place) =
-                (method.has(MethodOption::Prefetch), method.has(MethodOption::InPlace));
+            let Effects { prefetch, in_place, prefetch_window, .. } = target.file.effects;
             let reader = MmapReader { mapping, buffer, target: target.clone(), prefetch, in_place };
-            Ok(match method.prefetch_window() {
+            Ok(match prefetch_window {
                 _ if dependent => Box::new(DependentReader::new(reader)) as Box<dyn Reader>,
                 Some(window) => Box::new(WindowReader::new(reader, window)),
                 None => Box::new(reader),

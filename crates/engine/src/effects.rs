@@ -1,0 +1,114 @@
+//! What a method's options ask of the engine. This is the one place where an option becomes an act: a new effect does not
+//! compile until it is here, and a field that no reader, scanner or writer looks at does not either.
+
+use pagewise_model::method::options::{
+    Effect, FileAdvice, LoopShape, MapAdvice, MapFlag, OpenFlag, ReadFlag, SetUpStep,
+};
+use pagewise_model::protocol::CallFailure;
+use pagewise_model::{Bytes, Method};
+
+use crate::failure::refusal;
+
+/// A step of set-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Advise(Option<FileAdvice>, Option<MapAdvice>),
+    SetUp(SetUpStep),
+}
+
+/// The options of a method, sorted by effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effects {
+    /// In the order written, with the word of the option.
+    pub steps: Vec<(&'static str, Step)>,
+    /// MAP_POPULATE.
+    pub populate: bool,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// RWF_DONTCACHE.
+    pub dont_cache: bool,
+    /// MADV_WILLNEED of an operation's ranges before its first read.
+    pub prefetch: bool,
+    /// MADV_WILLNEED of so many reads ahead.
+    pub prefetch_window: Option<u32>,
+    /// Bytes are consumed where they are mapped.
+    pub in_place: bool,
+    /// Reads or writes in flight; 1 where none is written.
+    pub depth: u32,
+    /// Registered file and buffers.
+    pub fixed: bool,
+    /// Bytes of a piece or of staged records.
+    pub buffer: Option<Bytes>,
+    /// Bytes that a thread makes writable ahead of the writer.
+    pub pretouch: Option<Bytes>,
+}
+
+impl Effects {
+    pub fn of(method: &Method) -> Self {
+        let mut effects = Self { depth: 1, ..Self::default() };
+        for option in method.options() {
+            match option.effect() {
+                Effect::Advise(file, mapping) => {
+                    effects.steps.push((option.name(), Step::Advise(file, mapping)))
+                }
+                Effect::SetUp(step) => effects.steps.push((option.name(), Step::SetUp(step))),
+                Effect::MapFlag(MapFlag::Populate) => effects.populate = true,
+                Effect::OpenFlag(OpenFlag::Direct) => effects.direct = true,
+                Effect::ReadFlag(ReadFlag::DontCache) => effects.dont_cache = true,
+                Effect::Loop(LoopShape::Prefetch) => effects.prefetch = true,
+                Effect::Loop(LoopShape::PrefetchWindow(reads)) => effects.prefetch_window = Some(reads),
+                Effect::Loop(LoopShape::InPlace) => effects.in_place = true,
+                Effect::Loop(LoopShape::Depth(depth)) => effects.depth = depth,
+                Effect::Loop(LoopShape::Fixed) => effects.fixed = true,
+                Effect::Loop(LoopShape::Buffer(bytes)) => effects.buffer = Some(bytes),
+                Effect::Loop(LoopShape::Pretouch(bytes)) => effects.pretouch = Some(bytes),
+                // No native access takes it: the method was refused when it was parsed.
+                Effect::Elsewhere => {}
+            }
+        }
+        effects
+    }
+}
+
+/// Refuses a method with an option that this kernel would accept and ignore.
+pub(crate) fn ensure_in_effect(method: &Method, path: &str) -> Result<(), CallFailure> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    for option in method.options() {
+        if !option.since().acts_on(&release) {
+            let version = option.since().version().unwrap_or_default();
+            let detail = format!(
+                "'{}' has no effect in {method}: it came with Linux {version}, and this is Linux {release}",
+                option.name()
+            );
+            return Err(CallFailure { unavailable: 1, ..refusal("open", path, detail) });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{MethodOption, Worker, Workload};
+
+    use super::*;
+
+    #[test]
+    fn every_option_of_the_native_worker_has_an_effect() {
+        for entry in MethodOption::TABLE {
+            let is_native =
+                [entry.reads, entry.scans, entry.writes].iter().any(|accesses| !accesses.is_empty());
+            assert_eq!(is_native, entry.option.effect() != Effect::Elsewhere, "{}", entry.word);
+        }
+        for workload in Workload::ALL {
+            for word in Method::words(&Worker::Native, *workload) {
+                let plain = Effects { depth: 1, ..Effects::default() };
+                for entry in MethodOption::TABLE {
+                    let text = format!("{word}:{}", entry.option);
+                    let Ok(method) = text.parse::<Method>() else { continue };
+                    let bare = word.parse::<Method>().map_or(plain.clone(), |bare| Effects::of(&bare));
+                    assert_ne!(Effects::of(&method), bare, "{text} is the plain method under another name");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! The registry of options: one entry for each, and all that depends on an option follows from it.
+//!
+//! An entry has the word, the effect in the native worker, the kernel from which on it works, and the native accesses that
+//! take it. The enum, parsing, refusals, `doctor`, help, completions and README's table are made from these entries.
+
+use std::fmt;
+
+use super::{Access, Method};
+use crate::units::Bytes;
+
+/// What an option makes the native worker do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Advice during set-up: posix_fadvise(2) where there is a descriptor, madvise(2) where there is a mapping. `None`
+    /// where the call knows no such advice.
+    Advise(Option<FileAdvice>, Option<MapAdvice>),
+    /// A flag of mmap(2).
+    MapFlag(MapFlag),
+    /// A flag of open(2).
+    OpenFlag(OpenFlag),
+    /// A flag of each read.
+    ReadFlag(ReadFlag),
+    /// A step of set-up.
+    SetUp(SetUpStep),
+    /// Another loop, or other buffers and queues for it.
+    Loop(LoopShape),
+    /// Nothing: it is an option of workers in other languages.
+    Elsewhere,
+}
+
+/// Advice of posix_fadvise(2), about the whole file but for `WillNeed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAdvice {
+    /// POSIX_FADV_RANDOM.
+    Random,
+    /// POSIX_FADV_SEQUENTIAL.
+    Sequential,
+    /// POSIX_FADV_WILLNEED, of the span.
+    WillNeed,
+    /// POSIX_FADV_NOREUSE.
+    NoReuse,
+}
+
+/// Advice of madvise(2) on the whole mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapAdvice {
+    /// MADV_RANDOM.
+    Random,
+    /// MADV_SEQUENTIAL.
+    Sequential,
+    /// MADV_WILLNEED.
+    WillNeed,
+    /// MADV_POPULATE_READ.
+    PopulateRead,
+    /// MADV_POPULATE_WRITE.
+    PopulateWrite,
+    /// MADV_HUGEPAGE.
+    HugePage,
+}
+
+/// Flags of mmap(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapFlag {
+    /// MAP_POPULATE.
+    Populate,
+}
+
+/// Flags of open(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenFlag {
+    /// O_DIRECT.
+    Direct,
+}
+
+/// Flags of preadv2(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFlag {
+    /// RWF_DONTCACHE.
+    DontCache,
+}
+
+/// Steps of set-up besides advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetUpStep {
+    /// fallocate(2) of the whole file.
+    Allocate,
+    /// A store to each page of the mapping.
+    Touch,
+    /// mlock(2) of the whole mapping.
+    Lock,
+}
+
+/// What makes a loop another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopShape {
+    /// MADV_WILLNEED of an operation's ranges before its first read.
+    Prefetch,
+    /// MADV_WILLNEED of so many reads ahead.
+    PrefetchWindow(u32),
+    /// Bytes are consumed where they are mapped.
+    InPlace,
+    /// Reads or writes in flight.
+    Depth(u32),
+    /// Registered file and buffers.
+    Fixed,
+    /// Bytes of a piece or of staged records.
+    Buffer(Bytes),
+    /// Bytes that a thread makes writable ahead of the writer.
+    Pretouch(Bytes),
+}
+
+/// The kernel from which on an option works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Every kernel that pagewise runs on has it.
+    Always,
+    /// From this version of Linux on; older ones refuse the call, which makes the cell unavailable.
+    Refused(&'static str),
+    /// From this version of Linux on; older ones accept the call and do nothing, so the worker refuses there.
+    Ignored(&'static str),
+}
+
+impl Since {
+    /// The version, where there is one.
+    pub const fn version(self) -> Option<&'static str> {
+        match self {
+            Since::Always => None,
+            Since::Refused(version) | Since::Ignored(version) => Some(version),
+        }
+    }
+}
+
+impl Since {
+    /// True if an option of this kind acts on a kernel of this release, such as `6.1.0-31-amd64`, or the kernel refuses it
+    /// by itself. A release that is no number is taken for old.
+    pub fn acts_on(self, release: &str) -> bool {
+        let numbers = |text: &str| {
+            let mut parts = text.split(|byte: char| !byte.is_ascii_digit());
+            let mut next = || parts.next().and_then(|part| part.parse::<u32>().ok()).unwrap_or(0);
+            (next(), next())
+        };
+        match self {
+            Since::Always | Since::Refused(_) => true,
+            Since::Ignored(version) => numbers(release) >= numbers(version),
+        }
+    }
+}
+
+/// A value after the word.
+pub(super) trait Argument: Copy + fmt::Display {
+    /// How it is written in usage.
+    const USAGE: &str;
+    /// What is accepted, as an example.
+    fn expected(word: &str, most: Self) -> String;
+    /// The value, from 1 to `most`.
+    fn parse(text: &str, most: Self) -> Result<Self, Option<String>>;
+}
+
+impl Argument for u32 {
+    const USAGE: &str = "N";
+
+    fn expected(word: &str, most: u32) -> String {
+        format!("{word}=1 to {word}={most}")
+    }
+
+    fn parse(text: &str, most: u32) -> Result<u32, Option<String>> {
+        text.parse().ok().filter(|number| (1..=most).contains(number)).ok_or(None)
+    }
+}
+
+impl Argument for Bytes {
+    const USAGE: &str = "SIZE";
+
+    fn expected(word: &str, most: Bytes) -> String {
+        format!("{word}=1B to {word}={most}, as in {word}=64KiB")
+    }
+
+    fn parse(text: &str, most: Bytes) -> Result<Bytes, Option<String>> {
+        match text.parse::<Bytes>() {
+            Ok(bytes) if (1..=most.0).contains(&bytes.0) => Ok(bytes),
+            Err(error) if !text.is_empty() => Err(Some(error.to_string())),
+            _ => Err(None),
+        }
+    }
+}
+
+/// An option with all that is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The option; with the largest value it may have, where it has one.
+    pub option: MethodOption,
+    /// The word in a method's text.
+    pub word: &'static str,
+    /// What it does, for people.
+    pub meaning: &'static str,
+    /// The kernel that it needs.
+    pub since: Since,
+    /// Native accesses that take it in `random-read` and `sequential-read`.
+    pub reads: &'static [Access],
+    /// The same for `scan`.
+    pub scans: &'static [Access],
+    /// The same for `append` and `fill`.
+    pub writes: &'static [Access],
+}
+
+macro_rules! options {
+    ($(
+        $variant:ident $(($value:ident: $type:ty = $most:expr))?, $word:literal, $since:expr, $effect:expr,
+        reads $reads:expr, scans $scans:expr, writes $writes:expr, $meaning:literal;
+    )+) => {
+        /// What modifies an access.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum MethodOption {
+            $(#[doc = $meaning] $variant $(($type))?,)+
+        }
+
+        impl MethodOption {
+            /// Every option, in the order of the documentation.
+            pub const TABLE: &[Entry] = &[$(Entry {
+                option: MethodOption::$variant $(($most))?,
+                word: $word,
+                meaning: $meaning,
+                since: $since,
+                reads: $reads,
+                scans: $scans,
+                writes: $writes,
+            }),+];
+
+            /// The word in a method's text, without a value.
+            pub const fn name(self) -> &'static str {
+                match self { $(MethodOption::$variant { .. } => $word,)+ }
+            }
+
+            /// What it makes the native worker do.
+            pub const fn effect(self) -> Effect {
+                match self { $(MethodOption::$variant $(($value))? => $effect,)+ }
+            }
+
+            /// The kernel that it needs.
+            pub const fn since(self) -> Since {
+                match self { $(MethodOption::$variant { .. } => $since,)+ }
+            }
+
+            /// How it is written: `depth=N`.
+            pub fn usage(self) -> String {
+                match self {
+                    $(MethodOption::$variant { .. } => {
+                        [$word $(, "=", <$type as Argument>::USAGE)?].concat()
+                    })+
+                }
+            }
+
+            /// The option of the kind of `self` with the value that `text` has after the word.
+            pub(super) fn with_value(self, text: Option<&str>) -> Result<Self, BadValue> {
+                match self {
+                    $(MethodOption::$variant { .. } => {
+                        options!(@value self, text, $variant, $word $(, $type, $most)?)
+                    })+
+                }
+            }
+        }
+
+        impl fmt::Display for MethodOption {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(MethodOption::$variant $(($value))? => {
+                        formatter.write_str($word)?;
+                        $(write!(formatter, "={}", $value)?;)?
+                        Ok(())
+                    })+
+                }
+            }
+        }
+    };
+    (@value $self:ident, $text:ident, $variant:ident, $word:literal) => {
+        match $text {
+            None => Ok($self),
+            Some(_) => Err(BadValue::TakesNone),
+        }
+    };
+    (@value $self:ident, $text:ident, $variant:ident, $word:literal, $type:ty, $most:expr) => {
+        <$type as Argument>::parse($text.unwrap_or_default(), $most)
+            .map(MethodOption::$variant)
+            .map_err(|reason| BadValue::Expected(reason, <$type as Argument>::expected($word, $most)))
+    };
+}
+
+use Access::{Mmap, Pread, Pwrite, Read, Uring, Write};
+use Effect::{Advise, Elsewhere, Loop, SetUp};
+use Since::{Always, Refused};
+
+options! {
+    Random, "random", Always, Advise(Some(FileAdvice::Random), Some(MapAdvice::Random)),
+        reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
+        "No readahead: MADV_RANDOM, POSIX_FADV_RANDOM";
+    Sequential, "sequential", Always, Advise(Some(FileAdvice::Sequential), Some(MapAdvice::Sequential)),
+        reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
+        "More readahead: MADV_SEQUENTIAL, POSIX_FADV_SEQUENTIAL";
+    WillNeed, "willneed", Always, Advise(Some(FileAdvice::WillNeed), Some(MapAdvice::WillNeed)),
+        reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
+        "Readahead of the whole span during set-up: MADV_WILLNEED, POSIX_FADV_WILLNEED";
+    Prealloc, "prealloc", Always, SetUp(SetUpStep::Allocate),
+        reads &[], scans &[], writes &[Mmap, Pwrite, Write, Uring],
+        "fallocate(2) of the whole file during set-up";
+    Populate, "populate", Always, Effect::MapFlag(MapFlag::Populate),
+        reads &[Mmap], scans &[Mmap], writes &[Mmap],
+        "MAP_POPULATE, which hides its errors";
+    PopulateRead, "populate-read", Refused("5.14"), Advise(None, Some(MapAdvice::PopulateRead)),
+        reads &[Mmap], scans &[Mmap], writes &[],
+        "MADV_POPULATE_READ of the span during set-up, which reports errors";
+    PopulateWrite, "populate-write", Refused("5.14"), Advise(None, Some(MapAdvice::PopulateWrite)),
+        reads &[], scans &[], writes &[Mmap],
+        "MADV_POPULATE_WRITE of the whole file during set-up: pages are there and writable";
+    HugePage, "hugepage", Always, Advise(None, Some(MapAdvice::HugePage)),
+        reads &[Mmap], scans &[Mmap], writes &[Mmap],
+        "MADV_HUGEPAGE; proven by smaps";
+    Touch, "touch", Always, SetUp(SetUpStep::Touch),
+        reads &[], scans &[], writes &[Mmap],
+        "One byte of each page is written during set-up, with the value that it has";
+    Pretouch(bytes: Bytes = Method::MAX_BUFFER), "pretouch", Always, Loop(LoopShape::Pretouch(bytes)),
+        reads &[], scans &[], writes &[Mmap],
+        "A thread of its own makes pages writable by MADV_POPULATE_WRITE, so far ahead of the writer";
+    Lock, "lock", Always, SetUp(SetUpStep::Lock),
+        reads &[], scans &[], writes &[Mmap],
+        "mlock(2) of the whole mapping during set-up";
+    Prefetch, "prefetch", Always, Loop(LoopShape::Prefetch),
+        reads &[Mmap], scans &[], writes &[],
+        "MADV_WILLNEED of all ranges of an operation before its first read";
+    PrefetchWindow(reads: u32 = Method::MAX_PREFETCH_WINDOW), "prefetch", Always, Loop(LoopShape::PrefetchWindow(reads)),
+        reads &[Mmap], scans &[], writes &[],
+        "MADV_WILLNEED of later reads: so many are kept advised ahead of the one being read";
+    InPlace, "in-place", Always, Loop(LoopShape::InPlace),
+        reads &[Mmap], scans &[Mmap], writes &[],
+        "Bytes are consumed in the mapping instead of being copied out of it; not ranked under `consume = touch`";
+    DontCache, "dontcache", Refused("6.14"), Effect::ReadFlag(ReadFlag::DontCache),
+        reads &[Pread], scans &[Pread], writes &[],
+        "RWF_DONTCACHE: what is read does not stay in the page cache";
+    Depth(reads: u32 = Method::MAX_DEPTH), "depth", Always, Loop(LoopShape::Depth(reads)),
+        reads &[Uring], scans &[Uring], writes &[Uring],
+        "Reads or writes in flight per thread";
+    Direct, "direct", Always, Effect::OpenFlag(OpenFlag::Direct),
+        reads &[Pread, Uring], scans &[Pread, Read, Uring], writes &[Pwrite, Write, Uring],
+        "O_DIRECT: past the page cache";
+    Fixed, "fixed", Always, Loop(LoopShape::Fixed),
+        reads &[Uring], scans &[Uring], writes &[],
+        "Registered file and buffers";
+    Buffer(bytes: Bytes = Method::MAX_BUFFER), "buffer", Always, Loop(LoopShape::Buffer(bytes)),
+        reads &[], scans &[Mmap, Pread, Read, Uring], writes &[Mmap, Pwrite, Write, Uring],
+        "Bytes of one call or copy of a scan; bytes in which records are collected before they go to the file";
+    DirectBuffer, "direct-buffer", Always, Elsewhere,
+        reads &[], scans &[], writes &[],
+        "Java: the bytes are read into a `ByteBuffer` outside of the heap";
+    HeapBuffer, "heap-buffer", Always, Elsewhere,
+        reads &[], scans &[], writes &[],
+        "Java: they are read into one on the heap, by way of one outside";
+}
+
+/// Why a value is not one of an option.
+pub(super) enum BadValue {
+    /// The option takes no value.
+    TakesNone,
+    /// What is wrong with it, where that is known, and what is expected.
+    Expected(Option<String>, String),
+}
+
+impl Entry {
+    /// The accesses that take the option in a workload of this kind.
+    pub fn accesses(&self, kind: Kind) -> &'static [Access] {
+        match kind {
+            Kind::Reads => self.reads,
+            Kind::Scans => self.scans,
+            Kind::Writes => self.writes,
+        }
+    }
+}
+
+/// Workloads that take the same options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `random-read` and `sequential-read`.
+    Reads,
+    /// `scan`.
+    Scans,
+    /// `append` and `fill`.
+    Writes,
+}
+
+/// The accesses of the native worker with their options, one line each: for help.
+pub fn usage_lines() -> Vec<(&'static str, String)> {
+    let accesses = [Mmap, Pread, Read, Pwrite, Write, Uring];
+    let taking = |access: Access| {
+        let takes =
+            |entry: &&Entry| [entry.reads, entry.scans, entry.writes].iter().any(|of| of.contains(&access));
+        MethodOption::TABLE
+            .iter()
+            .filter(takes)
+            .map(|entry| entry.option.usage())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    accesses.map(|access| (access.name(), taking(access))).to_vec()
+}
+
+/// The native options as README shows them: a table in Markdown.
+pub fn markdown_table() -> String {
+    let names = |accesses: &[Access]| {
+        accesses.iter().map(|access| format!("`{}`", access.name())).collect::<Vec<_>>().join(" ")
+    };
+    let rows = MethodOption::TABLE.iter().filter(|entry| entry.option.effect() != Elsewhere).map(|entry| {
+        format!(
+            "| `{}` | {} | {} | {} | {}{} |\n",
+            entry.option.usage(),
+            names(entry.reads),
+            names(entry.scans),
+            names(entry.writes),
+            entry.meaning,
+            entry.since.version().map(|version| format!(" (Linux {version})")).unwrap_or_default(),
+        )
+    });
+    let head = "| option | random and sequential reads | scan | append, fill | what it does |\n| --- | --- | --- | --- | --- |\n";
+    head.to_string() + &rows.collect::<String>()
+}
