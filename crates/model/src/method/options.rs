@@ -299,6 +299,9 @@ options! {
     WillNeed, "willneed", Always, Advise(Some(FileAdvice::WillNeed), Some(MapAdvice::WillNeed)),
         reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
         "Readahead of the whole span during set-up: MADV_WILLNEED, POSIX_FADV_WILLNEED";
+    NoReuse, "noreuse", Since::Ignored("6.3"), Advise(Some(FileAdvice::NoReuse), None),
+        reads &[Pread], scans &[Pread, Read], writes &[],
+        "What is read is no more recently used than before: POSIX_FADV_NOREUSE";
     Prealloc, "prealloc", Always, SetUp(SetUpStep::Allocate),
         reads &[], scans &[], writes &[Mmap, Pwrite, Write, Uring],
         "fallocate(2) of the whole file during set-up";

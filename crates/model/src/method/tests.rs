@@ -18,6 +18,7 @@ fn canonical_text_parses_back() {
         "uring:depth=1+fixed",
         "read:buffer=4KiB",
         "pwrite:direct+buffer=64KiB",
+        "pread:noreuse+random",
         "mmap:hugepage+populate-write",
         "mmap:pretouch=1MiB",
     ] {
