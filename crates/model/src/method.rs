@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::units::Bytes;
 
 pub use options::MethodOption;
-pub use parse::{MethodError, parse_methods};
+pub use parse::MethodError;
 
 /// Who performs accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,18 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
-use pagewise_model::method::options::{self, MethodOption};
-use pagewise_model::method::parse_methods;
+use pagewise_model::Workload;
+use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
-};
 
 use crate::commands::conformance::ConformanceArguments;
-use crate::plan::{Axes, Layer, OrNone, Sampling, Size, Threads};
+use crate::plan::{Axes, Layer, Sampling};
 
 /// Which way to read and write files on this machine, measured and proven.
 ///
@@ -107,74 +103,9 @@ pub struct RunArguments {
     /// Workloads: random-read, sequential-read, scan, append, fill
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
-    /// Methods, as in mmap:random+prefetch,pread,uring:direct+depth=32
-    #[arg(long, value_name = "LIST", value_parser = MethodList, hide_possible_values = true)]
-    pub methods: Option<Methods>,
-    /// Threads: numbers, or cpus
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub threads: Option<Vec<Threads>>,
-    /// Size of the dataset; with --memory also as a multiple of the cache that fits under it, as in 1.5x
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub file_size: Option<Vec<Size>>,
-    /// Read only the first part of the file, this large; multiples of the cache as above
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub span: Option<Vec<Size>>,
-    /// Size of a read
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub read_size: Option<Vec<Bytes>>,
-    /// Reads in one operation
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
-    pub reads_per_op: Option<Vec<u32>>,
-    /// Offsets are multiples of this; 1B for unaligned reads
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub align: Option<Vec<Bytes>>,
-    /// What is done with the bytes: touch one word of each page, sum all, or count lines
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub consume: Option<Vec<Consume>>,
-    /// append: size of a record
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub record_size: Option<Vec<Bytes>>,
-    /// append: how often the ring file is gone round
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
-    pub laps: Option<Vec<u32>>,
-    /// fill: size of a block
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    pub block_size: Option<Vec<Bytes>>,
-    /// append, fill: what was written must be on the device never (none), at the end (end), or every so many bytes
-    /// (every:1MiB)
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub sync: Option<Vec<Sync>>,
-    /// Page cache at the start of a sample: cold, warm, as-is; read-once: what is left after the whole file was read;
-    /// cold-start measures how long it takes to warm. A file that is written is new where it is cold, and was written
-    /// before where it is warm
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub cache: Option<Vec<CacheState>>,
-    /// Threads share a descriptor and mapping, or have their own: shared, per-thread
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub descriptor: Option<Vec<Descriptor>>,
-    /// How offsets spread: uniform, or zipf with its exponent, as in zipf:0.99
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub skew: Option<Vec<Skew>>,
-    /// Each offset within an operation follows from the data of the read before it
-    #[arg(long)]
-    pub dependent: bool,
-
-    /// Memory that worker and page cache may take together, held by a cgroup; or none
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
-    pub memory: Option<Vec<OrNone<Bytes>>>,
-    /// What the device may deliver, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none.
-    /// Given again: an axis
-    #[arg(long, value_name = "CAP", help_heading = "What the machine is set to")]
-    pub device_cap: Option<Vec<OrNone<DeviceCap>>>,
-    /// Readahead of the device, restored afterwards; or none, which leaves it
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
-    pub readahead: Option<Vec<OrNone<Bytes>>>,
-    /// CPUs of the worker, as in 0-3,8. Given again: an axis
-    #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
-    pub cpus: Option<Vec<OrNone<CpuList>>>,
-    /// Where the pages of the file lie, seen from the worker: same, other, or the number of a NUMA node
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
-    pub numa: Option<Vec<OrNone<Numa>>>,
+    /// What is measured under which conditions.
+    #[command(flatten)]
+    pub axes: Axes,
     /// Drop the whole machine's page cache where the file does not leave it otherwise
     #[arg(long, help_heading = "What the machine is set to")]
     pub drop_caches: bool,
@@ -296,66 +227,12 @@ pub struct CleanArguments {
     pub forget: bool,
 }
 
-/// A list of methods, wrapped because clap would take a plain list for repeated values.
-#[derive(Clone, Debug)]
-pub struct Methods(pub Vec<Method>);
-
-/// Reads such a list; shells complete its first method.
-#[derive(Clone)]
-struct MethodList;
-
-impl TypedValueParser for MethodList {
-    type Value = Methods;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<Methods, clap::Error> {
-        (|text: &str| parse_methods(text).map(Methods)).parse_ref(command, argument, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let with_option = |access: &'static str| {
-            let is_method = |text: &String| text.parse::<Method>().is_ok();
-            MethodOption::TABLE.iter().map(move |entry| format!("{access}:{}", entry.word)).filter(is_method)
-        };
-        let accesses = options::usage_lines().into_iter().map(|(access, _)| access);
-        let all =
-            accesses.flat_map(move |access| std::iter::once(access.to_string()).chain(with_option(access)));
-        Some(Box::new(all.map(PossibleValue::new)))
-    }
-}
-
 impl RunArguments {
     /// The choices typed, as the topmost layer of the plan.
     pub fn layer(&self) -> Layer {
         Layer {
             workload: self.workload.clone(),
-            axes: Axes {
-                methods: self.methods.clone().map(|methods| methods.0),
-                threads: self.threads.clone(),
-                file_size: self.file_size.clone(),
-                span: self.span.clone(),
-                read_size: self.read_size.clone(),
-                reads_per_op: self.reads_per_op.clone(),
-                align: self.align.clone(),
-                consume: self.consume.clone(),
-                record_size: self.record_size.clone(),
-                laps: self.laps.clone(),
-                block_size: self.block_size.clone(),
-                sync: self.sync.clone(),
-                cache: self.cache.clone(),
-                descriptor: self.descriptor.clone(),
-                skew: self.skew.clone(),
-                dependent: self.dependent.then(|| vec![true]),
-                memory: self.memory.clone(),
-                device_cap: self.device_cap.clone(),
-                readahead: self.readahead.clone(),
-                cpus: self.cpus.clone(),
-                numa: self.numa.clone(),
-            },
+            axes: self.axes.clone(),
             by_workload: Default::default(),
             sampling: Sampling {
                 rounds: self.rounds,

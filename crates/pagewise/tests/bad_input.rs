@@ -247,7 +247,7 @@ fn plans_that_cannot_be_read() {
             ("run repeated.toml", "1 rounds: write 7 to"),
             ("run broken.toml", "the plan file broken.toml: line 2: "),
             ("run unit.toml", "in 'read_size': '4096' has no unit"),
-            ("run kind.toml", "in 'methods': 3 should be a text in quotes"),
+            ("run kind.toml", "in 'methods': unknown method '3'"),
             ("run rounds.toml", "'rounds' takes one value, it is no axis"),
             ("run binary.toml", "binary.toml is no plan file: it is no text"),
             ("run zeros.toml", "the plan file zeros.toml: line 1: "),

@@ -220,8 +220,3 @@ fn parse_option(way: &Way, word: &str) -> Result<MethodOption, MethodError> {
         }
     })
 }
-
-/// Reads a comma-separated list of methods, as `--methods` takes it.
-pub fn parse_methods(text: &str) -> Result<Vec<Method>, MethodError> {
-    text.split(',').map(str::parse).collect()
-}

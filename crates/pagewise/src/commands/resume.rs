@@ -173,8 +173,9 @@ impl Typed {
             _ => Typed::All,
         };
         let evict = matches!(&plan.source, Source::File { evict: true, .. });
-        let caps = compared(settings(plan, |all| all.device_cap), arguments.device_cap.as_deref());
-        let readahead = compared(settings(plan, |all| all.readahead_bytes), arguments.readahead.as_deref());
+        let caps = compared(settings(plan, |all| all.device_cap), arguments.axes.device_cap.as_deref());
+        let readahead =
+            compared(settings(plan, |all| all.readahead_bytes), arguments.axes.readahead.as_deref());
         let flags =
             [flag(evict, arguments.evict), flag(plan.drop_caches, arguments.drop_caches), caps, readahead];
         flags.into_iter().fold(place, Ord::max)

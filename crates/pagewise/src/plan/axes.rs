@@ -1,45 +1,174 @@
-//! Which axes have a meaning for which workload: one that nobody uses is a mistake, and is not left out silently.
+//! The axes: one entry for each, with what may be typed for it and the workloads that it is for.
+//!
+//! An entry is an argument of the command line, a key of plan files and a list that a layer may choose. One that no workload
+//! of a plan has is a mistake, and is not left out silently.
+
+use std::fmt::Display;
+use std::str::FromStr;
 
 use anyhow::{Result, bail};
-use pagewise_model::Workload;
+use clap::builder::{PossibleValue, TypedValueParser};
+use pagewise_model::method::options::{self, MethodOption};
+use pagewise_model::{
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
+};
 
-use super::{Axes, Layer};
-
-type IsChosen = fn(&Axes) -> bool;
+use super::{Layer, OrNone, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
+const CONSUMED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
 const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
 
-/// Axes that only some workloads have, with whether one is chosen.
-const SPECIAL: &[(&str, &[Workload], IsChosen)] = &[
-    ("read_size", READS, |axes| axes.read_size.is_some()),
-    ("reads_per_op", READS, |axes| axes.reads_per_op.is_some()),
-    ("align", READS, |axes| axes.align.is_some()),
-    ("skew", READS, |axes| axes.skew.is_some()),
-    ("dependent", READS, |axes| axes.dependent.is_some()),
-    ("descriptor", READS, |axes| axes.descriptor.is_some()),
-    ("consume", &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan], |axes| {
-        axes.consume.is_some()
-    }),
-    ("span", &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan], |axes| axes.span.is_some()),
-    ("record_size", &[Workload::Append], |axes| axes.record_size.is_some()),
-    ("laps", &[Workload::Append], |axes| axes.laps.is_some()),
-    ("block_size", &[Workload::Fill], |axes| axes.block_size.is_some()),
-    ("sync", WRITES, |axes| axes.sync.is_some()),
-];
+macro_rules! axes {
+    ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr;)+) => {
+        /// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
+        #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+        pub struct Axes { $($(#[$meta])* pub $name: Option<Vec<$type>>,)+ }
+
+        impl Axes {
+            /// The keys in plan files.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+            /// Chooses the axis named `key`; false if there is none.
+            pub fn set(&mut self, key: &str, texts: &[String]) -> Result<bool> {
+                match key {
+                    $(stringify!($name) => self.$name = Some(parsed(texts)?),)+
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// The axes that are chosen, each with the workloads that have it.
+            fn chosen(&self) -> impl Iterator<Item = (&'static str, &'static [Workload])> {
+                let all = [$((stringify!($name), $workloads, self.$name.is_some())),+];
+                all.into_iter().filter_map(|(name, workloads, is_chosen)| is_chosen.then_some((name, workloads)))
+            }
+        }
+    };
+}
+
+axes! {
+    /// Methods, as in mmap:random+prefetch,pread,uring:direct+depth=32
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = OneMethod, hide_possible_values = true)]
+    methods: Method, Workload::ALL;
+    /// Threads: numbers, or cpus
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    threads: Threads, Workload::ALL;
+    /// Size of the dataset; with --memory also as a multiple of the cache that fits under it, as in 1.5x
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    file_size: Size, Workload::ALL;
+    /// Read only the first part of the file, this large; multiples of the cache as above
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    span: Size, CONSUMED;
+    /// Size of a read
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    read_size: Bytes, READS;
+    /// Reads in one operation
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    reads_per_op: u32, READS;
+    /// Offsets are multiples of this; 1B for unaligned reads
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    align: Bytes, READS;
+    /// What is done with the bytes: touch one word of each page, sum all, or count lines
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    consume: Consume, CONSUMED;
+    /// append: size of a record
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    record_size: Bytes, &[Workload::Append];
+    /// append: how often the ring file is gone round
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    laps: u32, &[Workload::Append];
+    /// fill: size of a block
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    block_size: Bytes, &[Workload::Fill];
+    /// append, fill: what was written must be on the device never (none), at the end (end), or every so many bytes
+    /// (every:1MiB)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    sync: Sync, WRITES;
+    /// Page cache at the start of a sample: cold, warm, as-is; read-once: what is left after the whole file was read;
+    /// cold-start measures how long it takes to warm. A file that is written is new where it is cold, and was written
+    /// before where it is warm
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cache: CacheState, Workload::ALL;
+    /// Threads share a descriptor and mapping, or have their own: shared, per-thread
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    descriptor: Descriptor, READS;
+    /// How offsets spread: uniform, or zipf with its exponent, as in zipf:0.99
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    skew: Skew, READS;
+    /// Each offset within an operation follows from the data of the read before it
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    dependent: bool, READS;
+
+    /// Memory that worker and page cache may take together, held by a cgroup; or none
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
+    memory: OrNone<Bytes>, Workload::ALL;
+    /// What the device may deliver, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none.
+    /// Given again: an axis
+    #[arg(long, value_name = "CAP", help_heading = "What the machine is set to")]
+    device_cap: OrNone<DeviceCap>, Workload::ALL;
+    /// Readahead of the device, restored afterwards; or none, which leaves it
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
+    readahead: OrNone<Bytes>, Workload::ALL;
+    /// CPUs of the worker, as in 0-3,8. Given again: an axis
+    #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
+    cpus: OrNone<CpuList>, Workload::ALL;
+    /// Where the pages of the file lie, seen from the worker: same, other, or the number of a NUMA node
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
+    numa: OrNone<Numa>, Workload::ALL;
+}
+
+fn parsed<T: FromStr<Err: Display>>(texts: &[String]) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    for text in texts {
+        match text.parse::<T>() {
+            Ok(value) => values.push(value),
+            Err(error) if error.to_string().contains(text) => bail!("{error}"),
+            Err(error) => bail!("invalid value '{text}': {error}"),
+        }
+    }
+    Ok(values)
+}
+
+/// Reads a method; shells complete it.
+#[derive(Clone)]
+struct OneMethod;
+
+impl TypedValueParser for OneMethod {
+    type Value = Method;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Method, clap::Error> {
+        (|text: &str| text.parse::<Method>()).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let with_option = |access: &'static str| {
+            let is_method = |text: &String| text.parse::<Method>().is_ok();
+            MethodOption::TABLE.iter().map(move |entry| format!("{access}:{}", entry.word)).filter(is_method)
+        };
+        let accesses = options::usage_lines().into_iter().map(|(access, _)| access);
+        let all =
+            accesses.flat_map(move |access| std::iter::once(access.to_string()).chain(with_option(access)));
+        Some(Box::new(all.map(PossibleValue::new)))
+    }
+}
 
 /// Refuses an axis in `layer` that none of the plan's workloads has.
 pub fn ensure_all_used(layer: &Layer, workloads: &[Workload]) -> Result<()> {
-    for (name, of, is_chosen) in SPECIAL {
-        let used = workloads.iter().any(|workload| of.contains(workload));
-        if is_chosen(&layer.axes) && !used {
+    for (name, of) in layer.axes.chosen() {
+        if !workloads.iter().any(|workload| of.contains(workload)) {
             let have = if workloads.len() == 1 { "has" } else { "have" };
             bail!("'{name}' is for {}; {} {have} none", words(of), words(workloads));
         }
-        for (workload, axes) in &layer.by_workload {
-            if is_chosen(axes) && !of.contains(workload) {
-                bail!("in [{workload}]: '{name}' is for {}", words(of));
-            }
+    }
+    for (workload, axes) in &layer.by_workload {
+        if let Some((name, of)) = axes.chosen().find(|(_, of)| !of.contains(workload)) {
+            bail!("in [{workload}]: '{name}' is for {}", words(of));
         }
     }
     Ok(())

@@ -13,9 +13,9 @@ pub mod text;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
-};
+use pagewise_model::{Bytes, Workload};
+
+pub use axes::Axes;
 
 /// The shipped questions by name.
 pub const QUESTIONS: &[(&str, &str)] = &[
@@ -76,53 +76,6 @@ impl<T: FromStr> FromStr for OrNone<T> {
     fn from_str(text: &str) -> Result<Self, T::Err> {
         if text == "none" { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
     }
-}
-
-/// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axes {
-    /// Access methods.
-    pub methods: Option<Vec<Method>>,
-    /// Threads.
-    pub threads: Option<Vec<Threads>>,
-    /// Dataset sizes.
-    pub file_size: Option<Vec<Size>>,
-    /// Parts of the file in which reads fall.
-    pub span: Option<Vec<Size>>,
-    /// Sizes of a read.
-    pub read_size: Option<Vec<Bytes>>,
-    /// Reads in an operation.
-    pub reads_per_op: Option<Vec<u32>>,
-    /// Alignments of offsets.
-    pub align: Option<Vec<Bytes>>,
-    /// What is done with the bytes.
-    pub consume: Option<Vec<Consume>>,
-    /// Sizes of an appended record.
-    pub record_size: Option<Vec<Bytes>>,
-    /// How often a ring is gone round.
-    pub laps: Option<Vec<u32>>,
-    /// Sizes of a block of a file that is filled.
-    pub block_size: Option<Vec<Bytes>>,
-    /// When what was written must be on the device.
-    pub sync: Option<Vec<Sync>>,
-    /// Page cache at the start of a sample.
-    pub cache: Option<Vec<CacheState>>,
-    /// One descriptor and mapping, or one each.
-    pub descriptor: Option<Vec<Descriptor>>,
-    /// How offsets spread.
-    pub skew: Option<Vec<Skew>>,
-    /// Whether reads depend on each other.
-    pub dependent: Option<Vec<bool>>,
-    /// Memory limits.
-    pub memory: Option<Vec<OrNone<Bytes>>>,
-    /// Device caps.
-    pub device_cap: Option<Vec<OrNone<DeviceCap>>>,
-    /// Settings of the device's readahead.
-    pub readahead: Option<Vec<OrNone<Bytes>>>,
-    /// CPUs of the worker.
-    pub cpus: Option<Vec<OrNone<CpuList>>>,
-    /// Where the file's pages lie.
-    pub numa: Option<Vec<OrNone<Numa>>>,
 }
 
 /// How to sample; never an axis.

@@ -1,42 +1,18 @@
 //! Reading plan files: TOML in which any list is an axis and an unknown key is an error that names the
 //! nearest known one.
 
-use std::fmt::Display;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
+use pagewise_model::Workload;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, Method, Workload};
 use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
-const AXES: [&str; 21] = [
-    "methods",
-    "threads",
-    "file_size",
-    "span",
-    "read_size",
-    "reads_per_op",
-    "align",
-    "consume",
-    "record_size",
-    "laps",
-    "block_size",
-    "sync",
-    "cache",
-    "descriptor",
-    "skew",
-    "dependent",
-    "memory",
-    "device_cap",
-    "readahead",
-    "cpus",
-    "numa",
-];
-const SAMPLING: [&str; 6] = ["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
+const SAMPLING: &[&str] = &["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
 /// Beside axes, sampling and workloads, at the top of a plan.
-const TOP: [&str; 5] = ["quick", "full", "published", "also", "in_memory"];
+const TOP: &[&str] = &["quick", "full", "published", "also", "in_memory"];
 
 /// Reads the text of a plan file.
 pub fn parse(name: &str, text: &str) -> Result<PlanText> {
@@ -53,7 +29,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanText> {
     let (published, also) = (variant("published")?, variant("also")?);
     let in_memory =
         table.remove("in_memory").map_or(Ok(false), |value| flag(&value)).context("in 'in_memory'")?;
-    let base = layer(&table, &TOP)?;
+    let base = layer(&table, TOP)?;
     Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published, also })
 }
 
@@ -67,20 +43,19 @@ fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
             let axes = layer.by_workload.entry(workload).or_default();
             for (key, value) in inner {
                 if !set_axis(axes, key, value).with_context(|| format!("in [{workload}]"))? {
-                    return Err(unknown(key, &AXES)).with_context(|| format!("in [{workload}]"));
+                    return Err(unknown(key, Axes::NAMES)).with_context(|| format!("in [{workload}]"));
                 }
             }
         } else if key == "workload" {
-            layer.workload = Some(words(key, value)?);
+            let mut all = Vec::new();
+            for text in texts(key, value)? {
+                all.push(text.parse().map_err(anyhow::Error::msg).with_context(|| format!("in '{key}'"))?);
+            }
+            layer.workload = Some(all);
         } else if !set_axis(&mut layer.axes, key, value)? && !set_sampling(&mut layer.sampling, key, value)? {
             let workloads = Workload::ALL.iter().map(|workload| workload.name());
-            let known: Vec<&str> = AXES
-                .into_iter()
-                .chain(SAMPLING)
-                .chain(["workload"])
-                .chain(workloads)
-                .chain(also_known.iter().copied())
-                .collect();
+            let lists = [Axes::NAMES, SAMPLING, &["workload"], also_known];
+            let known: Vec<&str> = lists.into_iter().flatten().copied().chain(workloads).collect();
             return Err(unknown(key, &known));
         }
     }
@@ -98,31 +73,23 @@ fn unknown(key: &str, known: &[&str]) -> anyhow::Error {
 
 /// Sets the axis named `key`; false if there is none.
 fn set_axis(axes: &mut Axes, key: &str, value: &Value) -> Result<bool> {
-    match key {
-        "methods" => axes.methods = Some(list(key, value, method)?),
-        "threads" => axes.threads = Some(list(key, value, threads)?),
-        "file_size" => axes.file_size = Some(words(key, value)?),
-        "span" => axes.span = Some(words(key, value)?),
-        "read_size" => axes.read_size = Some(list(key, value, size)?),
-        "reads_per_op" => axes.reads_per_op = Some(list(key, value, count)?),
-        "align" => axes.align = Some(list(key, value, size)?),
-        "consume" => axes.consume = Some(words(key, value)?),
-        "record_size" => axes.record_size = Some(list(key, value, size)?),
-        "laps" => axes.laps = Some(list(key, value, count)?),
-        "block_size" => axes.block_size = Some(list(key, value, size)?),
-        "sync" => axes.sync = Some(words(key, value)?),
-        "cache" => axes.cache = Some(words(key, value)?),
-        "descriptor" => axes.descriptor = Some(words(key, value)?),
-        "skew" => axes.skew = Some(words(key, value)?),
-        "dependent" => axes.dependent = Some(list(key, value, flag)?),
-        "memory" => axes.memory = Some(words(key, value)?),
-        "device_cap" => axes.device_cap = Some(words(key, value)?),
-        "readahead" => axes.readahead = Some(words(key, value)?),
-        "cpus" => axes.cpus = Some(words(key, value)?),
-        "numa" => axes.numa = Some(words(key, value)?),
-        _ => return Ok(false),
+    if !Axes::NAMES.contains(&key) {
+        return Ok(false);
     }
-    Ok(true)
+    axes.set(key, &texts(key, value)?).with_context(|| format!("in '{key}'"))
+}
+
+/// One value, or a list of them.
+fn texts(key: &str, value: &Value) -> Result<Vec<String>> {
+    let texts: Result<Vec<String>> = match value {
+        Value::Array(items) => items.iter().map(plain).collect(),
+        single => plain(single).map(|text| vec![text]),
+    };
+    let texts = texts.with_context(|| format!("in '{key}'"))?;
+    if texts.is_empty() {
+        bail!("'{key}' is an empty list: there would be nothing to measure");
+    }
+    Ok(texts)
 }
 
 /// Sets the scalar named `key`; false if there is none.
@@ -151,34 +118,15 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
     Ok(true)
 }
 
-/// One value, or a list of them.
-fn list<T>(key: &str, value: &Value, item: impl Fn(&Value) -> Result<T>) -> Result<Vec<T>> {
-    let items = match value {
-        Value::Array(items) => items.iter().map(&item).collect::<Result<Vec<T>>>(),
-        single => item(single).map(|item| vec![item]),
-    };
-    let items = items.with_context(|| format!("in '{key}'"))?;
-    if items.is_empty() {
-        bail!("'{key}' is an empty list: there would be nothing to measure");
-    }
-    Ok(items)
-}
-
-fn words<T: FromStr>(key: &str, value: &Value) -> Result<Vec<T>>
-where
-    T::Err: Display,
-{
-    list(key, value, |value| plain(value)?.parse().map_err(|error: T::Err| anyhow::anyhow!("{error}")))
-}
-
 fn flag(value: &Value) -> Result<bool> {
     value.as_bool().with_context(|| format!("{value} is neither true nor false"))
 }
 
-/// A bare number has no unit, and the type says how it should be written.
+/// As it would be typed. A bare number has no unit, and the type says how it should be written.
 fn plain(value: &Value) -> Result<String> {
     match value {
         Value::Integer(number) => Ok(number.to_string()),
+        Value::Boolean(flag) => Ok(flag.to_string()),
         other => text(other).map(str::to_string),
     }
 }
@@ -187,29 +135,11 @@ fn text(value: &Value) -> Result<&str> {
     value.as_str().with_context(|| format!("{value} should be a text in quotes"))
 }
 
-fn size(value: &Value) -> Result<Bytes> {
-    match value {
-        Value::Integer(number) => Ok(number.to_string().parse()?),
-        other => Ok(text(other)?.parse()?),
-    }
-}
-
-fn method(value: &Value) -> Result<Method> {
-    Ok(text(value)?.parse()?)
-}
-
 fn count(value: &Value) -> Result<u32> {
     value
         .as_integer()
         .and_then(|number| u32::try_from(number).ok())
         .with_context(|| format!("{value} is no whole number from 0 on"))
-}
-
-fn threads(value: &Value) -> Result<Threads> {
-    match value {
-        Value::String(word) => word.parse().map_err(anyhow::Error::msg),
-        number => count(number).map(Threads::Count),
-    }
 }
 
 impl FromStr for Threads {
@@ -263,8 +193,14 @@ mod tests {
         assert!(refused("read_size = 4096").starts_with("in 'read_size': '4096' has no unit"));
         assert_eq!(refused("threads = []"), "'threads' is an empty list: there would be nothing to measure");
         assert_eq!(refused("rounds = [7, 9]"), "'rounds' takes one value, it is no axis");
-        assert_eq!(refused("threads = -1"), "in 'threads': -1 is no whole number from 0 on");
-        assert_eq!(refused("methods = 3"), "in 'methods': 3 should be a text in quotes");
+        assert_eq!(
+            refused("threads = -1"),
+            "in 'threads': '-1' is no number of threads; write a whole number or 'cpus'"
+        );
+        assert!(refused("methods = 3").starts_with("in 'methods': unknown method '3'"));
+        assert!(refused("methods = 3.5").starts_with("in 'methods': 3.5 should be a text in quotes"));
+        assert!(refused("laps = -1").starts_with("in 'laps': invalid value '-1': "));
+        assert!(refused("dependent = 1").starts_with("in 'dependent': invalid value '1': "));
         assert!(refused("cache = \"hot\"").starts_with("in 'cache': unknown cache state 'hot'"));
         assert!(refused("quick = 3").starts_with("'quick' is a table"));
         assert!(refused("threads = 1\nthreads = ").starts_with("line 2"));
