@@ -120,7 +120,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotAsSet, settings::cap_not_as_set),
     (FailureKind::NotAsSet, settings::cap_not_held),
     (FailureKind::NotAsSet, settings::cap_escaped),
-    (FailureKind::NotAsSet, settings::readahead_not_as_set),
+    (FailureKind::NotAsSet, settings::kernel_not_as_set),
     (FailureKind::NotAsSet, settings::cpus_not_as_set),
     (FailureKind::NotAsSet, settings::placement_not_as_set),
     (FailureKind::ContradictsMethod, expected::contradicts_method),

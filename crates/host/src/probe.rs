@@ -24,7 +24,7 @@ use crate::{cache, scratch};
 
 mod limits;
 
-pub use limits::{probe_device_cap, probe_drop_caches, probe_memory_limit, probe_numa, probe_readahead};
+pub use limits::{probe_device_cap, probe_drop_caches, probe_memory_limit, probe_numa, probe_settings};
 
 /// Size of the files that are probed with.
 const FILE_BYTES: usize = 64 << 10;
@@ -102,7 +102,7 @@ impl fmt::Display for Capability {
 
 /// Everything, for `doctor`: what depends on the filesystem is tried in `directory`.
 pub fn probe_all(directory: &Path) -> Vec<Capability> {
-    vec![
+    let mut capabilities = vec![
         probe_mmap(directory),
         probe_populate_read(directory),
         probe_direct(directory),
@@ -117,10 +117,10 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
         probe_huge_pages(directory),
         probe_memory_limit(),
         probe_device_cap(directory),
-        probe_readahead(directory),
-        probe_numa(),
-        probe_drop_caches(),
-    ]
+    ];
+    capabilities.extend(probe_settings(directory));
+    capabilities.extend([probe_numa(), probe_drop_caches()]);
+    capabilities
 }
 
 /// The options that an older kernel accepts and ignores: only its version tells whether they act.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{GroupCounters, HostCounters, ThreadCounters, Window};
+use crate::surroundings::SettingsInForce;
 use crate::workers::{Heartbeat, Practice};
 
 /// One timed run of a cell.
@@ -210,6 +211,9 @@ pub struct Evidence {
     /// Readahead of the device when the sample began.
     #[serde(default)]
     pub readahead_bytes: Option<u64>,
+    /// Settings of the kernel in force when the region ended.
+    #[serde(default)]
+    pub settings: SettingsInForce,
     /// CPUs that the worker was allowed: Cpus_allowed_list.
     #[serde(default)]
     pub cpus_allowed: Option<String>,

@@ -10,57 +10,137 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Bytes;
 
-/// What the machine is set to while a cell is measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Surroundings {
-    /// Under a memory limit: what the largest worker of the comparison takes for itself, where that is not a native one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_bytes: Option<Bytes>,
-    /// Memory that worker and page cache may take together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_limit_bytes: Option<Bytes>,
-    /// What the block device may deliver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device_cap: Option<DeviceCap>,
-    /// Readahead of the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub readahead_bytes: Option<Bytes>,
-    /// CPUs that the worker may use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<CpuList>,
-    /// Where the pages of the file lie, seen from the worker.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub numa: Option<Numa>,
+/// What is asked for of a setting of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// As it is read back.
+    pub value: String,
+    /// As it is typed.
+    pub typed: String,
+}
+
+/// How a setting stands in a field of a table: bytes as a number, everything else as it is typed.
+trait Field {
+    fn field(&self) -> String;
+}
+
+macro_rules! host_settings {
+    (
+        of_worker { $($(#[$doc:meta])* $name:ident: $type:ty, $word:literal $(, column $column:literal)?;)+ }
+        of_kernel {
+            $($(#[$kernel_doc:meta])* $kernel:ident: $kernel_type:ty, $kernel_word:literal, column $kernel_column:literal;)+
+        }
+    ) => {
+        /// What the machine is set to while a cell is measured.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub struct Surroundings {
+            $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
+            $($(#[$kernel_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $kernel: Option<$kernel_type>,)+
+        }
+
+        /// Values of settings of the kernel that were read; `None` where one could not be.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct SettingsInForce {
+            $($(#[$kernel_doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $kernel: Option<String>,)+
+        }
+
+        impl SettingsInForce {
+            /// The values that `read` gives for the names of the settings.
+            pub fn read(read: impl Fn(&str) -> Option<String>) -> Self {
+                Self { $($kernel: read($kernel_word)),+ }
+            }
+
+            /// The value of the setting of this name.
+            pub fn get(&self, name: &str) -> Option<&String> {
+                match name {
+                    $($kernel_word => self.$kernel.as_ref(),)+
+                    _ => None,
+                }
+            }
+        }
+
+        /// Text in ids: `,memory=128MiB,cap=microsd`; nothing where nothing is set.
+        impl fmt::Display for Surroundings {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(if let Some(value) = &self.$name { write!(formatter, ",{}={value}", $word)?; })+
+                $(if let Some(value) = &self.$kernel { write!(formatter, ",{}={value}", $kernel_word)?; })+
+                Ok(())
+            }
+        }
+
+        impl Surroundings {
+            /// Names of columns.
+            pub const COLUMNS: &[&str] = &[$($($column,)?)+ $($kernel_column,)+];
+
+            /// The values in the order of [`Surroundings::COLUMNS`]; empty where a setting is left as it is found.
+            pub fn fields(&self) -> Vec<String> {
+                vec![
+                    $($(host_settings!(@field self.$name, $column),)?)+
+                    $(host_settings!(@field self.$kernel, $kernel_column),)+
+                ]
+            }
+
+            /// The settings of the kernel, each with what is asked for.
+            pub fn kernel(&self) -> Vec<(&'static str, Option<Wanted>)> {
+                vec![$(($kernel_word, self.$kernel.as_ref().map(|value| Wanted {
+                    value: value.field(),
+                    typed: value.to_string(),
+                }))),+]
+            }
+        }
+    };
+    (@field $value:expr, $column:literal) => { $value.as_ref().map_or_else(String::new, Field::field) };
+}
+
+host_settings! {
+    of_worker {
+        /// Memory that worker and page cache may take together.
+        memory_limit_bytes: Bytes, "memory", column "memory_limit_bytes";
+        /// Under a memory limit: what the largest worker of the comparison takes for itself, where that is not a native one.
+        worker_bytes: Bytes, "worker";
+        /// What the block device may deliver.
+        device_cap: DeviceCap, "cap", column "device_cap";
+        /// CPUs that the worker may use.
+        cpus: CpuList, "cpus", column "cpus";
+        /// Where the pages of the file lie, seen from the worker.
+        numa: Numa, "numa", column "numa";
+    }
+    of_kernel {
+        /// Readahead of the device.
+        readahead_bytes: Bytes, "readahead", column "set_readahead_bytes";
+    }
 }
 
 impl Surroundings {
-    /// Whether everything is left as it is found.
+    /// True if everything is left as it is found.
     pub fn is_untouched(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether workers need a cgroup.
+    /// True if workers need a cgroup.
     pub fn needs_group(&self) -> bool {
         self.memory_limit_bytes.is_some() || self.device_cap.is_some()
     }
 }
 
-/// Text in ids: `,memory=128MiB,cap=microsd`; nothing where nothing is set.
-impl fmt::Display for Surroundings {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { worker_bytes, memory_limit_bytes, device_cap, readahead_bytes, cpus, numa } = self;
-        let mut setting = |name: &str, value: Option<&dyn fmt::Display>| match value {
-            Some(value) => write!(formatter, ",{name}={value}"),
-            None => Ok(()),
-        };
-        setting("memory", memory_limit_bytes.as_ref().map(|value| value as _))?;
-        setting("worker", worker_bytes.as_ref().map(|value| value as _))?;
-        setting("cap", device_cap.as_ref().map(|value| value as _))?;
-        setting("readahead", readahead_bytes.as_ref().map(|value| value as _))?;
-        setting("cpus", cpus.as_ref().map(|value| value as _))?;
-        setting("numa", numa.as_ref().map(|value| value as _))
+impl Field for Bytes {
+    fn field(&self) -> String {
+        self.0.to_string()
     }
 }
+
+macro_rules! field_as_typed {
+    ($($type:ty),+) => {$(
+        impl Field for $type {
+            fn field(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
+}
+
+field_as_typed!(DeviceCap, CpuList, Numa);
 
 /// A cap on what a block device delivers. It is a rate cap and no slow device: reads stay quick between the
 /// pauses that the kernel makes, so no latency is reported under it.

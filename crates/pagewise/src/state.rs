@@ -4,7 +4,7 @@
 //! releases the lock when the process dies, however it dies; whoever holds the lock next finds in the journal what is left to
 //! be removed. A path is written to the journal before the file is made, and its name holds 64 random bits, so a file of
 //! that name is ours. So it is with cgroups (a device cap goes with its group). A setting of the machine is noted down for
-//! the whole machine ([`pagewise_host::readahead::record`]).
+//! the whole machine ([`pagewise_host::settings::record`]).
 
 mod journal;
 mod place;
@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use pagewise_host::readahead::record;
+use pagewise_host::settings::record;
 use pagewise_host::toolchain;
 use pagewise_host::trusted::Directory;
 use rustix::fs::{FlockOperation, OFlags};
@@ -40,7 +40,7 @@ pub enum Undone {
     /// It is gone.
     Removed(PathBuf),
     /// It is as it was.
-    Restored(PathBuf, u64),
+    Restored(PathBuf, String),
     /// A process is killed.
     Ended(u32),
 }

@@ -185,7 +185,7 @@ fn plans_with_conditions_that_make_no_sense() {
     let place = Place::new();
     let table = [
         ("memory = 3", "in 'memory': '3' has no unit; write '3B', '3KiB'"),
-        ("memory = true", "in 'memory': true should be a text in quotes"),
+        ("memory = true", "in 'memory': 'true' is no size"),
         ("memory = []", "'memory' is an empty list: there would be nothing to measure"),
         ("memory = \"0.5x\"", "in 'memory': '0.5x' is no size"),
         ("memory = \"1MiB\"", "a memory limit of 1MiB is below what a worker itself needs here"),
@@ -200,7 +200,7 @@ fn plans_with_conditions_that_make_no_sense() {
         ("numa = 9999", "there is no NUMA node 9999 with memory here"),
         ("skew = 0.99", "in 'skew': 0.99 should be a text in quotes"),
         ("skew = \"zipf\"", "in 'skew': 'zipf' is no skew"),
-        ("dependent = \"yes\"", "in 'dependent': \"yes\" is neither true nor false"),
+        ("dependent = \"yes\"", "in 'dependent': invalid value 'yes': provided string was not `true` or `false`"),
         (
             "crossing_percent = 5",
             "the ratio of data to cache at which methods change places needs a memory limit",

@@ -74,7 +74,7 @@ fn conditions_are_listed_and_nothing_is_left() {
     }
     let setting = capability(&findings, "readahead setting");
     assert_eq!(setting["state"], "available", "{setting}");
-    assert_eq!(setting["detail"].as_str(), readahead.setting_path().to_str());
+    assert_eq!(setting["detail"].as_str(), readahead.path().to_str());
     let environment = &findings["environment"];
     assert!(
         environment["memory_control"].as_str().is_some_and(|text| text.starts_with("cgroup v")),

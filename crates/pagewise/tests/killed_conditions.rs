@@ -72,11 +72,11 @@ struct Setting {
 impl Setting {
     fn of(place: &Place) -> Self {
         let readahead = Readahead::of(&place.path()).expect("a setting of readahead");
-        let path = readahead.setting_path().to_path_buf();
+        let path = readahead.path().to_path_buf();
         // Never the disk of the machine: other tests look at it.
         let device = pagewise_host::BlockDevice::behind(&place.path()).expect("a device");
         assert!(device.name.starts_with("loop"), "{device:?}");
-        Self { original: readahead.read().expect("read"), path }
+        Self { original: readahead.read().expect("read").parse().expect("bytes"), path }
     }
 
     fn bytes(&self) -> u64 {

@@ -165,7 +165,7 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
         return support::skipped("a_plain_mapping_reads_the_union_of_its_windows", "no readahead is shown");
     };
     let found = setting.read().expect("readahead");
-    if let Err(reason) = setting.set(found) {
+    if let Err(reason) = setting.set(&found) {
         return support::skipped("a_plain_mapping_reads_the_union_of_its_windows", &reason.to_string());
     }
     let more = [

@@ -398,7 +398,7 @@ fn readahead_becomes_what_it_was_before_the_first_of_two_killed_runs() {
         return;
     }
     let place = Place::new();
-    let setting = Readahead::of(&place.path()).expect("a setting").setting_path().to_path_buf();
+    let setting = Readahead::of(&place.path()).expect("a setting").path().to_path_buf();
     fs::write(&setting, "2560").expect("write");
     let states = ["a", "b"].map(|name| place.root().join(name));
     killed_with_readahead(&place, &states[0], &setting, "--readahead=128KiB", 128);
@@ -424,7 +424,7 @@ fn readahead_of_another_boot_or_of_somebody_else_is_left_alone() {
         return;
     }
     let place = Place::new();
-    let setting = Readahead::of(&place.path()).expect("a setting").setting_path().to_path_buf();
+    let setting = Readahead::of(&place.path()).expect("a setting").path().to_path_buf();
     fs::write(&setting, "2560").expect("write");
     killed_with_readahead(&place, &place.state(), &setting, "--readahead=128KiB", 128);
     let notes: Vec<PathBuf> =

@@ -14,7 +14,7 @@ use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, Placement, Stretch, Written};
 use pagewise_model::{
     Bytes, Cell, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice, Sample,
-    Surroundings, ThreadCounters, Untrusted, Window, Work,
+    SettingsInForce, Surroundings, ThreadCounters, Untrusted, Window, Work,
 };
 
 use flat::Columns;
@@ -25,7 +25,7 @@ type Field = String;
 /// A number that is not known, among several in one field.
 const UNKNOWN: &str = "?";
 
-const CONDITIONS: [&str; 30] = [
+const CONDITIONS: &[&str] = &[
     "run",
     "seed",
     "cell",
@@ -50,15 +50,9 @@ const CONDITIONS: [&str; 30] = [
     "laps",
     "sync",
     "content",
-    "memory_limit_bytes",
-    "device_cap",
-    "set_readahead_bytes",
-    "cpus",
-    "numa",
-    "round",
 ];
 
-const OUTCOME: [&str; 5] = ["attempt", "started_ns", "status", "failures", "reason"];
+const OUTCOME: &[&str] = &["round", "attempt", "started_ns", "status", "failures", "reason"];
 
 /// Defines the columns of a struct: their names, and the fields of one value of it.
 macro_rules! columns {
@@ -151,12 +145,13 @@ fn whole_evidence() -> Evidence {
         mapping_line: Some(String::new()),
         windows: vec![Window::default()],
         practice: Some(Practice::default()),
+        settings: SettingsInForce::read(|_| Some(String::new())),
         ..Evidence::default()
     }
 }
 
 /// Heartbeats, one value for each kind, separated by spaces: whole histograms are too much for a row.
-const HEARTBEATS: [&str; 6] = [
+const HEARTBEATS: &[&str] = &[
     "heartbeat_kinds",
     "heartbeat_beats",
     "heartbeat_idle_p99_ns",
@@ -187,12 +182,12 @@ fn evidence_columns() -> Columns {
 }
 
 /// What is not told of a cell with a device cap.
-const LATENCY: [&str; 4] = ["latency_ns", "latency_counts", "stalls", "stall_longest_ns"];
+const LATENCY: &[&str] = &["latency_ns", "latency_counts", "stalls", "stall_longest_ns"];
 
 /// Writes the samples of `runs` below one header. Column `run` counts them from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
-    let names = CONDITIONS.iter().chain(&OUTCOME).chain(MEASUREMENT);
+    let names = CONDITIONS.iter().chain(Surroundings::COLUMNS).chain(OUTCOME).chain(MEASUREMENT);
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
     write_row(out, names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
@@ -209,9 +204,8 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
             .collect();
         let row = |sample: &Sample, rows: &mut Vec<u8>| {
             let of_cell = of_cells[sample.cell.as_str()].iter().cloned();
-            let round = std::iter::once(sample.round.to_string());
             let cell = cells.get(&sample.cell).copied();
-            write_row(rows, of_cell.chain(round).chain(sample_fields(sample, cell, &evidence)))
+            write_row(rows, of_cell.chain(sample_fields(sample, cell, &evidence)))
         };
         for stretch in run.samples.chunks(THREADS * ROWS_PER_THREAD) {
             for rows in rows_of(stretch, row) {
@@ -263,10 +257,10 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
                 conditions.descriptor.to_string(),
             ]);
             fields.extend(work_fields(conditions));
-            fields.extend(surroundings_fields(&conditions.surroundings));
+            fields.extend(conditions.surroundings.fields());
         }
         // The plan does not have this cell; its id is all that is known of it.
-        None => fields.resize(CONDITIONS.len() - 1, Field::new()),
+        None => fields.resize(CONDITIONS.len() + Surroundings::COLUMNS.len(), Field::new()),
     }
     fields
 }
@@ -299,18 +293,6 @@ fn work_fields(conditions: &Conditions) -> [Field; 11] {
     ]
 }
 
-fn surroundings_fields(surroundings: &Surroundings) -> [Field; 5] {
-    let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
-        surroundings;
-    [
-        memory_limit_bytes.field(),
-        device_cap.as_ref().map(ToString::to_string).field(),
-        readahead_bytes.field(),
-        cpus.as_ref().map(ToString::to_string).field(),
-        numa.as_ref().map(ToString::to_string).field(),
-    ]
-}
-
 fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &Columns) -> Vec<Field> {
     let (status, reason) = match &sample.outcome {
         Outcome::Taken { failures, .. } if failures.is_empty() => ("valid", String::new()),
@@ -321,6 +303,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &Columns) -> Vec
     };
     let kinds: Vec<String> = sample.failures().iter().map(|failure| failure.kind.name()).collect();
     let mut fields = vec![
+        sample.round.to_string(),
         sample.attempt.to_string(),
         sample.started_ns.to_string(),
         status.to_string(),

@@ -30,6 +30,9 @@ const NEAR_LIMIT: f64 = 0.90;
 /// Of the pages looked at, this share must be on the node.
 const ON_NODE: f64 = 0.99;
 
+/// The setting of readahead, whose value is evidence of its own too.
+const READAHEAD: &str = "readahead";
+
 fn charge_batches(subject: &Subject<'_>) -> u64 {
     (CHARGE_BATCH_PAGES * u64::from(subject.context.cpus)).saturating_mul(subject.context.page_bytes)
 }
@@ -229,22 +232,27 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Readahead of the device is what the cell asks for, or what it was when the run began. What only writes has no part in
-/// it.
-pub(super) fn readahead_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    let set = subject.cell.conditions.surroundings.readahead_bytes.map(|bytes| bytes.0);
-    if set.is_none() && subject.is_writing() {
-        return None;
-    }
-    let asked = set.or(subject.context.readahead_bytes)?;
-    match subject.evidence.readahead_bytes {
-        Some(found) if found == asked => None,
-        Some(found) if set.is_none() => Some(format!(
-            "the device's readahead is {found} bytes, and it was {asked} when the run began: somebody changed it"
-        )),
-        Some(found) => Some(format!("the device's readahead is {found} bytes, the cell's {asked}")),
-        None => Some(format!("the device's readahead could not be read back, {asked} bytes were asked for")),
-    }
+/// Each setting of the kernel is what the cell asks for, or what it was when the run began. Readahead has no part in what
+/// only writes.
+pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
+    subject.cell.conditions.surroundings.kernel().into_iter().find_map(|(name, set)| {
+        let is_readahead = name == READAHEAD;
+        if set.is_none() && is_readahead && subject.is_writing() {
+            return None;
+        }
+        let older = |bytes: Option<u64>| bytes.filter(|_| is_readahead).map(|bytes| bytes.to_string());
+        let asked =
+            set.as_ref().map(|wanted| wanted.value.clone()).or(older(subject.context.readahead_bytes))?;
+        let found = subject.evidence.settings.get(name).cloned().or(older(subject.evidence.readahead_bytes));
+        match found {
+            Some(found) if found == asked => None,
+            Some(found) if set.is_none() => {
+                Some(format!("{name} is {found}, and it was {asked} when the run began: somebody changed it"))
+            }
+            Some(found) => Some(format!("{name} is {found}, the cell's {asked}")),
+            None => Some(format!("{name} could not be read back, {asked} was asked for")),
+        }
+    })
 }
 
 /// The worker may run on the cell's CPUs and on no others; where its node matters too, on those of them that are on it.

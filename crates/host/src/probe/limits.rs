@@ -13,7 +13,7 @@ use super::{Capability, FILE_BYTES};
 use crate::cgroup::{self, Control, Group, Place};
 use crate::device::BlockDevice;
 use crate::placement;
-use crate::readahead::Readahead;
+use crate::settings::{self, HostSetting, SettingFile};
 
 /// The number of a group that is made by a probe: these upper 16 bits, a count, and the process in the lower
 /// 32.
@@ -98,18 +98,21 @@ fn sweep_dead_probes(place: &Place) {
     }
 }
 
-/// The readahead of the directory's filesystem, set to what it is.
-pub fn probe_readahead(directory: &Path) -> Capability {
-    let name = "readahead setting";
-    let readahead = match Readahead::of(directory) {
-        Ok(readahead) => readahead,
-        Err(reason) => return Capability::unavailable(name, reason.to_string()),
+/// The settings for the directory, each set to what it is.
+pub fn probe_settings(directory: &Path) -> Vec<Capability> {
+    let probe = |(setting, file): (&'static dyn HostSetting, Result<SettingFile, String>)| {
+        let name = setting.title();
+        let set = |file: SettingFile| {
+            let value = file.read().map_err(|error| error.to_string())?;
+            file.set(&value).map_err(|error| error.to_string())?;
+            Ok(file.path().display().to_string())
+        };
+        match file.and_then(set) {
+            Ok(detail) => Capability::available(name, detail),
+            Err(reason) => Capability::unavailable(name, reason),
+        }
     };
-    let set = readahead.read().and_then(|bytes| readahead.set(bytes));
-    match set {
-        Ok(()) => Capability::available(name, readahead.setting_path().display().to_string()),
-        Err(error) => Capability::unavailable(name, error.to_string()),
-    }
+    settings::for_place(directory).map(probe).collect()
 }
 
 /// Memory put on another NUMA node, and found there.
@@ -169,20 +172,16 @@ mod tests {
 
     #[test]
     fn probes_of_limits_leave_nothing() {
-        let before = Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
+        let before = settings::Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
         let number = own_number();
-        for capability in [
-            memory_limit(number),
-            device_cap(Path::new("."), number),
-            probe_readahead(Path::new(".")),
-            probe_numa(),
-            probe_drop_caches(),
-        ] {
+        let others =
+            [memory_limit(number), device_cap(Path::new("."), number), probe_numa(), probe_drop_caches()];
+        for capability in probe_settings(Path::new(".")).into_iter().chain(others) {
             println!("{capability}");
             assert!(capability.reason() != Some(""), "{capability:?}");
         }
         assert!(Control::detect().group_paths(number, true, true).iter().all(|path| !path.exists()));
-        let after = Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
+        let after = settings::Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
         assert_eq!(before, after);
         let none = probe_device_cap(Path::new("/proc"));
         assert_eq!(none.reason(), Some("proc is made up by the kernel"));

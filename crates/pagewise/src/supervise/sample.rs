@@ -73,7 +73,8 @@ pub struct Setting {
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
     pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: Setting, stop: &'a AtomicBool) -> Self {
-        let readahead_bytes = setting.setter.readahead().at_start();
+        let readahead_bytes =
+            setting.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
         let hidden_bytes = inputs.iter().any(Input::hides_bytes);
         let place = match &plan.source {
             Source::Dataset { directory } => directory,

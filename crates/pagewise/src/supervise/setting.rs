@@ -12,13 +12,13 @@ use pagewise_model::{Failure, FailureKind, GroupCounters, Plan, Surroundings};
 use pagewise_sys::{CpuMask, Spawn};
 
 use super::files::NoState;
-use super::readahead::ReadaheadSetter;
+use super::settings::KernelSettings;
 use crate::state::State;
 
 /// Sets the machine for the samples of a run.
 pub struct Setter {
     control: Control,
-    readahead: ReadaheadSetter,
+    settings: KernelSettings,
     device: Option<BlockDevice>,
     names: Random,
     /// The variable by which processes of the run are found, once one is started.
@@ -44,10 +44,9 @@ pub(super) fn not_as_set(detail: String) -> NoState {
 impl Setter {
     /// For the samples of `plan` on what lies at `path`.
     pub fn new(plan: &Plan, path: &Path, device: Option<BlockDevice>, random: u64) -> Self {
-        let sets = plan.cells.iter().any(|cell| cell.conditions.surroundings.readahead_bytes.is_some());
         Self {
             control: Control::detect(),
-            readahead: ReadaheadSetter::new(path, sets),
+            settings: KernelSettings::new(path, plan),
             device,
             names: Random::for_purpose(random, "names of groups"),
             mark: None,
@@ -78,7 +77,7 @@ impl Setter {
             placement::check_cpus(cpus).map_err(NoState::Unavailable)?;
             held.cpus = Some(CpuMask::new(cpus.numbers()));
         }
-        self.readahead.set(surroundings.readahead_bytes)?;
+        self.settings.set(surroundings)?;
         if surroundings.needs_group() {
             held.group = Some(self.make_group(surroundings, journal)?);
         }
@@ -95,9 +94,9 @@ impl Setter {
         Group::create(&self.control, name, limit, capped).map_err(unavailable)
     }
 
-    /// Readahead of the device.
-    pub fn readahead(&self) -> &ReadaheadSetter {
-        &self.readahead
+    /// Settings of the kernel.
+    pub fn settings(&self) -> &KernelSettings {
+        &self.settings
     }
 
     /// Puts the cap of the cell on the device.

@@ -178,7 +178,8 @@ impl Visit<'_> {
         evidence.resident_before_bytes = residency_before.resident_bytes;
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
-        evidence.readahead_bytes = self.setter.readahead().now();
+        evidence.settings = self.setter.settings().now();
+        evidence.readahead_bytes = evidence.settings.get("readahead").and_then(|bytes| bytes.parse().ok());
         evidence.windows = std::mem::take(&mut progress.windows);
         evidence.placement = self.placement();
         progress.waiting.end(pid);

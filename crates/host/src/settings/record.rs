@@ -1,4 +1,4 @@
-//! What readahead was before it was changed, noted down once for the whole machine.
+//! What settings were before they were changed, noted down once for the whole machine.
 //!
 //! A setting belongs to the machine and not to a user or a state directory: whoever changes it next must not take the
 //! value that a killed run left for the one that was there before. So the note is root's, in `/run`, which is as
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use super::{ReadaheadError, is_setting, read, set as put};
+use super::{SettingError, SettingFile};
 use crate::boot;
 use crate::trusted::{Directory, Refusal};
 
 const DIRECTORY: &str = "/run/pagewise";
-const PREFIX: &str = "readahead-";
+const PREFIX: &str = "setting-";
 /// While it is written.
 const NEW: &str = ".new";
 /// Longer ones are none.
@@ -36,7 +36,7 @@ pub enum RecordError {
     #[error("what it was before cannot be noted down: the kernel does not say in which boot this is")]
     NoBoot,
     #[error("{0}")]
-    Setting(#[from] ReadaheadError),
+    Setting(#[from] SettingError),
 }
 
 /// A note.
@@ -44,10 +44,10 @@ pub enum RecordError {
 struct Record {
     setting: PathBuf,
     boot: String,
-    /// Before the first change.
-    before_bytes: u64,
-    /// Everything that pagewise may have set since: what is none of these was set by somebody else.
-    set_bytes: Vec<u64>,
+    /// The text before the first change.
+    before: String,
+    /// Every value that pagewise may have set since: what is none of these was set by somebody else.
+    set: Vec<String>,
 }
 
 /// The right to change a setting, for as long as this lives.
@@ -67,19 +67,20 @@ pub fn lock(setting: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
-/// Notes that a setting, which is `before_bytes` without pagewise, is about to become `set_bytes`.
-pub fn note(_right: &Lock, setting: &Path, before_bytes: u64, set_bytes: u64) -> Result<(), RecordError> {
+/// Notes that a setting, which has the text `before` without pagewise, is about to have the value `wanted`.
+pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) -> Result<(), RecordError> {
     let boot = boot::boot().ok_or(RecordError::NoBoot)?;
-    let name = name_of(setting);
+    let name = name_of(setting.path());
     for attempt in 1.. {
         let noted = Directory::make(Path::new(DIRECTORY)).map_err(RecordError::Place).and_then(|directory| {
             let earlier = Record::load(&directory, &name).filter(|record| record.boot == boot);
-            let earlier = earlier.filter(|record| record.before_bytes == before_bytes);
-            let mut set = earlier.map_or(Vec::new(), |record| record.set_bytes);
-            set.extend((!set.contains(&set_bytes)).then_some(set_bytes));
-            let boot = boot.clone();
-            Record { setting: setting.to_path_buf(), boot, before_bytes, set_bytes: set }
-                .store(&directory, &name)
+            let earlier = earlier.filter(|record| record.before == before);
+            let mut set = earlier.map_or(Vec::new(), |record| record.set);
+            if !set.iter().any(|value| value == wanted) {
+                set.push(wanted.to_string());
+            }
+            let (setting, before) = (setting.path().to_path_buf(), before.to_string());
+            Record { setting, boot: boot.clone(), before, set }.store(&directory, &name)
         });
         match noted {
             Err(error) if attempt < ATTEMPTS && error.is_missing() => continue,
@@ -90,7 +91,7 @@ pub fn note(_right: &Lock, setting: &Path, before_bytes: u64, set_bytes: u64) ->
 }
 
 /// Puts a setting back if it is still what pagewise made of it, and forgets it; the value, where it was put back.
-pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<u64>, RecordError> {
+pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<String>, RecordError> {
     match Directory::open(Path::new(DIRECTORY)) {
         Ok(directory) => {
             restore_in(&directory, &name_of(setting)).map(|restored| restored.map(|(_, value)| value))
@@ -101,7 +102,7 @@ pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<u64>, RecordError
 }
 
 /// Puts back what dead runs left, and leaves alone what live ones hold. Each setting with its value again, or why not.
-pub fn restore_all() -> Vec<Result<(PathBuf, u64), String>> {
+pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
     let directory = match Directory::open(Path::new(DIRECTORY)) {
         Ok(directory) => directory,
         // Another user's, or none: nothing of ours is there.
@@ -128,21 +129,24 @@ pub fn restore_all() -> Vec<Result<(PathBuf, u64), String>> {
     restored.collect()
 }
 
-fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, u64)>, RecordError> {
+fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, String)>, RecordError> {
     let Some(record) = Record::load(directory, name) else { return Ok(None) };
     let mut restored = None;
     // A boot has undone the change, and what somebody else has set since is theirs.
-    if boot::boot().is_some_and(|boot| boot == record.boot) {
-        let now = match read(&record.setting) {
+    let setting = SettingFile::of_path(&record.setting)
+        .filter(|_| boot::boot().is_some_and(|boot| boot == record.boot));
+    if let Some(setting) = setting {
+        let now = match setting.read() {
             // The device is gone, and its setting with it.
-            Err(ReadaheadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                record.before_bytes
-            }
-            now => now?,
+            Err(SettingError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => None,
+            now => Some(now?),
         };
-        if now != record.before_bytes && record.set_bytes.contains(&now) {
-            put(&record.setting, record.before_bytes)?;
-            restored = Some((record.setting, record.before_bytes));
+        let is_ours = |now: &String| {
+            Some(now) != setting.setting.value(&record.before).as_ref() && record.set.contains(now)
+        };
+        if now.as_ref().is_some_and(is_ours) {
+            setting.write(&record.before)?;
+            restored = setting.setting.value(&record.before).map(|value| (record.setting, value));
         }
     }
     forget(directory, name);
@@ -155,13 +159,10 @@ fn forget(directory: &Directory, name: &str) {
     let _ = std::fs::remove_dir(directory.path());
 }
 
-/// `254:0` or `vda`, which name the setting.
+/// The path in one name, such as `class-bdi-254:0-read_ahead_kb`.
 fn name_of(setting: &Path) -> String {
-    // `/sys/class/bdi/254:0/read_ahead_kb` or `/sys/block/vda/queue/read_ahead_kb`.
-    let device = setting
-        .iter()
-        .find(|part| !["/", "sys", "class", "bdi", "block", "queue"].iter().any(|known| part == known));
-    format!("{PREFIX}{}", device.unwrap_or_default().to_string_lossy())
+    let parts: Vec<_> = setting.iter().skip(2).map(|part| part.to_string_lossy()).collect();
+    format!("{PREFIX}{}", parts.join("-"))
 }
 
 impl RecordError {
@@ -176,18 +177,23 @@ impl RecordError {
 
 impl Record {
     fn text(&self) -> String {
-        let set: Vec<String> = self.set_bytes.iter().map(u64::to_string).collect();
-        format!("{} {} {} {}\n", self.boot, self.before_bytes, set.join(","), self.setting.display())
+        format!("{} {} {} {}\n", self.boot, self.before, self.set.join(","), self.setting.display())
     }
 
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.strip_suffix('\n')?.splitn(4, ' ');
-        let mut word = || words.next();
-        let boot = word()?.to_string();
-        let before_bytes = word()?.parse().ok()?;
-        let set_bytes = word()?.split(',').map(|value| value.parse().ok()).collect::<Option<_>>()?;
+        let mut word = || words.next().filter(|word| !word.is_empty()).map(str::to_string);
+        let (boot, before) = (word()?, word()?);
+        let set: Vec<String> = word()?.split(',').map(str::to_string).collect();
         let setting = PathBuf::from(word()?);
-        is_setting(&setting).then_some(Self { setting, boot, before_bytes, set_bytes })
+        let file = SettingFile::of_path(&setting)?;
+        let is_value = |value: &String| file.setting.text(value).is_some();
+        (file.setting.value(&before).is_some() && set.iter().all(is_value)).then_some(Self {
+            setting,
+            boot,
+            before,
+            set,
+        })
     }
 
     /// `None`: there is none, or what is there is none of pagewise's and is written over.
@@ -219,12 +225,15 @@ mod tests {
         let record = Record {
             setting: "/sys/class/bdi/254:0/read_ahead_kb".into(),
             boot: "b00t".into(),
-            before_bytes: 2560 << 10,
-            set_bytes: vec![128 << 10, 0],
+            before: "2560".into(),
+            set: vec!["131072".into(), "0".into()],
         };
         assert_eq!(Record::parse(&record.text()), Some(record.clone()));
-        assert_eq!(name_of(&record.setting), "readahead-254:0");
-        assert_eq!(name_of(Path::new("/sys/block/vda/queue/read_ahead_kb")), "readahead-vda");
+        assert_eq!(name_of(&record.setting), "setting-class-bdi-254:0-read_ahead_kb");
+        assert_eq!(
+            name_of(Path::new("/sys/block/vda/queue/read_ahead_kb")),
+            "setting-block-vda-queue-read_ahead_kb"
+        );
         for text in ["", "\n", "boot 1 2 /etc/passwd\n", "boot 1 2,x /sys/class/bdi/1:0/read_ahead_kb\n"] {
             assert_eq!(Record::parse(text), None, "{text}");
         }
