@@ -1561,8 +1561,7 @@ type part struct {
 	latencyEnded      uint64
 	bytes             uint64
 	checksum          uint64
-	stalls            uint64
-	stallLongestNs    uint64
+	stalls            stalls
 }
 
 type crew struct {
@@ -1635,8 +1634,8 @@ func (c *crew) sample(request *request) (*sample, error) {
 		total.LatencyOperations += part.latencyOperations
 		total.ThreadOperations = append(total.ThreadOperations, part.operations+part.latencyOperations)
 		total.Bytes += part.bytes
-		total.Stalls += part.stalls
-		total.StallLongestNs = max(total.StallLongestNs, part.stallLongestNs)
+		total.Stalls += part.stalls.count
+		total.StallLongestNs = max(total.StallLongestNs, part.stalls.longestNs)
 		checksum += part.checksum
 		latencies.add(member.latencies)
 	}
@@ -1732,8 +1731,6 @@ const (
 	// A batch shorter than this is doubled; one of several operations longer than that is halved.
 	batchMinNs = 50_000
 	batchMaxNs = 200_000
-	// What a batch must take beyond its operations' average to be called stalled.
-	stallNs = 1_000_000
 	// How often the device budget is looked at: it costs a system call.
 	budgetCheckNs = 1_000_000
 	// Operations of the latency phase between two looks at the bounds, at most.
@@ -1850,9 +1847,7 @@ func throughput(member *member, request *request, budget *budget, maxOperations 
 		checksum += sum
 		after := now()
 		took := after - before
-		if took >= stallNs && operations > 0 {
-			part.noteStall(done, took, (before-part.begun)/operations)
-		}
+		part.stalls.note(done, took)
 		operations += done
 		if batch == 1 {
 			latencies.record(took)
@@ -1870,14 +1865,6 @@ func throughput(member *member, request *request, budget *budget, maxOperations 
 	part.ended = now()
 	part.operations, part.checksum = operations, checksum
 	return batched, nil
-}
-
-// noteStall counts a batch that took over 1 ms more than its operations take on average.
-func (p *part) noteStall(done, took, average uint64) {
-	if took > stallNs+done*average {
-		p.stalls++
-		p.stallLongestNs = max(p.stallLongestNs, took-(done-1)*average)
-	}
 }
 
 // latency goes on where throughput ended, with a clock around each operation.
@@ -1934,7 +1921,7 @@ type course struct {
 	early       [2*steadyMeasures + 2]uint64
 	earlyTaken  int
 	earlyClosed bool
-	stalls      stalls
+	stalls      *stalls
 }
 
 // doFixed does all operations of the job, or as many as are done within `sample_ns`: batches of gap operations, and after
@@ -1949,7 +1936,7 @@ func (c *crew) doFixed(member *member, request *request) error {
 	if c.job.Workload == "scan" {
 		end = first + 1
 	}
-	course := course{work: work, position: first, end: end, latencies: member.latencies}
+	course := course{work: work, position: first, end: end, latencies: member.latencies, stalls: &part.stalls}
 	gaps := gaps{random: c.job.GapSeed, mean: 1}
 	part.begun = now()
 	deadline := addSaturating(part.begun, request.SampleNs)
@@ -1978,7 +1965,6 @@ func (c *crew) doFixed(member *member, request *request) error {
 	course.recordEarly()
 	part.operations, part.checksum = course.position-first, course.checksum
 	part.bytes = work.bytes() - written
-	part.stalls, part.stallLongestNs = course.stalls.count, course.stalls.longestNs
 	return nil
 }
 
@@ -2061,14 +2047,17 @@ func pace(took, operations, wanted uint64) uint64 {
 	return uint64(float64(took) * float64(wanted) / float64(max(operations, 1)))
 }
 
-// stalls finds stretches that took over 1 ms more than their operations take on average. A stalled one counts in the
-// average as what it should have taken, or one long stall would hide those after it.
+// What a batch must take beyond its operations' average to be called stalled.
+const stallNs = 1_000_000
+
+// stalls counts batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one
+// counts in the average as what it should have taken, or one long stall would hide those after it.
 type stalls struct {
 	count     uint64
 	longestNs uint64
 	// What operations take without stalls.
 	operations, tookNs uint64
-	// The very first stretch, until there is another to compare it with; alone it is no stall.
+	// The very first batch, until there is another to compare it with; alone it is no stall.
 	firstOperations, firstNs uint64
 }
 
@@ -2094,7 +2083,7 @@ func (s *stalls) judge(operations, took uint64) {
 		}
 	}
 	due := pace(s.tookNs, s.operations, operations)
-	if took > stallNs+due {
+	if took > due+max(due, stallNs) {
 		s.count++
 		s.longestNs = max(s.longestNs, took-pace(s.tookNs, s.operations, operations-1))
 		took = due

@@ -553,8 +553,8 @@ public final class PagewiseWorker {
                 threadOperations[index] = sampling.operations + sampling.latencyOperations;
                 bytes += sampling.bytes;
                 checksum += sampling.checksum;
-                stalls += sampling.stalls;
-                stallLongestNs = Math.max(stallLongestNs, sampling.stallLongestNs);
+                stalls += sampling.stalls.count;
+                stallLongestNs = Math.max(stallLongestNs, sampling.stalls.longestNs);
                 if (index > 0) {
                     latencies.add(sampling.latencies);
                 }
@@ -637,8 +637,6 @@ public final class PagewiseWorker {
     private static final long BATCH_MIN_NS = 50_000;
     /** A batch of several operations longer than this is halved. */
     private static final long BATCH_MAX_NS = 200_000;
-    /** What a batch must take beyond its operations' average to be called stalled. */
-    private static final long STALL_NS = 1_000_000;
 
     /** One thread's sample: fields are of the last one taken. */
     private abstract static class Sampling {
@@ -653,8 +651,7 @@ public final class PagewiseWorker {
         long latencyOperations;
         long bytes;
         long checksum;
-        long stalls;
-        long stallLongestNs;
+        final Stalls stalls = new Stalls();
         /** Why there is no sample; null: there is one. */
         CallFailure failure;
 
@@ -665,7 +662,8 @@ public final class PagewiseWorker {
 
         final void take(Order order) {
             latencies.clear();
-            operations = latencyOperations = stalls = stallLongestNs = 0;
+            stalls.clear();
+            operations = latencyOperations = 0;
             failure = null;
             long bytesBefore = work.bytes;
             work.checksum = 0;
@@ -745,7 +743,7 @@ public final class PagewiseWorker {
                 long done = work.perform(first + operations, Math.min(batch, most - operations));
                 long after = System.nanoTime();
                 long took = after - before;
-                noteStall(done, took, before);
+                stalls.note(done, took);
                 operations += done;
                 if (batch == 1) {
                     latencies.record(took);
@@ -761,17 +759,6 @@ public final class PagewiseWorker {
                     batch /= 2;
                 }
                 before = after;
-            }
-        }
-
-        private void noteStall(long done, long took, long before) {
-            if (took < STALL_NS || operations == 0) {
-                return;
-            }
-            long average = (before - startedNs) / operations;
-            if (took > STALL_NS + done * average) {
-                stalls++;
-                stallLongestNs = Math.max(stallLongestNs, took - (done - 1) * average);
             }
         }
 
@@ -875,13 +862,6 @@ public final class PagewiseWorker {
         private long position;
         private long end;
 
-        /** What operations take without stalls, and so many of them; none yet: 0. */
-        private long calmOperations;
-        private long calmNs;
-        /** The first stretch, until there is another to compare it with; none: 0. */
-        private long firstOperations;
-        private long firstNs;
-
         FixedSampling(Crew crew, Work work) {
             super(crew, work);
         }
@@ -892,7 +872,6 @@ public final class PagewiseWorker {
             earlyClosed = false;
             random = crew.job.gapSeed;
             mean = 1;
-            calmOperations = calmNs = firstOperations = firstNs = 0;
             position = order.firstOperation;
             end = crew.job.writes() ? crew.job.records : position + 1;
             try {
@@ -940,13 +919,7 @@ public final class PagewiseWorker {
                     latencies.record(after - begun);
                 }
             }
-            long took = after - before;
-            if (took < STALL_NS && calmOperations > 0) {
-                calmOperations += done;
-                calmNs += took;
-            } else {
-                judge(done, took);
-            }
+            stalls.note(done, after - before);
             return after;
         }
 
@@ -971,7 +944,7 @@ public final class PagewiseWorker {
             if (gap < mean) {
                 return false;
             }
-            long meanTakesNs = (long) ((double) tookNs * mean / gap);
+            long meanTakesNs = Stalls.pace(gap, tookNs, mean);
             if (meanTakesNs < GAP_MIN_NS) {
                 mean *= 2;
                 boolean begins = steady < STEADY_MEASURES;
@@ -984,39 +957,71 @@ public final class PagewiseWorker {
             steady = Math.min(steady + 1, STEADY_MEASURES);
             return false;
         }
+    }
 
-        /** Of the first two stretches the one with the faster operations is the measure of the other. */
-        private void judge(long done, long tookNs) {
+    /**
+     * Batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one counts
+     * in the average as what it should have taken, else one long stall would hide those after it.
+     */
+    private static final class Stalls {
+        /** What a batch must take beyond its operations' average to be called stalled. */
+        private static final long STALL_NS = 1_000_000;
+
+        long count;
+        /** The longest, less the average of the other operations in its batch. */
+        long longestNs;
+        /** What operations take without stalls, and so many of them; none yet: 0. */
+        private long calmOperations;
+        private long calmNs;
+        /** The first batch, until there is another to compare it with; none: 0. */
+        private long firstOperations;
+        private long firstNs;
+
+        void clear() {
+            count = longestNs = calmOperations = calmNs = firstOperations = firstNs = 0;
+        }
+
+        void note(long operations, long tookNs) {
+            if (tookNs < STALL_NS && calmOperations > 0) {
+                calmOperations += operations;
+                calmNs += tookNs;
+            } else {
+                judge(operations, tookNs);
+            }
+        }
+
+        /** Of the first two batches the one with the faster operations is the measure of the other. */
+        private void judge(long operations, long tookNs) {
             if (calmOperations > 0) {
-                compare(done, tookNs);
+                compare(operations, tookNs);
             } else if (firstOperations == 0) {
-                firstOperations = done;
+                firstOperations = operations;
                 firstNs = tookNs;
-            } else if (pace(firstOperations, firstNs, 1) <= pace(done, tookNs, 1)) {
+            } else if (pace(firstOperations, firstNs, 1) <= pace(operations, tookNs, 1)) {
                 calmOperations = firstOperations;
                 calmNs = firstNs;
-                compare(done, tookNs);
+                compare(operations, tookNs);
             } else {
-                calmOperations = done;
+                calmOperations = operations;
                 calmNs = tookNs;
                 compare(firstOperations, firstNs);
             }
         }
 
-        /** A stalled stretch counts as what it should have taken, else one long stall would hide those after it. */
-        private void compare(long done, long tookNs) {
-            long dueNs = pace(calmOperations, calmNs, done);
+        private void compare(long operations, long tookNs) {
+            long dueNs = pace(calmOperations, calmNs, operations);
             long countedNs = tookNs;
-            if (tookNs > STALL_NS + dueNs) {
-                stalls++;
-                stallLongestNs = Math.max(stallLongestNs, tookNs - pace(calmOperations, calmNs, done - 1));
+            if (tookNs > dueNs + Math.max(dueNs, STALL_NS)) {
+                count++;
+                longestNs = Math.max(longestNs, tookNs - pace(calmOperations, calmNs, operations - 1));
                 countedNs = dueNs;
             }
-            calmOperations += done;
+            calmOperations += operations;
             calmNs += countedNs;
         }
 
-        private static long pace(long of, long tookNs, long operations) {
+        /** What {@code operations} take where so many took so long. */
+        static long pace(long of, long tookNs, long operations) {
             return (long) ((double) tookNs * operations / of);
         }
     }

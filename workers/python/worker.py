@@ -652,7 +652,7 @@ class Part:
         self.latency_begun = self.latency_ended = 0
         self.latency_operations = 0
         self.checksum = 0
-        self.stalls = self.stall_longest_ns = 0
+        self.stalls = Stalls()
         self.latencies = Histogram()
 
 
@@ -730,8 +730,8 @@ class Crew:
             "checksum": "%016x" % (sum(part.checksum for part in parts) & WORD_MASK),
             "latency_ns": latency_ns,
             "latency_counts": latency_counts,
-            "stalls": sum(part.stalls for part in parts),
-            "stall_longest_ns": max(part.stall_longest_ns for part in parts),
+            "stalls": sum(part.stalls.count for part in parts),
+            "stall_longest_ns": max(part.stalls.longest_ns for part in parts),
         }
 
     def read_for(self, member, go):
@@ -818,6 +818,7 @@ def throughput(work, part, go, max_operations, budget):
     """Batches of operations, one clock a batch. Returns whether any had several operations: then their times are no
     latencies."""
     read, table, reads_per_op, clock, record = work.read, work.part, work.reads_per_op, now_ns, part.latencies.record
+    note = part.stalls.note
     shortest, longest, end = BATCH_MIN_NS, BATCH_MAX_NS, work.operations * work.reads_per_op
     first_weight = work.first_weight
     # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
@@ -833,13 +834,12 @@ def throughput(work, part, go, max_operations, budget):
             stop = limit
         checksum += read(table[start:stop], first_weight + 2 * start)
         after = clock()
+        note((stop - start) // reads_per_op, after - before)
         # Most batches end here: 20 reads of 16 KiB take 70 us, and what follows 2.
         if shortest <= after - before <= longest and stop < limit and after < look:
             start, before = stop, after
             continue
-        took, done = after - before, base + start
-        if took >= STALL_NS and done > 0:
-            note_stall(part, (stop - start) // reads_per_op, took, (before - part.begun) * reads_per_op // done)
+        took = after - before
         if batch == reads_per_op:
             record(took)
         if after >= deadline or base + stop == bound or (budget is not None and budget.is_spent(after)):
@@ -859,13 +859,6 @@ def throughput(work, part, go, max_operations, budget):
     part.ended = clock()
     part.operations, part.checksum = (base + stop) // reads_per_op, checksum & WORD_MASK
     return batched
-
-
-def note_stall(part, operations, took, average):
-    """Counts a batch that took over 1 ms more than its operations take on average."""
-    if took > STALL_NS + operations * average:
-        part.stalls += 1
-        part.stall_longest_ns = max(part.stall_longest_ns, took - (operations - 1) * average)
 
 
 def latency(work, part, go, max_operations, budget):
@@ -900,6 +893,48 @@ def do_pass(member):
     part.operations = 1
     part.latencies.record(part.ended - part.begun)
     return part
+
+
+class Stalls:
+    """Batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one counts in the
+    average as what it should have taken, or one long stall would hide those after it."""
+
+    def __init__(self):
+        self.count = self.longest_ns = 0
+        # What operations take without stalls.
+        self.operations = self.took_ns = 0
+        # The very first batch, until there is another to compare it with; alone it is no stall.
+        self.first = None
+
+    def note(self, operations, took_ns):
+        if took_ns < STALL_NS and self.operations > 0:
+            self.operations += operations
+            self.took_ns += took_ns
+        elif self.operations > 0:
+            self.compare(operations, took_ns)
+        elif self.first is None:
+            self.first = operations, took_ns
+        else:
+            # Of the first two the one with the faster operations is the measure of the other.
+            calm, other = self.first, (operations, took_ns)
+            if pace(*calm, 1) > pace(*other, 1):
+                calm, other = other, calm
+            self.operations, self.took_ns = calm
+            self.compare(*other)
+
+    def compare(self, operations, took_ns):
+        due_ns = pace(self.operations, self.took_ns, operations)
+        if took_ns > due_ns + max(due_ns, STALL_NS):
+            self.count += 1
+            self.longest_ns = max(self.longest_ns, took_ns - pace(self.operations, self.took_ns, operations - 1))
+            took_ns = due_ns
+        self.operations += operations
+        self.took_ns += took_ns
+
+
+def pace(of, took_ns, operations):
+    """What `operations` take where so many took so long; by doubles, as in every language's worker."""
+    return int(float(took_ns) * operations / of)
 
 
 class Histogram:

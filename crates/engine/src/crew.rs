@@ -163,8 +163,8 @@ impl Crew {
             checksum: format!("{checksum:016x}"),
             latency_ns,
             latency_counts,
-            stalls: samples.iter().map(|sample| sample.stalls).sum(),
-            stall_longest_ns: samples.iter().map(|sample| sample.stall_longest_ns).max().unwrap_or(0),
+            stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
+            stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Beats::default(),
         }
     }

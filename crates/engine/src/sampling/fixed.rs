@@ -9,14 +9,12 @@
 //! neighbour. The mean begins with 1 and is doubled until a batch takes 40 us, so that clocks cost less than 1 %; where
 //! one operation takes that long, all are timed. While it grows, operations are timed more often than later on; those times
 //! are thrown away, or the first page fault would weigh as much as a thousand others.
-//!
-//! **Stalls.** A batch, or a single operation, that took over 1 ms more than its operations take on average, stalls
-//! left out, holds a stalled operation; none is missed, because the clock readings leave no gap.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_model::random::Random;
 
-use super::{STALL_NS, ThreadSample};
+use super::ThreadSample;
+use super::stalls::{Stalls, Stretch};
 use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations};
 
@@ -85,8 +83,7 @@ pub fn sample(
         bytes: work.bytes() - bytes_before,
         checksum: course.checksum,
         latencies: course.latencies,
-        stalls: course.stalls.count,
-        stall_longest_ns: course.stalls.longest_ns,
+        stalls: course.stalls,
     })
 }
 
@@ -165,7 +162,7 @@ impl Gaps {
         if gap < self.mean {
             return false;
         }
-        let mean_takes_ns = took_ns.saturating_mul(self.mean) / gap;
+        let mean_takes_ns = Stretch { operations: gap, took_ns }.pace(self.mean);
         if mean_takes_ns < GAP_MIN_NS {
             self.mean *= 2;
             let begins = self.steady < STEADY_MEASURES;
@@ -182,75 +179,6 @@ impl Gaps {
     /// Whether the mean has stopped growing from 1.
     fn is_found(&self) -> bool {
         self.steady == STEADY_MEASURES
-    }
-}
-
-/// Operations and what they took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
-    operations: u64,
-    took_ns: u64,
-}
-
-impl Stretch {
-    /// What so many operations take at this pace.
-    fn pace(self, operations: u64) -> u64 {
-        (u128::from(self.took_ns) * u128::from(operations) / u128::from(self.operations.max(1))) as u64
-    }
-}
-
-/// Finds stretches that took over 1 ms more than they should. What they should is the average of all operations so far, a
-/// stalled stretch counting as what it should have taken: else one long stall would hide those after it.
-#[derive(Debug, Default)]
-struct Stalls {
-    count: u64,
-    longest_ns: u64,
-    /// The very first stretch, until there is another to compare it with; alone it is no stall.
-    first: Option<Stretch>,
-    /// What operations take without stalls.
-    calm: Option<Stretch>,
-}
-
-impl Stalls {
-    #[inline(always)]
-    fn note(&mut self, operations: u64, took_ns: u64) {
-        match &mut self.calm {
-            Some(calm) if took_ns < STALL_NS => {
-                calm.operations += operations;
-                calm.took_ns += took_ns;
-            }
-            _ => self.judge(Stretch { operations, took_ns }),
-        }
-    }
-
-    #[cold]
-    fn judge(&mut self, stretch: Stretch) {
-        let Some(calm) = self.calm else {
-            return match self.first.take() {
-                None => self.first = Some(stretch),
-                Some(first) => self.begin(first, stretch),
-            };
-        };
-        let due_ns = calm.pace(stretch.operations);
-        let counted_ns = if stretch.took_ns > STALL_NS + due_ns {
-            self.count += 1;
-            let others_ns = calm.pace(stretch.operations.saturating_sub(1));
-            self.longest_ns = self.longest_ns.max(stretch.took_ns - others_ns);
-            due_ns
-        } else {
-            stretch.took_ns
-        };
-        self.calm = Some(Stretch {
-            operations: calm.operations + stretch.operations,
-            took_ns: calm.took_ns + counted_ns,
-        });
-    }
-
-    /// Of the first two stretches the one with the faster operations is the measure of the other.
-    fn begin(&mut self, first: Stretch, second: Stretch) {
-        let (calm, other) = if first.pace(1) <= second.pace(1) { (first, second) } else { (second, first) };
-        self.calm = Some(calm);
-        self.judge(other);
     }
 }
 

@@ -1,19 +1,19 @@
 //! What one thread does between `go` and `sample`: where the clocks are read.
 //!
 //! Reads by the offset table last a time ([`timed`]); a scan, records and blocks are an amount of work ([`fixed`]). Both
-//! read the clock once for a batch of operations and leave no gap between two batches, so that a stall is never missed.
+//! read the clock once for a batch of operations and leave no gap between two batches, so that no stall ([`stalls`]) is missed.
 
 pub mod fixed;
+pub mod stalls;
 pub mod timed;
 
 use crate::operations::Latencies;
+use stalls::Stalls;
 
 /// A batch shorter than this is doubled.
 const BATCH_MIN_NS: u64 = 50_000;
 /// A batch of several operations longer than this is halved.
 const BATCH_MAX_NS: u64 = 200_000;
-/// What a batch must take beyond its operations' average to be called stalled.
-const STALL_NS: u64 = 1_000_000;
 
 /// What one thread did.
 pub struct ThreadSample {
@@ -34,9 +34,7 @@ pub struct ThreadSample {
     /// Latencies of operations.
     pub latencies: Latencies,
     /// Stalled batches of the throughput phase.
-    pub stalls: u64,
-    /// The longest, less the average of the other operations in its batch.
-    pub stall_longest_ns: u64,
+    pub stalls: Stalls,
 }
 
 /// A histogram that covers every latency a phase can have.

@@ -9,16 +9,14 @@
 //! latencies. Elsewhere, and where operations overlap in a ring, a phase of its own follows in which every
 //! operation is timed; its operations count for no rate.
 //!
-//! **Stalls.** A batch that took over 1 ms more than its operations take on average holds a stalled operation;
-//! none is missed, because batches leave no gap between them.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pagewise_model::protocol::CallFailure;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
-use super::{BATCH_MAX_NS, BATCH_MIN_NS, STALL_NS, ThreadSample};
+use super::stalls::Stalls;
+use super::{BATCH_MAX_NS, BATCH_MIN_NS, ThreadSample};
 use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
 
@@ -122,7 +120,6 @@ pub fn sample(
         checksum: throughput.checksum,
         latencies,
         stalls: throughput.stalls,
-        stall_longest_ns: throughput.stall_longest_ns,
     };
     if timed {
         sample.latencies.reset();
@@ -137,8 +134,7 @@ struct Throughput {
     ended_ns: u64,
     operations: u64,
     checksum: u64,
-    stalls: u64,
-    stall_longest_ns: u64,
+    stalls: Stalls,
     /// Whether any batch had more than one operation: then batch times are no latencies.
     batched: bool,
 }
@@ -160,8 +156,7 @@ fn throughput_phase(
         ended_ns: 0,
         operations: 0,
         checksum: 0,
-        stalls: 0,
-        stall_longest_ns: 0,
+        stalls: Stalls::default(),
         batched: false,
     };
     let mut batch_operations = 1u64;
@@ -174,7 +169,7 @@ fn throughput_phase(
         phase.checksum = phase.checksum.wrapping_add(checksum);
         let after = now_ns();
         let took = after - before;
-        phase.note_stall(done, took, before);
+        phase.stalls.note(done, took);
         phase.operations += done;
         if batch_operations == 1 {
             latencies.saturating_record(took);
@@ -193,19 +188,6 @@ fn throughput_phase(
     phase.checksum = phase.checksum.wrapping_add(work.finish()?);
     phase.ended_ns = now_ns();
     Ok(phase)
-}
-
-impl Throughput {
-    fn note_stall(&mut self, done: u64, took_ns: u64, before_ns: u64) {
-        if took_ns < STALL_NS || self.operations == 0 {
-            return;
-        }
-        let average = (before_ns - self.started_ns) / self.operations;
-        if took_ns > STALL_NS + done * average {
-            self.stalls += 1;
-            self.stall_longest_ns = self.stall_longest_ns.max(took_ns - (done - 1) * average);
-        }
-    }
 }
 
 fn latency_phase(
@@ -323,37 +305,5 @@ mod tests {
         let sample = run(&reader, &offsets, 3, limits(16));
         assert_eq!(sample.operations + sample.latency_operations, 16);
         assert_eq!(sample.checksum, 2 * (0..16).sum::<u64>());
-    }
-
-    #[test]
-    fn a_stall_is_seen_in_a_batch_and_reduced_to_its_operation() {
-        let mut phase = Throughput {
-            started_ns: 0,
-            ended_ns: 0,
-            operations: 100,
-            checksum: 0,
-            stalls: 0,
-            stall_longest_ns: 0,
-            batched: true,
-        };
-        phase.note_stall(10, 900_000, 1_000_000);
-        assert_eq!(phase.stalls, 0, "under 1 ms");
-        phase.note_stall(10, 3_100_000, 1_000_000);
-        assert_eq!((phase.stalls, phase.stall_longest_ns), (1, 3_010_000));
-    }
-
-    #[test]
-    fn operations_that_all_take_long_are_no_stalls() {
-        let mut phase = Throughput {
-            started_ns: 0,
-            ended_ns: 0,
-            operations: 10,
-            checksum: 0,
-            stalls: 0,
-            stall_longest_ns: 0,
-            batched: false,
-        };
-        phase.note_stall(1, 2_500_000, 20_000_000);
-        assert_eq!(phase.stalls, 0);
     }
 }

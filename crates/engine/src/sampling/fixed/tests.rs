@@ -89,7 +89,7 @@ fn every_single_operation_between_batches_is_timed() {
 fn the_first_operation_does_not_weigh_more_than_others() {
     let mut work = Fake { slow: vec![0], sleep: Duration::from_millis(300), ..Fake::default() };
     let sample = run(&mut work, 0, 1_000_000);
-    assert!(sample.stalls >= 1 && sample.stall_longest_ns >= 300_000_000, "it is a stall");
+    assert!(sample.stalls.count >= 1 && sample.stalls.longest_ns >= 300_000_000, "it is a stall");
     assert!(sample.latencies.max() < 300_000_000, "it was timed because the mean gap was still 1");
 }
 
@@ -131,44 +131,16 @@ fn the_mean_gap_takes_40_us_and_short_gaps_are_no_measure() {
     assert_eq!(gaps.mean, 1);
 }
 
-fn stalls(stretches: &[(u64, u64)]) -> (u64, u64) {
-    let mut stalls = Stalls::default();
-    stretches.iter().for_each(|(operations, took_ns)| stalls.note(*operations, *took_ns));
-    (stalls.count, stalls.longest_ns)
-}
-
-#[test]
-fn a_stall_is_seen_in_a_batch_and_reduced_to_its_operation() {
-    assert_eq!(stalls(&[(100, 1_000_000), (10, 900_000)]), (0, 0), "under 1 ms");
-    assert_eq!(stalls(&[(100, 999_000), (1, 10_000), (10, 3_099_900)]), (1, 3_009_990));
-    assert_eq!(stalls(&[(1, 50), (1, 1_000_051)]), (1, 1_000_051));
-}
-
-#[test]
-fn the_first_operation_can_stall_too() {
-    assert_eq!(stalls(&[(1, 5_000_000), (1, 100), (100, 10_000)]), (1, 5_000_000));
-    assert_eq!(stalls(&[(1, 5_000_000)]), (0, 0), "a single one is as long as it is");
-}
-
-#[test]
-fn a_stall_does_not_hide_the_next() {
-    let long = (1, 5_000_000_000);
-    assert_eq!(stalls(&[(1, 10), (1, 10), long, (1000, 10_000), (1000, 1_100_000)]).0, 2);
-    assert_eq!(stalls(&[long, (1, 10), (1000, 10_000), (1000, 1_100_000)]).0, 2);
-}
-
-#[test]
-fn operations_that_all_take_long_are_no_stalls() {
-    assert_eq!(stalls(&[(1, 2_500_000); 20]), (0, 0));
-    assert_eq!(stalls(&[(1, 2_000_000), (1, 2_900_000), (1, 2_100_000), (2, 4_100_000)]), (0, 0));
-}
-
 #[test]
 fn a_stalled_operation_is_seen_wherever_it_falls() {
     for slow in [0, 1, 2, 63, 50_000, 99_999] {
         let mut work = Fake { slow: vec![slow], sleep: Duration::from_millis(30), ..Fake::default() };
         let sample = run(&mut work, 0, 100_000);
-        assert!(sample.stalls >= 1, "operation {slow}");
-        assert!(sample.stall_longest_ns >= 29_000_000, "{} ns for operation {slow}", sample.stall_longest_ns);
+        assert!(sample.stalls.count >= 1, "operation {slow}");
+        assert!(
+            sample.stalls.longest_ns >= 29_000_000,
+            "{} ns for operation {slow}",
+            sample.stalls.longest_ns
+        );
     }
 }

@@ -1,0 +1,122 @@
+//! Stalled operations, found in the times of batches that leave no gap between them: the rule of `workers/PROTOCOL.md`.
+//!
+//! A batch is stalled that takes over 1 ms more, and over twice as much, as its operations take on average. A stalled batch
+//! counts in that average as what it should have taken, else one long stall would hide those after it. Twice as much, since
+//! operations of several milliseconds scatter by more than one: an average that leaves out what lies above it would sink,
+//! until all of them were stalled.
+
+/// What a batch must take beyond its operations' average to be called stalled.
+const STALL_NS: u64 = 1_000_000;
+
+/// Operations and what they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) operations: u64,
+    pub(super) took_ns: u64,
+}
+
+impl Stretch {
+    /// What so many operations take at this pace, by doubles as in every language's worker.
+    pub(super) fn pace(self, operations: u64) -> u64 {
+        (self.took_ns as f64 * operations as f64 / self.operations.max(1) as f64) as u64
+    }
+}
+
+/// Counts stalled batches.
+#[derive(Clone, Debug, Default)]
+pub struct Stalls {
+    /// How many.
+    pub count: u64,
+    /// The longest, less the average of the other operations in its batch.
+    pub longest_ns: u64,
+    /// The very first batch, until there is another to compare it with; alone it is no stall.
+    first: Option<Stretch>,
+    /// What operations take without stalls.
+    calm: Option<Stretch>,
+}
+
+impl Stalls {
+    #[inline(always)]
+    pub(super) fn note(&mut self, operations: u64, took_ns: u64) {
+        match &mut self.calm {
+            Some(calm) if took_ns < STALL_NS => {
+                calm.operations += operations;
+                calm.took_ns += took_ns;
+            }
+            _ => self.judge(Stretch { operations, took_ns }),
+        }
+    }
+
+    #[cold]
+    fn judge(&mut self, stretch: Stretch) {
+        let Some(calm) = self.calm else {
+            return match self.first.take() {
+                None => self.first = Some(stretch),
+                Some(first) => self.begin(first, stretch),
+            };
+        };
+        let due_ns = calm.pace(stretch.operations);
+        let mut counted_ns = stretch.took_ns;
+        if stretch.took_ns > due_ns + due_ns.max(STALL_NS) {
+            self.count += 1;
+            let others_ns = calm.pace(stretch.operations.saturating_sub(1));
+            self.longest_ns = self.longest_ns.max(stretch.took_ns - others_ns);
+            counted_ns = due_ns;
+        }
+        self.calm = Some(Stretch {
+            operations: calm.operations + stretch.operations,
+            took_ns: calm.took_ns + counted_ns,
+        });
+    }
+
+    /// Of the first two batches the one with the faster operations is the measure of the other.
+    fn begin(&mut self, first: Stretch, second: Stretch) {
+        let (calm, other) = if first.pace(1) <= second.pace(1) { (first, second) } else { (second, first) };
+        self.calm = Some(calm);
+        self.judge(other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(stretches: &[(u64, u64)]) -> (u64, u64) {
+        let mut stalls = Stalls::default();
+        stretches.iter().for_each(|(operations, took_ns)| stalls.note(*operations, *took_ns));
+        (stalls.count, stalls.longest_ns)
+    }
+
+    #[test]
+    fn a_stall_is_seen_in_a_batch_and_reduced_to_its_operation() {
+        assert_eq!(stalls(&[(100, 1_000_000), (10, 900_000)]), (0, 0), "under 1 ms");
+        assert_eq!(stalls(&[(100, 999_000), (1, 10_000), (10, 3_099_900)]), (1, 3_009_990));
+        assert_eq!(stalls(&[(1, 50), (1, 1_000_051)]), (1, 1_000_051));
+    }
+
+    #[test]
+    fn the_first_operation_can_stall_too() {
+        assert_eq!(stalls(&[(1, 5_000_000), (1, 100), (100, 10_000)]), (1, 5_000_000));
+        assert_eq!(stalls(&[(1, 5_000_000)]), (0, 0), "a single one is as long as it is");
+    }
+
+    #[test]
+    fn a_stall_does_not_hide_the_next() {
+        let long = (1, 5_000_000_000);
+        assert_eq!(stalls(&[(1, 10), (1, 10), long, (1000, 10_000), (1000, 1_100_000)]).0, 2);
+        assert_eq!(stalls(&[long, (1, 10), (1000, 10_000), (1000, 1_100_000)]).0, 2);
+    }
+
+    #[test]
+    fn operations_that_all_take_long_are_no_stalls() {
+        assert_eq!(stalls(&[(1, 2_500_000); 20]), (0, 0));
+        assert_eq!(stalls(&[(1, 2_000_000), (1, 2_900_000), (1, 2_100_000), (2, 4_100_000)]), (0, 0));
+    }
+
+    #[test]
+    fn slow_operations_that_scatter_are_no_stalls() {
+        // 8 to 15 ms, over and over: none of them stands out.
+        let scattered: Vec<(u64, u64)> = (0..1000).map(|i| (1, (8 + i * 5 % 8) * 1_000_000)).collect();
+        assert_eq!(stalls(&scattered), (0, 0));
+    }
+}
