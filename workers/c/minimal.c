@@ -45,17 +45,17 @@ static void operate(u64 operation) {  // the masks are 0 unless reads are depend
     }
 }
 static void go(u64 first, u64 sample_ns) {
-    u64 done = 0, stalls = 0, longest = 0, took, usual, shift, device = device_bytes(), start, after, look;
+    u64 done = 0, stalls = 0, longest = 0, calm = 0, took, usual, shift, device = device_bytes(), start, after, look;
     u64 ops = max_ops == 0 ? ~0ull : max_ops < 4 ? 1 : max_ops / 4 * 3;  // a quarter is left, for workers with a latency phase
     memset(bucket, 0, sizeof bucket), checksum = 0, start = after = look = now();
     do {
-        usual = done ? (after - start) / done : ~0ull >> 1, took = after;
-        operate(first + done++);
-        after = now(), took = after - took;
-        if (took > usual + 1000000) stalls++, longest = took > longest ? took : longest;
-        for (shift = 0; took >> shift >= 256;) shift++;
+        took = after, operate(first + done++), after = now(), took = after - took;
+        for (shift = 0; took >> shift >= 256; shift++);
         bucket[shift * 128 + (took >> shift)]++;  // not wider than 1/128 of its value
-        if (max_device && after > look && (look = after + 1000000, device_bytes() - device >= max_device / 4 * 3)) break;
+        if (done == 2 && took < calm) usual = took, took = calm, calm = usual;  // of the first two the faster measures the other
+        usual = done > 1 ? calm / (done - 1) : took;  // stalled ones count as what they should have taken
+        if (took > usual + (usual > 1000000 ? usual : 1000000)) stalls++, longest = took > longest ? took : longest, took = usual;
+        if (calm += took, max_device && after > look && (look = after + 1000000, device_bytes() - device >= max_device / 4 * 3)) break;
     } while (after - start < sample_ns && done < ops);
     printf("{\"type\":\"sample\",\"operations\":%llu,\"elapsed_ns\":%llu,\"latency_operations\":0,\"latency_elapsed_ns\":0,\"bytes\":%llu,"
            "\"thread_operations\":[%llu],\"checksum\":\"%016llx\",\"stalls\":%llu,\"stall_longest_ns\":%llu,\"latency_ns\":",
