@@ -16,12 +16,14 @@ mod child;
 mod go;
 mod jvm;
 mod python;
+mod sources;
 mod store;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 mod words;
 
+pub use sources::Source;
 use store::Store;
 use surroundings::Surroundings;
 pub use words::{UnclosedQuote, split_words};
@@ -55,13 +57,9 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.name() == name)
     }
 
-    /// The source of its worker.
-    pub fn source(self) -> &'static str {
-        match self {
-            Language::Jvm => include_str!("../../../workers/jvm/PagewiseWorker.java"),
-            Language::Go => include_str!("../../../workers/go/worker.go"),
-            Language::Python => include_str!("../../../workers/python/worker.py"),
-        }
+    /// The files of its worker.
+    pub fn sources(self) -> &'static [Source] {
+        sources::of(self)
     }
 }
 
@@ -171,7 +169,7 @@ pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
 
 /// Builds the worker, or takes the one that was built before. Ends soon after `stop` is set.
 pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, Missing> {
-    Surroundings::here().build(found, choices, found.language.source(), stop)
+    Surroundings::here().build(found, choices, found.language.sources(), stop)
 }
 
 /// Removes what killed builds left; the paths that are gone. What is being built is left alone.
@@ -199,14 +197,14 @@ impl Surroundings {
         &self,
         found: &Found,
         choices: &Choices,
-        source: &str,
+        sources: &[Source],
         stop: &AtomicBool,
     ) -> Result<Built, Missing> {
         let store = Store::of(self)?;
         let mut built = match found.language {
-            Language::Jvm => jvm::build(self, &store, found, choices, source, stop)?,
-            Language::Go => go::build(self, &store, found, source, stop)?,
-            Language::Python => python::build(self, &store, found, source, stop)?,
+            Language::Jvm => jvm::build(self, &store, found, choices, sources, stop)?,
+            Language::Go => go::build(self, &store, found, sources, stop)?,
+            Language::Python => python::build(self, &store, found, sources, stop)?,
         };
         built.notes.extend(store.notes);
         Ok(built)
@@ -220,7 +218,7 @@ impl Surroundings {
         };
         let usable = self.find(language, choices).and_then(|found| {
             let store = Store::of(self)?;
-            store.check(&folder(&store, &found, language.source()))?;
+            store.check(&folder(&store, &found, language.sources()))?;
             Ok(found)
         });
         match usable {
@@ -240,11 +238,11 @@ impl Surroundings {
 }
 
 /// Where the worker of a toolchain lies, once built.
-fn folder(store: &Store, found: &Found, source: &str) -> PathBuf {
+fn folder(store: &Store, found: &Found, sources: &[Source]) -> PathBuf {
     let flags: &[&str] = match found.language {
         Language::Jvm => &jvm::BUILD_FLAGS,
         Language::Go => &go::BUILD_FLAGS,
         Language::Python => &[],
     };
-    store.folder(found, &flags.join(" "), source)
+    store.folder(found, &flags.join(" "), sources)
 }

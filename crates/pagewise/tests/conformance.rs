@@ -99,7 +99,7 @@ fn the_worker_in_go_conforms() {
     let place = Place::new();
     let program = place.root().join("worker");
     let mut go = Command::new(&found.program);
-    go.args(["build", "-o"]).arg(&program).arg(shipped("go/worker.go")).env("GOWORK", "off");
+    go.args(["build", "-o"]).arg(&program).arg(".").current_dir(shipped("go")).env("GOWORK", "off");
     compile(&mut go).unwrap_or_else(|reason| panic!("{reason}"));
     let judged = conforms(&place, &[text(&program)], &[]);
     assert_eq!(judged["worker"], "go");
@@ -127,12 +127,13 @@ fn the_worker_in_java_conforms() {
     let place = Place::new();
     let classes = place.root().join("classes");
     let mut javac = Command::new(found.home.join("bin/javac"));
-    javac.arg("-d").arg(&classes).arg(shipped("jvm/PagewiseWorker.java"));
+    let sources = std::fs::read_dir(shipped("jvm/pagewise")).expect("the folder");
+    javac.arg("-d").arg(&classes).args(sources.map(|entry| entry.expect("an entry").path()));
     compile(&mut javac).unwrap_or_else(|reason| panic!("{reason}"));
     let flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED"];
     let mut command = vec![text(&found.program)];
     command.extend(flags);
-    command.extend(["-cp", text(&classes), "PagewiseWorker"]);
+    command.extend(["-cp", text(&classes), "pagewise.Worker"]);
     let judged = conforms(&place, &command, &["prefetch", "buffered-reader"]);
     assert_eq!(judged["worker"], "jvm");
 }

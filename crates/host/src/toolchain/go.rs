@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::child::{self, Said};
 use super::store::{Store, Trouble, Workshop};
 use super::surroundings::{Surroundings, entries, is_program, numbers};
-use super::{Built, Found, Language, Missing};
+use super::{Built, Found, Language, Missing, Source};
 
 /// The first with GOTOOLCHAIN, and with the language version that the worker is written in.
 const MIN_VERSION: [u64; 2] = [1, 21];
@@ -96,13 +96,13 @@ pub(super) fn build(
     surroundings: &Surroundings,
     store: &Store,
     found: &Found,
-    source: &str,
+    sources: &[Source],
     stop: &AtomicBool,
 ) -> Result<Built, Missing> {
     store.check_executable(Language::Go)?;
-    let folder = store.worker(Language::Go, super::folder(store, found, source), stop, |workshop| {
+    let folder = store.worker(Language::Go, super::folder(store, found, sources), stop, |workshop| {
         let work = workshop.work();
-        workshop.write(&work.join("worker.go"), source)?;
+        workshop.write_all(&work, sources)?;
         workshop.write(&work.join("go.mod"), &module(&found.release))?;
         let mut command = surroundings.command(&found.program);
         settle(&mut command, surroundings, found, workshop)?;

@@ -12,13 +12,12 @@ use super::child::{self, Said};
 use super::store::{Store, Trouble};
 use super::surroundings::{Surroundings, entries, is_program, numbers};
 use super::words::split_words;
-use super::{Built, Choices, Found, Language, Missing};
+use super::{Built, Choices, Found, Language, Missing, Source};
 
 /// JEP 454: the foreign-function and memory API is final in JDK 22.
 const MIN_VERSION: u64 = 22;
 const WANTED: &str = "a JDK of version 22 or newer with its compiler";
-const SOURCE_FILE: &str = "PagewiseWorker.java";
-const MAIN_CLASS: &str = "PagewiseWorker";
+const MAIN_CLASS: &str = "pagewise.Worker";
 /// A heap of one size and a collector that has no threads of its own: little is left to vary.
 const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
 /// Whatever the user chose. Without native access the JVM prints a warning at the first foreign call, and a later one will
@@ -257,11 +256,11 @@ pub(super) fn build(
     store: &Store,
     found: &Found,
     choices: &Choices,
-    source: &str,
+    sources: &[Source],
     stop: &AtomicBool,
 ) -> Result<Built, Missing> {
     let flags = flags(choices)?;
-    let folder = super::folder(store, found, source);
+    let folder = super::folder(store, found, sources);
     if folder.to_string_lossy().contains(':') {
         let shown = folder.display();
         return Err(Missing(format!(
@@ -269,15 +268,14 @@ pub(super) fn build(
         )));
     }
     let folder = store.worker(Language::Jvm, folder, stop, |workshop| {
-        let path = workshop.work().join(SOURCE_FILE);
-        workshop.write(&path, source)?;
+        let paths = workshop.write_all(&workshop.work(), sources)?;
         let javac = found.home.join("bin/javac");
         let mut command = surroundings.command(&javac);
         UNSET.iter().for_each(|name| {
             command.env_remove(name);
         });
         command.args(BUILD_FLAGS).arg("-cp").arg(workshop.product()).arg("-d").arg(workshop.product());
-        command.arg(&path).current_dir(workshop.work()).stdin(workshop.lock_as_stdin()?);
+        command.args(&paths).current_dir(workshop.work()).stdin(workshop.lock_as_stdin()?);
         let said = child::run(&mut command, surroundings.built_within, stop).and_then(Said::well);
         said.map(drop).map_err(|why| {
             Trouble::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))

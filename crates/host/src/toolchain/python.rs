@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::child::{self, Said};
 use super::store::Store;
 use super::surroundings::{Surroundings, is_program, numbers};
-use super::{Built, Found, Language, Missing};
+use super::{Built, Found, Language, Missing, Source};
 
 const MIN_VERSION: [u64; 2] = [3, 8];
 const WANTED: &str = "Python 3.8 or newer";
@@ -88,11 +88,11 @@ pub(super) fn build(
     surroundings: &Surroundings,
     store: &Store,
     found: &Found,
-    source: &str,
+    sources: &[Source],
     stop: &AtomicBool,
 ) -> Result<Built, Missing> {
-    let folder = store.worker(Language::Python, super::folder(store, found, source), stop, |workshop| {
-        workshop.write(&workshop.product().join(SCRIPT), source)
+    let folder = store.worker(Language::Python, super::folder(store, found, sources), stop, |workshop| {
+        workshop.write_all(&workshop.product(), sources).map(drop)
     })?;
     let script = folder.path().join(SCRIPT).to_string_lossy().into_owned();
     let mut flags = ARGUMENTS.join(" ");

@@ -24,7 +24,7 @@ use rustix::fs::{Access, FlockOperation, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::surroundings::Surroundings;
-use super::{Found, Held, Language, Missing};
+use super::{Found, Held, Language, Missing, Source};
 use crate::trusted::{Directory, Refusal};
 
 /// Names every product of its folder.
@@ -119,9 +119,10 @@ impl Store {
     }
 
     /// Where the worker of a toolchain lies, once built.
-    pub fn folder(&self, found: &Found, build_flags: &str, source: &str) -> PathBuf {
-        let hash = [source, &found.release, build_flags, std::env::consts::ARCH]
-            .iter()
+    pub fn folder(&self, found: &Found, build_flags: &str, sources: &[Source]) -> PathBuf {
+        let sources = sources.iter().flat_map(|source| [source.name, source.text]);
+        let hash = sources
+            .chain([&*found.release, build_flags, std::env::consts::ARCH])
             .fold(FNV_BASIS, |hash, part| fnv(fnv(hash, &part.len().to_le_bytes()), part.as_bytes()));
         self.workers.join(format!("{}-{hash:016x}", found.language))
     }
@@ -307,6 +308,15 @@ impl Workshop {
         }
     }
 
+    /// Writes sources to a folder of it; their paths.
+    pub fn write_all(&self, folder: &Path, sources: &[Source]) -> Result<Vec<PathBuf>, Trouble> {
+        let write = |source: &Source| {
+            let path = folder.join(source.name);
+            self.write(&path, source.text).map(|()| path)
+        };
+        sources.iter().map(write).collect()
+    }
+
     /// Writes a file in it.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), Trouble> {
         fs::write(self.reach(path), text).map_err(|error| Trouble::call("write", path, &error))
@@ -322,12 +332,7 @@ impl Workshop {
     fn finish(&self, folder: &Path) -> Result<(), Trouble> {
         let product = self.product();
         let failed = |error| Trouble::call("read", &product, &error);
-        // Whatever the umask, nobody else writes what is run.
-        for entry in fs::read_dir(self.reach(&product)).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let mode = fs::symlink_metadata(&path).map_err(failed)?.permissions().mode();
-            fs::set_permissions(&path, Permissions::from_mode(mode & !0o022)).map_err(failed)?;
-        }
+        close_to_others(&self.reach(&product)).map_err(failed)?;
         let stamp = self.workers.below(&self.name)?.below("product").map_err(Trouble::from);
         let stamp = stamp.and_then(|product| Ok(stamp_of(&product)?))?;
         if stamp.is_empty() {
@@ -361,12 +366,28 @@ fn complete(workers: &Directory, folder: &Path) -> Option<Directory> {
     (!stamp.is_empty() && stamp_of(&folder).is_ok_and(|found| found == stamp)).then_some(folder)
 }
 
-/// A line for each file but the stamp: name, length, hash.
+/// Whatever the umask, nobody else writes what is run.
+fn close_to_others(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let metadata = fs::symlink_metadata(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(metadata.permissions().mode() & !0o022))?;
+        if metadata.is_dir() {
+            close_to_others(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// A line for each file but the stamp: path, length, hash.
 fn stamp_of(folder: &Directory) -> Result<String, Refusal> {
     let mut stamp = String::new();
     for name in folder.names()? {
         let name = name.to_string_lossy();
-        if name != STAMP {
+        if fs::symlink_metadata(folder.through(&*name)).is_ok_and(|found| found.is_dir()) {
+            let below = stamp_of(&folder.below(&name)?)?;
+            below.lines().for_each(|line| stamp.push_str(&format!("{name}/{line}\n")));
+        } else if name != STAMP {
             let mut bytes = Vec::new();
             let mut file = folder.file(&name, OFlags::RDONLY)?;
             file.read_to_end(&mut bytes).map_err(|source| Refusal::Call {

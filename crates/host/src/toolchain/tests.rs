@@ -16,13 +16,15 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::surroundings::Surroundings;
-use super::{Built, Choices, Found, Language, Missing};
+use super::{Built, Choices, Found, Language, Missing, Source};
 
 const SOURCE: &str = "the source of a worker\n";
+/// The fake compilers look at no name, and Python is started with this one.
+const SOURCES: &[Source] = &[Source { name: "worker.py", text: SOURCE }];
 /// A compiler that makes a class and notes that it did.
 const JAVAC: &str = r#"echo built >> "$HOME/built"
 while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
-echo class of $$ > "$out/PagewiseWorker.class""#;
+/bin/mkdir -p "$out/pagewise"; echo class of $$ > "$out/pagewise/Worker.class""#;
 
 /// A system, a home and a PATH of their own.
 struct Fakes {
@@ -133,7 +135,7 @@ impl Fakes {
     }
 
     fn build(&self, found: &Found) -> Result<Built, Missing> {
-        self.surroundings.build(found, &Choices::default(), SOURCE, &AtomicBool::new(false))
+        self.surroundings.build(found, &Choices::default(), SOURCES, &AtomicBool::new(false))
     }
 
     /// Why it cannot be built.

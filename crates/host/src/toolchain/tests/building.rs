@@ -14,7 +14,9 @@ use super::*;
 const ALWAYS: &str =
     "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr --enable-native-access=ALL-UNNAMED";
 
-const CLASS: &str = "PagewiseWorker.class";
+const CLASS: &str = "pagewise/Worker.class";
+/// What is in the folder of a JVM worker.
+const BUILT: [&str; 2] = ["complete", "pagewise"];
 
 fn with_jdk(javac: &str) -> (Fakes, Found) {
     let fakes = Fakes::new();
@@ -34,11 +36,11 @@ fn a_jvm_worker_is_built_once() {
     assert_eq!(built.flags, flags);
     assert_eq!(
         built.arguments.join(" "),
-        format!("{flags} -cp {} PagewiseWorker", built.folder.path().display())
+        format!("{flags} -cp {} pagewise.Worker", built.folder.path().display())
     );
     assert_eq!((&*built.version, &*built.notes), ("25.0.1 (Fake)", &[] as &[String]));
     assert_eq!(names(&fakes.workers()), [built.folder.path().file_name().expect("name").to_string_lossy()]);
-    assert_eq!(names(built.folder.path()), [CLASS, "complete"]);
+    assert_eq!(names(built.folder.path()), BUILT);
     assert_eq!(fs::metadata(fakes.workers()).expect("stat").mode() & 0o777, 0o700);
     assert_eq!(fakes.build(&found).expect("built before"), built);
     assert_eq!(fakes.builds(), 1);
@@ -51,12 +53,13 @@ fn another_source_or_version_is_another_folder() {
     let newer = Found { release: "25.0.2 (Fake)".to_string(), ..found.clone() };
     assert_ne!(fakes.build(&newer).expect("built").folder.path(), first);
     let stop = AtomicBool::new(false);
-    let other = fakes.surroundings.build(&found, &Choices::default(), "another source\n", &stop);
+    let another = [Source { name: "worker.py", text: "another source\n" }];
+    let other = fakes.surroundings.build(&found, &Choices::default(), &another, &stop);
     assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
     // The flags of the run do not ask for another build.
     let chosen = Choices { jvm_args: Some("-Xmx1g".to_string()), ..Choices::default() };
-    let built = fakes.surroundings.build(&found, &chosen, SOURCE, &stop).expect("built");
+    let built = fakes.surroundings.build(&found, &chosen, SOURCES, &stop).expect("built");
     assert_eq!((built.folder.path(), &*built.flags), (&*first, &*format!("-Xmx1g {ALWAYS}")));
     assert_eq!(fakes.builds(), 3);
 }
@@ -95,7 +98,7 @@ fn a_truncated_product_is_built_anew() {
         damage();
         assert_eq!(fakes.build(&found).expect("built").folder.path(), folder);
         assert_eq!(fakes.builds(), index + 2);
-        assert_eq!(names(&folder), [CLASS, "complete"]);
+        assert_eq!(names(&folder), BUILT);
     }
     assert_eq!(names(&fakes.workers()).len(), 1);
 }
@@ -114,7 +117,7 @@ fn many_at_once_build_one() {
             })
             .collect();
         for builder in builders {
-            assert_eq!(names(&builder.join().expect("no panic")), [CLASS, "complete"]);
+            assert_eq!(names(&builder.join().expect("no panic")), BUILT);
         }
     });
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (1, 1));
@@ -140,7 +143,7 @@ fn who_builds_is_waited_for() {
     fakes.surroundings.built_within = Duration::from_millis(100);
     assert_says(&fakes.unbuilt(&found), &["another process has held ", "/.lock for "]);
     let stop = AtomicBool::new(true);
-    let said = fakes.surroundings.build(&found, &Choices::default(), SOURCE, &stop).expect_err("stopped");
+    let said = fakes.surroundings.build(&found, &Choices::default(), SOURCES, &stop).expect_err("stopped");
     assert_says(&said.to_string(), &["the jvm worker cannot be built: it was stopped"]);
     assert!(live.is_dir(), "it is not swept while its owner lives");
     drop(lock);
@@ -191,7 +194,7 @@ fn a_compiler_that_hangs_is_killed_with_its_group() {
     let _ = fs::remove_file(fakes.path("home/javac"));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let build = scope.spawn(|| fakes.surroundings.build(&found, &Choices::default(), SOURCE, &stop));
+        let build = scope.spawn(|| fakes.surroundings.build(&found, &Choices::default(), SOURCES, &stop));
         while fs::read_to_string(fakes.path("home/javac")).unwrap_or_default().is_empty() {
             assert!(!build.is_finished(), "it ended by itself");
             thread::sleep(Duration::from_millis(5));
@@ -327,7 +330,7 @@ fn a_read_only_cache_folder_is_named() {
 fn a_full_cache_folder_is_named_and_left_empty() {
     let (mut fakes, found) = with_jdk(
         "while [ $# -gt 0 ]; do [ \"$1\" = -d ] && out=$2; shift; done\n\
-         exec /bin/dd if=/dev/zero of=\"$out/PagewiseWorker.class\" bs=64k count=64",
+         exec /bin/dd if=/dev/zero of=\"$out/Worker.class\" bs=64k count=64",
     );
     let test = "a_full_cache_folder_is_named_and_left_empty";
     let Some(_mounted) = mount(&mut fakes, "size=512k", test) else { return };
@@ -335,14 +338,11 @@ fn a_full_cache_folder_is_named_and_left_empty() {
     let said = fakes.unbuilt(&found);
     assert_says(&said, &["bin/javac in ", "No space left on device", "; set XDG_CACHE_HOME to a folder"]);
     assert_eq!(names(&workers), Vec::<String>::new());
-    let large = "x".repeat(1 << 20);
+    let large = [Source { name: "Large.java", text: "x".repeat(1 << 20).leak() }];
     let stop = AtomicBool::new(false);
     let said =
         fakes.surroundings.build(&found, &Choices::default(), &large, &stop).expect_err("full").to_string();
-    assert_says(
-        &said,
-        &["write ", "PagewiseWorker.java: No space left on device (os error 28); set XDG_CACHE_HOME"],
-    );
+    assert_says(&said, &["write ", "Large.java: No space left on device (os error 28); set XDG_CACHE_HOME"]);
     assert_eq!(names(&workers), Vec::<String>::new());
 }
 

@@ -117,11 +117,11 @@ fn whatever_the_umask_others_cannot_write_what_is_run() {
     let fakes = Fakes::new();
     let umask = r#"umask 0
 while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
-echo built >> "$HOME/built"; echo class > "$out/PagewiseWorker.class""#;
+echo built >> "$HOME/built"; /bin/mkdir "$out/pagewise"; echo class > "$out/pagewise/Worker.class""#;
     fakes.jdk_with("system/usr/lib/jvm/jdk-25", "25.0.1", umask);
     let found = fakes.found(Language::Jvm);
     let built = fakes.build(&found).expect("built");
-    let class = fs::metadata(built.folder.path().join("PagewiseWorker.class")).expect("stat");
+    let class = fs::metadata(built.folder.path().join("pagewise/Worker.class")).expect("stat");
     assert_eq!(class.permissions().mode() & 0o022, 0);
     fakes.build(&found).expect("built before");
     assert_eq!(fakes.builds(), 1);

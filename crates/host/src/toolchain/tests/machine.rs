@@ -24,12 +24,12 @@ fn found(machine: &Surroundings, language: Language, test: &str) -> Option<Found
 }
 
 /// Builds a program in the language and runs it.
-fn hello(language: Language, source: &str, test: &str) {
+fn hello(language: Language, name: &'static str, text: &'static str, test: &str) {
     let folder = tempfile::tempdir().expect("folder");
     let machine = machine(folder.path());
     let Some(found) = found(&machine, language, test) else { return };
     let stop = AtomicBool::new(false);
-    let built = machine.build(&found, &Choices::default(), source, &stop).expect("built");
+    let built = machine.build(&found, &Choices::default(), &[Source { name, text }], &stop).expect("built");
     println!("{built:?}");
     let mut command = Command::new(&built.program);
     built.unset.iter().for_each(|name| {
@@ -37,9 +37,11 @@ fn hello(language: Language, source: &str, test: &str) {
     });
     let output = command.args(&built.arguments).output().expect("start");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n", "{output:?}");
-    let again = machine.build(&found, &Choices::default(), source, &stop).expect("built before");
+    let again =
+        machine.build(&found, &Choices::default(), &[Source { name, text }], &stop).expect("built before");
     assert_eq!(again, built);
-    let broken = machine.build(&found, &Choices::default(), "no program at all(\n", &stop);
+    let broken = [Source { name, text: "no program at all(\n" }];
+    let broken = machine.build(&found, &Choices::default(), &broken, &stop);
     if language != Language::Python {
         let said = broken.expect_err("no program").to_string();
         println!("{said}");
@@ -49,20 +51,20 @@ fn hello(language: Language, source: &str, test: &str) {
 
 #[test]
 fn a_java_program_is_built_and_runs() {
-    let source = "public class PagewiseWorker {\n    public static void main(String[] arguments) {\n        \
+    let source = "package pagewise;\n\npublic class Worker {\n    public static void main(String[] arguments) {\n        \
                   System.out.println(\"hello\");\n    }\n}\n";
-    hello(Language::Jvm, source, "a_java_program_is_built_and_runs");
+    hello(Language::Jvm, "Worker.java", source, "a_java_program_is_built_and_runs");
 }
 
 #[test]
 fn a_go_program_is_built_and_runs() {
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
-    hello(Language::Go, source, "a_go_program_is_built_and_runs");
+    hello(Language::Go, "main.go", source, "a_go_program_is_built_and_runs");
 }
 
 #[test]
 fn a_python_program_runs() {
-    hello(Language::Python, "print('hello')\n", "a_python_program_runs");
+    hello(Language::Python, "worker.py", "print('hello')\n", "a_python_program_runs");
 }
 
 #[test]
@@ -90,7 +92,8 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
     let Some(found) = found(&machine, Language::Go, TEST) else { return };
     let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k", TEST) else { return };
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
-    let said = machine.build(&found, &Choices::default(), source, &AtomicBool::new(false));
+    let source = [Source { name: "main.go", text: source }];
+    let said = machine.build(&found, &Choices::default(), &source, &AtomicBool::new(false));
     let said = said.expect_err("full").to_string();
     println!("{said}");
     assert_says(&said, &["go build in ", "no space left on device", "; set XDG_CACHE_HOME to a folder"]);
@@ -104,7 +107,7 @@ fn the_shipped_sources_build() {
     for language in Language::ALL {
         let Some(found) = found(&machine, language, "the_shipped_sources_build") else { continue };
         let stop = AtomicBool::new(false);
-        let built = machine.build(&found, &Choices::default(), language.source(), &stop);
+        let built = machine.build(&found, &Choices::default(), language.sources(), &stop);
         println!("{:?}", built.expect("the worker builds"));
     }
 }

@@ -1,0 +1,145 @@
+// Samples that are an amount: scans and records.
+
+package main
+
+import "math/bits"
+
+const (
+	// A mean gap shorter than this is doubled, one longer than that is halved.
+	gapMinNs = 40_000
+	gapMaxNs = 160_000
+	// After so many measures the mean gap has been found.
+	steadyMeasures = 3
+)
+
+// course is how far an amount of work has come.
+type course struct {
+	work      work
+	position  uint64
+	end       uint64
+	checksum  uint64
+	latencies *histogram
+	// Latencies taken before the mean gap is found; those while it grows are thrown away.
+	early       [2*steadyMeasures + 2]uint64
+	earlyTaken  int
+	earlyClosed bool
+	stalls      *stalls
+}
+
+// doFixed does all operations of the job, or as many as are done within `sample_ns`: batches of gap operations, and after
+// each one operation timed by itself. What is collected in a buffer, and a sync that is due, belong to the region.
+func (c *crew) doFixed(member *member, request *request) error {
+	member.part = part{}
+	member.latencies.reset()
+	work, part := member.work, &member.part
+	written := work.bytes()
+	first := request.FirstOperation
+	end := c.job.Records
+	if c.job.Workload == "scan" {
+		end = first + 1
+	}
+	course := course{work: work, position: first, end: end, latencies: member.latencies, stalls: &part.stalls}
+	gaps := gaps{random: c.job.GapSeed, mean: 1}
+	part.begun = now()
+	deadline := addSaturating(part.begun, request.SampleNs)
+	for clock := part.begun; course.position < end && clock < deadline; {
+		gap, begun := gaps.draw(), clock
+		var err error
+		if clock, err = course.stretch(gap, clock); err != nil {
+			return err
+		}
+		if course.position < end && gaps.adapt(gap, clock-begun) {
+			course.earlyTaken = 0
+		}
+		if gaps.steady == steadyMeasures && course.earlyTaken > 0 {
+			course.recordEarly()
+		}
+		if course.position < end {
+			if clock, err = course.stretch(1, clock); err != nil {
+				return err
+			}
+		}
+	}
+	if err := work.finish(); err != nil {
+		return err
+	}
+	part.ended = now()
+	course.recordEarly()
+	part.operations, part.checksum = course.position-first, course.checksum
+	part.bytes = work.bytes() - written
+	return nil
+}
+
+// stretch does `wanted` operations, fewer at the end, and returns the clock behind them. A single operation has a clock of
+// its own before it too, so that its latency is nothing but its own.
+func (c *course) stretch(wanted, before uint64) (uint64, error) {
+	begun := before
+	if wanted == 1 {
+		begun = now()
+	}
+	done, checksum, err := c.work.perform(c.position, min(wanted, c.end-c.position))
+	after := now()
+	if err != nil {
+		return after, err
+	}
+	c.position += done
+	c.checksum += checksum
+	if wanted == 1 {
+		if c.earlyClosed || c.earlyTaken == len(c.early) {
+			c.latencies.record(after - begun)
+		} else {
+			c.early[c.earlyTaken] = after - begun
+			c.earlyTaken++
+		}
+	}
+	c.stalls.note(done, after-before)
+	return after, nil
+}
+
+func (c *course) recordEarly() {
+	for _, took := range c.early[:c.earlyTaken] {
+		c.latencies.record(took)
+	}
+	c.earlyTaken, c.earlyClosed = 0, true
+}
+
+// gaps are the lengths of batches between operations that are timed by themselves.
+type gaps struct {
+	random uint64 // state of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
+	mean   uint64
+	// Measures in a row that left the mean as it was.
+	steady int
+}
+
+// draw is a number from 1 to twice the mean, exclusive.
+func (g *gaps) draw() uint64 {
+	g.random += 0x9e3779b97f4a7c15
+	value := (g.random ^ g.random>>30) * 0xbf58476d1ce4e5b9
+	value = (value ^ value>>27) * 0x94d049bb133111eb
+	below, _ := bits.Mul64(value^value>>31, 2*g.mean-1)
+	return 1 + below
+}
+
+// adapt makes the mean gap last 40 to 160 us. It returns true while the mean grows from 1: what was timed until then was
+// timed more often than what follows. Gaps shorter than the mean are no measure, since the clock is a part of what they take.
+func (g *gaps) adapt(gap, took uint64) bool {
+	if gap < g.mean {
+		return false
+	}
+	meanNs := pace(took, gap, g.mean)
+	if meanNs < gapMinNs {
+		g.mean *= 2
+		begins := g.steady < steadyMeasures
+		if begins {
+			g.steady = 0
+		}
+		return begins
+	}
+	if g.mean > 1 && meanNs > gapMaxNs {
+		g.mean /= 2
+	}
+	if g.steady < steadyMeasures {
+		g.steady++
+	}
+	return false
+}

@@ -1,0 +1,3 @@
+module pagewise
+
+go 1.21

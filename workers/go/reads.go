@@ -1,0 +1,290 @@
+// Reads by the offset table.
+
+package main
+
+import (
+	"encoding/binary"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// reader is a way to read, bound to a file and one thread's buffer.
+type reader interface {
+	// read does the reads at `entries`, little-endian offsets and whole operations, and consumes their bytes. The checksum of
+	// the first read counts `weight` times, that of each further one 2 times more.
+	read(entries []byte, weight uint64) (checksum uint64, err error)
+	fetch(offset uint64, into []byte) error
+}
+
+// tableReads are a reader and its thread's part of the offset table.
+type tableReads struct {
+	reader     reader
+	file       *dataFile
+	part       []byte
+	firstRead  uint64 // place of the part's first read in the whole table
+	opEntries  uint64 // bytes of the table for one operation
+	opBytes    uint64
+	operations uint64 // in the part
+	pageBytes  int
+	done       uint64
+}
+
+func (t *task) openReads(job *job) error {
+	if job.Method != "mmap" && job.Method != "mmap:random" && job.Method != "pread" {
+		return unknownMethod(job, "mmap, mmap:random, pread")
+	}
+	if job.Threads == 0 || job.ReadBytes == 0 || job.ReadsPerOp == 0 || job.PageBytes == 0 {
+		return refusal("open", job.Path, 0, "threads, read_bytes, reads_per_op and page_bytes of a job of reads are above 0")
+	}
+	if job.Dependent == 1 && job.ReadBytes < 8 {
+		return refusal("dependent read", job.Path, 1,
+			"dependent reads need 8 bytes of data to follow, not the %d that a read has", job.ReadBytes)
+	}
+	operations := job.TableReads / job.ReadsPerOp / job.Threads
+	if operations == 0 {
+		return refusal("open", job.TablePath, 0, "a table of %d reads has no operation of %d for each of %d threads",
+			job.TableReads, job.ReadsPerOp, job.Threads)
+	}
+	var err error
+	if t.table, err = openFile(job.TablePath, os.O_RDONLY); err != nil {
+		return err
+	}
+	if err := t.table.mapBytes(job.TableReads*8, syscall.PROT_READ); err != nil {
+		return err
+	}
+	opEntries := job.ReadsPerOp * 8
+	for thread := uint64(0); thread < job.Threads; thread++ {
+		if thread == 0 || job.Descriptor == "per-thread" {
+			if err := t.openRead(job); err != nil {
+				return err
+			}
+		}
+		file := t.files[len(t.files)-1]
+		reader, err := newReader(job, file)
+		if err != nil {
+			return err
+		}
+		part := operations * opEntries
+		t.works = append(t.works, &tableReads{
+			reader: reader, file: file, part: t.table.mapping[thread*part : (thread+1)*part],
+			firstRead: thread * operations * job.ReadsPerOp,
+			opEntries: opEntries, opBytes: job.ReadsPerOp * job.ReadBytes, operations: operations,
+			pageBytes: int(job.PageBytes),
+		})
+	}
+	return nil
+}
+
+// openRead opens the file for reading, and maps and advises it where the method says so.
+func (t *task) openRead(job *job) error {
+	file, err := t.open(job.Path, os.O_RDONLY)
+	if err != nil || !strings.HasPrefix(job.Method, "mmap") {
+		return err
+	}
+	if err := file.mapBytes(job.SpanBytes, syscall.PROT_READ); err != nil {
+		return err
+	}
+	if job.Method == "mmap:random" {
+		return file.adviseRandom()
+	}
+	return nil
+}
+
+func newReader(job *job, file *dataFile) (reader, error) {
+	page := int(job.PageBytes)
+	switch {
+	case job.Consume == "touch" && job.TouchLast == 1:
+		return readerFor(job, file, touchLast{touch{page}}), nil
+	case job.Consume == "touch":
+		return readerFor(job, file, touch{page}), nil
+	case job.Consume == "sum":
+		return readerFor(job, file, sum{}), nil
+	case job.Consume == "lines":
+		return readerFor(job, file, lines{}), nil
+	}
+	return nil, refusal("open", job.Path, 1, "the go worker cannot consume by %q", job.Consume)
+}
+
+func readerFor[C consumer](job *job, file *dataFile, consume C) reader {
+	target := target[C]{file: file, buffer: memory(int(job.ReadBytes)), consume: consume}
+	chain := chain{
+		opEntries: int(job.ReadsPerOp) * 8, spanBytes: job.SpanBytes, readBytes: job.ReadBytes, path: job.Path,
+	}
+	mapped, dependent := file.mapping != nil, job.Dependent == 1
+	switch {
+	case mapped && dependent:
+		return &mappedChain[C]{mappedReads[C]{target}, chain}
+	case mapped:
+		return &mappedReads[C]{target}
+	case dependent:
+		return &calledChain[C]{calledReads[C]{target}, chain}
+	}
+	return &calledReads[C]{target}
+}
+
+// target is what a reader needs.
+type target[C consumer] struct {
+	file    *dataFile
+	buffer  []byte
+	consume C
+}
+
+type mappedReads[C consumer] struct{ target[C] }
+
+// Timed region: for each entry: copy(buffer, mapping[offset:]); total += weight * consume(buffer); weight += 2.
+func (r *mappedReads[C]) read(entries []byte, weight uint64) (uint64, error) {
+	total, mapping, buffer, consume := uint64(0), r.file.mapping, r.buffer, r.consume
+	for ; len(entries) >= 8; entries = entries[8:] {
+		offset := binary.LittleEndian.Uint64(entries)
+		copy(buffer, mapping[offset:offset+uint64(len(buffer))])
+		total += weight * consume.of(buffer)
+		weight += 2
+	}
+	return total, nil
+}
+
+func (r *mappedReads[C]) fetch(offset uint64, into []byte) error {
+	copy(into, r.file.mapping[offset:offset+uint64(len(into))])
+	return nil
+}
+
+type calledReads[C consumer] struct{ target[C] }
+
+// Timed region: for each entry: ReadAt(buffer, offset); total += weight * consume(buffer); weight += 2.
+func (r *calledReads[C]) read(entries []byte, weight uint64) (uint64, error) {
+	total, file, buffer, consume := uint64(0), r.file.file, r.buffer, r.consume
+	for ; len(entries) >= 8; entries = entries[8:] {
+		offset := binary.LittleEndian.Uint64(entries)
+		if received, err := file.ReadAt(buffer, int64(offset)); received != len(buffer) {
+			return 0, readFailure("pread", err, r.file.path, offset, len(buffer), received)
+		}
+		total += weight * consume.of(buffer)
+		weight += 2
+	}
+	return total, nil
+}
+
+func (r *calledReads[C]) fetch(offset uint64, into []byte) error {
+	if received, err := r.file.file.ReadAt(into, int64(offset)); received != len(into) {
+		return readFailure("pread", err, r.file.path, offset, len(into), received)
+	}
+	return nil
+}
+
+// chain is what dependent reads need beside: each read but the first of an operation is at its entry XOR the first word of
+// the read before it. Loops of their own, so that independent reads pay nothing for it.
+type chain struct {
+	opEntries int
+	spanBytes uint64
+	readBytes uint64
+	path      string
+}
+
+// astray is the failure of a read that was led to where none fits into the span.
+func (c *chain) astray(offset uint64) error {
+	failed := refusal("dependent read", c.path, 0,
+		"a dependent read of %s led to offset %d, beyond the %d bytes that are read: its data are not those that the "+
+			"offset table was made of", c.path, offset, c.spanBytes)
+	failed.Offset = offset
+	return failed
+}
+
+type mappedChain[C consumer] struct {
+	mappedReads[C]
+	chain
+}
+
+// Timed region: for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; copy(buffer,
+// mapping[offset:]); link = buffer's first word; total += weight * consume(buffer); weight += 2.
+func (r *mappedChain[C]) read(entries []byte, weight uint64) (uint64, error) {
+	total, mapping, buffer, consume, last := uint64(0), r.file.mapping, r.buffer, r.consume, r.spanBytes-r.readBytes
+	for len(entries) > 0 {
+		operation, link := entries[:r.opEntries], uint64(0)
+		entries = entries[r.opEntries:]
+		for ; len(operation) >= 8; operation = operation[8:] {
+			offset := binary.LittleEndian.Uint64(operation) ^ link
+			if offset > last {
+				return 0, r.astray(offset)
+			}
+			copy(buffer, mapping[offset:offset+uint64(len(buffer))])
+			link = binary.LittleEndian.Uint64(buffer)
+			total += weight * consume.of(buffer)
+			weight += 2
+		}
+	}
+	return total, nil
+}
+
+type calledChain[C consumer] struct {
+	calledReads[C]
+	chain
+}
+
+// Timed region: as mappedChain, with ReadAt(buffer, offset).
+func (r *calledChain[C]) read(entries []byte, weight uint64) (uint64, error) {
+	total, file, buffer, consume, last := uint64(0), r.file.file, r.buffer, r.consume, r.spanBytes-r.readBytes
+	for len(entries) > 0 {
+		operation, link := entries[:r.opEntries], uint64(0)
+		entries = entries[r.opEntries:]
+		for ; len(operation) >= 8; operation = operation[8:] {
+			offset := binary.LittleEndian.Uint64(operation) ^ link
+			if offset > last {
+				return 0, r.astray(offset)
+			}
+			if received, err := file.ReadAt(buffer, int64(offset)); received != len(buffer) {
+				return 0, readFailure("pread", err, r.file.path, offset, len(buffer), received)
+			}
+			link = binary.LittleEndian.Uint64(buffer)
+			total += weight * consume.of(buffer)
+			weight += 2
+		}
+	}
+	return total, nil
+}
+
+// entries are those of up to `wanted` operations from `position` on, which counts laps too; never across the end. The weight
+// is that of the first read: 2 * its place in the table + 1.
+func (w *tableReads) entries(position, wanted uint64) (entries []byte, weight uint64) {
+	start := position % w.operations
+	entries = w.part[start*w.opEntries : (start+min(wanted, w.operations-start))*w.opEntries]
+	return entries, 2*(w.firstRead+start*w.opEntries/8) + 1
+}
+
+func (w *tableReads) perform(position, wanted uint64) (uint64, uint64, error) {
+	entries, weight := w.entries(position, wanted)
+	checksum, err := w.reader.read(entries, weight)
+	done := uint64(len(entries)) / w.opEntries
+	w.done += done
+	return done, checksum, err
+}
+
+func (w *tableReads) timed(position, wanted uint64, latencies *histogram) (uint64, uint64, error) {
+	entries, weight := w.entries(position, wanted)
+	done, total := uint64(len(entries))/w.opEntries, uint64(0)
+	before := now()
+	for ; len(entries) > 0; entries = entries[w.opEntries:] {
+		checksum, err := w.reader.read(entries[:w.opEntries], weight)
+		if err != nil {
+			return 0, 0, err
+		}
+		total += checksum
+		weight += w.opEntries / 4
+		after := now()
+		latencies.record(after - before)
+		before = after
+	}
+	w.done += done
+	return done, total, nil
+}
+
+func (w *tableReads) finish() error { return nil }
+func (w *tableReads) sync() error   { return nil }
+func (w *tableReads) bytes() uint64 { return w.done * w.opBytes }
+
+func (w *tableReads) warm() error {
+	w.file.warm(w.pageBytes)
+	return nil
+}
+
+func (w *tableReads) fetch(offset uint64, into []byte) error { return w.reader.fetch(offset, into) }

@@ -1,0 +1,52 @@
+package pagewise;
+
+import java.util.concurrent.BrokenBarrierException;
+
+/** One thread's sample: fields are of the last one taken. */
+abstract class Sampling {
+    final Crew crew;
+    final Work work;
+    final Histogram latencies = new Histogram();
+    long startedNs;
+    long endedNs;
+    long operations;
+    long latencyStartedNs;
+    long latencyEndedNs;
+    long latencyOperations;
+    long bytes;
+    long checksum;
+    final Stalls stalls = new Stalls();
+    /** Why there is no sample; null: there is one. */
+    CallFailure failure;
+
+    Sampling(Crew crew, Work work) {
+        this.crew = crew;
+        this.work = work;
+    }
+
+    final void take(Crew.Order order) {
+        latencies.clear();
+        stalls.clear();
+        operations = latencyOperations = 0;
+        failure = null;
+        long bytesBefore = work.bytes;
+        work.checksum = 0;
+        perform(order);
+        bytes = work.bytes - bytesBefore;
+        checksum = work.checksum;
+    }
+
+    abstract void perform(Crew.Order order);
+
+    final void rendezvous() {
+        try {
+            crew.barrier.await();
+        } catch (InterruptedException | BrokenBarrierException broken) {
+            throw new IllegalStateException(broken);
+        }
+    }
+
+    final void fail(CallFailure why) {
+        failure = failure == null ? why : failure;
+    }
+}

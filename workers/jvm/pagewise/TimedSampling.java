@@ -1,0 +1,164 @@
+package pagewise;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.StandardOpenOption;
+
+/**
+ * Reads by the table, bounded by time. Throughput: {@code elapsed = clock after the last batch - clock before the
+ * first}, one clock a batch and none inside. Latencies are the times of batches where all were of one operation,
+ * and of a phase of their own elsewhere.
+ */
+final class TimedSampling extends Sampling {
+    /** A batch shorter than this is doubled. */
+    private static final long BATCH_MIN_NS = 50_000;
+    /** A batch of several operations longer than this is halved. */
+    private static final long BATCH_MAX_NS = 200_000;
+
+    private final DeviceBudget budget;
+    /** Whether any batch had more than one operation: then batch times are no latencies. */
+    private boolean batched;
+
+    TimedSampling(Crew crew, Work work) throws CallFailure {
+        super(crew, work);
+        budget = new DeviceBudget(crew.job);
+    }
+
+    @Override
+    void perform(Crew.Order order) {
+        budget.begin(crew.job.maxDeviceBytes / 4 * 3);
+        batched = false;
+        rendezvous();
+        try {
+            throughput(order);
+        } catch (CallFailure thrown) {
+            fail(thrown);
+        } catch (InternalError thrown) {
+            fail(CallFailure.fault(thrown, crew.job.path));
+        }
+        if (batched) {
+            crew.timedPhase.set(true);
+        }
+        rendezvous();
+        // Every thread has reached the line above, so all of them read the same answer.
+        if (failure != null || !crew.timedPhase.get() || order.latencyNs() == 0) {
+            return;
+        }
+        latencies.clear();
+        try {
+            timeOperations(order);
+        } catch (CallFailure thrown) {
+            fail(thrown);
+        } catch (InternalError thrown) {
+            fail(CallFailure.fault(thrown, crew.job.path));
+        }
+    }
+
+    /** Timed region: {@code for each batch: operations; clock}. */
+    private void throughput(Crew.Order order) throws CallFailure {
+        long bound = crew.job.maxThreadOperations;
+        long most = bound == 0 ? Long.MAX_VALUE : Math.max(1, bound - (bound + 3) / 4);
+        long first = order.firstOperation();
+        long batch = 1;
+        long before = startedNs = System.nanoTime();
+        while (true) {
+            long done = work.perform(first + operations, Math.min(batch, most - operations));
+            long after = System.nanoTime();
+            long took = after - before;
+            stalls.note(done, took);
+            operations += done;
+            if (batch == 1) {
+                latencies.record(took);
+            }
+            if (after - startedNs >= order.sampleNs() || operations == most || budget.isSpent(after)) {
+                endedNs = after;
+                return;
+            }
+            if (took < BATCH_MIN_NS && done == batch) {
+                batch *= 2;
+                batched = true;
+            } else if (took > BATCH_MAX_NS && batch > 1) {
+                batch /= 2;
+            }
+            before = after;
+        }
+    }
+
+    /** Timed region: {@code for each operation: operation; clock; note the time}. */
+    private void timeOperations(Crew.Order order) throws CallFailure {
+        long bound = crew.job.maxThreadOperations;
+        long most = bound == 0 ? Long.MAX_VALUE : bound - operations;
+        long position = order.firstOperation() + operations;
+        budget.begin(crew.job.maxDeviceBytes / 4);
+        long before = latencyStartedNs = System.nanoTime();
+        while (latencyOperations < most) {
+            latencyOperations += work.perform(position + latencyOperations, 1);
+            long after = System.nanoTime();
+            latencies.record(after - before);
+            before = after;
+            if (after - latencyStartedNs >= order.latencyNs() || budget.isSpent(after)) {
+                break;
+            }
+        }
+        latencyEndedNs = before;
+    }
+
+    /** Stops a phase when storage has read enough for this process: a file that fills up is no longer cold. */
+    private static final class DeviceBudget {
+        /** How often it is looked at: that costs a system call. */
+        private static final long CHECK_NS = 1_000_000;
+        private static final byte[] KEY = "\nread_bytes: ".getBytes(StandardCharsets.US_ASCII);
+
+        /** /proc/self/io; null where there is no budget. */
+        private final FileChannel channel;
+        private final ByteBuffer text;
+        private long endBytes;
+        private long nextCheckNs;
+
+        DeviceBudget(Job job) throws CallFailure {
+            channel = job.maxDeviceBytes == 0 ? null : Files.openChannel("/proc/self/io", StandardOpenOption.READ);
+            text = ByteBuffer.allocateDirect(channel == null ? 0 : 512);
+            if (channel != null) {
+                job.closeLater(channel::close);
+            }
+        }
+
+        void begin(long bytes) {
+            if (channel != null) {
+                long end = readBytes() + bytes;
+                endBytes = end < 0 ? Long.MAX_VALUE : end;
+                nextCheckNs = System.nanoTime() + CHECK_NS;
+            }
+        }
+
+        boolean isSpent(long nowNs) {
+            if (channel == null || nowNs < nextCheckNs) {
+                return false;
+            }
+            nextCheckNs = nowNs + CHECK_NS;
+            return readBytes() >= endBytes;
+        }
+
+        /** The field {@code read_bytes}, which stands behind others. */
+        private long readBytes() {
+            int length;
+            try {
+                length = channel.read(text.clear(), 0);
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+            int at = 0;
+            for (int matched = 0; matched < KEY.length && at < length; at++) {
+                matched = text.get(at) == KEY[matched] ? matched + 1 : text.get(at) == KEY[0] ? 1 : 0;
+            }
+            long value = 0;
+            for (; at < length && text.get(at) >= '0' && text.get(at) <= '9'; at++) {
+                value = 10 * value + text.get(at) - '0';
+            }
+            return value;
+        }
+    }
+}

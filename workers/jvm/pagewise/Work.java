@@ -1,0 +1,18 @@
+package pagewise;
+
+/** What a thread does between two clocks. A position counts operations from the thread's first one on, laps too. */
+abstract class Work {
+    /** Sum of the checksums of all that was consumed. */
+    long checksum;
+    /** Bytes asked for and received, or that reached the file. */
+    long bytes;
+
+    /** Does at most {@code wanted} operations from {@code position} on, at least one, and returns how many. */
+    abstract long perform(long position, long wanted) throws CallFailure;
+
+    /** Puts what is collected in a buffer into the file. */
+    void finish() throws CallFailure { }
+
+    /** Puts what was written on the device. */
+    void sync() throws CallFailure { }
+}

@@ -1,0 +1,146 @@
+package pagewise;
+
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * pagewise's worker in the JVM: the ways that Java has to read and write a file, measured as workers/PROTOCOL.md says.
+ *
+ * <p>JDK 22 or newer, standard library only. Run with {@code --enable-native-access=ALL-UNNAMED}.
+ *
+ * <p>Each way has loops of its own: one for each way of consuming, none with a test of an option inside. A method that
+ * several ways shared would be compiled for all of them together, and the slowest would set the pace. Nothing is
+ * allocated between two clocks, except where the way itself does (a {@code readLine} makes a string).
+ */
+public final class Worker {
+    private static final int PROTOCOL = 5;
+    private static final String VERSION = "1.0";
+
+    private static final String READS = "mmap,mmap:random,mmap:sequential,mmap:willneed,mmap:prefetch,"
+            + "mmap:random+prefetch,mmap:in-place,mmap:random+in-place,mmap:random+prefetch+in-place,"
+            + "pread,pread:direct,filechannel:direct-buffer,filechannel:heap-buffer";
+    private static final String SCANS = "mapped-byte-buffer,mmap,mmap:sequential,mmap:in-place,buffered-reader";
+    private static final String WRITES = "mmap,mmap:buffer=64KiB";
+
+    private final BufferedReader requests;
+    private final OutputStream replies;
+
+    private Worker(InputStream requests, OutputStream replies) {
+        this.requests = new BufferedReader(new InputStreamReader(requests, StandardCharsets.UTF_8));
+        this.replies = replies;
+    }
+
+    /** Serves jobs until stdin ends. Whatever is not the failure of a call ends the process with status 1. */
+    public static void main(String[] arguments) {
+        OutputStream replies = new FileOutputStream(FileDescriptor.out);
+        // A stray line on stdout would be taken for an answer.
+        System.setOut(System.err);
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> die(thrown));
+        Worker worker = new Worker(System.in, replies);
+        try {
+            worker.converse();
+        } catch (Throwable thrown) {
+            die(thrown);
+        }
+        // Threads of a job that failed may still wait; nobody waits for them.
+        System.exit(0);
+    }
+
+    /** Ends the process at once, the reason on stderr. */
+    static void die(Throwable thrown) {
+        try {
+            thrown.printStackTrace();
+        } finally {
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    private void converse() throws IOException {
+        say(new Json().text("type", "hello").number("protocol", PROTOCOL).text("worker", "jvm")
+                .text("version", VERSION + " on JDK " + Runtime.version()).number("practice", 1)
+                .text("random-read", READS).text("sequential-read", READS).text("scan", SCANS)
+                .text("append", WRITES).text("fill", WRITES));
+        try {
+            for (Request open = next(); open != null; open = next()) {
+                if (!open.type().equals("open")) {
+                    throw new IOException("not of the protocol: '" + open.type() + "' outside a job");
+                }
+                if (!serve(new Job(open))) {
+                    return;
+                }
+            }
+        } catch (CallFailure failure) {
+            say(failure.reply());
+        } catch (InternalError error) {
+            say(CallFailure.fault(error, "").reply());
+        }
+    }
+
+    /** One job, from {@code open} to {@code closed}. False: stdin ended within it. */
+    private boolean serve(Job job) throws IOException, CallFailure {
+        job.mapInputs();
+        long started = System.nanoTime();
+        job.open();
+        say(new Json().text("type", "opened").number("setup_ns", System.nanoTime() - started));
+        Crew crew = new Crew(job);
+        Heartbeats heartbeats = Heartbeats.start(job.heartbeatNs);
+        started = System.nanoTime();
+        job.warmPageTables();
+        say(new Json().text("type", "ready").number("warmup_ns", System.nanoTime() - started));
+        for (Request request = next(); request != null; request = next()) {
+            switch (request.type()) {
+                case "idle" -> say(idle(request, heartbeats));
+                case "go" -> say(crew.sample(request, heartbeats));
+                case "verify" -> say(job.verify(request.numbers("offsets")));
+                case "close" -> {
+                    heartbeats.end();
+                    say(close(job, crew));
+                    return true;
+                }
+                default -> throw new IOException("not of the protocol: '" + request.type() + "' within a job");
+            }
+        }
+        return false;
+    }
+
+    private static Json idle(Request request, Heartbeats heartbeats) {
+        heartbeats.begin();
+        long end = System.nanoTime() + request.bound("idle_ns");
+        for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) {
+            LockSupport.parkNanos(left);
+        }
+        heartbeats.finish();
+        return heartbeats.tell(new Json().text("type", "idled"));
+    }
+
+    /** Tear-down: sync, end threads, unmap, close. */
+    private static Json close(Job job, Crew crew) throws CallFailure {
+        long started = System.nanoTime();
+        long syncNs = 0;
+        if (job.sync.equals("end")) {
+            job.work[0].sync();
+            syncNs = System.nanoTime() - started;
+        }
+        crew.end();
+        job.close();
+        return new Json().text("type", "closed").number("teardown_ns", System.nanoTime() - started)
+                .number("sync_ns", syncNs);
+    }
+
+    private Request next() throws IOException {
+        String line = requests.readLine();
+        return line == null ? null : Request.parse(line);
+    }
+
+    private void say(Json reply) throws IOException {
+        replies.write(reply.line());
+        replies.flush();
+    }
+}
