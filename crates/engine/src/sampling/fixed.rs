@@ -138,7 +138,7 @@ impl Course {
 }
 
 /// The lengths of batches between operations that are timed by themselves.
-struct Gaps {
+pub(super) struct Gaps {
     random: Random,
     mean: u64,
     /// Measures in a row that left the mean as it was, up to [`STEADY_MEASURES`].
@@ -146,19 +146,19 @@ struct Gaps {
 }
 
 impl Gaps {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self { random: Random::new(seed), mean: 1, steady: 0 }
     }
 
     /// From 1 to twice the mean, the latter not included.
-    fn draw(&mut self) -> u64 {
+    pub(super) fn draw(&mut self) -> u64 {
         1 + self.random.below(2 * self.mean - 1)
     }
 
     /// Makes the mean gap last 40 to 160 us, after one of `gap` operations took `took_ns`. Short gaps are no measure, since
     /// the clock is a part of what they take. True while the mean grows from 1: what was timed until now was timed more
     /// often than what follows.
-    fn adapt(&mut self, gap: u64, took_ns: u64) -> bool {
+    pub(super) fn adapt(&mut self, gap: u64, took_ns: u64) -> bool {
         if gap < self.mean {
             return false;
         }

@@ -41,3 +41,6 @@ pub struct ThreadSample {
 pub fn empty_latencies() -> Latencies {
     Latencies::new_with_bounds(1, 100_000_000_000, 3).expect("constant bounds are valid")
 }
+
+#[cfg(test)]
+mod vectors;

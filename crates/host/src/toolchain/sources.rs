@@ -24,6 +24,7 @@ const JVM: &[Source] = sources!(
     "Failures.java"
     "Files.java"
     "FixedSampling.java"
+    "Gaps.java"
     "Heap.java"
     "Heartbeats.java"
     "Histogram.java"

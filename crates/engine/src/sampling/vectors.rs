@@ -1,0 +1,74 @@
+//! `workers/vectors.json`: what every worker must make of the same seeds and times.
+
+use serde::Deserialize;
+
+use super::empty_latencies;
+use super::fixed::Gaps;
+use super::stalls::Stalls;
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum Vector {
+    /// Gaps are drawn one after the other, and the mean is adapted after each to what its operations took.
+    Gaps {
+        seed: u64,
+        /// What an operation takes, for each gap.
+        op_ns: Vec<u64>,
+        gaps: Vec<u64>,
+        /// 1: what was timed until then is thrown away.
+        grows: Vec<u64>,
+    },
+    /// Batches: their operations and what they took.
+    Stalls { operations: Vec<u64>, took_ns: Vec<u64>, stalls: u64, stall_longest_ns: u64 },
+    /// Times, and the histogram of a worker whose buckets are 1/128 of a power of two.
+    Latencies { took_ns: Vec<u64>, latency_ns: Vec<u64>, latency_counts: Vec<u64> },
+}
+
+/// The upper end of such a bucket. This worker's own buckets are finer, and none lies across the end of such a one.
+fn bucket_end(ns: u64) -> u64 {
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(8);
+    (((ns >> shift) + 1) << shift) - 1
+}
+
+#[test]
+fn the_native_worker_reproduces_the_vectors() {
+    let vectors: Vec<Vector> =
+        serde_json::from_str(include_str!("../../../../workers/vectors.json")).expect("vectors");
+    assert!(vectors.len() > 20);
+    for (index, vector) in vectors.into_iter().enumerate() {
+        match vector {
+            Vector::Gaps { seed, op_ns, gaps, grows } => {
+                let mut drawn = Gaps::new(seed);
+                let made = op_ns.iter().map(|op_ns| {
+                    let gap = drawn.draw();
+                    (gap, u64::from(drawn.adapt(gap, gap * op_ns)))
+                });
+                let (found, thrown): (Vec<u64>, Vec<u64>) = made.unzip();
+                assert_eq!((found, thrown), (gaps, grows), "vector {index}");
+            }
+            Vector::Stalls { operations, took_ns, stalls, stall_longest_ns } => {
+                let mut found = Stalls::default();
+                operations.iter().zip(took_ns).for_each(|(operations, took)| found.note(*operations, took));
+                assert_eq!((found.count, found.longest_ns), (stalls, stall_longest_ns), "vector {index}");
+            }
+            Vector::Latencies { took_ns, latency_ns, latency_counts } => {
+                let mut latencies = empty_latencies();
+                took_ns.iter().for_each(|ns| latencies.saturating_record(*ns));
+                let mut found: Vec<(u64, u64)> = Vec::new();
+                for bucket in latencies.iter_recorded() {
+                    let (end, count) =
+                        (bucket_end(bucket.value_iterated_to()), bucket.count_since_last_iteration());
+                    match found.last_mut().filter(|last| last.0 == end) {
+                        Some(last) => last.1 += count,
+                        None => found.push((end, count)),
+                    }
+                }
+                assert_eq!(
+                    found,
+                    latency_ns.into_iter().zip(latency_counts).collect::<Vec<_>>(),
+                    "vector {index}"
+                );
+            }
+        }
+    }
+}
