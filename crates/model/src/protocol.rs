@@ -31,6 +31,10 @@ use crate::workers::Delays;
 /// Version of the conversation. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 5;
 
+/// How far the upper end of a latency's bucket may lie above the latency, as a factor: buckets are not wider than 1 % of their
+/// value, and as much again is left for ends that are rounded outwards.
+pub const BUCKET_SLACK: f64 = 1.02;
+
 /// What the supervisor says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -236,7 +240,7 @@ pub struct SampleReply {
     /// Sum of the checksums of all reads of both phases, each times the weight of its place in the table
     /// ([`crate::checksum::weight`]), 16 hexadecimal digits; of writes 0.
     pub checksum: String,
-    /// Latencies of operations: upper ends of histogram buckets, ascending.
+    /// Latencies of operations: upper ends of histogram buckets, ascending; see [`BUCKET_SLACK`].
     pub latency_ns: Vec<u64>,
     /// How many operations fell into each.
     pub latency_counts: Vec<u64>,

@@ -1,5 +1,6 @@
 //! Whether what the worker says is true: the bytes, the time, the counts, the calls.
 
+use pagewise_model::protocol::BUCKET_SLACK;
 use pagewise_model::{Access, CacheState};
 
 use super::Subject;
@@ -13,8 +14,6 @@ const WALL_SLACK_NS: u64 = 10_000_000;
 const WALL_SLACK_SHARE: f64 = 0.05;
 /// CPU time is read just before and after the wall time, and schedstat counts in ticks on some kernels.
 const CPU_SLACK_NS: u64 = 10_000_000;
-/// Buckets of a latency histogram tell their upper end, which may lie this much above the value.
-const BUCKET_SLACK: f64 = 1.25;
 
 /// The bytes consumed are not those at the offsets of the table. An expected checksum that could not be
 /// known, as of a user's file that was not read a second time, fails nothing, unless it is the only proof, as of a scan. What
@@ -418,8 +417,8 @@ mod tests {
         let slow = |method: &str, upper_ns| {
             kinds(&cell(method, Warm), |measurement, _| measurement.latency_ns = vec![1000, upper_ns])
         };
-        assert_eq!(slow("pread", 13_000_000), []);
-        assert_eq!(slow("pread", 14_000_000), [FalseTime]);
+        assert_eq!(slow("pread", 11_000_000), []);
+        assert_eq!(slow("pread", 12_000_000), [FalseTime]);
         assert_eq!(slow("uring:depth=8", 14_000_000), [], "eight are in flight");
         let stalled = |stall_longest_ns| {
             kinds(&cell("pread", Warm), |measurement, _| {
@@ -540,7 +539,7 @@ mod tests {
                 measurement.latency_counts = vec![990, 1];
             })
         };
-        assert_eq!((slowest(2_400_000), slowest(2_600_000)), (vec![], vec![FalseTime]));
+        assert_eq!((slowest(2_040_000), slowest(2_050_000)), (vec![], vec![FalseTime]));
     }
 
     #[test]

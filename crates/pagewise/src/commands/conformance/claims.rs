@@ -1,6 +1,6 @@
 //! Whether the numbers of a sample agree with each other, with the job and with the clock outside.
 
-use pagewise_model::protocol::SampleReply;
+use pagewise_model::protocol::{BUCKET_SLACK, SampleReply};
 
 /// What a sample must agree with.
 pub struct Asked {
@@ -13,9 +13,6 @@ pub struct Asked {
     /// What passed between `go` and `sample` outside.
     pub wall_ns: u64,
 }
-
-/// A latency may be told by the upper end of its bucket, which lies a little above it.
-const BUCKET_SLACK: f64 = 1.02;
 
 /// The first of the sample's numbers that is wrong.
 pub fn check(sample: &SampleReply, asked: &Asked) -> Result<(), String> {
