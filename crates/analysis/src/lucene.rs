@@ -25,7 +25,7 @@ use crate::collected::CellSamples;
 use crate::judged::{ById, CellJudgement, ColdWindow, Comparison, MedianInterval, Status, by_id};
 use crate::verdict::Verdict;
 
-pub use ratio::{PairedRatio, Told};
+pub use ratio::PairedRatio;
 pub use waits::{Cause, Waits};
 
 /// The question whose runs have these tables.

@@ -7,6 +7,8 @@
 //!    [`CLAIM_LEVEL`], lies above 1;
 //! 2. the median ratio exceeds 1 + max([`SMALLEST_DIFFERENCE`], noise).
 //!
+//! Both need [`FEWEST_ROUNDS`] rounds that have the two. The rule is [`decide`], and nothing else decides between two rates.
+//!
 //! A wins if it beats *every* other ranked method. That takes the number of methods into account without
 //! widening the intervals (an intersection-union test, Berger 1982): if two or more methods are equally the
 //! best, a false winner among them must at least beat one equal. By the first rule alone that happens to at
@@ -40,6 +42,10 @@ use crate::statistics::{ByRound, Interval, median, median_interval, paired_log_r
 pub const CLAIM_LEVEL: f64 = 0.96;
 /// In a tie, the share of comparisons in which any equal of the leader may be called slower.
 pub const FALSE_EXCLUSIONS: f64 = 0.02;
+/// Coverage of the interval by which a difference narrows the search for a change of places: six of seven rounds, nine of
+/// eleven. That there is a change is known by then from firm differences; with the level of a verdict, one disturbed sample in
+/// seven rounds would leave the middle unclear.
+pub const NARROWING_LEVEL: f64 = 0.85;
 /// No difference below this is claimed, however sure: as a share of the slower rate.
 pub const SMALLEST_DIFFERENCE: f64 = 0.02;
 /// A tie does not say that methods are equal, only that these rounds cannot tell. Those that the median ratio
@@ -86,6 +92,121 @@ pub struct Ratio {
     pub beaten: bool,
     /// Whether the leader was faster by more than the noise in every round.
     pub always_behind: bool,
+}
+
+/// What the paired ratios of two rates decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// The first is higher, beyond doubt and noise.
+    Higher,
+    /// The first is lower, beyond doubt and noise.
+    Lower,
+    /// These rounds cannot tell one from the other.
+    #[serde(rename = "not-told-apart")]
+    Indistinguishable,
+    /// Rounds that have both are fewer than a claim needs.
+    TooFewRounds,
+    /// No control says how far a method is from itself in this run.
+    NoiseUnknown,
+}
+
+/// How much is claimed at once, which sets the coverage that the interval of a ratio needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// One difference: [`CLAIM_LEVEL`].
+    Alone,
+    /// One of so many: [`FALSE_EXCLUSIONS`] divided by them. Where the rounds are too few for that level, all of them must
+    /// show a difference beyond the noise.
+    OneOf(usize),
+    /// A step of a search between firm differences: [`NARROWING_LEVEL`].
+    Narrowing,
+}
+
+/// What the paired ratios of two rates tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// What they decide.
+    pub finding: Finding,
+    /// Logarithm of their median; `None` where no round has both.
+    pub log_ratio: Option<f64>,
+    /// Interval of the median at [`CLAIM_LEVEL`], as ratios; `None` with too few rounds.
+    pub interval: Option<Interval>,
+    /// Rounds that have both.
+    pub rounds: usize,
+    /// Whether each of them has the same one ahead by more than the noise.
+    pub in_every_round: bool,
+}
+
+impl Decision {
+    /// The median ratio; 1 where no round has both.
+    pub fn ratio(&self) -> f64 {
+        self.log_ratio.unwrap_or(0.0).exp()
+    }
+
+    /// Whether one of the two is ahead.
+    pub fn is_clear(&self) -> bool {
+        matches!(self.finding, Finding::Higher | Finding::Lower)
+    }
+}
+
+/// The one rule by which two rates differ: of verdicts, of the cliff, and of the tables by threads. `log_ratios` are those of
+/// [`paired_log_ratios`], of the first rate over the second.
+pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: Claim) -> Decision {
+    let log_ratio = median(log_ratios);
+    let threshold = noise.map(|noise| noise.max(SMALLEST_DIFFERENCE).ln_1p());
+    let every =
+        |beyond: &dyn Fn(f64) -> bool| !log_ratios.is_empty() && log_ratios.iter().copied().all(beyond);
+    let (always_above, always_below) = match threshold {
+        Some(threshold) => (every(&|ratio| ratio > threshold), every(&|ratio| ratio < -threshold)),
+        None => (false, false),
+    };
+    let at = |level: f64| median_interval(log_ratios, level);
+    let (above, below) = match (claim, at(claim.level())) {
+        (_, Some(ends)) => (ends.low > 0.0, ends.high < 0.0),
+        (Claim::OneOf(_), None) => (always_above, always_below),
+        (Claim::Alone | Claim::Narrowing, None) => (false, false),
+    };
+    let finding = match (log_ratio, threshold) {
+        _ if log_ratios.len() < FEWEST_ROUNDS => Finding::TooFewRounds,
+        (None, _) => Finding::TooFewRounds,
+        (Some(_), None) => Finding::NoiseUnknown,
+        (Some(middle), Some(threshold)) if above && middle > threshold => Finding::Higher,
+        (Some(middle), Some(threshold)) if below && middle < -threshold => Finding::Lower,
+        _ => Finding::Indistinguishable,
+    };
+    let as_ratios = |ends: Interval| Interval { low: ends.low.exp(), high: ends.high.exp(), ..ends };
+    Decision {
+        finding,
+        log_ratio,
+        interval: at(CLAIM_LEVEL).map(as_ratios),
+        rounds: log_ratios.len(),
+        in_every_round: always_above || always_below,
+    }
+}
+
+impl Claim {
+    fn level(self) -> f64 {
+        match self {
+            Claim::Alone => CLAIM_LEVEL,
+            Claim::OneOf(claims) => 1.0 - FALSE_EXCLUSIONS / claims.max(1) as f64,
+            Claim::Narrowing => NARROWING_LEVEL,
+        }
+    }
+}
+
+impl Ratio {
+    fn of(other: usize, decision: Decision) -> Self {
+        let ratio = decision.ratio();
+        Self {
+            other,
+            ratio,
+            interval: decision.interval,
+            rounds: decision.rounds,
+            beaten: decision.finding == Finding::Higher,
+            always_behind: decision.in_every_round && ratio > 1.0,
+        }
+    }
 }
 
 /// The judgement of one comparison; methods are indices into what was given.
@@ -151,10 +272,12 @@ pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
         return Judgement::not_comparable(too_few_methods(methods.len(), ranked.len()), unranked);
     }
     let leader = leader(methods, &ranked);
-    let threshold = noise.max(SMALLEST_DIFFERENCE).ln_1p();
+    let decided = |other: usize, claim: Claim| {
+        decide(&paired_log_ratios(methods[leader], methods[other]), Some(noise), claim)
+    };
     let against = |others: &[usize]| -> Vec<Ratio> {
         let others = others.iter().filter(|other| **other != leader);
-        others.map(|other| compare(methods[leader], methods[*other], *other, threshold)).collect()
+        others.map(|other| Ratio::of(*other, decided(*other, Claim::Alone))).collect()
     };
     let mut ratios = against(&ranked);
     // A method that lost some samples is still a rival unless each sample that it has says otherwise.
@@ -167,7 +290,7 @@ pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
     }
     let claims = ratios.len();
     for ratio in ratios.iter_mut().filter(|ratio| ratio.beaten) {
-        ratio.beaten = slower_among(&paired_log_ratios(methods[leader], methods[ratio.other]), claims, ratio);
+        ratio.beaten = decided(ratio.other, Claim::OneOf(claims)).finding == Finding::Higher;
     }
     let tied = ratios.iter().filter(|ratio| !ratio.beaten).map(|ratio| ratio.other);
     let tied = std::iter::once(leader).chain(tied).collect();
@@ -208,29 +331,6 @@ fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
         wins[*left].cmp(&wins[*right]).then_with(medians).then(right.cmp(left))
     });
     best.expect("at least two are ranked")
-}
-
-fn compare(leader: &Rates, rates: &Rates, other: usize, threshold: f64) -> Ratio {
-    let log_ratios = paired_log_ratios(leader, rates);
-    let interval = median_interval(&log_ratios, CLAIM_LEVEL);
-    let middle = median(&log_ratios).unwrap_or(0.0);
-    Ratio {
-        other,
-        ratio: middle.exp(),
-        interval: interval.map(|ends| Interval { low: ends.low.exp(), high: ends.high.exp(), ..ends }),
-        rounds: log_ratios.len(),
-        beaten: interval.is_some_and(|ends| ends.low > 0.0) && middle > threshold,
-        always_behind: log_ratios.iter().all(|ratio| *ratio > threshold),
-    }
-}
-
-/// Whether the leader is faster also when this is one of `claims` claims.
-fn slower_among(log_ratios: &[f64], claims: usize, ratio: &Ratio) -> bool {
-    let level = 1.0 - FALSE_EXCLUSIONS / claims as f64;
-    match median_interval(log_ratios, level) {
-        Some(interval) => interval.low > 0.0,
-        None => ratio.always_behind,
-    }
 }
 
 #[cfg(test)]

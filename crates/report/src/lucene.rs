@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use pagewise_analysis::Judged;
 use pagewise_analysis::advice::listed;
 use pagewise_analysis::judged::{ColdWindow, Status};
-use pagewise_analysis::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score, Told};
-use pagewise_analysis::verdict::Verdict;
+use pagewise_analysis::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score};
+use pagewise_analysis::verdict::{Finding, Verdict};
 use pagewise_model::Untrusted;
 
 use crate::chart::{self, Chart, letter};
@@ -184,10 +184,10 @@ fn ratio(ratio: &Option<PairedRatio>) -> String {
     let Some(ratio) = ratio else { return MISSING.to_string() };
     let words = ratio.in_words();
     match ratio.told {
-        Told::Higher | Told::Lower => words,
-        Told::NotToldApart => format!("{words} {NOT_TOLD}"),
-        Told::TooFewRounds => format!("{words} too few rounds"),
-        Told::NoiseUnknown => format!("{words} noise unknown"),
+        Finding::Higher | Finding::Lower => words,
+        Finding::Indistinguishable => format!("{words} {NOT_TOLD}"),
+        Finding::TooFewRounds => format!("{words} too few rounds"),
+        Finding::NoiseUnknown => format!("{words} noise unknown"),
     }
 }
 

@@ -4,7 +4,8 @@ use std::iter;
 
 use pagewise_model::Method;
 
-use super::group::{Faster, Group, Told};
+use super::group::{Group, Told};
+use crate::verdict::Finding;
 
 /// So many spans that halving added to an interval and that tell nothing end the search in it.
 const MOST_UNCLEAR: usize = 4;
@@ -74,7 +75,7 @@ fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[Told]) -> Vec<Chan
     let mut last_firm: Option<usize> = None;
     for (index, at) in told.iter().enumerate().filter(|(_, at)| at.firm) {
         if let Some(from) = last_firm.filter(|from| told[*from].faster != at.faster) {
-            let (before, after) = if at.faster == Faster::Second { (first, second) } else { (second, first) };
+            let (before, after) = if at.faster == Finding::Lower { (first, second) } else { (second, first) };
             changes.push(within(before, after, &told[from..=index]));
         }
         last_firm = Some(index);
@@ -177,11 +178,11 @@ fn middle(low: u64, high: u64, group: &Group<'_>, page_bytes: u64) -> Option<u64
 mod tests {
     use super::*;
 
-    fn told(span: u64, faster: Faster, firm: bool) -> Told {
+    fn told(span: u64, faster: Finding, firm: bool) -> Told {
         let log_ratio = Some(match faster {
-            Faster::First => 0.2,
-            Faster::Second => -0.2,
-            Faster::Unclear => 0.0,
+            Finding::Higher => 0.2,
+            Finding::Lower => -0.2,
+            _ => 0.0,
         });
         Told { span, faster, wins: firm, firm, log_ratio }
     }
@@ -190,17 +191,17 @@ mod tests {
         ("mmap".parse().expect("mmap"), "pread".parse().expect("pread"))
     }
 
-    use Faster::{First, Second, Unclear};
+    use Finding::{Higher, Indistinguishable, Lower};
 
     #[test]
     fn the_interval_lies_between_the_last_and_the_first_clear_ones() {
         let (mmap, pread) = methods();
         let all = [
-            told(1, First, true),
-            told(2, First, false),
-            told(3, Unclear, false),
-            told(4, Second, false),
-            told(5, Second, true),
+            told(1, Higher, true),
+            told(2, Higher, false),
+            told(3, Indistinguishable, false),
+            told(4, Lower, false),
+            told(5, Lower, true),
         ];
         let found = of_pair(&mmap, &pread, &all);
         assert_eq!(found.len(), 1);
@@ -215,11 +216,11 @@ mod tests {
     fn contradictions_stay_inside() {
         let (mmap, pread) = methods();
         let all = [
-            told(1, Second, true),
-            told(2, Second, false),
-            told(3, First, false),
-            told(4, Second, false),
-            told(5, First, true),
+            told(1, Lower, true),
+            told(2, Lower, false),
+            told(3, Higher, false),
+            told(4, Lower, false),
+            told(5, Higher, true),
         ];
         let found = of_pair(&mmap, &pread, &all);
         assert_eq!((found[0].before, found[0].after), (&pread, &mmap));
@@ -230,8 +231,8 @@ mod tests {
     fn an_unclear_span_does_not_hide_the_wider_part_beside_it() {
         let (mmap, pread) = methods();
         let parts = |unclear: &[u64]| {
-            let inside = unclear.iter().map(|span| told(*span, Unclear, false));
-            let ends = (told(88, First, true), told(395, Second, true));
+            let inside = unclear.iter().map(|span| told(*span, Indistinguishable, false));
+            let ends = (told(88, Higher, true), told(395, Lower, true));
             let all: Vec<Told> = iter::once(ends.0).chain(inside).chain([ends.1]).collect();
             of_pair(&mmap, &pread, &all)[0].parts()
         };
@@ -243,16 +244,18 @@ mod tests {
     #[test]
     fn what_is_not_firm_on_both_sides_is_no_change() {
         let (mmap, pread) = methods();
-        assert!(of_pair(&mmap, &pread, &[told(1, First, true), told(2, Second, false)]).is_empty());
-        assert!(of_pair(&mmap, &pread, &[told(1, First, false), told(2, Second, true)]).is_empty());
-        assert!(of_pair(&mmap, &pread, &[told(1, Unclear, false), told(2, Second, true)]).is_empty());
+        assert!(of_pair(&mmap, &pread, &[told(1, Higher, true), told(2, Lower, false)]).is_empty());
+        assert!(of_pair(&mmap, &pread, &[told(1, Higher, false), told(2, Lower, true)]).is_empty());
+        assert!(
+            of_pair(&mmap, &pread, &[told(1, Indistinguishable, false), told(2, Lower, true)]).is_empty()
+        );
         assert!(of_pair(&mmap, &pread, &[]).is_empty());
     }
 
     #[test]
     fn places_may_change_back() {
         let (mmap, pread) = methods();
-        let all = [told(1, First, true), told(2, Second, true), told(3, First, true)];
+        let all = [told(1, Higher, true), told(2, Lower, true), told(3, Higher, true)];
         let found = of_pair(&mmap, &pread, &all);
         assert_eq!(
             found.iter().map(|change| (change.low.span, change.high.span)).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Evidence, Method, Reads, Skew};
 
 use super::change::{self, Change, Narrowing};
-use super::group::{Family, Faster, Group, Member};
+use super::group::{Family, Group, Member};
 use super::{
     Behind, Capacity, CapacitySource, Closing, Crossing, Curve, CurveGroup, Edge, Lead, Point, Precision,
     WindowChoice, WindowRate, sentences,
@@ -13,6 +13,7 @@ use super::{
 use crate::collected::{CellSamples, operations, ops_per_second};
 use crate::judged::MedianInterval;
 use crate::statistics::{median, median_interval};
+use crate::verdict::Finding;
 
 /// Coverage of the intervals that are shown.
 const SHOWN_LEVEL: f64 = 0.95;
@@ -261,7 +262,7 @@ fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing>
     let clearly_faster = |method: &&Method| {
         group
             .compare(method, change.before, span)
-            .is_some_and(|told| told.wins && told.faster == Faster::First)
+            .is_some_and(|told| told.wins && told.faster == Finding::Higher)
     };
     group
         .methods()

@@ -6,13 +6,8 @@ use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
 
 use crate::collected::CellSamples;
-use crate::statistics::{median, median_interval, paired_log_ratios};
-use crate::verdict::{self, FALSE_EXCLUSIONS, NEAR, SMALLEST_DIFFERENCE, Verdict};
-
-/// Coverage of the interval by which a difference narrows the search: six of seven rounds, nine of eleven. That there
-/// is a change is known by then from firm differences; with the level of a verdict, one disturbed sample in seven
-/// rounds would leave the middle unclear.
-const WITHIN_LEVEL: f64 = 0.85;
+use crate::statistics::{median, paired_log_ratios};
+use crate::verdict::{self, Claim, Finding, NEAR, Verdict, decide};
 
 /// One cell of a group.
 #[derive(Clone, Debug)]
@@ -55,26 +50,33 @@ fn batches(run: &Run) -> HashMap<&str, usize> {
     batches
 }
 
-/// Which of two methods is clearly faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Faster {
-    First,
-    Second,
-    Unclear,
-}
-
 /// How two methods compare at one span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
     pub(super) span: u64,
     /// By what narrows an interval.
-    pub(super) faster: Faster,
+    pub(super) faster: Finding,
     /// Whether it is a verdict.
     pub(super) wins: bool,
     /// Whether it also stands as one of as many claims as pairs of methods times ratios of the grid.
     pub(super) firm: bool,
     /// Median of the logarithm of first over second.
     pub(super) log_ratio: Option<f64>,
+}
+
+impl Told {
+    /// What the ratios of two methods tell, as one of `claims`.
+    fn of(span: u64, log_ratios: &[f64], noise: Option<f64>, claims: usize) -> Self {
+        let decided = |claim| decide(log_ratios, noise, claim);
+        let narrowing = decided(Claim::Narrowing);
+        Self {
+            span,
+            faster: narrowing.finding,
+            wins: decided(Claim::Alone).is_clear(),
+            firm: decided(Claim::OneOf(claims)).is_clear(),
+            log_ratio: narrowing.log_ratio,
+        }
+    }
 }
 
 /// The text of a method with its window left out, and the window.
@@ -269,26 +271,7 @@ impl<'a> Group<'a> {
     pub(super) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<Told> {
         let (left, right) = (self.member(first, span)?, self.member(second, span)?);
         let log_ratios = paired_log_ratios(&left.rates, &right.rates);
-        let log_ratio = median(&log_ratios);
-        let unclear = Told { span, faster: Faster::Unclear, wins: false, firm: false, log_ratio };
-        let Some(noise) = self.noise_between(left, right) else { return Some(unclear) };
-        let threshold = noise.max(SMALLEST_DIFFERENCE).ln_1p();
-        let faster = match (median_interval(&log_ratios, WITHIN_LEVEL), log_ratio) {
-            (Some(interval), Some(middle)) if interval.low > 0.0 && middle > threshold => Faster::First,
-            (Some(interval), Some(middle)) if interval.high < 0.0 && middle < -threshold => Faster::Second,
-            _ => Faster::Unclear,
-        };
-        let judgement = verdict::judge(&[&left.rates, &right.rates], noise);
-        let wins = judgement.verdict == Verdict::Winner;
-        let always = judgement.ratios.first().is_some_and(|ratio| ratio.always_behind);
-        let firm = wins && (always || self.stands_among_claims(&log_ratios));
-        Some(Told { faster, wins, firm, ..unclear })
-    }
-
-    /// Whether the difference is one that also many comparisons at once would not make up.
-    fn stands_among_claims(&self, log_ratios: &[f64]) -> bool {
-        median_interval(log_ratios, 1.0 - FALSE_EXCLUSIONS / self.claims as f64)
-            .is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
+        Some(Told::of(span, &log_ratios, self.noise_between(left, right), self.claims))
     }
 
     /// What a method differs from itself by, where these two were measured.
@@ -350,4 +333,53 @@ fn ascending(spans: impl Iterator<Item = u64>) -> Vec<u64> {
     spans.sort_unstable();
     spans.dedup();
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lucene::PairedRatio;
+    use proptest::prelude::*;
+
+    /// Rates of a method in rounds, some of them lost: near 1, or near a difference.
+    fn rates() -> impl Strategy<Value = Vec<Option<f64>>> {
+        let difference = prop_oneof![Just(1.0), Just(1.02), 0.5..2.0];
+        let rounds = prop::collection::vec((prop::bool::weighted(0.9), -0.05..0.05), 33);
+        (difference, rounds, 0..34usize).prop_map(|(difference, rounds, count)| {
+            let rate = |(valid, scatter): &(bool, f64)| valid.then_some(difference * (1.0 + scatter));
+            rounds.iter().take(count).map(rate).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn verdict_cliff_and_table_tell_the_same_of_the_same_ratios(
+            first in rates(),
+            second in rates(),
+            noise in prop_oneof![Just(0.0), 0.0..0.3],
+        ) {
+            let (first, second) = (verdict::Rates::of_each(&first), verdict::Rates::of_each(&second));
+            let log_ratios = paired_log_ratios(&first, &second);
+            let judgement = verdict::judge(&[&first, &second], noise);
+            let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Winner);
+            let told = Told::of(0, &log_ratios, Some(noise), 1);
+            let table = PairedRatio::of(1, &first, &second, Some(noise)).map(|ratio| ratio.told);
+            let expected = match winner {
+                Some(0) => Some(Finding::Higher),
+                Some(_) => Some(Finding::Lower),
+                None => None,
+            };
+            prop_assert_eq!(table.filter(|told| matches!(told, Finding::Higher | Finding::Lower)), expected);
+            prop_assert_eq!(told.wins, expected.is_some());
+            // What narrows an interval is told sooner than a verdict, and never against it; what is firm, later.
+            prop_assert!(expected.is_none_or(|winner| told.faster == winner));
+            prop_assert!(!told.firm || told.wins);
+            // Fewer than seven common rounds decide nothing anywhere.
+            if log_ratios.len() < verdict::FEWEST_ROUNDS {
+                prop_assert_eq!((expected, told.faster), (None, Finding::TooFewRounds));
+            }
+        }
+    }
 }

@@ -3,13 +3,14 @@
 use pagewise_model::CacheState;
 use pagewise_model::counters::Window;
 
-use super::ratio::{PairedRatio, Told};
+use super::ratio::PairedRatio;
 use super::{ColdRow, ColdStart, Data, not_ranked, pread_and_mmap, threads_in_words};
 use crate::advice::{amount, time};
 use crate::collected::CellSamples;
 use crate::judged::{CellJudgement, Comparison, MedianInterval, Status};
 use crate::statistics::total;
 use crate::steady::time_to_warm;
+use crate::verdict::Finding;
 
 const HALF: f64 = 0.5;
 const NINETY: f64 = 0.9;
@@ -112,19 +113,19 @@ fn sentence(
     };
     let words = ratio.in_words();
     let verdict = match ratio.told {
-        Told::Higher => format!("{at} {mmap_name} is warm sooner than {pread_name}, {words} as fast"),
-        Told::Lower => format!("{at} {mmap_name} is warm later than {pread_name}, {words} as fast"),
-        Told::NotToldApart => {
+        Finding::Higher => format!("{at} {mmap_name} is warm sooner than {pread_name}, {words} as fast"),
+        Finding::Lower => format!("{at} {mmap_name} is warm later than {pread_name}, {words} as fast"),
+        Finding::Indistinguishable => {
             format!("{at} it cannot be told which is warm sooner, {mmap_name} or {pread_name} ({words})")
         }
-        Told::TooFewRounds => {
+        Finding::TooFewRounds => {
             let rounds =
                 if ratio.rounds == 1 { "1 round".to_string() } else { format!("{} rounds", ratio.rounds) };
             format!(
                 "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: only {rounds} have both times"
             )
         }
-        Told::NoiseUnknown => format!(
+        Finding::NoiseUnknown => format!(
             "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: the noise of the run is not known"
         ),
     };

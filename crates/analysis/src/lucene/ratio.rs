@@ -3,24 +3,8 @@
 use serde::Serialize;
 
 use crate::advice::times;
-use crate::statistics::{median, median_interval, paired_log_ratios};
-use crate::verdict::{CLAIM_LEVEL, FEWEST_ROUNDS, Rates, SMALLEST_DIFFERENCE};
-
-/// What a ratio tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Told {
-    /// It is above 1, beyond the noise.
-    Higher,
-    /// It is below 1, beyond the noise.
-    Lower,
-    /// These rounds cannot tell it from 1.
-    NotToldApart,
-    /// Rounds that have both are fewer than a claim needs.
-    TooFewRounds,
-    /// No control says how far a method is from itself in this run.
-    NoiseUnknown,
-}
+use crate::statistics::paired_log_ratios;
+use crate::verdict::{Claim, Finding, Rates, decide};
 
 /// The median over rounds of one rate over another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -36,35 +20,20 @@ pub struct PairedRatio {
     /// Rounds that have both.
     pub rounds: usize,
     /// What it tells.
-    pub told: Told,
+    pub told: Finding,
 }
 
 impl PairedRatio {
     /// Of `rates` over `others`, given the noise of the run; `None` where no round has both.
-    pub(super) fn of(threads: u32, rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
-        let log_ratios = paired_log_ratios(rates, others);
-        let middle = median(&log_ratios)?;
-        let interval = median_interval(&log_ratios, CLAIM_LEVEL);
-        let told = match (interval, noise) {
-            _ if log_ratios.len() < FEWEST_ROUNDS => Told::TooFewRounds,
-            (None, _) => Told::TooFewRounds,
-            (Some(_), None) => Told::NoiseUnknown,
-            (Some(ends), Some(noise)) => {
-                let threshold = noise.max(SMALLEST_DIFFERENCE).ln_1p();
-                match (ends.low > 0.0 && middle > threshold, ends.high < 0.0 && middle < -threshold) {
-                    (true, _) => Told::Higher,
-                    (_, true) => Told::Lower,
-                    _ => Told::NotToldApart,
-                }
-            }
-        };
+    pub(crate) fn of(threads: u32, rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
+        let decision = decide(&paired_log_ratios(rates, others), noise, Claim::Alone);
         Some(Self {
             threads,
-            ratio: middle.exp(),
-            low: interval.map(|ends| ends.low.exp()),
-            high: interval.map(|ends| ends.high.exp()),
-            rounds: log_ratios.len(),
-            told,
+            ratio: decision.log_ratio?.exp(),
+            low: decision.interval.map(|ends| ends.low),
+            high: decision.interval.map(|ends| ends.high),
+            rounds: decision.rounds,
+            told: decision.finding,
         })
     }
 

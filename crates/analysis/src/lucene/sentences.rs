@@ -1,9 +1,10 @@
 //! What the tables say, in words.
 
-use super::ratio::{PairedRatio, Told};
+use super::ratio::PairedRatio;
 use super::{ColdStart, Matrix, Row, is_channel, threads_in_words};
 use crate::advice::{capital, listed};
 use crate::judged::label::two_decimals;
+use crate::verdict::Finding;
 
 /// What added threads do to each channel of a matrix, and what it waits for at the most threads.
 pub(super) fn of_channels(matrix: &Matrix, cpus: u32) -> Vec<String> {
@@ -41,13 +42,15 @@ fn change(threads: u32, ratio: Option<&PairedRatio>) -> String {
     let Some(ratio) = ratio else { return format!("{threads} threads cannot be told (no round has both)") };
     let words = ratio.in_words();
     match ratio.told {
-        Told::Higher => format!("{threads} threads gain ({words})"),
-        Told::Lower => format!("{threads} threads lose ({words})"),
-        Told::NotToldApart => format!("{threads} threads make no difference that can be told ({words})"),
-        Told::TooFewRounds => {
+        Finding::Higher => format!("{threads} threads gain ({words})"),
+        Finding::Lower => format!("{threads} threads lose ({words})"),
+        Finding::Indistinguishable => {
+            format!("{threads} threads make no difference that can be told ({words})")
+        }
+        Finding::TooFewRounds => {
             format!("{threads} threads cannot be told ({words} in {} rounds, too few)", ratio.rounds)
         }
-        Told::NoiseUnknown => {
+        Finding::NoiseUnknown => {
             format!("{threads} threads cannot be told ({words}, and the noise of the run is not known)")
         }
     }
@@ -90,8 +93,8 @@ impl Tally {
         let mut tally = Self::default();
         for ratio in ratios {
             match ratio.as_ref().map(|ratio| ratio.told) {
-                Some(Told::Higher) => tally.higher += 1,
-                Some(Told::Lower) => tally.lower += 1,
+                Some(Finding::Higher) => tally.higher += 1,
+                Some(Finding::Lower) => tally.lower += 1,
                 _ => tally.neither += 1,
             }
         }

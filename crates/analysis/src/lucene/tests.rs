@@ -3,6 +3,7 @@
 use super::*;
 use crate::checks::honest;
 use crate::judged::{Judged, judge};
+use crate::verdict::Finding;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{
     Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
@@ -137,9 +138,9 @@ fn threads_are_columns_though_they_leave_less_cache() {
     assert_eq!(methods, ["jvm/mmap", "jvm/pread"]);
     let score = matrix.rows[1].scores[0].as_ref().and_then(|score| score.ops_per_ms).expect("a score");
     assert!((score.median - 20.1).abs() < 0.1 && score.low.is_some(), "{score:?}");
-    let told: Vec<Told> =
+    let told: Vec<Finding> =
         matrix.advantages[0].ratios.iter().map(|ratio| ratio.as_ref().expect("both").told).collect();
-    assert_eq!(told, [Told::Lower, Told::NotToldApart]);
+    assert_eq!(told, [Finding::Lower, Finding::Indistinguishable]);
     assert_eq!(matrix.leads[0].methods, ["jvm/mmap"]);
     assert_eq!(matrix.leads[1].methods.len(), 2);
     assert!(found.falls.is_empty(), "there is one size");
@@ -154,7 +155,7 @@ fn sizes_are_tables_of_their_own_and_the_largest_is_held_against_the_smallest() 
     assert!((fall.from - 0.5).abs() < 0.01 && (fall.to - 2.0).abs() < 0.01);
     assert_eq!(fall.threads, [1, 16]);
     let ratio = fall.rows[0].ratios[0].as_ref().expect("both sizes");
-    assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.told == Told::Lower, "{ratio:?}");
+    assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.told == Finding::Lower, "{ratio:?}");
     // Without a limit there is no pressure.
     let unlimited = tables_of(pair(0.0), |_, _| {});
     assert_eq!((unlimited.matrices.len(), unlimited.falls.len()), (1, 0));
@@ -200,7 +201,7 @@ fn a_round_fewer_is_paired_and_too_few_rounds_tell_nothing() {
     };
     let (whole, fewer, few) = (lost(0), lost(1), lost(2));
     assert_eq!((whole.rounds, fewer.rounds, few.rounds), (8, 7, 6));
-    assert_eq!((whole.told, fewer.told, few.told), (Told::Lower, Told::Lower, Told::TooFewRounds));
+    assert_eq!((whole.told, fewer.told, few.told), (Finding::Lower, Finding::Lower, Finding::TooFewRounds));
     assert!((few.ratio - whole.ratio).abs() < 0.01);
 }
 
@@ -216,7 +217,7 @@ fn what_noise_hides_is_not_told() {
         });
         found.matrices[0].advantages[0].ratios[0].as_ref().expect("both").told
     };
-    assert_eq!((told(0.0), told(0.2)), (Told::Lower, Told::NotToldApart));
+    assert_eq!((told(0.0), told(0.2)), (Finding::Lower, Finding::Indistinguishable));
 }
 
 /// What the threads of a channel are said to wait for.
@@ -317,7 +318,7 @@ fn cold(mmap: usize, pread: usize) -> ColdStart {
 #[test]
 fn which_one_warms_faster_is_told_where_it_can_be() {
     let sooner = cold(2, 4);
-    assert_eq!(sooner.mmap_over_pread.map(|ratio| ratio.told), Some(Told::Higher));
+    assert_eq!(sooner.mmap_over_pread.map(|ratio| ratio.told), Some(Finding::Higher));
     assert!(
         sooner.sentence.starts_with("At 2 threads jvm/mmap is warm sooner than jvm/pread, 2.00x"),
         "{}",
@@ -334,7 +335,7 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
     assert_eq!(half, ninety);
     assert_eq!(ninety, steady);
     assert_eq!(row.course.len(), 8);
-    assert_eq!(cold(4, 2).mmap_over_pread.map(|ratio| ratio.told), Some(Told::Lower));
+    assert_eq!(cold(4, 2).mmap_over_pread.map(|ratio| ratio.told), Some(Finding::Lower));
     let alike = cold(3, 3);
     assert!(alike.sentence.contains("cannot be told which is warm sooner"), "{}", alike.sentence);
 }
