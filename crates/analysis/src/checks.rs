@@ -10,6 +10,7 @@
 //! [`runtime`], those of mappings that a name says nothing of in [`mappings`], of what happens outside of the clock in [`outside`], of what can be at all in [`plausible`], and those of
 //! heartbeats in [`heartbeats`].
 
+mod again;
 pub mod claims;
 pub mod conditions;
 pub mod expected;
@@ -26,33 +27,15 @@ pub mod writes;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence, Failure, FailureKind};
 
+pub use pagewise_model::{Beating, CheckContext as Context};
+
 use crate::calls;
 
+pub use again::{Again, again};
 pub use conditions::no_effect;
 pub use expected::{EXPECTATIONS, Expected, expected};
 pub use faults::{WRITE_FAULTS, WriteFaults, write_faults};
-pub use heartbeats::Beating;
 pub use plausible::byte_rate;
-
-/// What the checks must know of the machine and the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Context {
-    /// Size of a page.
-    pub page_bytes: u64,
-    /// CPUs that the worker may use.
-    pub cpus: u32,
-    /// What an honest worker takes on this machine between `go` and its answer beside the phases: it wakes
-    /// threads and writes a line, which is milliseconds on a slow machine.
-    pub answer_ns: u64,
-    /// Whether the file has holes or is compressed, so that fewer bytes come from the device than are read.
-    pub hidden_bytes: bool,
-    /// Whether the file lives in memory, as on tmpfs: then nothing of it comes from a device, and nothing is written back.
-    pub memory_backed: bool,
-    /// Readahead of the device when the run began, which holds for cells that ask for none.
-    pub readahead_bytes: Option<u64>,
-    /// The heartbeats that were asked for, if any were.
-    pub beating: Option<Beating>,
-}
 
 /// One sample with all that a check looks at.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +51,7 @@ type Check = fn(&Subject<'_>) -> Option<String>;
 
 const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::WrongChecksum, claims::wrong_checksum),
+    (FailureKind::InconsistentCounts, claims::checksum_unknown),
     (FailureKind::WrongBytes, claims::wrong_bytes),
     (FailureKind::FalseTime, claims::false_elapsed),
     (FailureKind::FalseTime, claims::false_total),
@@ -135,7 +119,8 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::ContradictsMethod, writes::mapping_makes_calls),
 ];
 
-/// Every check that the sample fails; none makes it valid.
+/// Everything that is wrong with the sample: what was found while it was taken, and every check that it fails. None makes it
+/// valid.
 pub fn failures(
     cell: &Cell,
     measurement: &Measurement,
@@ -143,10 +128,9 @@ pub fn failures(
     context: &Context,
 ) -> Vec<Failure> {
     let subject = Subject { cell, measurement, evidence, context };
-    CHECKS
-        .iter()
-        .filter_map(|(kind, check)| check(&subject).map(|detail| Failure { kind: *kind, detail }))
-        .collect()
+    let failed =
+        |(kind, check): &(FailureKind, Check)| check(&subject).map(|detail| Failure { kind: *kind, detail });
+    evidence.witnessed.iter().cloned().chain(CHECKS.iter().filter_map(failed)).collect()
 }
 
 impl Subject<'_> {

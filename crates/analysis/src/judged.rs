@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::advice::{Advice, advise_all};
 use crate::bound::{Ceilings, CopyCeiling, DeviceCeiling};
+use crate::checks::{self, Again};
 use crate::cliff::{self, Cliff};
 use crate::collected::{CellSamples, collect};
 use crate::lucene::{self, Lucene};
@@ -147,6 +148,22 @@ pub struct Validity {
     pub share: Option<f64>,
     /// Why samples were invalid, the most frequent first.
     pub reasons: Vec<InvalidReason>,
+    /// Whose checks decided it.
+    pub as_of: AsOf,
+    /// Attempts that this pagewise finds valid and the one that measured did not.
+    pub valid_now: usize,
+    /// Attempts that this pagewise finds invalid and the one that measured did not.
+    pub invalid_now: usize,
+}
+
+/// Whose checks decided which samples are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AsOf {
+    /// Those of the pagewise that judges: the run file holds what they need.
+    Report,
+    /// Those of the pagewise that measured, at least for some samples: the file lacks what checks need.
+    Measurement,
 }
 
 /// A check that failed, over the whole run.
@@ -184,8 +201,10 @@ pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
     cells.iter().map(|cell| (cell.id.as_str(), cell)).collect()
 }
 
-/// Judges a run, complete or not.
+/// Judges a run, complete or not, with today's checks where its file holds what they need.
 pub fn judge(run: &Run) -> Judged {
+    let checked = checks::again(run);
+    let run = &*checked.run;
     let samples = collect(run);
     let ceilings = Ceilings::of(&samples);
     let cells: Vec<CellJudgement> =
@@ -195,12 +214,12 @@ pub fn judge(run: &Run) -> Judged {
     let comparisons: Vec<Comparison> = sides.iter().map(|side| side.compare(noise)).collect();
     let advice = advise_all(&comparisons, &cells);
     let summary = summary(run, &samples);
-    let validity = validity(&samples);
+    let validity = validity(&samples, &checked);
     let is_lucene = run.header.plan.question == lucene::QUESTION;
     let lucene = is_lucene.then(|| lucene::tables(run, &samples, &cells, &comparisons));
     Judged {
         schema: SCHEMA_VERSION,
-        warnings: warnings(run, &summary),
+        warnings: warnings(run, &summary, &checked),
         run: summary,
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
         environment: run.header.environment.clone(),
@@ -245,7 +264,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
     }
 }
 
-fn warnings(run: &Run, summary: &RunSummary) -> Vec<String> {
+fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(command) = &summary.worker_command {
         warnings.push(format!("the samples come from another worker, '{command}', not from pagewise's own"));
@@ -260,11 +279,29 @@ fn warnings(run: &Run, summary: &RunSummary) -> Vec<String> {
         let times = if summary.resumptions == 1 { "once" } else { "several times" };
         warnings.push(format!("the run was interrupted and resumed {times}"));
     }
+    if checked.as_measured > 0 {
+        warnings.push(format!(
+            "which samples are valid is as of pagewise {}, which measured them: the run file lacks what checks need to be \
+             applied again",
+            run.header.environment.pagewise_version
+        ));
+    }
+    if checked.valid_now + checked.invalid_now > 0 {
+        warnings.push(format!(
+            "the checks of this pagewise differ from those that measured: {} more valid by them, {} more not",
+            counted(checked.valid_now, "sample is", "samples are"),
+            counted(checked.invalid_now, "is", "are"),
+        ));
+    }
     warnings.extend(run.header.environment.warnings.iter().cloned());
     warnings
 }
 
-fn validity(samples: &[CellSamples<'_>]) -> Validity {
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn validity(samples: &[CellSamples<'_>], checked: &Again<'_>) -> Validity {
     let mut reasons: Vec<InvalidReason> = Vec::new();
     let attempts = samples.iter().flat_map(|cell| &cell.attempts);
     // A sample may fail checks of one kind for several reasons, and counts once.
@@ -297,5 +334,8 @@ fn validity(samples: &[CellSamples<'_>]) -> Validity {
         unavailable_cells: samples.iter().filter(|cell| cell.unavailable().is_some()).count(),
         share: (taken > 0).then(|| valid as f64 / taken as f64),
         reasons,
+        as_of: if checked.as_measured > 0 { AsOf::Measurement } else { AsOf::Report },
+        valid_now: checked.valid_now,
+        invalid_now: checked.invalid_now,
     }
 }

@@ -18,5 +18,5 @@ pub mod statistics;
 pub mod steady;
 pub mod verdict;
 
-pub use checks::{Context, failures, no_effect};
+pub use checks::{Beating, Context, failures, no_effect};
 pub use judged::{Judged, judge};

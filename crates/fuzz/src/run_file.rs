@@ -161,7 +161,7 @@ fn change(random: &mut Random, records: &mut Vec<Value>, donor: &[Value], operat
             }
         }
         Operation::Any => {
-            let kinds = ["header", "seconds", "extended", "end", "resumed"];
+            let kinds = ["header", "checks", "seconds", "extended", "end", "resumed"];
             let kind = kinds[random.below(kinds.len() as u64) as usize];
             if let Some(place) = pick(random, &places(records, kind)) {
                 let other = pick(random, &places(donor, kind)).map_or(&Value::Null, |other| &donor[other]);

@@ -2,7 +2,8 @@
 
 mod judged;
 
-use pagewise_analysis::judge;
+use pagewise_analysis::judged::AsOf;
+use pagewise_analysis::{checks, judge};
 use pagewise_fuzz::run_file::{RunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
@@ -19,9 +20,15 @@ fn run_files() -> Vec<RunFile> {
 fn printed(run: &Run) -> String {
     let header = Record::Header(Box::new(run.header.clone()));
     let mut text = header.to_line();
-    for sample in &run.samples {
+    let push_checks = |text: &mut String, index: usize| {
+        let here = run.checks.iter().filter(|(first, _)| *first == index);
+        here.for_each(|(_, context)| text.push_str(&Record::Checks(*context).to_line()));
+    };
+    for (index, sample) in run.samples.iter().enumerate() {
+        push_checks(&mut text, index);
         text.push_str(&Record::Sample(Box::new(sample.clone())).to_line());
     }
+    push_checks(&mut text, run.samples.len());
     text.push_str(&Record::Seconds { seconds: run.seconds.clone() }.to_line());
     for _ in 0..run.resumptions {
         text.push_str(&Record::Resumed { unix_s: 1 }.to_line());
@@ -148,4 +155,25 @@ fn what_failed_once_is_reported_or_refused() {
         let changed = run.with(place, &serde_json::from_str(value).expect("json"));
         report(changed.to_text().as_bytes(), 100);
     }
+}
+
+/// What a mended check finds otherwise is told here: then the corpus is made anew, and CHANGELOG says what changed.
+#[test]
+fn checks_find_in_the_corpus_what_they_found_when_it_was_measured() {
+    let mut wrong = Vec::new();
+    for (name, text) in corpus::files("run-files") {
+        let run = Run::parse(&text).expect("a run file of the corpus");
+        let again = checks::again(&run);
+        for (now, then) in again.run.samples.iter().zip(&run.samples) {
+            if now.failures() != then.failures() {
+                wrong.push(format!("{name}: {} round {}: {:?}", then.cell, then.round, now.failures()));
+            }
+        }
+        // Files of the format before run files held what checks need.
+        let older = ["lucene.jsonl", "cold-start.jsonl", "memory.jsonl"].contains(&name.as_str());
+        assert_eq!(again.as_measured > 0, older, "{name}");
+        let as_of = if older { AsOf::Measurement } else { AsOf::Report };
+        assert_eq!(judge(&run).validity.as_of, as_of, "{name}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,7 +1,6 @@
 //! What a worker may say, and what its words become in evidence that is judged.
 
-use pagewise_analysis::checks::Beating;
-use pagewise_analysis::{Context, failures};
+use pagewise_analysis::{Beating, Context, failures};
 use pagewise_fuzz::run_file::RunFile;
 use pagewise_fuzz::{Campaign, corpus, document, lines, numbers};
 use pagewise_model::protocol::{

@@ -4,6 +4,7 @@
 //! what a user types, what a worker is told and what a run file stores are the same values.
 
 pub mod cell;
+mod check_context;
 pub mod checksum;
 pub mod content;
 pub mod counters;
@@ -25,6 +26,7 @@ pub mod work;
 pub mod workers;
 
 pub use cell::{CacheState, Cell, Conditions, Content, Descriptor, Role};
+pub use check_context::{Beating, CheckContext};
 pub use counters::{GroupCounters, HostCounters, HostSecond, ThreadCounters, Window};
 pub use environment::Environment;
 pub use method::{Access, LineRule, Method, MethodOption, Worker};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::cell::Cell;
+use crate::check_context::CheckContext;
 use crate::counters::HostSecond;
 use crate::environment::Environment;
 use crate::plan::Plan;
@@ -24,6 +25,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub enum Record {
     /// The first line.
     Header(Box<Header>),
+    /// What the checks of the samples behind it are told; one for each process that takes samples.
+    Checks(CheckContext),
     /// A sample, written as soon as it is taken.
     Sample(Box<Sample>),
     /// The host, about once a second.
@@ -74,6 +77,8 @@ pub struct Header {
 pub struct Run {
     /// Its first line.
     pub header: Header,
+    /// What checks are told, each with the number of samples before it; a file of an older pagewise has none.
+    pub checks: Vec<(usize, CheckContext)>,
     /// Its samples in the order taken.
     pub samples: Vec<Sample>,
     /// The host, about once a second.
@@ -247,6 +252,7 @@ impl Run {
                 header.plan.check_limits().map_err(|reason| RunError::Beyond { line: 1, reason })?;
                 Ok(Run {
                     header: *header,
+                    checks: Vec::new(),
                     samples: Vec::new(),
                     seconds: Vec::new(),
                     elapsed_ns: None,
@@ -270,6 +276,10 @@ impl Run {
                 self.header.plan.check_sample(&sample).map_err(beyond)?;
                 self.samples.push(*sample);
             }
+            Record::Checks(context) => {
+                context.check_limits().map_err(beyond)?;
+                self.checks.push((self.samples.len(), context));
+            }
             Record::Seconds { seconds } => self.seconds.extend(seconds),
             Record::Extended { cells } => {
                 cells.iter().try_for_each(|cell| cell.conditions.check_limits()).map_err(beyond)?;
@@ -287,6 +297,11 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// What the checks of the sample at `index` are told; `None` where the file does not hold it.
+    pub fn check_context(&self, index: usize) -> Option<&CheckContext> {
+        self.checks.iter().rev().find(|(first, _)| *first <= index).map(|(_, context)| context)
     }
 
     /// Whether the run got to its end.
@@ -348,6 +363,37 @@ mod tests {
         let run = Run::parse(text.as_bytes()).expect("intact");
         assert_eq!((run.samples.len(), run.elapsed_ns, run.resumptions), (2, Some(9), 1));
         assert_eq!(run.intact_bytes, text.len() as u64);
+    }
+
+    #[test]
+    fn samples_have_the_checks_of_the_process_that_took_them() {
+        let context = CheckContext {
+            page_bytes: 4096,
+            cpus: 2,
+            answer_ns: 1,
+            hidden_bytes: false,
+            memory_backed: false,
+            readahead_bytes: None,
+            beating: None,
+        };
+        let again = CheckContext { hidden_bytes: true, ..context };
+        let records = [
+            header(),
+            sample(0),
+            Record::Checks(context),
+            sample(1),
+            Record::Resumed { unix_s: 3 },
+            Record::Checks(again),
+            sample(2),
+        ];
+        let run = Run::parse(text(&records).as_bytes()).expect("intact");
+        assert_eq!(
+            [0, 1, 2].map(|index| run.check_context(index).copied()),
+            [None, Some(context), Some(again)]
+        );
+        let pages = text(&[header(), Record::Checks(CheckContext { page_bytes: 0, ..context })]);
+        let refused = Run::parse(pages.as_bytes()).expect_err("no page").to_string();
+        assert_eq!(refused, "line 2: pages of 0 bytes: no machine has them");
     }
 
     #[test]

@@ -242,6 +242,10 @@ pub struct Evidence {
     pub verified_reads: u64,
     /// Those that differed.
     pub differing_reads: u64,
+    /// What the supervisor found wrong itself while it measured, and no check can find again: the file was changed by somebody,
+    /// or could not be read back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnessed: Vec<Failure>,
 }
 
 /// What the worker's process did outside of the measured region.

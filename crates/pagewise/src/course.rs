@@ -84,6 +84,7 @@ impl Course {
         let plan = self.header.plan.clone();
         let setting = self.setting(&plan, programs, patience)?;
         let sampler = Sampler::new(&plan, &inputs, setting, stop);
+        self.store.append(&Record::Checks(sampler.check_context()))?;
         let earlier = std::mem::take(&mut self.earlier);
         let mut rounds = Rounds {
             ledger: Ledger::new(&plan, &earlier),
@@ -242,6 +243,8 @@ impl Rounds<'_> {
         }
         let run = Run {
             header: self.course.header.clone(),
+            // Samples of this process, and of one of the same version.
+            checks: Vec::new(),
             samples: std::mem::take(&mut self.samples),
             seconds: Vec::new(),
             elapsed_ns: None,

@@ -200,7 +200,10 @@ fn plans_with_conditions_that_make_no_sense() {
         ("numa = 9999", "there is no NUMA node 9999 with memory here"),
         ("skew = 0.99", "in 'skew': 0.99 should be a text in quotes"),
         ("skew = \"zipf\"", "in 'skew': 'zipf' is no skew"),
-        ("dependent = \"yes\"", "in 'dependent': invalid value 'yes': provided string was not `true` or `false`"),
+        (
+            "dependent = \"yes\"",
+            "in 'dependent': invalid value 'yes': provided string was not `true` or `false`",
+        ),
         (
             "crossing_percent = 5",
             "the ratio of data to cache at which methods change places needs a memory limit",

@@ -9,12 +9,13 @@ mod flat;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+use pagewise_analysis::checks;
 use pagewise_analysis::judged::{Lateness, stall_not_told};
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, Placement, Stretch, Written};
 use pagewise_model::{
-    Bytes, Cell, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice, Sample,
-    SettingsInForce, Surroundings, ThreadCounters, Untrusted, Window, Work,
+    Bytes, Cell, CheckContext, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice,
+    Sample, SettingsInForce, Surroundings, ThreadCounters, Untrusted, Window, Work,
 };
 
 use flat::Columns;
@@ -52,7 +53,8 @@ const CONDITIONS: &[&str] = &[
     "content",
 ];
 
-const OUTCOME: &[&str] = &["round", "attempt", "started_ns", "status", "failures", "reason"];
+const OUTCOME: &[&str] =
+    &["round", "attempt", "started_ns", "status", "validity_as_of", "failures", "reason"];
 
 /// Defines the columns of a struct: their names, and the fields of one value of it.
 macro_rules! columns {
@@ -184,13 +186,15 @@ fn evidence_columns() -> Columns {
 /// What is not told of a cell with a device cap.
 const LATENCY: &[&str] = &["latency_ns", "latency_counts", "stalls", "stall_longest_ns"];
 
-/// Writes the samples of `runs` below one header. Column `run` counts them from 0.
+/// Writes the samples of `runs` below one header, with today's checks where a run holds what they need. Column `run` counts
+/// them from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
     let names = CONDITIONS.iter().chain(Surroundings::COLUMNS).chain(OUTCOME).chain(MEASUREMENT);
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
     write_row(out, names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
+        let run = &*checks::again(run).run;
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
         // What a cell says is the same for all its samples.
@@ -202,13 +206,14 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
             .into_iter()
             .map(|id| (id, conditions_fields(index, run, id, cells.get(id).copied())))
             .collect();
-        let row = |sample: &Sample, rows: &mut Vec<u8>| {
+        let row = |number: usize, sample: &Sample, rows: &mut Vec<u8>| {
             let of_cell = of_cells[sample.cell.as_str()].iter().cloned();
             let cell = cells.get(&sample.cell).copied();
-            write_row(rows, of_cell.chain(sample_fields(sample, cell, &evidence)))
+            let as_of = as_of(sample, cell, run.check_context(number));
+            write_row(rows, of_cell.chain(sample_fields(sample, cell, as_of, &evidence)))
         };
-        for stretch in run.samples.chunks(THREADS * ROWS_PER_THREAD) {
-            for rows in rows_of(stretch, row) {
+        for (part, stretch) in run.samples.chunks(THREADS * ROWS_PER_THREAD).enumerate() {
+            for rows in rows_of(part * THREADS * ROWS_PER_THREAD, stretch, row) {
                 out.write_all(&rows?)?;
             }
         }
@@ -221,18 +226,21 @@ const THREADS: usize = 4;
 /// Fewer are not worth another thread, and more are not kept before they are written.
 const ROWS_PER_THREAD: usize = 500;
 
-/// The rows of some samples, as text, in their order.
+/// The rows of some samples, of which the first has this number, as text, in their order.
 fn rows_of(
+    first: usize,
     samples: &[Sample],
-    row: impl Fn(&Sample, &mut Vec<u8>) -> io::Result<()> + Copy + Send,
+    row: impl Fn(usize, &Sample, &mut Vec<u8>) -> io::Result<()> + Copy + Send,
 ) -> Vec<io::Result<Vec<u8>>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = samples
             .chunks(ROWS_PER_THREAD)
-            .map(|samples| {
+            .enumerate()
+            .map(|(part, samples)| {
                 scope.spawn(move || {
                     let mut rows = Vec::new();
-                    samples.iter().try_for_each(|sample| row(sample, &mut rows)).map(|()| rows)
+                    let mut numbered = (first + part * ROWS_PER_THREAD..).zip(samples);
+                    numbered.try_for_each(|(number, sample)| row(number, sample, &mut rows)).map(|()| rows)
                 })
             })
             .collect();
@@ -293,7 +301,16 @@ fn work_fields(conditions: &Conditions) -> [Field; 11] {
     ]
 }
 
-fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &Columns) -> Vec<Field> {
+/// Whose checks say whether it is valid; nothing of a sample that has nothing to check.
+fn as_of(sample: &Sample, cell: Option<&Cell>, context: Option<&CheckContext>) -> &'static str {
+    match (&sample.outcome, cell.and(context)) {
+        (Outcome::Taken { .. }, Some(_)) => "report",
+        (Outcome::Taken { .. }, None) => "measurement",
+        _ => "",
+    }
+}
+
+fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Columns) -> Vec<Field> {
     let (status, reason) = match &sample.outcome {
         Outcome::Taken { failures, .. } if failures.is_empty() => ("valid", String::new()),
         Outcome::Taken { .. } => ("invalid", details(sample)),
@@ -307,6 +324,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, columns: &Columns) -> Vec
         sample.attempt.to_string(),
         sample.started_ns.to_string(),
         status.to_string(),
+        as_of.to_string(),
         kinds.join(" "),
         reason,
     ];

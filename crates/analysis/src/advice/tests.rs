@@ -109,6 +109,7 @@ pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
             workers: Vec::new(),
             worker_command: None,
         },
+        checks: Vec::new(),
         samples: (0..rounds).flat_map(|round| cells.iter().map(move |timed| timed.sample(round))).collect(),
         seconds: Vec::new(),
         elapsed_ns: Some(1),

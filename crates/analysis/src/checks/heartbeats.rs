@@ -8,15 +8,6 @@ use pagewise_model::{CacheState, Delays, Worker};
 
 use super::Subject;
 
-/// What the supervisor asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beating {
-    /// Interval of heartbeats.
-    pub interval_ns: u64,
-    /// How long the worker was to do nothing else.
-    pub idle_ns: u64,
-}
-
 /// Beats account for at least this share of the time in which they count: timers of a virtual machine wake late, and the
 /// first and the last beat are cut.
 const LEAST_SHARE: f64 = 0.5;
@@ -109,8 +100,8 @@ pub(super) fn malformed(subject: &Subject<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Context;
     use crate::checks::honest::{self, cell, kinds};
+    use crate::checks::{Beating, Context};
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::FailureKind::InconsistentCounts;
     use pagewise_model::{Cell, Evidence, FailureKind, Heartbeat};

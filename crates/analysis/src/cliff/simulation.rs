@@ -150,6 +150,7 @@ pub fn drive(plan: Plan, random: &mut Random, scatter: &Scatter, rate: impl Fn(&
         Header { schema: SCHEMA_VERSION, plan, environment, workers: Vec::new(), worker_command: None };
     let mut run = Run {
         header,
+        checks: Vec::new(),
         samples: Vec::new(),
         seconds: Vec::new(),
         elapsed_ns: None,

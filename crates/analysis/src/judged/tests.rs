@@ -53,6 +53,7 @@ fn run(entries: &[(Cell, u64)]) -> Run {
             workers: Vec::new(),
             worker_command: None,
         },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns: Some(1),

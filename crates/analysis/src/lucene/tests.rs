@@ -86,6 +86,7 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
             workers: Vec::new(),
             worker_command: None,
         },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns: Some(1),

@@ -108,6 +108,11 @@ impl<'a> Sampler<'a> {
         }
     }
 
+    /// What the checks are told.
+    pub fn check_context(&self) -> CheckContext {
+        self.context
+    }
+
     /// Takes one sample. What it changes on the machine is announced in `journal` first.
     pub fn take(&mut self, cell: &Cell, round: u32, journal: &mut State) -> Result<Outcome, Stopped> {
         let read = self.inputs.iter().find(|input| input.holds(&cell.conditions));
@@ -216,22 +221,12 @@ impl<'a> Sampler<'a> {
                 if let Some(reason) = served_from_memory(cell, input, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
                 }
-                let mut failures = Vec::new();
                 if let Task::Records(records) = self.tasks.of(cell) {
-                    failures.extend(read_back(cell, input, records, &measurement, &mut evidence).err());
+                    let unread = read_back(cell, input, records, &measurement, &mut evidence).err();
+                    evidence.witnessed.extend(unread);
                 }
-                failures.extend(checks::failures(cell, &measurement, &evidence, &self.context));
-                if evidence.expected_checksum.is_none() {
-                    // Nothing else could notice that a cold block was read a second time.
-                    failures.push(Failure {
-                        kind: FailureKind::InconsistentCounts,
-                        detail: format!(
-                            "threads claim {:?} operations, more than there are: what they must add up to is not known",
-                            measurement.thread_operations
-                        ),
-                    });
-                }
-                failures.extend(input.check_unchanged().err());
+                evidence.witnessed.extend(input.check_unchanged().err());
+                let failures = checks::failures(cell, &measurement, &evidence, &self.context);
                 Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
             }
             Err(trouble) => finish(trouble, Some(worker), input, &held, self.stop),

@@ -286,7 +286,11 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 #[track_caller]
 pub fn load(path: &Path) -> Run {
     let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Run::parse(&text).unwrap_or_else(|error| panic!("{}, {error}", path.display()))
+    let run = Run::parse(&text).unwrap_or_else(|error| panic!("{}, {error}", path.display()));
+    // Checks say of a run file what they said when it was measured.
+    let again = pagewise_analysis::checks::again(&run);
+    assert!(again.run.samples == run.samples, "{}: checks find other failures", path.display());
+    run
 }
 
 /// The whole lines of a run file as they are now; none where there is no file yet.

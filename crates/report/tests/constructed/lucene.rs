@@ -199,6 +199,7 @@ pub fn lucene() -> Run {
     let plan = Plan { question: "lucene".into(), sample_ns: WALL_NS, cells, ..header.plan };
     Run {
         header: Header { plan, ..header },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns: Some(900_000_000_000),

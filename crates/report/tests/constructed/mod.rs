@@ -233,7 +233,15 @@ pub fn complete() -> Run {
         }
     }
     let elapsed_ns = Some(61_000_000_000);
-    Run { header: header(), samples, seconds: Vec::new(), elapsed_ns, intact_bytes: 0, resumptions: 0 }
+    Run {
+        header: header(),
+        checks: Vec::new(),
+        samples,
+        seconds: Vec::new(),
+        elapsed_ns,
+        intact_bytes: 0,
+        resumptions: 0,
+    }
 }
 
 /// A run with another worker that was killed in its second round, with a sample of each outcome.
@@ -255,7 +263,15 @@ pub fn killed() -> Run {
         stderr_tail: "line one\nline two".into(),
     };
     let header = Header { worker_command: Some("scripted-worker".into()), ..header() };
-    Run { header, samples, seconds: Vec::new(), elapsed_ns: None, intact_bytes: 0, resumptions: 1 }
+    Run {
+        header,
+        checks: Vec::new(),
+        samples,
+        seconds: Vec::new(),
+        elapsed_ns: None,
+        intact_bytes: 0,
+        resumptions: 1,
+    }
 }
 
 /// A run of the cache as it was found, which it filled in its first round. Nothing wins: one method is near
@@ -296,6 +312,7 @@ pub fn unclear() -> Run {
     let elapsed_ns = Some(9_000_000_000);
     Run {
         header: Header { plan, ..header },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns,

@@ -89,6 +89,7 @@ fn run_of(question: &str, all: &[Times], sample: impl Fn(&Times, usize, u32) -> 
     let cells = all.iter().map(cell_of).collect();
     Run {
         header: Header { plan: Plan { question: question.into(), cells, ..header.plan }, ..header },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns: Some(90_000_000_000),

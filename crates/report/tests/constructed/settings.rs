@@ -133,6 +133,7 @@ pub fn settings() -> Run {
     let cells: Vec<Cell> = all.iter().map(cell).collect();
     Run {
         header: Header { plan: Plan { cells, ..header.plan }, ..header },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns: Some(30_000_000_000),

@@ -119,6 +119,7 @@ pub fn workers() -> Run {
     plan.workers.heartbeat_ns = 1_000_000;
     Run {
         header: Header { plan, workers, ..header },
+        checks: Vec::new(),
         samples,
         seconds: Vec::new(),
         elapsed_ns: Some(30_000_000_000),
