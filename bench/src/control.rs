@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use pagewise_analysis::collected::{CellSamples, collect};
-use pagewise_analysis::verdict::{self, Judgement, Verdict};
+use pagewise_analysis::judge::collected::{CellSamples, collect};
+use pagewise_analysis::judge::verdict::{self, Judgement, Verdict};
 use pagewise_model::run::Run;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, CacheState, Descriptor, Role, Surroundings, Workload};

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use pagewise_analysis::collected::collect;
+use pagewise_analysis::judge::collected::collect;
 use pagewise_analysis::statistics::median;
 use pagewise_model::{Access, Bytes, CacheState, Cell, MethodOption, Surroundings, Workload};
 use pagewise_sys::child::die_with_parent;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use pagewise_analysis::collected::{CellSamples, collect};
-use pagewise_analysis::judged::{CellJudgement, Comparison, Judged};
+use pagewise_analysis::judge::collected::{CellSamples, collect};
+use pagewise_analysis::judge::{CellJudgement, Comparison, Judged};
 use pagewise_analysis::statistics::paired_log_ratios;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Role};

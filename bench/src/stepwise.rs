@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use pagewise_analysis::collected::ops_per_second;
+use pagewise_analysis::proof::measured::ops_per_second;
 use pagewise_model::run::Run;
 use pagewise_model::{Evidence, sample::Measurement};
 use rustix::process::{Pid, Signal, kill_process};

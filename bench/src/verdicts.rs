@@ -6,8 +6,8 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pagewise_analysis::simulation::{Scatter, Setting, simulate};
-use pagewise_analysis::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
+use pagewise_analysis::judge::simulation::{Scatter, Setting, simulate};
+use pagewise_analysis::judge::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
 
 /// How often the verdict names a winner among equals, on made-up comparisons.
 #[derive(clap::Args)]

@@ -5,8 +5,8 @@
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use pagewise_analysis::cliff::simulation::{Setting, Shape, simulate};
-use pagewise_analysis::simulation::Scatter;
+use pagewise_analysis::judge::simulation::Scatter;
+use pagewise_analysis::search::simulation::{Setting, Shape, simulate};
 
 /// Three percent on each sample, nothing else.
 const PLAIN: Scatter =

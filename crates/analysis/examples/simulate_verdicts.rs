@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use pagewise_analysis::simulation::{Scatter, Setting, simulate};
+use pagewise_analysis::judge::simulation::{Scatter, Setting, simulate};
 
 fn settings() -> Vec<(&'static str, Vec<f64>)> {
     let with_best = |best: &[f64], others: f64, methods: usize| {

@@ -1,22 +1,15 @@
-//! Judgement: from samples to verdicts, as pure functions.
+//! Judgement: from samples to verdicts, as pure functions, in three rooms.
 //!
 //! Nothing here reads a file, a clock or the machine, so a run from one machine is judged alike on any
-//! other. [`checks`] decides whether one sample can be believed, when it is taken. Everything else begins
-//! with a whole run: [`judged::judge`] is the door, and what it returns is the judged JSON.
+//! other. [`proof`] says whether one sample can be believed: while it is taken, and again when a run file is read. [`mod@judge`] begins
+//! with a whole run, and what [`judge()`] returns is the judged JSON. [`search`] says which cells to measure next. [`statistics`] is
+//! what all of them count with.
 
-pub mod advice;
-pub mod bound;
-mod calls;
-pub mod checks;
-pub mod cliff;
-pub mod collected;
-pub mod judged;
-pub mod latency;
-pub mod lucene;
-pub mod simulation;
+pub mod judge;
+pub mod proof;
+pub mod search;
 pub mod statistics;
-pub mod steady;
-pub mod verdict;
 
-pub use checks::{Beating, Context, failures, no_effect};
-pub use judged::{Judged, judge};
+pub use judge::{Judged, judge};
+pub use pagewise_model::{Beating, CheckContext as Context};
+pub use proof::{failures, no_effect};

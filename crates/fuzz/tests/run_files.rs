@@ -2,8 +2,8 @@
 
 mod judged;
 
-use pagewise_analysis::judged::AsOf;
-use pagewise_analysis::{checks, judge};
+use pagewise_analysis::judge::AsOf;
+use pagewise_analysis::{judge, proof};
 use pagewise_fuzz::run_file::{RunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
@@ -163,7 +163,7 @@ fn checks_find_in_the_corpus_what_they_found_when_it_was_measured() {
     let mut wrong = Vec::new();
     for (name, text) in corpus::files("run-files") {
         let run = Run::parse(&text).expect("a run file of the corpus");
-        let again = checks::again(&run);
+        let again = proof::again(&run);
         for (now, then) in again.run.samples.iter().zip(&run.samples) {
             if now.failures() != then.failures() {
                 wrong.push(format!("{name}: {} round {}: {:?}", then.cell, then.round, now.failures()));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use pagewise_analysis::cliff::{self, Next};
+use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, Run};
@@ -251,7 +251,7 @@ impl Rounds<'_> {
             intact_bytes: 0,
             resumptions: 0,
         };
-        let next = cliff::next(&run);
+        let next = search::next(&run);
         self.samples = run.samples;
         match next {
             Next::Done => Ok(false),

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::cliff::{CapacitySource, Cliff, Curve, CurveGroup};
-use pagewise_analysis::verdict::FEWEST_ROUNDS;
+use pagewise_analysis::judge::cliff::{CapacitySource, Cliff, Curve, CurveGroup};
+use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::{Bytes, Untrusted};
 
 use crate::chart::{self, Chart, letter};
 use crate::numbers::{MISSING, rate};
-use crate::table::{WIDEST, paragraph};
+use crate::paragraph::{WIDEST, paragraph};
 
 /// The narrowest width that is laid out for; less is treated as this.
 pub const NARROWEST: usize = chart::NARROWEST;

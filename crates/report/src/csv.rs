@@ -9,8 +9,8 @@ mod flat;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use pagewise_analysis::checks;
-use pagewise_analysis::judged::{Lateness, stall_not_told};
+use pagewise_analysis::judge::{Lateness, stall_not_told};
+use pagewise_analysis::proof;
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, Placement, Stretch, Written};
 use pagewise_model::{
@@ -18,13 +18,7 @@ use pagewise_model::{
     Sample, SettingsInForce, Surroundings, ThreadCounters, Untrusted, Window, Work,
 };
 
-use flat::Columns;
-
-/// A field of a row, not yet quoted.
-type Field = String;
-
-/// A number that is not known, among several in one field.
-const UNKNOWN: &str = "?";
+use flat::{Columns, Field, UNKNOWN};
 
 const CONDITIONS: &[&str] = &[
     "run",
@@ -194,7 +188,7 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
     write_row(out, names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
-        let run = &*checks::again(run).run;
+        let run = &*proof::again(run).run;
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
         // What a cell says is the same for all its samples.

@@ -9,6 +9,7 @@ pub mod csv;
 pub mod json;
 pub mod lucene;
 pub mod numbers;
+pub mod paragraph;
 pub mod printed;
 pub mod table;
 pub mod vmstat;

@@ -4,15 +4,15 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::advice::listed;
-use pagewise_analysis::judged::{ColdWindow, Status};
-use pagewise_analysis::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score};
-use pagewise_analysis::verdict::{Finding, Verdict};
+use pagewise_analysis::judge::advice::listed;
+use pagewise_analysis::judge::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score};
+use pagewise_analysis::judge::verdict::{Finding, Verdict};
+use pagewise_analysis::judge::{ColdWindow, Status};
 use pagewise_model::Untrusted;
 
 use crate::chart::{self, Chart, letter};
 use crate::numbers::{MISSING, bytes, percent, plain, plain_interval, time, time_interval};
-use crate::table::paragraph;
+use crate::paragraph::paragraph;
 
 /// Columns between two columns of a table.
 const BETWEEN: usize = 2;
@@ -241,7 +241,7 @@ fn cold_row(row: &ColdRow) -> Vec<String> {
     if row.status != Status::Ok {
         return vec![row.status.name().to_string()];
     }
-    let time = |value: Option<pagewise_analysis::judged::MedianInterval>| {
+    let time = |value: Option<pagewise_analysis::judge::MedianInterval>| {
         value.map_or_else(|| MISSING.to_string(), |value| time_interval(&value))
     };
     vec![

@@ -1,6 +1,6 @@
 //! Numbers for people: few digits, always a unit, and a dash for what is not known.
 
-use pagewise_analysis::judged::MedianInterval;
+use pagewise_analysis::judge::MedianInterval;
 
 /// What stands where a number is not known.
 pub const MISSING: &str = "–";

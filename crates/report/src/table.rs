@@ -5,6 +5,7 @@
 //! it is too wide, columns are left out, the least needed first, and that is said.
 
 mod append;
+mod columns;
 mod fill;
 mod grid;
 mod heading;
@@ -17,18 +18,14 @@ mod standing;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::advice::listed;
-use pagewise_analysis::judged::{CellJudgement, Comparison, NoiseSource, Status};
-use pagewise_analysis::verdict::Verdict;
-use pagewise_model::{Bytes, Role, Untrusted, Workload};
+use pagewise_analysis::judge::advice::listed;
+use pagewise_analysis::judge::verdict::Verdict;
+use pagewise_analysis::judge::{CellJudgement, Comparison, NoiseSource, Status};
+use pagewise_model::{Bytes, Role, Workload};
 
 use crate::numbers::{bytes, counted, percent, percent_down, rate};
+use crate::paragraph::{NARROWEST, WIDEST, paragraph};
 use crate::{cliff, lucene};
-
-/// The narrowest width that is laid out for; less is treated as this.
-pub const NARROWEST: usize = 80;
-/// The widest, since longer lines are hard to read.
-pub const WIDEST: usize = 200;
 
 /// Writes all of a judged run for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
@@ -184,52 +181,4 @@ fn each(workload: Workload, size: Option<Bytes>) -> String {
         Workload::Fill => "block",
     };
     size.map_or_else(String::new, |size| format!(", {} a {of}", bytes(size.0 as f64)))
-}
-
-/// Writes `text` in lines of at most `width` columns; lines after the first are indented further.
-pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
-    let mut line = indent.to_string();
-    let mut empty = true;
-    // A line end in it is shown before words are told apart: it must not become a line of this paragraph.
-    for word in words(&Untrusted(text).to_string()) {
-        let longer = line.chars().count() + 1 + word.chars().count();
-        if !empty && longer > width {
-            writeln!(out, "{line}")?;
-            line = format!("{indent}  ");
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(&word);
-        empty = false;
-    }
-    writeln!(out, "{line}")
-}
-
-/// Words; a sign of per cent belongs to its number.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match words.last_mut().filter(|_| word.starts_with('%')) {
-            Some(number) => *number = format!("{number} {word}"),
-            None => words.push(word.to_string()),
-        }
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_paragraph_keeps_to_its_width() {
-        let mut out = Vec::new();
-        paragraph(&mut out, "  ", "one two three four 5 %, six", 12).expect("memory");
-        assert_eq!(String::from_utf8(out).expect("text"), "  one two\n    three\n    four\n    5 %, six\n");
-        let mut out = Vec::new();
-        paragraph(&mut out, "", "a name\nVerdict: \u{1b}[1mmine", 40).expect("memory");
-        assert_eq!(String::from_utf8(out).expect("text"), "a name\\u{a}Verdict: \\u{1b}[1mmine\n");
-    }
 }

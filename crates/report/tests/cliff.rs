@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use pagewise_analysis::cliff::simulation::{Setting, Shape, drive, plan};
-use pagewise_analysis::cliff::{Cliff, crossings};
-use pagewise_analysis::simulation::Scatter;
+use pagewise_analysis::judge::cliff::{Cliff, crossings};
+use pagewise_analysis::judge::simulation::Scatter;
+use pagewise_analysis::search::simulation::{Setting, Shape, drive, plan};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Cell, GroupCounters, Outcome};

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use pagewise_analysis::advice::headline;
-use pagewise_analysis::judged::Status;
+use pagewise_analysis::judge::Status;
+use pagewise_analysis::judge::advice::headline;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source, Sync, Untrusted, Work};
+use pagewise_report::paragraph::paragraph;
 use pagewise_report::{csv, json, table, vmstat};
 
 use super::Ending;
@@ -84,7 +85,7 @@ pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
     for judged in &judged {
         let sentences = headline(judged);
         if !sentences.is_empty() {
-            table::paragraph(&mut out, "  ", &sentences.join(" "), output::width())?;
+            paragraph(&mut out, "  ", &sentences.join(" "), output::width())?;
         }
     }
     let short: Vec<&str> = judged
@@ -97,7 +98,7 @@ pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
             "Some cells have fewer valid samples than rounds, as their tables say: {}. The exit status is 1.",
             short.join(", ")
         );
-        table::paragraph(&mut out, "  ", &text, output::width())?;
+        paragraph(&mut out, "  ", &text, output::width())?;
     }
     Ok(ending(&judged))
 }

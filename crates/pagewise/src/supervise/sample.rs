@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pagewise_analysis::checks::{self, Beating, Context as CheckContext};
+use pagewise_analysis::proof;
 use pagewise_host::memory::Memory;
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, placement};
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Access, CacheState, Cell, Evidence, Failure, FailureKind, Outcome, Plan, Source};
+use pagewise_model::{
+    Access, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome, Plan, Source,
+};
 
 use super::files::{Input, NoState};
 use super::memory_speed::MemorySpeeds;
@@ -211,11 +213,11 @@ impl<'a> Sampler<'a> {
             Ok((measurement, mut evidence)) => {
                 evidence.practice = practice;
                 evidence.memory_bytes_per_second =
-                    self.memory_speeds.of(cell, self.context.cpus, checks::byte_rate(cell, &measurement));
+                    self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));
                 if let Err(trouble) = worker.end() {
                     return finish(trouble, None, input, &held, self.stop);
                 }
-                if let Some(reason) = checks::no_effect(cell, &evidence) {
+                if let Some(reason) = proof::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
                 }
                 if let Some(reason) = served_from_memory(cell, input, &evidence) {
@@ -226,7 +228,7 @@ impl<'a> Sampler<'a> {
                     evidence.witnessed.extend(unread);
                 }
                 evidence.witnessed.extend(input.check_unchanged().err());
-                let failures = checks::failures(cell, &measurement, &evidence, &self.context);
+                let failures = proof::failures(cell, &measurement, &evidence, &self.context);
                 Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
             }
             Err(trouble) => finish(trouble, Some(worker), input, &held, self.stop),

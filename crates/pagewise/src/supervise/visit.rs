@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_analysis::steady;
+use pagewise_analysis::proof::steady;
 use pagewise_host::{
     BlockDevice, HostReader, NewFile, Order, ProcessCounters, TableMemory, placement, process,
 };

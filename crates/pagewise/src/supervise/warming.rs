@@ -2,7 +2,7 @@
 //!
 //! Under a memory limit the file is evicted first and then read by a process within the group ([`from_inside`]). A cache that
 //! cannot hold the whole span is warmed further by the workload itself, in windows, until it brings in as much from
-//! the device per operation as before (`pagewise_analysis::steady`).
+//! the device per operation as before (`pagewise_analysis::proof::steady`).
 
 use std::fs::File;
 use std::io::{self, Read};

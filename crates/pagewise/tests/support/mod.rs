@@ -288,7 +288,7 @@ pub fn load(path: &Path) -> Run {
     let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let run = Run::parse(&text).unwrap_or_else(|error| panic!("{}, {error}", path.display()));
     // Checks say of a run file what they said when it was measured.
-    let again = pagewise_analysis::checks::again(&run);
+    let again = pagewise_analysis::proof::again(&run);
     assert!(again.run.samples == run.samples, "{}: checks find other failures", path.display());
     run
 }

@@ -10,7 +10,11 @@ use std::fmt::Write as _;
 use serde::ser::{Impossible, SerializeSeq, SerializeStruct, Serializer};
 use serde::{Serialize, ser};
 
-use super::{Field, UNKNOWN};
+/// A field of a row, not yet quoted.
+pub(super) type Field = String;
+
+/// A number that is not known, among several in one field.
+pub(super) const UNKNOWN: &str = "?";
 
 /// The columns of a structure, in the order of their names.
 pub(super) struct Columns {

@@ -1,8 +1,8 @@
 //! The columns of records into a ring file.
 
+use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, or_missing};
 use super::once::{in_units, longest, mebi, p999};
-use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{grouped, mebibytes, rate, rate_interval, time};
 
 /// All columns.

@@ -1,10 +1,10 @@
 //! The columns of filling a new file: what is paid before, while and after it is filled.
 
-use pagewise_analysis::judged::CellJudgement;
+use pagewise_analysis::judge::CellJudgement;
 
+use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, View, or_missing};
 use super::once::{faults, in_units, longest, mebi, p999, seen, total};
-use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{MISSING, grouped};
 
 const MILLISECOND_NS: f64 = 1e6;

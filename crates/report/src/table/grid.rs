@@ -1,7 +1,7 @@
 //! Columns with names and units, and the text of a table that keeps to a width.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use pagewise_analysis::judged::{CellJudgement, Comparison};
+use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::Untrusted;
 
 use super::standing::Standings;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judged::WorkerSummary;
+use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
-use super::paragraph;
 use crate::numbers::{counted, grouped, percent_down, time};
+use crate::paragraph::paragraph;
 
 /// Writes run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Columns of work that is done once: its parts in time, its total, and what it cost.
 
-use pagewise_analysis::judged::{CellJudgement, EvidenceMedians};
+use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
 use super::grid::or_missing;
 use crate::numbers::{plain, plain_interval, time};

@@ -2,8 +2,8 @@
 
 use pagewise_model::CacheState;
 
+use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, View, or_missing};
-use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{bytes, mebibytes, rate, rate_interval, time, time_interval};
 
 fn cold_start(view: &View<'_>) -> bool {

@@ -2,15 +2,17 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::judged::{ById, CellJudgement, Comparison};
-use pagewise_analysis::latency::not_told;
+use pagewise_analysis::judge::latency::not_told;
+use pagewise_analysis::judge::{ById, CellJudgement, Comparison};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
+use super::columns::{LIMITED_BY, STALL, bound, stall};
 use super::grid::{Column, View, fitting, table};
-use super::standing::{LIMITED_BY, STALL, Standings, bound, note, stall};
-use super::{append, fill, paragraph, reads, scan};
+use super::standing::{Standings, note};
+use super::{append, fill, reads, scan};
 use crate::numbers::time;
+use crate::paragraph::{paragraph, write_lines};
 
 fn columns(workload: Workload) -> &'static [Column] {
     match workload {
@@ -69,11 +71,6 @@ fn practice(view: &View<'_>) -> Vec<String> {
         Some(format!("{worker} practised {} a sample (median) until its rate rose no more", time(took)))
     };
     workers.into_iter().filter_map(told).collect()
-}
-
-/// The lines of a table without the spaces at their ends.
-pub(super) fn write_lines(out: &mut dyn Write, table: &str) -> io::Result<()> {
-    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
 
 /// A column that stands below the table where it does not fit, and its text for a cell that has any.

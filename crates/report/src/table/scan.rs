@@ -2,16 +2,15 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::advice::listed;
-use pagewise_analysis::judged::{CellJudgement, EvidenceMedians};
+use pagewise_analysis::judge::advice::listed;
+use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 use pagewise_model::{Access, Worker};
 
+use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, View, drawn, or_missing};
 use super::once::{faults, seen, total};
-use super::paragraph;
-use super::rows::write_lines;
-use super::standing::{METHOD, PLACE, behind, limit, stalls};
 use crate::numbers::{bytes, difference, grouped, mebibytes, percent, time};
+use crate::paragraph::{paragraph, write_lines};
 
 const SECOND_NS: f64 = 1e9;
 /// The kernel counts user and system time in ticks of 10 ms; fewer of them than three say only that it was little.

@@ -1,0 +1,174 @@
+//! From the samples of a run to verdicts.
+//!
+//! [`judge()`] is the door; what it returns is the judged JSON.
+
+pub mod advice;
+pub mod bound;
+mod cell;
+pub mod cliff;
+mod cold_start;
+pub mod collected;
+mod comparison;
+mod evidence;
+mod judged;
+pub(crate) mod label;
+pub mod latency;
+pub mod lucene;
+pub mod simulation;
+mod stall;
+#[cfg(test)]
+mod tests;
+pub mod verdict;
+
+use pagewise_model::run::{Run, SCHEMA_VERSION};
+
+use crate::proof::{self, Again};
+use advice::advise_all;
+use bound::Ceilings;
+use collected::{CellSamples, collect};
+
+pub use cell::{ById, CellJudgement, MedianInterval, Parameters, Status};
+pub use cold_start::ColdWindow;
+pub use comparison::{AsIs, ComparedConditions, Comparison, NoiseSource, RatioToLeader, Unranked};
+pub use evidence::EvidenceMedians;
+pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
+pub use stall::{Lateness, Stall, stall_not_told, worst};
+
+/// Judges a run, complete or not, with today's checks where its file holds what they need.
+pub fn judge(run: &Run) -> Judged {
+    let checked = proof::again(run);
+    let run = &*checked.run;
+    let samples = collect(run);
+    let ceilings = Ceilings::of(&samples);
+    let cells: Vec<CellJudgement> =
+        samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
+    let sides = comparison::sides(&samples);
+    let noise = sides.iter().filter_map(comparison::Side::noise).max_by(f64::total_cmp);
+    let comparisons: Vec<Comparison> = sides.iter().map(|side| side.compare(noise)).collect();
+    let advice = advise_all(&comparisons, &cells);
+    let summary = summary(run, &samples);
+    let validity = validity(&samples, &checked);
+    let is_lucene = run.header.plan.question == lucene::QUESTION;
+    let lucene = is_lucene.then(|| lucene::tables(run, &samples, &cells, &comparisons));
+    Judged {
+        schema: SCHEMA_VERSION,
+        warnings: warnings(run, &summary, &checked),
+        run: summary,
+        workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
+        environment: run.header.environment.clone(),
+        ceilings: CeilingsSummary {
+            device_iops: ceilings.device_iops(),
+            device_bytes_per_second: ceilings.device_bytes_per_second(),
+            copy_bytes_per_second: ceilings.copy_bytes_per_second(),
+            device: ceilings.device,
+            copy: ceilings.copy,
+        },
+        cells,
+        comparisons,
+        validity,
+        advice,
+        cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
+        lucene,
+    }
+}
+
+fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
+    let plan = &run.header.plan;
+    let tried = |cell: &CellSamples<'_>| {
+        let mut rounds: Vec<u32> = cell.attempts.iter().map(|sample| sample.round).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        rounds.len() as u64
+    };
+    RunSummary {
+        question: plan.question.clone(),
+        source: plan.source.clone(),
+        seed: plan.seed,
+        rounds: plan.rounds,
+        sample_ns: plan.sample_ns,
+        latency_ns: plan.latency_ns,
+        complete: run.is_complete(),
+        samples_planned: (plan.cells.len() as u64).saturating_mul(u64::from(plan.rounds)),
+        samples_tried: samples.iter().map(tried).sum(),
+        elapsed_ns: run.elapsed_ns,
+        resumptions: run.resumptions,
+        heartbeat_ns: Some(plan.workers.heartbeat_ns).filter(|interval| *interval > 0),
+        worker_command: run.header.worker_command.clone(),
+    }
+}
+
+fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(command) = &summary.worker_command {
+        warnings.push(format!("the samples come from another worker, '{command}', not from pagewise's own"));
+    }
+    if !summary.complete {
+        warnings.push(format!(
+            "the run is not complete: {} of {} planned samples so far",
+            summary.samples_tried, summary.samples_planned
+        ));
+    }
+    if summary.resumptions > 0 {
+        let times = if summary.resumptions == 1 { "once" } else { "several times" };
+        warnings.push(format!("the run was interrupted and resumed {times}"));
+    }
+    if checked.as_measured > 0 {
+        warnings.push(format!(
+            "which samples are valid is as of pagewise {}, which measured them: the run file lacks what checks need to be \
+             applied again",
+            run.header.environment.pagewise_version
+        ));
+    }
+    if checked.valid_now + checked.invalid_now > 0 {
+        warnings.push(format!(
+            "the checks of this pagewise differ from those that measured: {} more valid by them, {} more not",
+            counted(checked.valid_now, "sample is", "samples are"),
+            counted(checked.invalid_now, "is", "are"),
+        ));
+    }
+    warnings.extend(run.header.environment.warnings.iter().cloned());
+    warnings
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn validity(samples: &[CellSamples<'_>], checked: &Again<'_>) -> Validity {
+    let mut reasons: Vec<InvalidReason> = Vec::new();
+    let attempts = samples.iter().flat_map(|cell| &cell.attempts);
+    // A sample may fail checks of one kind for several reasons, and counts once.
+    let first_of_kind = attempts.flat_map(|sample| {
+        let failures = sample.failures();
+        failures
+            .iter()
+            .enumerate()
+            .filter(|(index, failure)| !failures[..*index].iter().any(|other| other.kind == failure.kind))
+            .map(|(_, failure)| failure)
+    });
+    for failure in first_of_kind {
+        match reasons.iter_mut().find(|reason| reason.kind == failure.kind) {
+            Some(reason) => reason.count += 1,
+            None => {
+                let (kind, example) = (failure.kind, failure.detail.clone());
+                reasons.push(InvalidReason { kind, count: 1, example });
+            }
+        }
+    }
+    reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.count), reason.kind));
+    let valid =
+        samples.iter().flat_map(|cell| &cell.attempts).filter(|sample| sample.valid().is_some()).count();
+    let invalid = samples.iter().map(CellSamples::invalid_attempts).sum::<usize>();
+    let taken = valid + invalid;
+    Validity {
+        samples: taken,
+        valid,
+        invalid,
+        unavailable_cells: samples.iter().filter(|cell| cell.unavailable().is_some()).count(),
+        share: (taken > 0).then(|| valid as f64 / taken as f64),
+        reasons,
+        as_of: if checked.as_measured > 0 { AsOf::Measurement } else { AsOf::Report },
+        valid_now: checked.valid_now,
+        invalid_now: checked.invalid_now,
+    }
+}

@@ -1,0 +1,324 @@
+//! Advice for appends: which buffer pays, and what is owed when the last record is written.
+
+use std::collections::BTreeSet;
+
+use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
+
+use super::case::Case;
+use super::given::{Advice, Buffers};
+use super::words::{amount, capital, listed, percent, time, times};
+use crate::judge::cell::CellJudgement;
+use crate::judge::comparison::Comparison;
+use crate::judge::label::size;
+use crate::judge::verdict::{FEWEST_ROUNDS, Verdict};
+
+/// Buffers within this share of the best are as good as it.
+pub const AS_GOOD: f64 = 0.03;
+/// Above this noise of the comparison no buffer is told from another.
+pub const LOUDEST: f64 = 0.10;
+/// From this many bytes written by the device per byte appended on, that is told.
+const WRITTEN_AGAIN: f64 = 1.05;
+
+/// Buffers where they can be told, and notes.
+pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
+    let families = families(case);
+    let debts = notes_of_writes(case);
+    if families.is_empty() {
+        return (Vec::new(), debts);
+    }
+    let noise = case.comparison.noise.filter(|noise| *noise > LOUDEST);
+    if let Some(noise) = noise.filter(|_| case.comparison.verdict != Verdict::NotComparable) {
+        let silent = format!(
+            "How small a buffer may be is not told: a method measured twice differed by {}.",
+            percent(noise)
+        );
+        return (Vec::new(), std::iter::once(silent).chain(debts).collect());
+    }
+    if let Some(reason) = case.silence() {
+        let silent = format!("No buffer is advised, because {reason}.");
+        return (Vec::new(), std::iter::once(silent).chain(debts).collect());
+    }
+    let judged = || families.iter().map(|family| (family, family.judge(case)));
+    let notes = judged().map(|(family, found)| match found {
+        Some(found) => found.sentence,
+        None => format!("{}: no buffer is advised, because {}.", family.base, listed(&family.missing)),
+    });
+    (judged().filter_map(|(_, found)| found).collect(), notes.chain(debts).collect())
+}
+
+/// What is told of anything that was written.
+pub(super) fn notes_of_writes(case: &Case<'_>) -> Vec<String> {
+    [debt(case), stalls(case), written_again(case)].into_iter().flatten().collect()
+}
+
+/// A buffer, and how long a record takes with it.
+struct Member<'a> {
+    buffer: Bytes,
+    cell: &'a CellJudgement,
+    ns: f64,
+}
+
+/// Methods that differ by their buffer alone, the smallest first.
+struct Family<'a> {
+    base: String,
+    members: Vec<Member<'a>>,
+    /// Buffers that were asked for, whether or not they have figures.
+    buffers: usize,
+    /// Why some have none.
+    missing: Vec<String>,
+}
+
+/// Families with several buffers.
+fn families<'a>(case: &Case<'a>) -> Vec<Family<'a>> {
+    let mut families: Vec<Family<'a>> = Vec::new();
+    for cell in case.compared.iter().copied() {
+        let Some((base, buffer)) = split(&cell.method) else { continue };
+        let index = families.iter().position(|family| family.base == base).unwrap_or_else(|| {
+            families.push(Family { base, members: Vec::new(), buffers: 0, missing: Vec::new() });
+            families.len() - 1
+        });
+        let family = &mut families[index];
+        family.buffers += usize::from(buffer.0 > 0);
+        match cell.ns_per_op.filter(|_| case.not_ranked(cell).is_none()) {
+            Some(ns) if cell.samples >= FEWEST_ROUNDS => {
+                family.members.push(Member { buffer, cell, ns: ns.median });
+            }
+            // It may be a rival for the verdict, and still has too few rounds for an interval.
+            Some(_) => family.missing.push(format!("{} has too few valid rounds", cell.method)),
+            None => family.missing.extend(case.missing(&cell.method)),
+        }
+    }
+    for family in &mut families {
+        family.members.sort_by_key(|member| member.buffer);
+    }
+    families.retain(|family| family.buffers > 1);
+    families
+}
+
+/// The method without its buffer, and the buffer; 0 without one.
+pub(super) fn split(method: &str) -> Option<(String, Bytes)> {
+    let method: Method = method.parse().ok()?;
+    Some((method.without_buffer().to_string(), method.buffer().unwrap_or(Bytes(0))))
+}
+
+impl Family<'_> {
+    /// `None` where fewer than two have figures.
+    fn judge(&self, case: &Case<'_>) -> Option<Buffers> {
+        if self.members.len() < 2 {
+            return None;
+        }
+        let best =
+            (0..self.members.len()).min_by(|a, b| self.members[*a].ns.total_cmp(&self.members[*b].ns))?;
+        let tolerance = case.comparison.noise.unwrap_or(0.0).max(AS_GOOD);
+        let over = |index: usize| self.members[index].ns / self.members[best].ns;
+        let good = |index: &usize| over(*index) <= 1.0 + tolerance;
+        let first = (0..best).rev().take_while(good).last().unwrap_or(best);
+        let last = (best..self.members.len()).take_while(good).last().unwrap_or(best);
+        let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
+        // By the total it may be as good as the leader, or not told from it: then it is not said to cost more.
+        let Comparison { leader, tied, .. } = case.comparison;
+        let in_tie = |cell: &CellJudgement| leader.iter().chain(tied).any(|method| *method == cell.method);
+        let told = |index: &usize| {
+            over(*index) > 1.0 + tolerance
+                && !in_tie(self.members[*index].cell)
+                && case.times_faster(self.members[best].cell, self.members[*index].cell).is_some()
+        };
+        let buffer = |index: usize| self.members[index].buffer;
+        let unclear: Vec<Bytes> = outside().filter(|index| !told(index)).map(buffer).collect();
+        let behind: Vec<String> = outside()
+            .filter(told)
+            .map(|index| format!("{} costs {}x", with(buffer(index)), times(over(index))))
+            .collect();
+        let mut found = Buffers {
+            base: self.base.clone(),
+            smallest_bytes: buffer(first),
+            largest_bytes: buffer(last),
+            best_bytes: buffer(best),
+            best_ns_per_op: self.members[best].ns,
+            unclear_bytes: unclear,
+            sentence: String::new(),
+        };
+        found.sentence = self.sentence(&found, tolerance, &behind);
+        Some(found)
+    }
+
+    fn sentence(&self, found: &Buffers, tolerance: f64, behind: &[String]) -> String {
+        let (smallest, largest) = (found.smallest_bytes, found.largest_bytes);
+        let best = format!("the best ({} a record)", time(found.best_ns_per_op));
+        let within = match tolerance > AS_GOOD {
+            true => format!("within {}, the noise of this run, of {best}", percent(tolerance)),
+            false => format!("within {} of {best}", percent(tolerance)),
+        };
+        let unclear_below = found.unclear_bytes.iter().any(|unclear| *unclear < smallest);
+        let known = if unclear_below { "buffer known to be good" } else { "good buffer" };
+        let of = format!("{} (by the records alone, set-up aside)", self.base);
+        let lead = match (smallest.0, smallest == largest) {
+            (_, true) if !found.unclear_bytes.is_empty() => {
+                let leads = with(smallest);
+                format!("{of}: {leads} leads ({} a record)", time(found.best_ns_per_op))
+            }
+            (0, true) => format!("{of}: no buffer is {best}"),
+            (0, false) => {
+                format!("{of}: no buffer is needed: without one and up to {} all are {within}", size(largest))
+            }
+            (_, true) => format!("{of}: a buffer of {} is {best}", size(smallest)),
+            (_, false) => format!(
+                "{of}: the smallest {known} is {}: from it to {} all are {within}",
+                size(smallest),
+                size(largest)
+            ),
+        };
+        let unclear: Vec<String> = found.unclear_bytes.iter().map(|buffer| with(*buffer)).collect();
+        let unclear = (!unclear.is_empty())
+            .then(|| format!("{} cannot be told from the best in these rounds", listed(&unclear)));
+        let behind = (!behind.is_empty()).then(|| behind.join(", "));
+        let parts: Vec<String> =
+            [Some(lead), behind, unclear].into_iter().flatten().chain(self.missing.iter().cloned()).collect();
+        format!("{}.", parts.join("; "))
+    }
+}
+
+/// A buffer in words.
+fn with(buffer: Bytes) -> String {
+    if buffer.0 == 0 { "no buffer".to_string() } else { size(buffer) }
+}
+
+/// Bytes that the device has not seen when the clock stops.
+fn debt(case: &Case<'_>) -> Option<String> {
+    let of = amount(case.comparison.conditions.conditions.file_bytes.0 as f64);
+    let owed: Vec<(u64, &CellJudgement)> = case
+        .ranked()
+        .filter_map(|cell| Some((cell.dirty_end_bytes.filter(|dirty| *dirty > 0)?, cell)))
+        .collect();
+    let least = amount(owed.iter().map(|(dirty, _)| *dirty).min()? as f64);
+    let most = amount(owed.iter().map(|(dirty, _)| *dirty).max()? as f64);
+    let dirty = if least == most { most } else { format!("from {least} to {most}") };
+    let methods: Vec<String> = owed.iter().map(|(_, cell)| cell.method.clone()).collect();
+    Some(format!(
+        "{} of {of} are still dirty at the end with {}: the device has not seen them.",
+        capital(&dirty),
+        among(&methods, case.ranked().count())
+    ))
+}
+
+/// Methods by name, or all.
+fn among(methods: &[String], of: usize) -> String {
+    if methods.len() == of && of > 1 { "every method".to_string() } else { listed(methods) }
+}
+
+/// Stretches that took more than a millisecond too long.
+fn stalls(case: &Case<'_>) -> Option<String> {
+    let mut stalled: Vec<(u64, u64, &str)> = case
+        .ranked()
+        .filter_map(|cell| Some((cell.stall_longest_ns?, cell.stalls?, cell.method.as_str())))
+        .filter(|(longest, ..)| *longest > 0)
+        .collect();
+    stalled.sort_by_key(|(longest, ..)| std::cmp::Reverse(*longest));
+    let words: Vec<String> = stalled
+        .iter()
+        .map(|(longest, count, method)| {
+            // The count is a median over samples.
+            let often = if *count > 0 { format!("{count} a sample") } else { "in some samples".to_string() };
+            format!("{method} {often}, the longest {}", time(*longest as f64))
+        })
+        .collect();
+    (!words.is_empty()).then(|| format!("Stalls over 1 ms: {}.", words.join("; ")))
+}
+
+/// What the device wrote for what reached the file, where syncs fall in the measured region: a sync at the end falls behind
+/// it, and what the kernel writes when it sees fit says nothing.
+fn written_again(case: &Case<'_>) -> Option<String> {
+    let Sync::Every(_) = case.comparison.conditions.conditions.writes()?.sync else { return None };
+    let ratio = |cell: &CellJudgement| {
+        let reached = cell.evidence.as_ref()?.requested_bytes;
+        Some(cell.device_written_bytes? as f64 / reached as f64).filter(|_| reached > 0)
+    };
+    let words: Vec<String> = case
+        .ranked()
+        .filter_map(|cell| Some((ratio(cell).filter(|ratio| *ratio >= WRITTEN_AGAIN)?, cell)))
+        .map(|(ratio, cell)| format!("{} {} B", cell.method, times(ratio)))
+        .collect();
+    (!words.is_empty()).then(|| {
+        format!("Written to the device, whoever asked, per byte that reached the file: {}.", words.join(", "))
+    })
+}
+
+/// For each size of record that was appended to files of several sizes: the smallest good buffer by file size. Each
+/// sentence with the index of the last advice that it is about.
+pub(super) fn by_file_size(all: &[Advice]) -> Vec<(usize, String)> {
+    let alike = |advice: &Advice| {
+        let mut conditions = advice.conditions.conditions.clone();
+        (conditions.file_bytes, conditions.span_bytes) = (Bytes(0), Bytes(0));
+        conditions
+    };
+    let told: Vec<(usize, Conditions, &Advice)> = all
+        .iter()
+        .enumerate()
+        .filter(|(_, advice)| {
+            advice.conditions.conditions.workload() == Workload::Append && !advice.buffers.is_empty()
+        })
+        .map(|(index, advice)| (index, alike(advice), advice))
+        .collect();
+    let mut done: Vec<&Conditions> = Vec::new();
+    let mut sentences = Vec::new();
+    for (_, conditions, _) in &told {
+        if done.contains(&conditions) {
+            continue;
+        }
+        done.push(conditions);
+        let group: Vec<(usize, &Advice)> = told
+            .iter()
+            .filter(|(_, other, _)| other == conditions)
+            .map(|(index, _, advice)| (*index, *advice))
+            .collect();
+        if let Some(sentence) = of_file_sizes(conditions, &group) {
+            sentences.push((group.last().map_or(0, |(index, _)| *index), sentence));
+        }
+    }
+    sentences
+}
+
+fn of_file_sizes(conditions: &Conditions, group: &[(usize, &Advice)]) -> Option<String> {
+    let record = size(conditions.writes()?.record_bytes);
+    let buffers =
+        || group.iter().flat_map(|(_, advice)| advice.buffers.iter().map(move |found| (*advice, found)));
+    let mut bases: Vec<&str> = Vec::new();
+    for (_, found) in buffers() {
+        if !bases.contains(&found.base.as_str()) {
+            bases.push(&found.base);
+        }
+    }
+    let mut words = Vec::new();
+    for base in bases {
+        let of_base: Vec<(Bytes, &Buffers)> = buffers()
+            .filter(|(_, found)| found.base == base)
+            .map(|(advice, found)| (advice.conditions.conditions.file_bytes, found))
+            .collect();
+        if of_base.len() > 1 {
+            words.push(format!("of {base} is {}", by_size(&of_base)));
+        }
+    }
+    (!words.is_empty()).then(|| {
+        format!(
+            "{}.",
+            capital(&format!("for records of {record} the smallest good buffer {}", words.join("; that ")))
+        )
+    })
+}
+
+/// `4 KiB at 10 MiB and 100 MiB, 16 KiB at 1 GiB`.
+fn by_size(found: &[(Bytes, &Buffers)]) -> String {
+    let smallest: BTreeSet<Bytes> = found.iter().map(|(_, found)| found.smallest_bytes).collect();
+    let at = |smallest: &Bytes| {
+        let files: Vec<String> = found
+            .iter()
+            .filter(|(_, found)| found.smallest_bytes == *smallest)
+            .map(|(file, found)| {
+                let doubt = found.unclear_bytes.iter().any(|unclear| unclear < smallest);
+                format!("{}{}", size(*file), if doubt { " (a smaller one is unclear)" } else { "" })
+            })
+            .collect();
+        format!("{} at {}", with(*smallest), listed(&files))
+    };
+    smallest.iter().map(at).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,129 @@
+//! A whole run in one or two sentences, put together from its advice.
+
+use pagewise_model::{CacheState, Workload};
+
+use super::append::split;
+use super::given::Advice;
+use super::words::{capital, listed, what};
+use crate::judge::judged::Judged;
+use crate::judge::label::size;
+
+/// What a run says, in at most two sentences: what to choose under which conditions, and what that means. Random reads
+/// stand for reads, a cold scan for scans. Empty where nothing was compared.
+pub fn headline(judged: &Judged) -> Vec<String> {
+    if let Some(cliff) = &judged.cliff {
+        return cliff.groups.iter().flat_map(|group| group.sentences.first().cloned()).take(2).collect();
+    }
+    if let Some(lucene) = &judged.lucene {
+        return lucene.sentences.iter().take(2).cloned().collect();
+    }
+    of_advice(&judged.advice)
+}
+
+pub(super) fn of_advice(advice: &[Advice]) -> Vec<String> {
+    let told = told(advice);
+    let Some(first) = told.first() else { return Vec::new() };
+    let places = distinguishing(&told);
+    let mut choices: Vec<(String, Vec<String>)> = Vec::new();
+    for (advice, place) in told.iter().zip(&places) {
+        add(&mut choices, choice(advice), place);
+    }
+    let choices = format!("{}: {}.", capital(subject(first)), joined(&choices));
+    let mut insights: Vec<(String, Vec<String>)> = Vec::new();
+    for (advice, place) in told.iter().zip(&places) {
+        if let Some(insight) = &advice.insight {
+            add(&mut insights, insight.clone(), place);
+        }
+    }
+    let insights = (!insights.is_empty()).then(|| format!("{}.", joined(&insights)));
+    std::iter::once(choices).chain(insights).collect()
+}
+
+fn subject(advice: &Advice) -> &'static str {
+    let conditions = &advice.conditions.conditions;
+    match (conditions.workload(), conditions.cache) {
+        (Workload::Scan, CacheState::Cold) => "a cold scan",
+        (workload, _) => what(workload),
+    }
+}
+
+/// The advice that stands for the run.
+fn told(advice: &[Advice]) -> Vec<&Advice> {
+    let workload = |advice: &Advice| advice.conditions.conditions.workload();
+    let random = advice.iter().any(|advice| workload(advice) == Workload::RandomRead);
+    let wanted = if random { Some(Workload::RandomRead) } else { advice.first().map(workload) };
+    let of_workload = || advice.iter().filter(|advice| Some(workload(advice)) == wanted);
+    let cold_scan = |advice: &&Advice| {
+        workload(advice) == Workload::Scan && advice.conditions.conditions.cache == CacheState::Cold
+    };
+    let cold: Vec<&Advice> = of_workload().filter(cold_scan).collect();
+    if cold.is_empty() { of_workload().collect() } else { cold }
+}
+
+/// What of each label is not common to all of them; nothing of a single one.
+fn distinguishing(told: &[&Advice]) -> Vec<String> {
+    let labels: Vec<Vec<&str>> =
+        told.iter().map(|advice| advice.conditions.label.split(" · ").collect()).collect();
+    let own = |label: &[&str]| {
+        let own = label.iter().filter(|part| !labels.iter().all(|other| other.contains(part)));
+        own.copied().collect::<Vec<_>>().join(", ")
+    };
+    // What is usual is left out of labels, so that one of several may have nothing of its own.
+    let usual = if labels.len() > 1 { "otherwise" } else { "" };
+    labels
+        .iter()
+        .map(|label| own(label))
+        .map(|own| if own.is_empty() { usual.to_string() } else { own })
+        .collect()
+}
+
+/// Puts what is said of several places in one clause.
+fn add(clauses: &mut Vec<(String, Vec<String>)>, clause: String, place: &str) {
+    match clauses.iter_mut().find(|(known, _)| *known == clause) {
+        Some((_, places)) => places.push(place.to_string()),
+        None => clauses.push((clause, vec![place.to_string()])),
+    }
+}
+
+fn joined(clauses: &[(String, Vec<String>)]) -> String {
+    let words: Vec<String> = clauses
+        .iter()
+        .map(|(clause, places)| match listed(places) {
+            places if places.is_empty() => clause.clone(),
+            places => format!("{places}: {clause}"),
+        })
+        .collect();
+    words.join("; ")
+}
+
+fn choice(advice: &Advice) -> String {
+    let Some(method) = &advice.recommended else {
+        return format!(
+            "no advice, because {}",
+            advice.reason.as_deref().unwrap_or("the data carry no verdict")
+        );
+    };
+    let tie = match advice.alternatives.len() {
+        0 => None,
+        1 | 2 => Some(format!("{} cannot be told from it", listed(&advice.alternatives))),
+        others => Some(format!("{others} others cannot be told from it")),
+    };
+    let notes: Vec<String> = tie.into_iter().chain(buffer(advice, method)).collect();
+    match notes.is_empty() {
+        true => format!("choose {method}"),
+        false => format!("choose {method} ({})", notes.join("; ")),
+    }
+}
+
+/// The smallest buffer with which the method is as good.
+fn buffer(advice: &Advice, method: &str) -> Option<String> {
+    let (base, own) = split(method)?;
+    let found = advice.buffers.iter().find(|found| found.base == base)?;
+    if found.smallest_bytes >= own || own > found.largest_bytes {
+        return None;
+    }
+    Some(match found.smallest_bytes.0 {
+        0 => "without a buffer it is as good".to_string(),
+        _ => format!("a buffer of {} is as good", size(found.smallest_bytes)),
+    })
+}

@@ -1,0 +1,70 @@
+//! What explains the result of a comparison of reads.
+
+use pagewise_model::Access;
+
+use super::case::Case;
+use super::words::times;
+use crate::judge::cell::CellJudgement;
+use crate::judge::comparison::Comparison;
+
+/// From this many bytes read per byte asked for on, readahead explains a result.
+pub const AMPLIFIED: f64 = 1.5;
+/// From this many faults an operation on, they explain why a mapping is behind.
+const FAULTS_PER_OP: f64 = 0.5;
+/// Beneath this many bytes per byte asked for, a result comes from memory.
+const FROM_MEMORY: f64 = 0.01;
+/// Fewer refaults than this an operation explain nothing.
+const REFAULTS_PER_OP: f64 = 0.01;
+
+pub(super) fn notes(case: &Case<'_>) -> Vec<String> {
+    let faults = case.compared.iter().filter_map(|cell| faults(case.comparison, cell));
+    amplification(case).into_iter().chain(faults).chain(refaults(case)).collect()
+}
+
+/// Methods that make the device read much more than they ask for.
+pub(super) fn amplification(case: &Case<'_>) -> Vec<String> {
+    let amplified = |cell: &&&CellJudgement| cell.amplification().is_some_and(|times| times >= AMPLIFIED);
+    let note = |cell: &&CellJudgement| {
+        let read = times(cell.amplification().unwrap_or(0.0));
+        format!("{}: {read} B read from the device per byte asked.", cell.method)
+    };
+    case.compared.iter().filter(amplified).map(note).collect()
+}
+
+/// What a mapping pays that is behind: its faults.
+fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
+    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.told_apart);
+    let seen = cell.evidence.as_ref().filter(|_| behind && cell.moves == Access::Mmap)?;
+    let many = |per_op: &f64| *per_op >= FAULTS_PER_OP;
+    if let Some(major) = seen.major_faults_per_op.filter(many) {
+        return Some(format!(
+            "{}: {} page faults an operation waited for the device.",
+            cell.method,
+            times(major)
+        ));
+    }
+    // Where the device delivers, amplification says more.
+    let from_memory = seen.amplification.is_some_and(|times| times < FROM_MEMORY);
+    let minor = seen.minor_faults_per_op.filter(|per_op| many(per_op) && from_memory)?;
+    Some(format!(
+        "{}: {} page faults an operation, none of which needed the device.",
+        cell.method,
+        times(minor)
+    ))
+}
+
+/// Under a memory limit, what was thrown out too early.
+fn refaults(case: &Case<'_>) -> Option<String> {
+    let of_cell = |cell: &&CellJudgement| {
+        cell.data_over_memory?;
+        let per_op = cell.evidence.as_ref()?.refaults_per_op.filter(|per_op| *per_op >= REFAULTS_PER_OP)?;
+        Some(format!("{} {}", cell.method, times(per_op)))
+    };
+    let methods: Vec<String> = case.compared.iter().filter_map(of_cell).collect();
+    (!methods.is_empty()).then(|| {
+        format!(
+            "Pages read again for each operation, because the memory limit had pushed them out: {}.",
+            methods.join(", ")
+        )
+    })
+}

@@ -1,0 +1,125 @@
+//! What methods do to everything else in their process, against the same worker when it is idle.
+//!
+//! It is told where something waits for the device: of data that are in memory little can be held up, and little would be
+//! shown. A difference is told where it is beyond the idle baseline by a factor and by an amount, and beats are many enough.
+
+use std::cmp::Reverse;
+
+use pagewise_model::CacheState;
+
+use super::case::Case;
+use super::words::{listed, time};
+use crate::judge::cell::{CellJudgement, Status};
+use crate::judge::stall::Stall;
+
+/// Beats that 99 of 100 kept to are late from so many times the baseline on …
+const TIMES_IDLE: u64 = 3;
+/// … if that is more than this.
+const LEAST_NS: u64 = 1_000_000;
+/// Fewer beats tell nothing of the last of a hundred.
+const FEWEST_BEATS: u64 = 300;
+/// But where half of them are late beyond the baseline there cannot be many, and so many will do.
+const FEWEST_LATE_BEATS: u64 = 30;
+/// Of the baseline there must be so many.
+const FEWEST_IDLE_BEATS: u64 = 100;
+
+pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
+    let conditions = &case.comparison.conditions.conditions;
+    let in_memory = conditions.cache == CacheState::Warm && conditions.fits_memory();
+    let told = case.compared.iter().filter(|cell| cell.status == Status::Ok && cell.stall.is_some());
+    let told: Vec<&CellJudgement> = told.copied().collect();
+    if in_memory || told.is_empty() {
+        return Vec::new();
+    }
+    let (enough, few): (Vec<&CellJudgement>, Vec<&CellJudgement>) =
+        told.into_iter().partition(|cell| is_told(cell));
+    let mut held: Vec<(&CellJudgement, Vec<&Stall>)> =
+        enough.iter().map(|cell| (*cell, held_up(cell))).filter(|(_, stalls)| !stalls.is_empty()).collect();
+    held.sort_by_key(|(_, stalls)| Reverse(stalls[0].busy.p99_ns));
+    let others: Vec<&CellJudgement> = enough.into_iter().filter(|cell| held_up(cell).is_empty()).collect();
+    let mut sentences: Vec<String> = held.iter().map(|(cell, stalls)| holds_up(cell, stalls)).collect();
+    sentences.extend(holds_up_nothing(&others, held.is_empty() && few.is_empty()));
+    if !few.is_empty() {
+        let methods: Vec<String> = few.iter().map(|cell| cell.method.clone()).collect();
+        sentences.push(format!(
+            "What {} would hold up cannot be told: fewer than {FEWEST_BEATS} heartbeats, or {FEWEST_IDLE_BEATS} of the idle worker.",
+            listed(&methods)
+        ));
+    }
+    sentences
+}
+
+fn is_many(stall: &Stall) -> bool {
+    let mostly_late = stall.beats >= FEWEST_LATE_BEATS && is_late(stall, stall.busy.p50_ns);
+    (stall.beats >= FEWEST_BEATS || mostly_late)
+        && stall.idle.is_some_and(|idle| idle.beats >= FEWEST_IDLE_BEATS)
+}
+
+/// Whether a delay is beyond the baseline.
+fn is_late(stall: &Stall, delay_ns: u64) -> bool {
+    let idle_ns = stall.idle.map_or(0, |idle| idle.p99_ns);
+    delay_ns > LEAST_NS && delay_ns > idle_ns.saturating_mul(TIMES_IDLE)
+}
+
+fn is_told(cell: &CellJudgement) -> bool {
+    cell.stall.iter().flatten().any(is_many)
+}
+
+/// Kinds of heartbeats that come late because of the method, the latest first.
+fn held_up(cell: &CellJudgement) -> Vec<&Stall> {
+    let late = |stall: &&Stall| is_many(stall) && is_late(stall, stall.busy.p99_ns);
+    let mut stalls: Vec<&Stall> = cell.stall.iter().flatten().filter(late).collect();
+    stalls.sort_by_key(|stall| Reverse(stall.busy.p99_ns));
+    stalls
+}
+
+/// What beats of a kind stand for.
+fn what(kind: &str) -> String {
+    match kind {
+        "thread" => "other threads".to_string(),
+        "virtual-thread" => "virtual threads".to_string(),
+        "safepoint" => "safepoints".to_string(),
+        "goroutine" => "other goroutines".to_string(),
+        other => format!("its heartbeat '{other}'"),
+    }
+}
+
+fn holds_up(cell: &CellJudgement, stalls: &[&Stall]) -> String {
+    let told = |stall: &&Stall| {
+        let idle =
+            stall.idle.map_or_else(String::new, |idle| format!("; idle worker {}", time(idle.p99_ns as f64)));
+        let waits =
+            if stall.kind == "safepoint" { ", for which every thread of the process waits" } else { "" };
+        format!(
+            "{} for up to {} (p99 {}{idle}){waits}",
+            what(&stall.kind),
+            time(stall.busy.max_ns as f64),
+            time(stall.busy.p99_ns as f64),
+        )
+    };
+    let told: Vec<String> = stalls.iter().map(told).collect();
+    format!("{} holds up {}.", cell.method, listed(&told))
+}
+
+/// Methods whose heartbeats come about as they do in an idle worker.
+fn holds_up_nothing(cells: &[&CellJudgement], is_all: bool) -> Option<String> {
+    let p99 = |cell: &CellJudgement| {
+        let known = cell.stall.iter().flatten().filter(|stall| is_many(stall));
+        known.map(|stall| stall.busy.p99_ns).max().unwrap_or(0)
+    };
+    let methods: Vec<String> =
+        cells.iter().map(|cell| format!("{} (p99 {})", cell.method, time(p99(cell) as f64))).collect();
+    let beyond =
+        format!("beyond {TIMES_IDLE} times what the idle worker shows and {}", time(LEAST_NS as f64));
+    match (methods.is_empty(), is_all) {
+        (true, _) => None,
+        (false, true) => {
+            let latest = cells.iter().map(|cell| p99(cell)).max().unwrap_or(0);
+            Some(format!(
+                "No method holds up anything else in its process {beyond}: 99 of 100 heartbeats are late by at most {}.",
+                time(latest as f64)
+            ))
+        }
+        (false, false) => Some(format!("Heartbeats beside {} are not late {beyond}.", listed(&methods))),
+    }
+}

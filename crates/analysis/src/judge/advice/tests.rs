@@ -1,0 +1,197 @@
+//! Advice of runs whose times are given.
+
+mod append;
+mod fill;
+mod reads;
+mod scan;
+mod workers;
+
+use super::*;
+use crate::judge::judge;
+use crate::judge::judged::Judged;
+use crate::proof::honest;
+use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
+use pagewise_model::{Cell, Environment, Failure, FailureKind, Outcome, Plan, Role, Sample, Source};
+
+pub(super) const ROUNDS: u32 = 8;
+pub(super) const MS: u64 = 1_000_000;
+
+/// A cell with its times; each round adds a thousandth to them, so that intervals have a width.
+pub(super) struct Timed {
+    pub cell: Cell,
+    pub setup_ns: u64,
+    pub measured_ns: u64,
+    /// Every other round takes so many times as long.
+    pub unsteady: f64,
+    pub latency: Option<(u64, u64)>,
+    pub invalid: bool,
+}
+
+pub(super) fn timed(cell: Cell, setup_ns: u64, measured_ns: u64) -> Timed {
+    Timed { cell, setup_ns, measured_ns, unsteady: 1.0, latency: None, invalid: false }
+}
+
+impl Timed {
+    /// 10,000 operations were timed: `p999` ns for all but the longest.
+    pub fn latency(self, p999: u64, max: u64) -> Self {
+        Self { latency: Some((p999, max)), ..self }
+    }
+
+    pub fn unsteady(self, unsteady: f64) -> Self {
+        Self { unsteady, ..self }
+    }
+
+    pub fn invalid(self) -> Self {
+        Self { invalid: true, ..self }
+    }
+
+    fn sample(&self, round: u32) -> Sample {
+        let factor = (1.0 + f64::from(round) * 1e-3) * if round % 2 == 1 { self.unsteady } else { 1.0 };
+        let mut measurement = honest::measurement_of(&self.cell);
+        measurement.setup_ns = (self.setup_ns as f64 * factor) as u64;
+        measurement.measured_ns = (self.measured_ns as f64 * factor) as u64;
+        measurement.teardown_ns = 0;
+        if let Some((p999, max)) = self.latency {
+            measurement.latency_ns = vec![p999, max];
+            measurement.latency_counts = vec![9_999, 1];
+        }
+        let failure = Failure { kind: FailureKind::LostRecords, detail: "400 B are missing".into() };
+        Sample {
+            cell: self.cell.id(),
+            round,
+            attempt: 0,
+            started_ns: 0,
+            outcome: Outcome::Taken {
+                measurement,
+                evidence: Box::new(honest::evidence(&self.cell)),
+                failures: if self.invalid { vec![failure] } else { Vec::new() },
+            },
+        }
+    }
+}
+
+/// The judged run of these cells in `rounds` rounds; the first of each comparison is repeated, and its repetition takes
+/// `noise` longer.
+pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
+    let mut cells = cells;
+    let mut controls: Vec<Timed> = Vec::new();
+    for timed in &cells {
+        if controls.iter().all(|control| control.cell.conditions != timed.cell.conditions) {
+            let cell = Cell { role: Role::Control, ..timed.cell.clone() };
+            let slower = |ns: u64| (ns as f64 * (1.0 + noise)) as u64;
+            controls.push(Timed {
+                setup_ns: slower(timed.setup_ns),
+                measured_ns: slower(timed.measured_ns),
+                cell,
+                unsteady: timed.unsteady,
+                latency: None,
+                invalid: false,
+            });
+        }
+    }
+    cells.extend(controls);
+    judge(&Run {
+        header: Header {
+            schema: SCHEMA_VERSION,
+            plan: Plan {
+                question: "constructed".into(),
+                source: Source::Dataset { directory: "data".into() },
+                seed: 1,
+                rounds,
+                sample_ns: 100 * MS,
+                latency_ns: 0,
+                retakes: 1,
+                drop_caches: false,
+                workers: Default::default(),
+                search: None,
+                cells: cells.iter().map(|timed| timed.cell.clone()).collect(),
+            },
+            environment: Environment::default(),
+            workers: Vec::new(),
+            worker_command: None,
+        },
+        checks: Vec::new(),
+        samples: (0..rounds).flat_map(|round| cells.iter().map(move |timed| timed.sample(round))).collect(),
+        seconds: Vec::new(),
+        elapsed_ns: Some(1),
+        intact_bytes: 0,
+        resumptions: 0,
+    })
+}
+
+pub(super) fn judged(cells: Vec<Timed>) -> Judged {
+    judged_in(ROUNDS, cells, 0.0)
+}
+
+/// The judged run with something of its cells changed.
+pub(super) fn changed(mut judged: Judged, change: impl Fn(&mut CellJudgement)) -> Judged {
+    judged.cells.iter_mut().for_each(change);
+    judged.advice = advise_all(&judged.comparisons, &judged.cells);
+    judged
+}
+
+/// Panics unless one of the notes is `note`.
+#[track_caller]
+pub(super) fn noted(advice: &Advice, note: &str) {
+    assert!(advice.notes.iter().any(|other| other == note), "{:#?}", advice.notes);
+}
+
+#[test]
+fn a_call_is_simpler_than_a_mapping_and_that_than_a_ring() {
+    let mut methods = [
+        "uring:depth=32",
+        "mmap:random",
+        "pread:direct",
+        "mmap",
+        "pread:random",
+        "pread",
+        "read:buffer=1MiB",
+        "read",
+    ];
+    methods.sort_by_key(|method| effort(method));
+    assert_eq!(
+        methods,
+        [
+            "read",
+            "read:buffer=1MiB",
+            "pread",
+            "pread:random",
+            "mmap",
+            "mmap:random",
+            "uring:depth=32",
+            "pread:direct"
+        ]
+    );
+}
+
+#[test]
+fn each_option_is_one_more_thing_to_get_right_and_a_buffer_is_one() {
+    let mut methods = [
+        "mmap:prealloc+buffer=4KiB",
+        "uring:depth=8+buffer=64KiB",
+        "pwrite:direct+buffer=1MiB",
+        "pwrite:buffer=64KiB",
+        "mmap:buffer=4KiB",
+        "pwrite:buffer=4KiB",
+        "mmap",
+        "write:buffer=64KiB",
+        "pwrite",
+        "write",
+    ];
+    methods.sort_by_key(|method| effort(method));
+    assert_eq!(
+        methods,
+        [
+            "write",
+            "write:buffer=64KiB",
+            "pwrite",
+            "pwrite:buffer=4KiB",
+            "pwrite:buffer=64KiB",
+            "mmap",
+            "mmap:buffer=4KiB",
+            "mmap:prealloc+buffer=4KiB",
+            "uring:depth=8+buffer=64KiB",
+            "pwrite:direct+buffer=1MiB"
+        ]
+    );
+}

@@ -1,0 +1,485 @@
+//! One cell of the judged JSON: its figures as medians over rounds, with what limited it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pagewise_model::sample::Measurement;
+use pagewise_model::{
+    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, MethodOption,
+    Outcome, Role, Sample, Surroundings, Workload,
+};
+use serde::Serialize;
+
+use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
+use super::evidence::EvidenceMedians;
+use super::stall::{Stall, stall_not_told};
+use crate::judge::bound::{Activity, BoundName, Ceilings};
+use crate::judge::collected::CellSamples;
+use crate::judge::latency::{Latency, not_told};
+use crate::proof::measured::{covered, ops_per_second, total_ns};
+use crate::statistics::{median, median_count, median_interval, total};
+
+/// Coverage of the intervals that are shown.
+pub const SHOWN_LEVEL: f64 = 0.95;
+
+/// Whether a cell has figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// At least one valid sample.
+    Ok,
+    /// Samples, none of them valid.
+    Invalid,
+    /// The machine does not offer it, or the run ended before it.
+    Unavailable,
+}
+
+impl Status {
+    /// The word in tables and in the judged JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Invalid => "invalid",
+            Status::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// A median over rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MedianInterval {
+    /// The median.
+    pub median: f64,
+    /// Lower end of an interval that covers it with at least 95 %; `None` with fewer than six samples.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+impl MedianInterval {
+    /// Of no value: `None`.
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        let interval = median_interval(values, SHOWN_LEVEL);
+        Some(Self {
+            median: median(values)?,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+        })
+    }
+}
+
+/// The conditions that are not fields of the cell itself; `None` where a workload has none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameters {
+    /// Size of one read.
+    pub read_bytes: Option<Bytes>,
+    /// Reads in one operation.
+    pub reads_per_op: Option<u32>,
+    /// Offsets are multiples of this.
+    pub align_bytes: Option<Bytes>,
+    /// What is done with the bytes that are read.
+    pub consume: Option<Consume>,
+    /// Size of a record of `append`.
+    pub record_bytes: Option<Bytes>,
+    /// Size of a block of `fill`.
+    pub block_bytes: Option<Bytes>,
+    /// How often the ring is gone round.
+    pub laps: Option<u32>,
+    /// When what is written must be on the device: `none`, `end`, `every:SIZE`.
+    pub sync: Option<String>,
+    /// What a file holds that is read.
+    pub content: Option<Content>,
+    /// Who owns the open file.
+    pub descriptor: Descriptor,
+    /// How offsets spread.
+    pub skew: Option<String>,
+    /// Whether offsets follow from the data before them.
+    pub dependent: Option<bool>,
+    /// What the device may deliver.
+    pub device_cap: Option<DeviceCap>,
+    /// Readahead that the device was set to.
+    pub readahead_bytes: Option<Bytes>,
+    /// CPUs that the worker was confined to.
+    pub cpus: Option<String>,
+    /// Where the pages were put, seen from the worker.
+    pub numa: Option<String>,
+}
+
+impl Parameters {
+    pub(crate) fn of(conditions: &Conditions) -> Self {
+        let Surroundings { memory_limit_bytes: _, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
+            &conditions.surroundings;
+        let (reads, writes) = (conditions.reads(), conditions.writes());
+        let record =
+            |of: Workload| writes.filter(|_| conditions.workload() == of).map(|writes| writes.record_bytes);
+        Self {
+            read_bytes: reads.map(|reads| reads.read_bytes),
+            reads_per_op: reads.map(|reads| reads.reads_per_op),
+            align_bytes: reads.map(|reads| reads.align_bytes),
+            consume: conditions.consume(),
+            record_bytes: record(Workload::Append),
+            block_bytes: record(Workload::Fill),
+            laps: writes.map(|writes| writes.laps),
+            sync: writes.map(|writes| writes.sync.to_string()),
+            content: writes.is_none().then_some(conditions.content),
+            descriptor: conditions.descriptor,
+            skew: reads.map(|reads| reads.skew.to_string()),
+            dependent: reads.map(|reads| reads.dependent),
+            device_cap: *device_cap,
+            readahead_bytes: *readahead_bytes,
+            cpus: cpus.as_ref().map(ToString::to_string),
+            numa: numa.map(|numa| numa.to_string()),
+        }
+    }
+}
+
+/// One cell with its figures. They are `None` unless the status is ok.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellJudgement {
+    /// [`pagewise_model::Cell::id`].
+    pub id: String,
+    /// Why it is in the run.
+    pub role: Role,
+    /// Which accesses.
+    pub workload: Workload,
+    /// Canonical text of the method.
+    pub method: String,
+    /// The worker that performed it.
+    pub worker: String,
+    /// The word for the way, as its worker has it.
+    pub access: String,
+    /// How bytes move, as the kernel sees it.
+    #[serde(skip)]
+    pub moves: Access,
+    /// What modifies it: true, or a number.
+    pub options: BTreeMap<&'static str, OptionValue>,
+    /// Threads that read.
+    pub threads: u32,
+    /// Size of the file.
+    pub file_bytes: Bytes,
+    /// The part of it that is read.
+    pub span_bytes: Bytes,
+    /// Limit of memory; `None` without one.
+    pub memory_limit_bytes: Option<Bytes>,
+    /// What of the limit was left for page cache: limit less what else was charged, the median over samples.
+    pub cache_capacity_bytes: Option<u64>,
+    /// The span over that.
+    pub data_over_cache: Option<f64>,
+    /// The span over the limit.
+    pub data_over_memory: Option<f64>,
+    /// Page cache at the start.
+    pub cache: CacheState,
+    /// The other conditions.
+    pub parameters: Parameters,
+    /// Whether it has figures.
+    pub status: Status,
+    /// Why it has none, or why some samples are missing.
+    pub reason: Option<String>,
+    /// Rounds with a valid sample.
+    pub samples: usize,
+    /// Attempts that failed a check.
+    pub invalid_samples: usize,
+    /// Operations per second.
+    pub ops_per_second: Option<MedianInterval>,
+    /// Reads per second.
+    pub reads_per_second: Option<MedianInterval>,
+    /// Bytes per second of the measured region: those asked for, or those that reached the file.
+    pub bytes_per_second: Option<MedianInterval>,
+    /// Nanoseconds of the measured region for each operation.
+    pub ns_per_op: Option<MedianInterval>,
+    /// Latency of operations.
+    pub latency_ns: Option<Latency>,
+    /// Why there is none, where it would say nothing.
+    pub latency_reason: Option<&'static str>,
+    /// How late heartbeats came, by kind; `None` of a run without them.
+    pub stall: Option<Vec<Stall>>,
+    /// Why there is none, where it would say nothing.
+    pub stall_reason: Option<&'static str>,
+    /// Time until a cold start had become steady.
+    pub time_to_warm_ns: Option<MedianInterval>,
+    /// Device bytes until then.
+    pub bytes_to_warm: Option<MedianInterval>,
+    /// The course of a cold start, window by window.
+    pub cold_start: Option<Vec<ColdWindow>>,
+    /// Open, map, advise, populate.
+    pub setup_ns: Option<u64>,
+    /// Reading page tables warm before the clock starts.
+    pub warmup_ns: Option<u64>,
+    /// The throughput phase.
+    pub measured_ns: Option<u64>,
+    /// Sync, unmap, close.
+    pub teardown_ns: Option<u64>,
+    /// The part of it that is the sync.
+    pub sync_ns: Option<u64>,
+    /// Median of the sums of set-up, throughput phase and tear-down.
+    pub total_ns: Option<u64>,
+    /// The same with its interval: what work that is done once is ranked by.
+    pub total_interval_ns: Option<MedianInterval>,
+    /// Stretches of the measured region that took over 1 ms more than they should have, in a sample.
+    pub stalls: Option<u64>,
+    /// Those of all samples together: a median does not show what happened in fewer than half of them.
+    pub stalls_total: Option<u64>,
+    /// The longest of them in any sample.
+    pub stall_longest_ns: Option<u64>,
+    /// The least share of the work that a valid sample did, where that is fixed: of the ring in all laps, or of the file.
+    pub covered: Option<f64>,
+    /// The most bytes of records that were missing in the file after an attempt, valid or not.
+    pub missing_bytes: Option<u64>,
+    /// Bytes of the file that were dirty when the clock stopped.
+    pub dirty_after_bytes: Option<u64>,
+    /// Bytes still dirty after tear-down: what is yet to be paid.
+    pub dirty_end_bytes: Option<u64>,
+    /// Bytes that any process wrote to the device meanwhile.
+    pub device_written_bytes: Option<u64>,
+    /// Page faults of set-up.
+    pub setup_faults: Option<u64>,
+    /// Device bytes per second over the most that the device did in large requests; `None` where the device played no part,
+    /// or that ceiling was measured too low to be one.
+    pub of_device_bandwidth: Option<f64>,
+    /// The same where it went beyond that ceiling by so much that it is none.
+    pub beyond_device_ceiling: Option<f64>,
+    /// What limited it.
+    pub bound: Option<BoundName>,
+    /// The share of that limit that it reached.
+    pub of_ceiling: Option<f64>,
+    /// The limit: requests or bytes per second, or CPUs.
+    pub ceiling: Option<f64>,
+    /// What was seen around it, as medians.
+    pub evidence: Option<EvidenceMedians>,
+}
+
+/// The value of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum OptionValue {
+    /// It is set.
+    Flag(bool),
+    /// It is a number, a size in bytes.
+    Number(u64),
+}
+
+/// Cells by their ids.
+pub type ById<'a> = HashMap<&'a str, &'a CellJudgement>;
+
+pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
+    cells.iter().map(|cell| (cell.id.as_str(), cell)).collect()
+}
+
+impl CellJudgement {
+    /// What passed before the clock started, where that counts: set-up, and what the worker did until it was ready.
+    pub fn prepared_ns(&self) -> Option<u64> {
+        Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))
+    }
+
+    /// Judges one cell.
+    pub(crate) fn of(samples: &CellSamples<'_>, ceilings: &Ceilings) -> Self {
+        let (cell, conditions) = (samples.cell, &samples.cell.conditions);
+        let measurements: Vec<&Measurement> = samples.valid().map(|(measurement, _)| measurement).collect();
+        let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
+        let activity = Activity::of(samples);
+        let bound = activity.as_ref().map(|activity| ceilings.bound(cell, activity));
+        let per_second = |per_op: f64| {
+            MedianInterval::of(&samples.figures(|measurement, _| ops_per_second(measurement) * per_op))
+        };
+        let ns = |figure: fn(&Measurement) -> u64| {
+            median_count(&measurements.iter().map(|measurement| figure(measurement)).collect::<Vec<_>>())
+        };
+        let seen = |figure: fn(&Evidence) -> Option<u64>| median_count(&of_each(&evidence, figure));
+        let (status, reason) = status(samples);
+        let capacity = cache_capacity(&evidence);
+        let span = conditions.span_bytes.0 as f64;
+        let limit = conditions.surroundings.memory_limit_bytes;
+        let latency_reason = not_told(conditions);
+        let stall = Stall::merged(&evidence);
+        let stall_reason = stall.as_ref().and_then(|_| stall_not_told(conditions));
+        Self {
+            id: samples.id.clone(),
+            role: cell.role,
+            workload: conditions.workload(),
+            method: cell.method.to_string(),
+            worker: cell.method.worker().to_string(),
+            access: cell.method.word().to_string(),
+            moves: cell.access(),
+            options: options(cell.method.options()),
+            threads: conditions.threads,
+            file_bytes: conditions.file_bytes,
+            span_bytes: conditions.span_bytes,
+            memory_limit_bytes: limit,
+            cache_capacity_bytes: capacity,
+            data_over_cache: capacity.filter(|bytes| *bytes > 0).map(|bytes| span / bytes as f64),
+            data_over_memory: limit.filter(|bytes| bytes.0 > 0).map(|bytes| span / bytes.0 as f64),
+            cache: conditions.cache,
+            parameters: Parameters::of(conditions),
+            status,
+            reason,
+            samples: measurements.len(),
+            invalid_samples: samples.invalid_attempts(),
+            ops_per_second: per_second(1.0),
+            reads_per_second: conditions.reads().and_then(|reads| per_second(f64::from(reads.reads_per_op))),
+            bytes_per_second: match conditions.workload().is_reading() {
+                true => per_second(conditions.op_bytes() as f64),
+                // What is staged has not reached the file.
+                false => MedianInterval::of(&samples.figures(|measurement, seen| {
+                    seen.requested_bytes as f64 * 1e9 / measurement.measured_ns as f64
+                })),
+            },
+            ns_per_op: MedianInterval::of(
+                &samples.figures(|measurement, _| 1e9 / ops_per_second(measurement)),
+            ),
+            latency_ns: match latency_reason {
+                Some(_) => None,
+                None => Latency::merged(measurements.iter().copied()),
+            },
+            latency_reason,
+            stall: stall.filter(|_| stall_reason.is_none()),
+            stall_reason,
+            time_to_warm_ns: MedianInterval::of(&times_to_warm(samples)),
+            bytes_to_warm: MedianInterval::of(&bytes_to_warm(samples)),
+            cold_start: course(samples),
+            setup_ns: ns(|measurement| measurement.setup_ns),
+            warmup_ns: ns(|measurement| measurement.warmup_ns),
+            measured_ns: ns(|measurement| measurement.measured_ns),
+            teardown_ns: ns(|measurement| measurement.teardown_ns),
+            sync_ns: ns(|measurement| measurement.sync_ns),
+            total_ns: ns(total_ns),
+            total_interval_ns: MedianInterval::of(
+                &samples.figures(|measurement, _| total_ns(measurement) as f64),
+            ),
+            stalls: ns(|measurement| measurement.stalls),
+            stalls_total: (!measurements.is_empty())
+                .then(|| total(measurements.iter().map(|measurement| &measurement.stalls))),
+            stall_longest_ns: measurements.iter().map(|measurement| measurement.stall_longest_ns).max(),
+            covered: of_each(&measurements, |measurement| covered(cell, measurement))
+                .into_iter()
+                .min_by(f64::total_cmp),
+            missing_bytes: missing_bytes(samples),
+            dirty_after_bytes: seen(|seen| seen.written.as_ref()?.dirty_after_bytes),
+            dirty_end_bytes: seen(|seen| seen.written.as_ref()?.dirty_end_bytes),
+            device_written_bytes: seen(|seen| seen.device_written_bytes),
+            setup_faults: seen(|seen| seen.setup_faults),
+            of_device_bandwidth: activity
+                .as_ref()
+                .and_then(|activity| ceilings.share_of_bandwidth(conditions, activity)),
+            beyond_device_ceiling: activity
+                .as_ref()
+                .and_then(|activity| ceilings.times_beyond(conditions, activity)),
+            bound: bound.map(|bound| bound.name),
+            of_ceiling: bound.and_then(|bound| bound.of_ceiling),
+            ceiling: bound.and_then(|bound| bound.ceiling),
+            evidence: EvidenceMedians::of(samples, activity.as_ref()),
+        }
+    }
+
+    /// Device bytes over bytes asked for.
+    pub fn amplification(&self) -> Option<f64> {
+        self.evidence.as_ref()?.amplification
+    }
+}
+
+/// A figure of each that has one.
+fn of_each<T, F>(all: &[&T], figure: impl Fn(&T) -> Option<F>) -> Vec<F> {
+    all.iter().filter_map(|one| figure(one)).collect()
+}
+
+/// What the worst attempt lost. That it was invalid does not make it unknown.
+fn missing_bytes(samples: &CellSamples<'_>) -> Option<u64> {
+    let of_attempt = |sample: &&Sample| match &sample.outcome {
+        Outcome::Taken { evidence, .. } => Some(evidence.written.as_ref()?.missing_bytes),
+        _ => None,
+    };
+    samples.attempts.iter().filter_map(of_attempt).max()
+}
+
+/// What of the limit the page cache could have: everything that nothing else in the group took.
+fn cache_capacity(evidence: &[&Evidence]) -> Option<u64> {
+    let of_sample = |seen: &&Evidence| {
+        let group = seen.group.as_ref()?;
+        let others = group.usage_bytes?.saturating_sub(group.file_bytes?);
+        Some(group.limit_bytes?.saturating_sub(others))
+    };
+    median_count(&evidence.iter().filter_map(of_sample).collect::<Vec<_>>())
+}
+
+fn options(options: &[MethodOption]) -> BTreeMap<&'static str, OptionValue> {
+    let value = |option: &MethodOption| match option {
+        MethodOption::Depth(value) | MethodOption::PrefetchWindow(value) => {
+            OptionValue::Number(u64::from(*value))
+        }
+        MethodOption::Buffer(size) | MethodOption::Pretouch(size) => OptionValue::Number(size.0),
+        _ => OptionValue::Flag(true),
+    };
+    options.iter().map(|option| (option.name(), value(option))).collect()
+}
+
+fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
+    if let Some(reason) = samples.unavailable() {
+        return (Status::Unavailable, Some(reason.to_string()));
+    }
+    if samples.attempts.is_empty() {
+        return (Status::Unavailable, Some("the run ended before its first sample".to_string()));
+    }
+    let failure = most_frequent_failure(samples);
+    let reasons: Vec<String> = failure.into_iter().chain(refused(samples)).collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    match samples.valid().next() {
+        Some(_) => (Status::Ok, reason),
+        None => (Status::Invalid, reason.or_else(|| Some("no sample is valid".to_string()))),
+    }
+}
+
+/// What a machine said that offers a method in some samples only, such as huge pages.
+fn refused(samples: &CellSamples<'_>) -> Option<String> {
+    let (refused, reason) = samples.refused()?;
+    Some(format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()))
+}
+
+/// The kind of failure that came most often, with what it said first, and the last words of a worker that ended.
+fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
+    let failures: Vec<_> = samples
+        .attempts
+        .iter()
+        .flat_map(|sample| sample.failures().iter().map(move |failure| (failure, &sample.outcome)))
+        .collect();
+    let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
+    // `max_by_key` takes the last of equals; in reverse that is the first that was seen.
+    let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
+    let (first, outcome) = failures.iter().find(|(failure, _)| failure.kind == first.kind)?;
+    let told = format!("{}: {}", first.kind.name(), first.detail);
+    Some(match outcome {
+        Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {
+            format!("{told}; the end of its stderr: '{}'", on_one_line(stderr_tail))
+        }
+        _ => told,
+    })
+}
+
+/// Of what was printed, this much is shown: of a stack trace what it begins with and what it ends with tell most.
+const SHOWN_CHARS: usize = 240;
+
+/// Several lines as one, with the middle left out where they are long.
+fn on_one_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
+    let chars: Vec<char> = line.chars().collect();
+    if chars.len() <= SHOWN_CHARS {
+        return line;
+    }
+    let part = |range: &[char]| range.iter().collect::<String>();
+    let half = SHOWN_CHARS / 2;
+    format!("{} … {}", part(&chars[..half]), part(&chars[chars.len() - half..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_trace_is_one_line() {
+        assert_eq!(
+            on_one_line("Exception: no room\n\tat Reader.main\n\n"),
+            "Exception: no room | at Reader.main"
+        );
+        let long = format!("panic: all is lost\n{}exit status 2", "goroutine of no interest\n".repeat(100));
+        let shown = on_one_line(&long);
+        assert!(shown.starts_with("panic: all is lost | ") && shown.ends_with(" | exit status 2"), "{shown}");
+        assert_eq!(shown.chars().count(), SHOWN_CHARS + 3);
+    }
+}

@@ -1,0 +1,326 @@
+//! Curves, leads and crossings of a run as figures.
+
+use pagewise_model::run::Run;
+use pagewise_model::sample::Measurement;
+use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Evidence, Method, Reads, Skew};
+
+use super::change::{self, Change, Narrowing};
+use super::curves::{
+    Behind, Capacity, CapacitySource, Closing, Crossing, Curve, CurveGroup, Edge, Lead, Point, Precision,
+    WindowChoice, WindowRate,
+};
+use super::group::{Family, Group, Member};
+use super::sentences;
+use crate::judge::cell::MedianInterval;
+use crate::judge::collected::CellSamples;
+use crate::judge::verdict::Finding;
+use crate::proof::measured::{operations, ops_per_second};
+use crate::statistics::{median, median_interval};
+
+/// Coverage of the intervals that are shown.
+const SHOWN_LEVEL: f64 = 0.95;
+
+/// Every group with what came out of it.
+pub(super) fn groups(run: &Run, samples: &[CellSamples<'_>]) -> Vec<CurveGroup> {
+    Group::all(run, samples).iter().filter_map(|group| curve_group(run, group)).collect()
+}
+
+fn curve_group(run: &Run, group: &Group<'_>) -> Option<CurveGroup> {
+    let conditions = group.conditions(*group.spans().first()?);
+    // Other workloads have no table, and no cliff.
+    let reads = *conditions.reads()?;
+    let memory_limit_bytes = conditions.surroundings.memory_limit_bytes?;
+    let capacity = capacity(group, &conditions)?;
+    let scale = Scale { capacity_bytes: capacity.bytes.0 as f64, limit_bytes: memory_limit_bytes.0 as f64 };
+    let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
+    let mut judged = CurveGroup {
+        label: label(&conditions, &reads),
+        workload: conditions.workload(),
+        threads: conditions.threads,
+        read_bytes: reads.read_bytes,
+        reads_per_op: reads.reads_per_op,
+        skew: reads.skew,
+        cache: conditions.cache,
+        memory_limit_bytes,
+        readahead_bytes: conditions.surroundings.readahead_bytes.or(run.header.environment.readahead_bytes),
+        capacity,
+        curves,
+        windows: group.families.iter().map(|family| window_choice(family, &scale)).collect(),
+        leads: leads(group, &scale),
+        edges: edges(group, &scale),
+        crossings: change::changes(group).iter().map(|change| crossing(run, group, change, &scale)).collect(),
+        sentences: Vec::new(),
+    };
+    judged.sentences = sentences::of(&judged);
+    Some(judged)
+}
+
+/// What spans are ratios to.
+struct Scale {
+    capacity_bytes: f64,
+    limit_bytes: f64,
+}
+
+impl Scale {
+    fn ratio(&self, span: u64) -> f64 {
+        span as f64 / self.capacity_bytes
+    }
+}
+
+fn capacity(group: &Group<'_>, conditions: &Conditions) -> Option<Capacity> {
+    let members = group.members().iter().filter(|member| member.samples.cell.depends_on_cache());
+    let left: Vec<f64> = members
+        .flat_map(|member| member.samples.valid())
+        .filter_map(|(_, seen)| left_for_files(seen))
+        .collect();
+    let measured = median(&left).map(|bytes| Capacity {
+        bytes: Bytes(bytes.round() as u64),
+        source: CapacitySource::Measured,
+        samples: left.len(),
+    });
+    let nominal = || {
+        let bytes = conditions.cache_capacity().filter(|bytes| bytes.0 > 0)?;
+        Some(Capacity { bytes, source: CapacitySource::Nominal, samples: 0 })
+    };
+    measured.or_else(nominal)
+}
+
+/// The limit less what is charged beside page cache; `None` where that is not known, or nothing would be left.
+fn left_for_files(evidence: &Evidence) -> Option<f64> {
+    let group = evidence.group.as_ref()?;
+    let beside = group.usage_bytes?.checked_sub(group.file_bytes?)?;
+    let left = group.limit_bytes?.checked_sub(beside)?;
+    (left > 0).then_some(left as f64)
+}
+
+fn curve(group: &Group<'_>, method: &Method, scale: &Scale) -> Curve {
+    let spans = group.spans();
+    let members = spans.iter().filter_map(|span| group.member(method, *span));
+    Curve { method: method.to_string(), points: members.map(|member| point(member, scale)).collect() }
+}
+
+fn point(member: &Member<'_>, scale: &Scale) -> Point {
+    let samples = member.samples;
+    let rates = samples.figures(|measurement, _| ops_per_second(measurement));
+    let of = |figure: fn(&Measurement, &Evidence) -> Option<f64>| {
+        let figures: Vec<f64> =
+            samples.valid().filter_map(|(measurement, evidence)| figure(measurement, evidence)).collect();
+        median(&figures)
+    };
+    Point {
+        ratio: scale.ratio(member.span()),
+        ratio_to_limit: member.span() as f64 / scale.limit_bytes,
+        span_bytes: Bytes(member.span()),
+        samples: rates.len(),
+        ops_per_second: interval(&rates),
+        device_bytes_per_byte: of(|_, seen| per(seen.device_read_bytes?, seen.requested_bytes)),
+        major_faults_per_op: of(|measured, seen| per(seen.major_faults?, operations(measured))),
+        refaults_per_op: of(|measured, seen| per(seen.group.as_ref()?.refaults?, operations(measured))),
+        reason: if rates.is_empty() { why_none(samples) } else { None },
+    }
+}
+
+fn per(count: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| count as f64 / of as f64)
+}
+
+fn interval(rates: &[f64]) -> Option<MedianInterval> {
+    let ends = median_interval(rates, SHOWN_LEVEL);
+    Some(MedianInterval {
+        median: median(rates)?,
+        low: ends.map(|ends| ends.low),
+        high: ends.map(|ends| ends.high),
+    })
+}
+
+fn window_choice(family: &Family<'_>, scale: &Scale) -> WindowChoice {
+    let candidates = family.candidates.iter().map(|(window, member)| WindowRate {
+        method: member.method().to_string(),
+        window: *window,
+        ops_per_second: member.median_rate(),
+    });
+    WindowChoice {
+        ratio: scale.ratio(family.span),
+        candidates: candidates.collect(),
+        chosen: family.chosen.as_ref().map(Method::to_string),
+    }
+}
+
+/// Ranges of ratios with a leader in common.
+fn leads(group: &Group<'_>, scale: &Scale) -> Vec<Lead> {
+    let mut leads: Vec<(u64, u64, Vec<&Method>)> = Vec::new();
+    for span in group.full_spans() {
+        let leaders = group.leaders(span);
+        if let Some((_, to, common)) = leads.last_mut() {
+            let both: Vec<&Method> =
+                common.iter().copied().filter(|method| leaders.contains(method)).collect();
+            if !both.is_empty() || (common.is_empty() && leaders.is_empty()) {
+                (*to, *common) = (span, both);
+                continue;
+            }
+        }
+        leads.push((span, span, leaders));
+    }
+    leads
+        .into_iter()
+        .map(|(from, to, methods)| Lead {
+            from: scale.ratio(from),
+            to: scale.ratio(to),
+            methods: methods.into_iter().map(Method::to_string).collect(),
+        })
+        .collect()
+}
+
+/// Ends of the sweep at which the one leader of the ratio beside it can no longer be told from others.
+fn edges(group: &Group<'_>, scale: &Scale) -> Vec<Edge> {
+    let full = group.full_spans();
+    let [first, second, ..] = full.as_slice() else { return Vec::new() };
+    let [.., last_but_one, last] = full.as_slice() else { return Vec::new() };
+    [(*first, *second, false), (*last, *last_but_one, true)]
+        .into_iter()
+        .filter_map(|(outer, inner, highest)| {
+            let [leader] = group.leaders(inner)[..] else { return None };
+            let leaders = group.leaders(outer);
+            let rivals: Vec<String> =
+                leaders.iter().filter(|rival| **rival != leader).map(|rival| rival.to_string()).collect();
+            (leaders.contains(&leader) && !rivals.is_empty()).then(|| Edge {
+                ratio: scale.ratio(outer),
+                highest,
+                leader: leader.to_string(),
+                rivals,
+            })
+        })
+        .collect()
+}
+
+fn crossing(run: &Run, group: &Group<'_>, change: &Change<'_>, scale: &Scale) -> Crossing {
+    let (precision, reason) = precision(run, group, change);
+    Crossing {
+        before: change.before.to_string(),
+        after: change.after.to_string(),
+        ratio: change.estimate().map(|span| span / scale.capacity_bytes),
+        low: scale.ratio(change.low.span),
+        high: scale.ratio(change.high.span),
+        low_span_bytes: Bytes(change.low.span),
+        high_span_bytes: Bytes(change.high.span),
+        before_leads: change.before_leads,
+        after_leads: change.after_leads,
+        precision,
+        reason,
+        behind: behind(group, change, scale),
+    }
+}
+
+fn precision(run: &Run, group: &Group<'_>, change: &Change<'_>) -> (Precision, Option<String>) {
+    let Some(search) = &run.header.plan.search else {
+        return (Precision::Stopped, Some("the plan asks for no search".to_string()));
+    };
+    let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
+    let told = |precision, reason: &str| (precision, Some(reason.to_string()));
+    match change.narrow(tolerance, group, run.header.environment.page_bytes) {
+        Narrowing::Reached => (Precision::Reached, None),
+        Narrowing::CannotTell => {
+            told(Precision::CannotTell, "in between neither is clearly faster in these rounds")
+        }
+        Narrowing::TooFine => told(Precision::TooFine, "no other amount of data lies in between"),
+        Narrowing::Measure(_) if !run.is_complete() => {
+            told(Precision::Stopped, "the run ended before it was narrowed down")
+        }
+        Narrowing::Measure(_) => {
+            told(Precision::Stopped, "the search had spent the measurements that it may add to the grid")
+        }
+    }
+}
+
+fn behind(group: &Group<'_>, change: &Change<'_>, scale: &Scale) -> Option<Behind> {
+    let span = group.full_spans().into_iter().find(|span| *span >= change.high.span)?;
+    let point_of = |method: &Method| group.member(method, span).map(|member| point(member, scale));
+    let (before, after) = (point_of(change.before)?, point_of(change.after)?);
+    let told = group.compare(change.after, change.before, span)?;
+    Some(Behind {
+        ratio: scale.ratio(span),
+        times: told.log_ratio.map(f64::exp),
+        before_device_bytes_per_byte: before.device_bytes_per_byte,
+        after_device_bytes_per_byte: after.device_bytes_per_byte,
+        before_major_faults_per_op: before.major_faults_per_op,
+        after_major_faults_per_op: after.major_faults_per_op,
+        closing: closing(group, change, span),
+    })
+}
+
+/// The other form of the slower method that gains most over it.
+fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing> {
+    let rate = |method: &Method| group.member(method, span)?.median_rate();
+    let (slower, faster) = (rate(change.before)?, rate(change.after)?);
+    let gap = faster - slower;
+    if gap <= 0.0 {
+        return None;
+    }
+    let same_way = |method: &&Method| {
+        let (before, after) = (change.before, change.after);
+        let same = method.worker() == before.worker() && method.word() == before.word();
+        same && **method != *before && **method != *after
+    };
+    let clearly_faster = |method: &&Method| {
+        group
+            .compare(method, change.before, span)
+            .is_some_and(|told| told.wins && told.faster == Finding::Higher)
+    };
+    group
+        .methods()
+        .iter()
+        .copied()
+        .filter(same_way)
+        .filter(clearly_faster)
+        .filter_map(|method| {
+            Some(Closing { method: method.to_string(), share: (rate(method)? - slower) / gap })
+        })
+        .max_by(|left, right| left.share.total_cmp(&right.share))
+}
+
+/// What all cells of a group have in common, in words; what is usual is left out.
+fn label(conditions: &Conditions, reads: &Reads) -> String {
+    let read = sentences::size(reads.read_bytes.0);
+    let limit = conditions.surroundings.memory_limit_bytes.map_or(0, Bytes::get);
+    let mut parts = vec![
+        conditions.workload().name().to_string(),
+        match reads.reads_per_op {
+            1 => format!("1 read of {read}"),
+            count => format!("{count} reads of {read}"),
+        },
+    ];
+    if reads.skew != Skew::Uniform {
+        parts.push(reads.skew.to_string());
+    }
+    if reads.dependent {
+        parts.push("each read depends on the one before".to_string());
+    }
+    parts.push(conditions.cache.name().to_string());
+    parts.push(sentences::threads(conditions.threads));
+    parts.push(format!("memory limit {}", sentences::size(limit)));
+    if reads.align_bytes != reads.read_bytes {
+        parts.push(format!("aligned to {}", sentences::size(reads.align_bytes.0)));
+    }
+    if reads.consume == Consume::Sum {
+        parts.push("all bytes summed".to_string());
+    }
+    if conditions.descriptor == Descriptor::PerThread {
+        parts.push("a descriptor per thread".to_string());
+    }
+    let surroundings = &conditions.surroundings;
+    parts.extend(surroundings.device_cap.map(|cap| format!("device cap {cap}")));
+    parts.extend(surroundings.readahead_bytes.map(|bytes| format!("readahead {}", sentences::size(bytes.0))));
+    parts.extend(surroundings.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    parts.extend(surroundings.numa.map(|numa| format!("NUMA {numa}")));
+    parts.join(" · ")
+}
+
+/// Why a cell has no rate.
+fn why_none(samples: &CellSamples<'_>) -> Option<String> {
+    if let Some(reason) = samples.unavailable() {
+        return Some(reason.to_string());
+    }
+    let failures = || samples.attempts.iter().flat_map(|sample| sample.failures());
+    let first = failures().next().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
+    Some(first.unwrap_or_else(|| "the run ended before its first sample".to_string()))
+}

@@ -1,0 +1,385 @@
+//! Cells that are equal but for span and method, and how two of them compare at one span.
+
+use std::collections::HashMap;
+
+use pagewise_model::run::Run;
+use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
+
+use crate::judge::collected::CellSamples;
+use crate::judge::verdict::{self, Claim, Finding, NEAR, Verdict, decide};
+use crate::statistics::{median, paired_log_ratios};
+
+/// One cell of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) samples: &'a CellSamples<'a>,
+    rates: verdict::Rates,
+    /// Which rounds it was sampled in; `None`: it was not.
+    batch: Option<usize>,
+}
+
+impl Member<'_> {
+    pub(crate) fn method(&self) -> &Method {
+        &self.samples.cell.method
+    }
+
+    pub(crate) fn span(&self) -> u64 {
+        self.samples.cell.conditions.span_bytes.0
+    }
+
+    pub(crate) fn median_rate(&self) -> Option<f64> {
+        median(&self.rates.values())
+    }
+
+    /// Whether both were sampled in the same rounds.
+    fn beside(&self, other: &Member<'_>) -> bool {
+        self.batch.is_some() && self.batch == other.batch
+    }
+}
+
+/// The batch of each cell that has a sample. Rounds are counted up through a batch; where they begin anew, so does a
+/// batch.
+fn batches(run: &Run) -> HashMap<&str, usize> {
+    let mut batches: HashMap<&str, usize> = HashMap::new();
+    let (mut batch, mut last_round) = (0, 0);
+    for sample in &run.samples {
+        batch += usize::from(sample.round < last_round);
+        last_round = sample.round;
+        batches.entry(sample.cell.as_str()).or_insert(batch);
+    }
+    batches
+}
+
+/// How two methods compare at one span.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) span: u64,
+    /// By what narrows an interval.
+    pub(crate) faster: Finding,
+    /// Whether it is a verdict.
+    pub(crate) wins: bool,
+    /// Whether it also stands as one of as many claims as pairs of methods times ratios of the grid.
+    pub(crate) firm: bool,
+    /// Median of the logarithm of first over second.
+    pub(crate) log_ratio: Option<f64>,
+}
+
+impl Told {
+    /// What the ratios of two methods tell, as one of `claims`.
+    fn of(span: u64, log_ratios: &[f64], noise: Option<f64>, claims: usize) -> Self {
+        let decided = |claim| decide(log_ratios, noise, claim);
+        let narrowing = decided(Claim::Narrowing);
+        Self {
+            span,
+            faster: narrowing.finding,
+            wins: decided(Claim::Alone).is_clear(),
+            firm: decided(Claim::OneOf(claims)).is_clear(),
+            log_ratio: narrowing.log_ratio,
+        }
+    }
+}
+
+/// The text of a method with its window left out, and the window.
+fn windowed(method: &Method) -> Option<(String, u32)> {
+    let window = method.prefetch_window()?;
+    let rest = method.options().iter().map(|option| match option {
+        MethodOption::PrefetchWindow(_) => option.name().to_string(),
+        option => option.to_string(),
+    });
+    Some((format!("{}/{}:{}", method.worker(), method.word(), rest.collect::<Vec<_>>().join("+")), window))
+}
+
+/// One method of which the best window is looked for: its windows, and where they were tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Family<'a> {
+    pub(crate) span: u64,
+    /// Smallest window first.
+    pub(crate) candidates: Vec<(u32, Member<'a>)>,
+    pub(crate) chosen: Option<Method>,
+}
+
+/// All cells that are equal but for span, method and role.
+#[derive(Clone, Debug)]
+pub(crate) struct Group<'a> {
+    measured: Vec<Member<'a>>,
+    controls: Vec<Member<'a>>,
+    pub(crate) families: Vec<Family<'a>>,
+    methods: Vec<&'a Method>,
+    /// Pairs of methods times ratios of the grid: what may be claimed at once.
+    claims: usize,
+}
+
+impl<'a> Group<'a> {
+    /// The groups with a memory limit, in the order of the plan.
+    pub(crate) fn all(run: &Run, samples: &'a [CellSamples<'a>]) -> Vec<Group<'a>> {
+        let batches = batches(run);
+        let mut keys: Vec<Conditions> = Vec::new();
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for samples in samples.iter().filter(|samples| samples.cell.role != Role::Ceiling) {
+            let conditions = &samples.cell.conditions;
+            if conditions.cache_capacity().is_none_or(|capacity| capacity.0 == 0) {
+                continue;
+            }
+            let key = Conditions { span_bytes: conditions.file_bytes, ..conditions.clone() };
+            let index = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+                keys.push(key);
+                groups.push(Group {
+                    measured: Vec::new(),
+                    controls: Vec::new(),
+                    families: Vec::new(),
+                    methods: Vec::new(),
+                    claims: 1,
+                });
+                groups.len() - 1
+            });
+            let batch = batches.get(samples.id.as_str()).copied();
+            let member = Member { samples, rates: samples.rates(), batch };
+            match samples.cell.role {
+                Role::Control => groups[index].controls.push(member),
+                _ => groups[index].measured.push(member),
+            }
+        }
+        let windows: &[u32] = match &run.header.plan.search {
+            Some(search) => &search.prefetch_windows,
+            None => &[],
+        };
+        groups.retain(|group| !group.measured.is_empty());
+        for group in &mut groups {
+            group.families = group.find_families(windows);
+            group.methods = group.find_methods();
+            let methods = group.methods.len();
+            group.claims = (methods * methods.saturating_sub(1) / 2 * group.grid().len()).max(1);
+        }
+        groups
+    }
+
+    /// Windows that are tried at the smallest span that has more than one of them.
+    fn find_families(&self, windows: &[u32]) -> Vec<Family<'a>> {
+        let mut found: Vec<(String, Vec<(u32, Member<'a>)>)> = Vec::new();
+        for member in &self.measured {
+            let Some((family, window)) = windowed(member.method()) else { continue };
+            if !windows.contains(&window) {
+                continue;
+            }
+            match found.iter_mut().find(|(name, _)| *name == family) {
+                Some((_, members)) => members.push((window, member.clone())),
+                None => found.push((family, vec![(window, member.clone())])),
+            }
+        }
+        found.into_iter().filter_map(|(_, members)| self.family(members)).collect()
+    }
+
+    fn family(&self, members: Vec<(u32, Member<'a>)>) -> Option<Family<'a>> {
+        let at = |span: u64| members.iter().filter(move |(_, member)| member.span() == span);
+        let most = members.iter().map(|(_, member)| at(member.span()).count()).max()?;
+        let span =
+            members.iter().map(|(_, member)| member.span()).filter(|span| at(*span).count() == most).min()?;
+        let mut candidates: Vec<(u32, Member<'a>)> = at(span).cloned().collect();
+        candidates.sort_by_key(|(window, _)| *window);
+        let rates = || candidates.iter().filter_map(|(_, member)| Some((member, member.median_rate()?)));
+        let best = rates().map(|(_, rate)| rate).max_by(f64::total_cmp);
+        let chosen = best.and_then(|best| rates().find(|(_, rate)| *rate * NEAR >= best));
+        let chosen = chosen.map(|(member, _)| member.method().clone());
+        Some(Family { span, candidates, chosen })
+    }
+
+    fn lost(&self, method: &Method) -> bool {
+        let is_lost = |family: &Family<'_>| {
+            family.chosen.as_ref() != Some(method)
+                && family.candidates.iter().any(|(_, candidate)| candidate.method() == method)
+        };
+        self.families.iter().any(is_lost)
+    }
+
+    fn find_methods(&self) -> Vec<&'a Method> {
+        let mut methods: Vec<&'a Method> = Vec::new();
+        for member in &self.measured {
+            let method = &member.samples.cell.method;
+            if !methods.contains(&method) && !self.lost(method) {
+                methods.push(method);
+            }
+        }
+        methods
+    }
+
+    /// The methods that are compared, in the order of the plan.
+    pub(crate) fn methods(&self) -> &[&'a Method] {
+        &self.methods
+    }
+
+    /// Conditions of the group at a span.
+    pub(crate) fn conditions(&self, span: u64) -> Conditions {
+        let first = &self.measured[0].samples.cell.conditions;
+        Conditions { span_bytes: Bytes(span), ..first.clone() }
+    }
+
+    /// Every span at which anything was planned, ascending.
+    pub(crate) fn spans(&self) -> Vec<u64> {
+        ascending(self.measured.iter().map(Member::span))
+    }
+
+    /// Whether anything was planned at a span.
+    pub(crate) fn has_span(&self, span: u64) -> bool {
+        self.measured.iter().any(|member| member.span() == span)
+    }
+
+    /// Cells of the first rounds, controls too.
+    fn first_batch(&self) -> impl Iterator<Item = &Member<'a>> {
+        // A cell that was never tried is counted in: where a run ended early, its grid is what the plan says.
+        self.measured
+            .iter()
+            .chain(&self.controls)
+            .filter(|member| member.batch.is_none_or(|batch| batch == 0))
+    }
+
+    /// The spans of the grid, ascending.
+    pub(crate) fn grid(&self) -> Vec<u64> {
+        ascending(
+            self.first_batch().filter(|member| member.samples.cell.role == Role::Measured).map(Member::span),
+        )
+    }
+
+    /// Cells of the grid, and cells that halving added to it.
+    pub(crate) fn cell_counts(&self) -> (usize, usize) {
+        let grid = self.grid();
+        let all = self.measured.iter().chain(&self.controls);
+        (self.first_batch().count(), all.filter(|member| !grid.contains(&member.span())).count())
+    }
+
+    /// The spans at which every method was planned, ascending.
+    pub(crate) fn full_spans(&self) -> Vec<u64> {
+        let full = |span: &u64| self.methods.iter().all(|method| self.member(method, *span).is_some());
+        self.spans().into_iter().filter(full).collect()
+    }
+
+    /// The cell of a method at a span.
+    pub(crate) fn member(&self, method: &Method, span: u64) -> Option<&Member<'a>> {
+        self.measured.iter().find(|member| member.span() == span && member.method() == method)
+    }
+
+    /// Every measured cell.
+    pub(crate) fn members(&self) -> &[Member<'a>] {
+        &self.measured
+    }
+
+    /// Whether a method has a control at a span.
+    pub(crate) fn has_control(&self, method: &Method, span: u64) -> bool {
+        self.controls.iter().any(|control| control.span() == span && control.method() == method)
+    }
+
+    /// How `first` and `second` compare at a span; `None` where not both were planned.
+    pub(crate) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<Told> {
+        let (left, right) = (self.member(first, span)?, self.member(second, span)?);
+        let log_ratios = paired_log_ratios(&left.rates, &right.rates);
+        Some(Told::of(span, &log_ratios, self.noise_between(left, right), self.claims))
+    }
+
+    /// What a method differs from itself by, where these two were measured.
+    fn noise_between(&self, left: &Member<'_>, right: &Member<'_>) -> Option<f64> {
+        let span = left.span();
+        if left.beside(right) {
+            let own = self.largest_noise(|control, baseline| {
+                control.span() == span && control.beside(left) && baseline.beside(control)
+            });
+            // A ratio without a control is as noisy as the noisiest that has one.
+            return own.or_else(|| self.largest_noise(|control, baseline| control.beside(baseline)));
+        }
+        // They were taken in different rounds. Only a control that was taken apart from its own method in the same way
+        // says what that does.
+        self.largest_noise(|control, baseline| {
+            let bridges = |from: &Member<'_>, to: &Member<'_>| baseline.beside(from) && control.beside(to);
+            control.span() == span && (bridges(left, right) || bridges(right, left))
+        })
+    }
+
+    fn largest_noise(&self, counts: impl Fn(&Member<'_>, &Member<'_>) -> bool) -> Option<f64> {
+        self.controls
+            .iter()
+            .filter_map(|control| {
+                let baseline = self.member(control.method(), control.span())?;
+                counts(control, baseline).then(|| verdict::noise(&baseline.rates, &control.rates))?
+            })
+            .max_by(f64::total_cmp)
+    }
+
+    /// The methods that lead at a span or cannot be told from the leader, the leader first; none where the data carry
+    /// no comparison.
+    pub(crate) fn leaders(&self, span: u64) -> Vec<&'a Method> {
+        let mut ranked: Vec<(&'a Method, &Member<'a>)> = self
+            .methods
+            .iter()
+            .copied()
+            .filter_map(|method| Some((method, self.member(method, span)?)))
+            .filter(|(_, member)| member.median_rate().is_some())
+            .collect();
+        let Some((_, reference)) = ranked.first().copied() else { return Vec::new() };
+        // One that was taken in other rounds and has nothing to say what that does is no rival.
+        let noise_of = |member: &Member<'a>| self.noise_between(reference, member);
+        ranked.retain(|(_, member)| noise_of(member).is_some());
+        let noises = ranked.iter().filter_map(|(_, member)| noise_of(member));
+        let Some(noise) = noises.max_by(f64::total_cmp) else { return Vec::new() };
+        let rates: Vec<&verdict::Rates> = ranked.iter().map(|(_, member)| &member.rates).collect();
+        let judgement = verdict::judge(&rates, noise);
+        match judgement.verdict {
+            Verdict::Winner => judgement.leader.into_iter().map(|index| ranked[index].0).collect(),
+            Verdict::Tie => judgement.tied.into_iter().map(|index| ranked[index].0).collect(),
+            Verdict::NotComparable => Vec::new(),
+        }
+    }
+}
+
+fn ascending(spans: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut spans: Vec<u64> = spans.collect();
+    spans.sort_unstable();
+    spans.dedup();
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::lucene::PairedRatio;
+    use proptest::prelude::*;
+
+    /// Rates of a method in rounds, some of them lost: near 1, or near a difference.
+    fn rates() -> impl Strategy<Value = Vec<Option<f64>>> {
+        let difference = prop_oneof![Just(1.0), Just(1.02), 0.5..2.0];
+        let rounds = prop::collection::vec((prop::bool::weighted(0.9), -0.05..0.05), 33);
+        (difference, rounds, 0..34usize).prop_map(|(difference, rounds, count)| {
+            let rate = |(valid, scatter): &(bool, f64)| valid.then_some(difference * (1.0 + scatter));
+            rounds.iter().take(count).map(rate).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn verdict_cliff_and_table_tell_the_same_of_the_same_ratios(
+            first in rates(),
+            second in rates(),
+            noise in prop_oneof![Just(0.0), 0.0..0.3],
+        ) {
+            let (first, second) = (verdict::Rates::of_each(&first), verdict::Rates::of_each(&second));
+            let log_ratios = paired_log_ratios(&first, &second);
+            let judgement = verdict::judge(&[&first, &second], noise);
+            let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Winner);
+            let told = Told::of(0, &log_ratios, Some(noise), 1);
+            let table = PairedRatio::of(1, &first, &second, Some(noise)).map(|ratio| ratio.told);
+            let expected = match winner {
+                Some(0) => Some(Finding::Higher),
+                Some(_) => Some(Finding::Lower),
+                None => None,
+            };
+            prop_assert_eq!(table.filter(|told| matches!(told, Finding::Higher | Finding::Lower)), expected);
+            prop_assert_eq!(told.wins, expected.is_some());
+            // What narrows an interval is told sooner than a verdict, and never against it; what is firm, later.
+            prop_assert!(expected.is_none_or(|winner| told.faster == winner));
+            prop_assert!(!told.firm || told.wins);
+            // Fewer than seven common rounds decide nothing anywhere.
+            if log_ratios.len() < verdict::FEWEST_ROUNDS {
+                prop_assert_eq!((expected, told.faster), (None, Finding::TooFewRounds));
+            }
+        }
+    }
+}

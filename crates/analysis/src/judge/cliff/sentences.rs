@@ -1,0 +1,316 @@
+//! What came out, in words.
+
+use pagewise_model::{Access, Bytes, Method, MethodOption};
+
+use super::curves::{CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice};
+use crate::judge::advice::words::listed;
+
+/// Fewer bytes than this from the device for each byte asked are called none.
+const ALMOST_NONE: f64 = 0.005;
+/// One method reads more than the other from this ratio on.
+const MORE: f64 = 1.25;
+/// Shares of a gap under this are not worth a word.
+const SMALLEST_SHARE: f64 = 0.05;
+/// Shares from this on are all of it.
+const ALL: f64 = 0.995;
+
+/// Every sentence about a group: what leads where, each crossing, what could not be told, what ratios are ratios to.
+pub(super) fn of(group: &CurveGroup) -> Vec<String> {
+    let mut sentences: Vec<String> = leads(group).into_iter().collect();
+    sentences.extend(group.crossings.iter().map(|crossing| crossing_sentence(crossing, group)));
+    sentences.extend(no_crossing(group));
+    sentences.extend(group.edges.iter().map(edge));
+    sentences.extend(group.windows.iter().map(windows));
+    sentences.push(capacity(group));
+    sentences
+}
+
+/// The lowest and the highest ratio with a rate.
+fn swept(group: &CurveGroup) -> Option<(f64, f64)> {
+    let points = || group.curves.iter().flat_map(|curve| &curve.points);
+    let ratios = || points().filter(|point| point.ops_per_second.is_some()).map(|point| point.ratio);
+    Some((ratios().min_by(f64::total_cmp)?, ratios().max_by(f64::total_cmp)?))
+}
+
+fn leads(group: &CurveGroup) -> Option<String> {
+    swept(group)?;
+    let (first, last) = (group.leads.first()?, group.leads.last()?);
+    if group.leads.len() == 1 {
+        let range = match first.from < last.to {
+            true => format!("from {} to {} of the cache", times(first.from), times(last.to)),
+            false => format!("at {} of the cache", times(first.from)),
+        };
+        return Some(match first.methods.as_slice() {
+            [] => format!("{range} the data cannot tell which method leads"),
+            [only] if first.from < last.to => {
+                format!("{range} {only} leads, or cannot be told from what does")
+            }
+            [only] => format!("{range} {only} leads"),
+            several => format!("{range} {} lead: the data cannot tell them apart", listed(several)),
+        });
+    }
+    let part = |(index, lead): (usize, &Lead)| {
+        let place = match index {
+            0 => format!("up to {} of the cache", times(lead.to)),
+            _ => format!("from {} on", times(lead.from)),
+        };
+        format!("{place}: {}", leading(&lead.methods))
+    };
+    let parts: Vec<String> = group.leads.iter().enumerate().map(part).collect();
+    Some(format!("fastest {}", parts.join("; ")))
+}
+
+fn leading(methods: &[String]) -> String {
+    match methods {
+        [] => "the data cannot tell".to_string(),
+        [only] => only.clone(),
+        several => format!("{} (not told apart)", listed(several)),
+    }
+}
+
+fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
+    let (before, after) = (plain(&crossing.before), plain(&crossing.after));
+    let here = format!("here at {}", threads(group.threads));
+    let mut sentence = match (crossing.precision, crossing.ratio) {
+        (Precision::Reached, Some(ratio)) => format!(
+            "from {ratio:.2}x [{:.2}, {:.2}] of the cache on, {after} beats {before} {here}",
+            crossing.low, crossing.high
+        ),
+        (precision, _) => {
+            let known = match precision {
+                Precision::CannotTell => "the data cannot tell it closer",
+                _ => "it is not known closer",
+            };
+            let reason = crossing.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+            format!(
+                "somewhere between {} and {} of the cache {after} overtakes {before} {here}, and {known}{reason}",
+                times(crossing.low),
+                times(crossing.high),
+            )
+        }
+    };
+    let facts: Vec<String> =
+        [device_bytes(crossing, group), faults(crossing, group)].into_iter().flatten().collect();
+    if let Some(behind) = crossing.behind.as_ref().filter(|_| !facts.is_empty()) {
+        sentence.push_str(&format!(": at {} {}", times(behind.ratio), facts.join(", and ")));
+    }
+    let closing = crossing.behind.as_ref().and_then(|behind| behind.closing.as_ref());
+    if let Some(text) = closing.and_then(|closing| closes(closing, &crossing.after)) {
+        sentence.push_str(&format!("; {text}"));
+    }
+    if let Some((lowest, highest)) = swept(group) {
+        if crossing.low <= lowest {
+            sentence.push_str(&format!("; {} is the lowest ratio that was measured", times(lowest)));
+        }
+        if crossing.high >= highest {
+            sentence.push_str(&format!("; {} is the highest ratio that was measured", times(highest)));
+        }
+    }
+    sentence
+}
+
+/// What both read from the device behind the crossing.
+fn device_bytes(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
+    let behind = crossing.behind.as_ref()?;
+    let (slower, faster) = (behind.before_device_bytes_per_byte?, behind.after_device_bytes_per_byte?);
+    let (before, after) = (&crossing.before, &crossing.after);
+    if slower < ALMOST_NONE && faster < ALMOST_NONE {
+        return Some("neither reads from the device".to_string());
+    }
+    if slower < faster * MORE && faster < slower * MORE {
+        return Some(format!(
+            "both read about {} from the device for each byte asked",
+            counted_bytes(slower)
+        ));
+    }
+    let ahead = group.readahead_bytes.filter(|_| slower >= MORE && reads_ahead(before));
+    let readahead = ahead.map_or_else(String::new, |bytes| format!(" (readahead is {})", size(bytes.0)));
+    Some(format!(
+        "{before} reads {} from the device for each byte asked{readahead}, {after} {}",
+        counted_bytes(slower),
+        few_digits(faster)
+    ))
+}
+
+/// Page faults that wait for the device, where the slower method has them and the faster one has not.
+fn faults(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
+    let behind = crossing.behind.as_ref()?;
+    let (slower, faster) = (behind.before_major_faults_per_op?, behind.after_major_faults_per_op?);
+    // Where bytes explain it, faults need no mention.
+    let bytes = |bytes: Option<f64>| bytes.unwrap_or(0.0);
+    let by_bytes =
+        bytes(behind.before_device_bytes_per_byte) >= bytes(behind.after_device_bytes_per_byte) * MORE;
+    if slower < ALMOST_NONE || slower < faster * MORE || by_bytes {
+        return None;
+    }
+    let reads = match group.reads_per_op {
+        1 => "1 read".to_string(),
+        reads => format!("{reads} reads"),
+    };
+    Some(format!(
+        "{} waits for the device in {} page faults for each operation of {reads}, {} in {}",
+        crossing.before,
+        few_digits(slower),
+        crossing.after,
+        few_digits(faster)
+    ))
+}
+
+fn closes(closing: &Closing, faster: &str) -> Option<String> {
+    let method = &closing.method;
+    match closing.share {
+        share if share < SMALLEST_SHARE => None,
+        share if share >= 1.0 / ALL => {
+            Some(format!("{method} closes all of the gap and is faster than {faster}"))
+        }
+        share if share >= ALL => Some(format!("{method} closes all of the gap")),
+        share => Some(format!("{method} closes {:.0} % of the gap", share * 100.0)),
+    }
+}
+
+fn no_crossing(group: &CurveGroup) -> Option<String> {
+    if !group.crossings.is_empty() {
+        return None;
+    }
+    let with_rates =
+        group.curves.iter().filter(|curve| curve.points.iter().any(|point| point.ops_per_second.is_some()));
+    match (with_rates.count(), swept(group)) {
+        (0, _) | (_, None) => Some("no method has a valid sample, so nothing can be said".to_string()),
+        (1, _) => Some("only one method could be measured, so nothing is compared".to_string()),
+        (_, Some((lowest, highest))) => Some(format!(
+            "between {} and {} of the cache no method is seen to lose its lead to another",
+            times(lowest),
+            times(highest)
+        )),
+    }
+}
+
+fn edge(edge: &Edge) -> String {
+    let (which, beyond) = if edge.highest { ("highest", "above") } else { ("lowest", "below") };
+    format!(
+        "at {}, the {which} ratio measured, {} cannot be told from {} any more: they may change places {beyond} it",
+        times(edge.ratio),
+        listed(&edge.rivals),
+        edge.leader
+    )
+}
+
+fn windows(choice: &WindowChoice) -> String {
+    let tried: Vec<String> = choice.candidates.iter().map(|candidate| candidate.window.to_string()).collect();
+    let tried = format!(
+        "prefetching {} reads ahead was tried at {} of the cache",
+        listed(&tried),
+        times(choice.ratio)
+    );
+    let chosen = choice.candidates.iter().find(|candidate| Some(&candidate.method) == choice.chosen.as_ref());
+    match chosen {
+        Some(chosen) => format!("{tried}: {} did best, and its curve is the one shown", chosen.window),
+        None => format!("{tried}, and none has a valid sample"),
+    }
+}
+
+fn capacity(group: &CurveGroup) -> String {
+    let share = group.capacity.bytes.0 as f64 / group.memory_limit_bytes.0.max(1) as f64;
+    let known = match (group.capacity.source, group.capacity.samples) {
+        (CapacitySource::Measured, 1) => "as measured in 1 sample".to_string(),
+        (CapacitySource::Measured, samples) => format!("as measured in {samples} samples"),
+        (CapacitySource::Nominal, _) => "as calculated, since the samples do not say it".to_string(),
+    };
+    format!(
+        "the cache is what the memory limit of {} leaves for the file: {} ({:.0} % of it), {known}",
+        size(group.memory_limit_bytes.0),
+        size(group.capacity.bytes.0),
+        share * 100.0
+    )
+}
+
+/// `plain mmap`, so that a method without options is not taken for all of its kind.
+fn plain(method: &str) -> String {
+    if method == "mmap" { format!("plain {method}") } else { method.to_string() }
+}
+
+fn reads_ahead(method: &str) -> bool {
+    // What an unknown way does about readahead is its own business.
+    let may = |method: &Method| method.access() != Access::Unknown && !method.is_direct();
+    method.parse::<Method>().is_ok_and(|method| may(&method) && !method.has(MethodOption::Random))
+}
+
+/// `1 thread`, `2 threads`.
+pub(super) fn threads(count: u32) -> String {
+    if count == 1 { "1 thread".to_string() } else { format!("{count} threads") }
+}
+
+/// A size with at most three digits: `8 MiB`, `125 MiB`, `1.5 GiB`.
+pub(super) fn size(bytes: u64) -> String {
+    let exact = Bytes(bytes).to_string();
+    let digits = exact.find(|character: char| !character.is_ascii_digit()).unwrap_or(exact.len());
+    if digits <= 3 {
+        return format!("{} {}", &exact[..digits], &exact[digits..]);
+    }
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    let decimals = if value < 9.95 { 1 } else { 0 };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// `1.08x`: two decimals under 10, one above, without zeros at the end.
+pub(super) fn times(ratio: f64) -> String {
+    let text = if ratio < 9.995 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
+    format!("{}x", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn few_digits(value: f64) -> String {
+    match value {
+        value if value < ALMOST_NONE => "none".to_string(),
+        value if value < 0.95 => format!("{value:.2}"),
+        value if value < 99.5 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+fn counted_bytes(value: f64) -> String {
+    match few_digits(value).as_str() {
+        "none" => "almost nothing".to_string(),
+        number => format!("{number} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_few_digits() {
+        assert_eq!([0.5, 1.0, 1.084, 4.0, 12.34].map(times), ["0.5x", "1x", "1.08x", "4x", "12.3x"]);
+        assert_eq!([0.001, 0.253, 1.0, 5.52, 272.4].map(few_digits), ["none", "0.25", "1.0", "5.5", "272"]);
+        assert_eq!(
+            [8 << 20, 16 << 10, 132_120_576, (3 << 30) / 2, 512].map(size),
+            ["8 MiB", "16 KiB", "126 MiB", "1.5 GiB", "512 B"]
+        );
+        assert_eq!([1, 2].map(threads), ["1 thread", "2 threads"]);
+        assert_eq!([0.0, 1.0].map(counted_bytes), ["almost nothing", "1.0 bytes"]);
+    }
+
+    #[test]
+    fn a_gap_is_closed_in_part_or_wholly() {
+        let text = |share| closes(&Closing { method: "mmap:random".to_string(), share }, "pread");
+        assert_eq!(text(0.8).as_deref(), Some("mmap:random closes 80 % of the gap"));
+        assert_eq!(text(0.999).as_deref(), Some("mmap:random closes all of the gap"));
+        assert_eq!(text(1.3).as_deref(), Some("mmap:random closes all of the gap and is faster than pread"));
+        assert_eq!(text(0.01), None);
+    }
+
+    #[test]
+    fn only_what_reads_ahead_is_told_the_readahead() {
+        assert!(reads_ahead("mmap") && reads_ahead("pread") && reads_ahead("jvm/mmap"));
+        assert!(!reads_ahead("mine/lsm-get"));
+        assert!(!reads_ahead("mmap:random") && !reads_ahead("pread:direct") && !reads_ahead("nothing"));
+    }
+}

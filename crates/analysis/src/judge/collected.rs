@@ -1,0 +1,107 @@
+//! Samples of a run by cell and round: what every later step looks at.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pagewise_model::run::Run;
+use pagewise_model::sample::Measurement;
+use pagewise_model::{CacheState, Cell, Evidence, Outcome, Sample};
+
+use crate::proof::measured::{is_done, ops_per_second, total_ns};
+use crate::proof::steady::time_to_warm;
+use crate::statistics::ByRound;
+
+/// One cell with all that was tried of it.
+#[derive(Clone, Debug)]
+pub struct CellSamples<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// [`Cell::id`].
+    pub id: String,
+    /// Every attempt in the order taken, valid or not.
+    pub attempts: Vec<&'a Sample>,
+    /// By round the last attempt that is valid. Only rounds that have one take room: a number in a run file does not.
+    pub rounds: BTreeMap<u32, &'a Sample>,
+}
+
+impl<'a> CellSamples<'a> {
+    /// The valid sample of each round that has one.
+    pub fn valid(&self) -> impl Iterator<Item = (&'a Measurement, &'a Evidence)> + '_ {
+        self.rounds.values().filter_map(|sample| sample.valid())
+    }
+
+    /// A figure of each valid sample.
+    pub fn figures(&self, figure: impl Fn(&Measurement, &Evidence) -> f64) -> Vec<f64> {
+        self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
+    }
+
+    /// What is ranked, by round: operations per second; for a cold start how often it could become warm in a second; for
+    /// work that is done once how often all of it could be done, set-up and tear-down included. A cold start that did not
+    /// become warm has none, and neither has work that was not done to its end.
+    pub fn rates(&self) -> ByRound {
+        let conditions = &self.cell.conditions;
+        let rate = |sample: &Sample| {
+            let (measurement, evidence) = sample.valid()?;
+            if conditions.cache == CacheState::ColdStart {
+                let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
+                return Some(1e9 / warmed.time_ns as f64);
+            }
+            if conditions.workload().is_once() {
+                let done = is_done(self.cell, measurement);
+                return done.then(|| 1e9 / total_ns(measurement).max(1) as f64);
+            }
+            Some(ops_per_second(measurement))
+        };
+        self.rounds.iter().filter_map(|(round, sample)| Some((*round, rate(sample)?))).collect()
+    }
+
+    /// Why the machine does not offer it; `None` if any attempt came further than that.
+    pub fn unavailable(&self) -> Option<&'a str> {
+        let mut reason = None;
+        for sample in &self.attempts {
+            match &sample.outcome {
+                Outcome::Unavailable { reason: refused } => reason = Some(refused.as_str()),
+                _ => return None,
+            }
+        }
+        reason
+    }
+
+    /// How many attempts the machine refused, and what the last of them said; `None` if it refused none.
+    pub fn refused(&self) -> Option<(usize, &'a str)> {
+        let mut refusals = self.attempts.iter().filter_map(|sample| match &sample.outcome {
+            Outcome::Unavailable { reason } => Some(reason.as_str()),
+            _ => None,
+        });
+        Some((refusals.clone().count(), refusals.next_back()?))
+    }
+
+    /// Attempts that were taken and failed a check, or broke.
+    pub fn invalid_attempts(&self) -> usize {
+        let failed = |sample: &&&Sample| {
+            !matches!(sample.outcome, Outcome::Unavailable { .. }) && sample.valid().is_none()
+        };
+        self.attempts.iter().filter(failed).count()
+    }
+}
+
+/// The samples of `run` by cell, in the order of the plan. A sample of a cell that the plan does not have is
+/// left out: it belongs to no comparison.
+pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
+    let mut cells: Vec<CellSamples<'_>> = run
+        .header
+        .plan
+        .cells
+        .iter()
+        .map(|cell| CellSamples { cell, id: cell.id(), attempts: Vec::new(), rounds: BTreeMap::new() })
+        .collect();
+    let index_of: HashMap<String, usize> =
+        cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect();
+    for sample in &run.samples {
+        let Some(cell) = index_of.get(&sample.cell).map(|index| &mut cells[*index]) else { continue };
+        cell.attempts.push(sample);
+        if sample.valid().is_some() {
+            cell.rounds.insert(sample.round, sample);
+        }
+    }
+    cells
+}

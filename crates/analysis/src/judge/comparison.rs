@@ -1,0 +1,453 @@
+//! One comparison of the judged JSON: which methods are ranked, and the verdict among them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pagewise_model::sample::Measurement;
+use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
+use serde::Serialize;
+
+use super::label::label;
+use crate::judge::collected::CellSamples;
+use crate::judge::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Rates, Verdict};
+use crate::proof::measured::covered;
+use crate::statistics::median;
+
+/// Conditions with the words that a reader sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComparedConditions {
+    /// `random-read · 16 reads of 16 KiB · warm · 1 thread · 1 GiB`.
+    pub label: String,
+    /// The conditions themselves.
+    #[serde(flatten)]
+    pub conditions: Conditions,
+}
+
+/// The leader against one other method.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RatioToLeader {
+    /// The other method.
+    pub method: String,
+    /// Its cell.
+    pub cell: String,
+    /// Median over rounds of leader / other.
+    pub ratio: f64,
+    /// Interval of that median.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Coverage of that interval.
+    pub coverage: Option<f64>,
+    /// Rounds in which both are valid.
+    pub rounds: usize,
+    /// Whether the leader is faster beyond doubt and noise.
+    pub told_apart: bool,
+}
+
+/// What the noise of a comparison is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseSource {
+    /// A method of it that was measured twice.
+    Control,
+    /// Its own control has too few valid rounds; the largest noise that any other shows in the run.
+    OtherControls,
+    /// No control of the run has enough valid rounds; how far the ratios between its methods scatter.
+    Ratios,
+}
+
+/// A method that is shown and not ranked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unranked {
+    /// The method.
+    pub method: String,
+    /// Its cell.
+    pub cell: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One set of conditions with all methods measured under it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What is equal for all.
+    pub conditions: ComparedConditions,
+    /// Ids of the measured cells, in the order of the plan.
+    pub cells: Vec<String>,
+    /// Ids of the cells that repeat one of them.
+    pub controls: Vec<String>,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// The method that beats every other.
+    pub winner: Option<String>,
+    /// The method that is ahead, whether or not it wins.
+    pub leader: Option<String>,
+    /// Methods that cannot be told from the best, the leader first.
+    pub tied: Vec<String>,
+    /// How far a method was from itself in this run, as a share.
+    pub noise: Option<f64>,
+    /// What the noise is known from.
+    pub noise_source: Option<NoiseSource>,
+    /// The leader against each other ranked method, the closest first.
+    pub ratios: Vec<RatioToLeader>,
+    /// Methods that are shown and not ranked.
+    pub unranked: Vec<Unranked>,
+    /// Why there is no verdict.
+    pub reason: Option<String>,
+    /// What the page cache held; `None` where its state was made, or is not known.
+    pub as_is: Option<AsIs>,
+}
+
+/// What the page cache held of the span before samples under `as-is`, as shares of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AsIs {
+    /// The least before a sample of the rounds that count.
+    pub resident_share_low: f64,
+    /// The most.
+    pub resident_share_high: f64,
+    /// In the first round, what is farthest from the rounds that count.
+    pub resident_share_first: f64,
+    /// Rounds that count.
+    pub rounds_counted: usize,
+    /// Rounds in which it is known.
+    pub rounds: usize,
+}
+
+impl AsIs {
+    /// Whether the rounds that count found another cache than the run did.
+    pub fn changed(&self) -> bool {
+        let first = self.resident_share_first;
+        first < self.resident_share_low - SAME_CACHE || first > self.resident_share_high + SAME_CACHE
+    }
+}
+
+impl Comparison {
+    /// Those in a tie that are as good as the leader by the median of enough rounds, the leader first.
+    pub fn near(&self) -> Vec<&str> {
+        self.in_tie(true)
+    }
+
+    /// Those in a tie that these rounds can neither put near the leader nor behind it.
+    pub fn unclear(&self) -> Vec<&str> {
+        self.in_tie(false)
+    }
+
+    fn in_tie(&self, near: bool) -> Vec<&str> {
+        let mut ratios: HashMap<&str, &RatioToLeader> = HashMap::new();
+        for ratio in &self.ratios {
+            ratios.entry(&ratio.method).or_insert(ratio);
+        }
+        let is_near = |method: &str| match ratios.get(method) {
+            Some(ratio) => ratio.rounds >= FEWEST_ROUNDS && (1.0 / NEAR..=NEAR).contains(&ratio.ratio),
+            None => self.leader.as_deref() == Some(method),
+        };
+        self.tied.iter().map(String::as_str).filter(|method| is_near(method) == near).collect()
+    }
+}
+
+/// All cells under one set of conditions that methods are compared under.
+pub(crate) struct Side<'a> {
+    conditions: &'a Conditions,
+    measured: Vec<&'a CellSamples<'a>>,
+    controls: Vec<&'a CellSamples<'a>>,
+}
+
+/// What is to be compared, in the order in which it first stands in the plan.
+pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
+    let mut index_of: HashMap<&Conditions, usize> = HashMap::new();
+    let mut sides: Vec<Side<'a>> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.cell.role == Role::Measured) {
+        let conditions = &cell.cell.conditions;
+        let index = *index_of.entry(conditions).or_insert_with(|| {
+            sides.push(Side { conditions, measured: Vec::new(), controls: Vec::new() });
+            sides.len() - 1
+        });
+        sides[index].measured.push(cell);
+    }
+    for cell in cells.iter().filter(|cell| cell.cell.role == Role::Control) {
+        if let Some(index) = index_of.get(&cell.cell.conditions) {
+            sides[*index].controls.push(cell);
+        }
+    }
+    sides
+}
+
+impl Side<'_> {
+    /// Judges them; `noise_elsewhere` is the largest that the controls of the run show.
+    pub(crate) fn compare(&self, noise_elsewhere: Option<f64>) -> Comparison {
+        compare(self, noise_elsewhere)
+    }
+
+    /// The noise that its own controls show.
+    pub(crate) fn noise(&self) -> Option<f64> {
+        let ranked: Vec<&CellSamples<'_>> =
+            self.measured.iter().copied().filter(|cell| not_ranked(cell).is_none()).collect();
+        noise(&self.measured, &self.controls, &settled_rounds(self.conditions, &ranked))
+    }
+}
+
+fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
+    let Side { conditions, measured, controls } = side;
+    let mut unranked = Vec::new();
+    let mut ranked = Vec::new();
+    for cell in measured {
+        match not_ranked(cell) {
+            Some(reason) => unranked.push(Unranked { reason, ..named(cell) }),
+            None => ranked.push(*cell),
+        }
+    }
+    let settled = settled_rounds(conditions, &ranked);
+    let own = noise(measured, controls, &settled).map(|noise| (noise, NoiseSource::Control));
+    let of_others = || noise_elsewhere.map(|noise| (noise, NoiseSource::OtherControls));
+    let of_ratios = || {
+        let rates: Vec<Rates> = ranked.iter().map(|cell| settled.rates(cell)).collect();
+        let scatter = verdict::scatter(&rates.iter().collect::<Vec<_>>());
+        scatter.map(|noise| (noise, NoiseSource::Ratios))
+    };
+    // A plan without a control never asked how far a method is from itself, and nothing else says it.
+    let lost = || (!controls.is_empty()).then(|| of_others().or_else(of_ratios)).flatten();
+    let (noise, noise_source) = own.or_else(lost).unzip();
+    let judgement = judge(conditions, &ranked, noise, &settled);
+    unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
+        let cell = ranked[*index];
+        let reason = match (without_figure(cell), not_covered(cell)) {
+            (0, _) => reason.clone(),
+            (samples, Some(part)) => format!("{reason}; it {part} in {samples} more"),
+            (samples, None) => format!("{reason}; it did not become warm in {samples} more"),
+        };
+        Unranked { reason, ..named(ranked[*index]) }
+    }));
+    let method = |index: usize| ranked[index].cell.method.to_string();
+    let leader = judgement.leader.map(method);
+    Comparison {
+        conditions: ComparedConditions { label: label(conditions), conditions: (*conditions).clone() },
+        cells: measured.iter().map(|cell| cell.id.clone()).collect(),
+        controls: controls.iter().map(|cell| cell.id.clone()).collect(),
+        verdict: judgement.verdict,
+        winner: leader.clone().filter(|_| judgement.verdict == Verdict::Winner),
+        leader,
+        tied: judgement.tied.iter().map(|index| method(*index)).collect(),
+        noise,
+        noise_source,
+        ratios: judgement
+            .ratios
+            .iter()
+            .map(|ratio| RatioToLeader {
+                method: method(ratio.other),
+                cell: ranked[ratio.other].id.clone(),
+                ratio: ratio.ratio,
+                low: ratio.interval.map(|interval| interval.low),
+                high: ratio.interval.map(|interval| interval.high),
+                coverage: ratio.interval.map(|interval| interval.coverage),
+                rounds: ratio.rounds,
+                told_apart: ratio.beaten,
+            })
+            .collect(),
+        unranked,
+        reason: judgement.reason,
+        as_is: as_is(conditions, &ranked, &settled),
+    }
+}
+
+fn named(cell: &CellSamples<'_>) -> Unranked {
+    Unranked { method: cell.cell.method.to_string(), cell: cell.id.clone(), reason: String::new() }
+}
+
+/// Why a method is shown and not ranked, whatever its rate.
+fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
+    let (method, conditions) = (&cell.cell.method, &cell.cell.conditions);
+    if let Some(reason) = cell.unavailable() {
+        return Some(format!("unavailable: {reason}"));
+    }
+    if method.has(MethodOption::InPlace) && conditions.consume() == Some(Consume::Touch) {
+        return Some("touching one word of a mapped page is not reading it".to_string());
+    }
+    // Of work that is done once set-up is a part.
+    let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
+    if cold && method.reads_all_in_setup() && !conditions.workload().is_once() {
+        return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
+    }
+    if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {
+        return Some("it does not use the page cache, so nothing becomes warm".to_string());
+    }
+    let valid = cell.valid().count();
+    if valid > 0 && without_figure(cell) == valid {
+        return Some(match not_covered(cell) {
+            Some(reason) => reason,
+            None => "it did not become warm, so it has no time to warm".to_string(),
+        });
+    }
+    (valid == 0).then(|| "no sample of it is valid".to_string())
+}
+
+/// What a method did of work that it could not do to its end in the time that a sample may take; `None` where it did all.
+fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
+    let part = |figure: fn(&Measurement) -> f64| {
+        let of_parts = cell.valid().map(|(measurement, _)| measurement);
+        let of_parts =
+            of_parts.filter(|measurement| covered(cell.cell, measurement).is_some_and(|share| share < 1.0));
+        median(&of_parts.map(figure).collect::<Vec<_>>())
+    };
+    let all = cell.cell.conditions.fixed_operations()? as f64;
+    let (operations, measured_ns) = (
+        part(|measurement| measurement.operations as f64)?,
+        part(|measurement| measurement.measured_ns as f64)?,
+    );
+    let what = if cell.cell.conditions.workload() == Workload::Append { "ring" } else { "file" };
+    // Rounded down: what is not whole is never told as whole.
+    let percent = (100.0 * operations / all).floor();
+    Some(format!("covered {percent:.0} % of its {what} in {:.0} s", measured_ns / 1e9))
+}
+
+/// Valid samples that have nothing to rank: cold starts that did not become warm, work that was not done to its end.
+fn without_figure(cell: &CellSamples<'_>) -> usize {
+    cell.valid().count() - cell.rates().count()
+}
+
+/// The largest noise that any control shows; `None` where none can show it.
+fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: &Settled) -> Option<f64> {
+    controls
+        .iter()
+        .filter_map(|control| {
+            let baseline = measured.iter().find(|cell| cell.cell.method == control.cell.method)?;
+            verdict::noise(&settled.rates(baseline), &settled.rates(control))
+        })
+        .max_by(f64::total_cmp)
+}
+
+/// The rounds in which a ranked cell has a valid sample, and whether they count.
+struct Settled(BTreeMap<u32, bool>);
+
+impl Settled {
+    fn counts(&self, round: u32) -> bool {
+        self.0.get(&round).copied().unwrap_or(false)
+    }
+
+    /// The rates of a cell in the rounds that count.
+    fn rates(&self, cell: &CellSamples<'_>) -> Rates {
+        cell.rates().within(|round| self.counts(round))
+    }
+
+    fn count(&self) -> usize {
+        self.0.values().filter(|counts| **counts).count()
+    }
+}
+
+fn judge(
+    conditions: &Conditions,
+    ranked: &[&CellSamples<'_>],
+    noise: Option<f64>,
+    settled: &Settled,
+) -> Judgement {
+    let rates: Vec<Rates> = ranked.iter().map(|cell| settled.rates(cell)).collect();
+    let judgement = verdict::judge(&rates.iter().collect::<Vec<_>>(), noise.unwrap_or(0.0));
+    let changed = cache_that_changed(conditions, ranked, settled);
+    if judgement.verdict == Verdict::NotComparable {
+        return match changed {
+            Some(reason) => Judgement::not_comparable(reason, judgement.unranked),
+            None => judgement,
+        };
+    }
+    let spoilt = cache_that_is_unknown(conditions, ranked).or_else(|| {
+        noise.is_none().then(|| {
+            "the noise of the run is unknown: too few valid rounds of a method and its repetition".to_string()
+        })
+    });
+    match spoilt {
+        Some(reason) => Judgement::not_comparable(reason, judgement.unranked),
+        None => judgement,
+    }
+}
+
+const NAME_A_STATE: &str = "use --cache warm or --cache cold";
+/// Samples whose caches differ by less than this share of the span found the same.
+const SAME_CACHE: f64 = 0.01;
+
+/// Residency before each valid sample of the methods that read through the cache, by round.
+fn residencies<'a>(ranked: &'a [&CellSamples<'_>]) -> impl Iterator<Item = (u32, Option<u64>)> + 'a {
+    ranked.iter().filter(|cell| cell.cell.depends_on_cache()).flat_map(|cell| {
+        cell.rounds.iter().filter_map(|(round, sample)| {
+            let (_, evidence) = sample.valid()?;
+            Some((*round, evidence.resident_before_bytes))
+        })
+    })
+}
+
+/// The rounds that count. Under `as-is` those in which every sample found the cache as the last rounds did:
+/// samples fill the cache for those behind them, and until it has settled they are not alike.
+fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Settled {
+    let rounds = ranked.iter().flat_map(|cell| cell.rounds.keys());
+    let mut settled = Settled(rounds.map(|round| (*round, true)).collect());
+    if conditions.cache != CacheState::AsIs {
+        return settled;
+    }
+    let known: Vec<(u32, u64)> =
+        residencies(ranked).filter_map(|(round, resident)| Some((round, resident?))).collect();
+    let Some(last) = known.iter().map(|(round, _)| *round).max() else { return settled };
+    let of_last = known.iter().filter(|(round, _)| *round == last).map(|(_, resident)| *resident);
+    let Some(settled_at) = of_last.max() else { return settled };
+    let tolerance = conditions.span_bytes.0 as f64 * SAME_CACHE;
+    for (round, resident) in known {
+        let is_alike = resident.abs_diff(settled_at) as f64 <= tolerance;
+        settled.0.entry(round).and_modify(|counts| *counts &= is_alike);
+    }
+    settled
+}
+
+/// Under `as-is`, what the cache held in the rounds that count and in the first one.
+fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &Settled) -> Option<AsIs> {
+    if conditions.cache != CacheState::AsIs {
+        return None;
+    }
+    let share = |bytes: u64| bytes as f64 / conditions.span_bytes.0.max(1) as f64;
+    let known: Vec<(u32, f64)> =
+        residencies(ranked).filter_map(|(round, resident)| Some((round, share(resident?)))).collect();
+    let counted = || known.iter().filter(|(round, _)| settled.counts(*round)).map(|(_, share)| *share);
+    let (low, high) = (counted().min_by(f64::total_cmp)?, counted().max_by(f64::total_cmp)?);
+    let first_round = known.iter().map(|(round, _)| *round).min()?;
+    let distance = |share: f64| (low - share).max(share - high);
+    let of_first = known.iter().filter(|(round, _)| *round == first_round).map(|(_, share)| *share);
+    let rounds: BTreeSet<u32> = known.iter().map(|(round, _)| *round).collect();
+    Some(AsIs {
+        resident_share_low: low,
+        resident_share_high: high,
+        resident_share_first: of_first.max_by(|left, right| distance(*left).total_cmp(&distance(*right)))?,
+        rounds_counted: rounds.iter().filter(|round| settled.counts(**round)).count(),
+        rounds: rounds.len(),
+    })
+}
+
+/// Under `as-is`, how far the cache changed, if that took rounds away.
+fn cache_that_changed(
+    conditions: &Conditions,
+    ranked: &[&CellSamples<'_>],
+    settled: &Settled,
+) -> Option<String> {
+    if settled.count() == settled.0.len() {
+        return None;
+    }
+    let known: Vec<u64> = residencies(ranked).filter_map(|(_, resident)| resident).collect();
+    let percent = |bytes: u64| 100.0 * bytes as f64 / conditions.span_bytes.0.max(1) as f64;
+    Some(format!(
+        "the page cache held from {:.0} % to {:.0} % of the span before samples, and was the same in {} of {} rounds only; \
+         {NAME_A_STATE}",
+        percent(*known.iter().min()?),
+        percent(*known.iter().max()?),
+        settled.count(),
+        settled.0.len()
+    ))
+}
+
+/// Under `as-is` a cache that is unknown must have been full: then nothing came from the device.
+fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<String> {
+    if conditions.cache != CacheState::AsIs || residencies(ranked).all(|(_, resident)| resident.is_some()) {
+        return None;
+    }
+    let from_the_cache = |cell: &&CellSamples<'_>| {
+        cell.valid().all(|(_, seen)| {
+            seen.device_read_bytes.is_some_and(|read| read as f64 <= seen.requested_bytes as f64 * 0.001)
+        })
+    };
+    let full =
+        ranked.iter().copied().filter(|cell| cell.cell.depends_on_cache()).all(|cell| from_the_cache(&cell));
+    (!full).then(|| format!("what the page cache held before each sample is unknown; {NAME_A_STATE}"))
+}

@@ -1,0 +1,147 @@
+//! Latency of single operations: histograms of samples merged, and read at quantiles.
+//!
+//! A worker hands over the upper ends of its buckets with counts. Merging adds the counts, so a quantile of
+//! the merged histogram is that of all operations together, and never an average of quantiles.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::sample::Measurement;
+use pagewise_model::{CacheState, Conditions};
+use serde::Serialize;
+
+use crate::statistics::total;
+
+/// Why no latency is told of cells with these conditions; `None` where it is.
+pub fn not_told(conditions: &Conditions) -> Option<&'static str> {
+    if conditions.surroundings.device_cap.is_some() {
+        return Some("a cap is no slow device: reads stay quick between the pauses that it makes");
+    }
+    (conditions.cache == CacheState::ColdStart).then_some("a cold start is told as a course of rates")
+}
+
+/// Latencies of all valid samples of a cell, merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Half of the operations took at most this.
+    pub p50: u64,
+    /// 90 of 100 did.
+    pub p90: u64,
+    /// 99 of 100 did.
+    pub p99: u64,
+    /// 999 of 1,000 did; `None` below 1,000 operations, which cannot show it.
+    pub p999: Option<u64>,
+    /// The longest operation of the latency phase or the longest stall of the throughput phase.
+    pub max: u64,
+    /// How many operations were timed.
+    pub operations: u64,
+    /// Which operations were timed.
+    pub taken: &'static str,
+}
+
+impl Latency {
+    /// Merges the histograms of `measurements`; `None` if none of them timed an operation.
+    pub fn merged<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let (mut stall_longest, mut own_phase, mut of_all) = (0, true, true);
+        for measurement in measurements {
+            for (upper_ns, count) in measurement.latency_ns.iter().zip(&measurement.latency_counts) {
+                let all = counts.entry(*upper_ns).or_default();
+                *all = all.saturating_add(*count);
+            }
+            stall_longest = stall_longest.max(measurement.stall_longest_ns);
+            own_phase &= measurement.latency_phase_operations > 0;
+            of_all &= total(&measurement.latency_counts) == measurement.operations;
+        }
+        let operations = total(counts.values());
+        let longest = *counts.iter().rev().find(|(_, count)| **count > 0)?.0;
+        let taken = match (own_phase, of_all) {
+            (true, _) => "every operation of a phase of its own",
+            (false, true) => "every operation of the measured phase",
+            (false, false) => "some operations of the measured phase, at random gaps",
+        };
+        Some(Self {
+            p50: at_share(&counts, operations, 0.5),
+            p90: at_share(&counts, operations, 0.9),
+            p99: at_share(&counts, operations, 0.99),
+            p999: (operations >= 1000).then(|| at_share(&counts, operations, 0.999)),
+            max: longest.max(stall_longest),
+            operations,
+            taken,
+        })
+    }
+}
+
+/// The smallest bucket end at or below which `share` of the operations lie.
+fn at_share(counts: &BTreeMap<u64, u64>, operations: u64, share: f64) -> u64 {
+    let wanted = ((operations as f64 * share).ceil() as u64).max(1);
+    let mut seen = 0u64;
+    for (upper_ns, count) in counts {
+        seen = seen.saturating_add(*count);
+        if seen >= wanted {
+            return *upper_ns;
+        }
+    }
+    counts.keys().next_back().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn measurement(latency_ns: Vec<u64>, latency_counts: Vec<u64>) -> Measurement {
+        let operations = latency_counts.iter().sum();
+        Measurement { operations, latency_ns, latency_counts, ..Measurement::default() }
+    }
+
+    #[test]
+    fn quantiles_are_of_all_operations_together() {
+        let fast = measurement(vec![100], vec![900]);
+        let slow = measurement(vec![5000], vec![100]);
+        let latency = Latency::merged([&fast, &slow]).expect("timed");
+        assert_eq!((latency.p50, latency.p90, latency.p99, latency.p999), (100, 100, 5000, Some(5000)));
+        assert_eq!(latency.taken, "every operation of the measured phase");
+    }
+
+    #[test]
+    fn a_stall_of_the_throughput_phase_is_not_missed() {
+        let stalled = Measurement { stall_longest_ns: 7_000_000, ..measurement(vec![100], vec![9]) };
+        let latency = Latency::merged([&stalled]).expect("timed");
+        assert_eq!((latency.max, latency.p99, latency.p999), (7_000_000, 100, None));
+    }
+
+    #[test]
+    fn a_cap_is_no_slow_device() {
+        let cell = |cache| crate::proof::honest::cell("pread", cache);
+        assert_eq!(not_told(&cell(CacheState::Warm).conditions), None);
+        assert!(not_told(&cell(CacheState::ColdStart).conditions).is_some());
+        let mut capped = cell(CacheState::Cold);
+        capped.conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));
+        assert!(not_told(&capped.conditions).expect("a reason").contains("no slow device"));
+    }
+
+    #[test]
+    fn how_latency_was_taken_is_told() {
+        let own =
+            Measurement { latency_phase_operations: 9, operations: 50, ..measurement(vec![1], vec![9]) };
+        assert_eq!(Latency::merged([&own]).expect("timed").taken, "every operation of a phase of its own");
+        let gaps = Measurement { operations: 50, ..measurement(vec![1], vec![9]) };
+        assert!(Latency::merged([&gaps]).expect("timed").taken.contains("gaps"));
+        assert_eq!(Latency::merged([&Measurement::default()]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_one_histogram_of_all(
+            left in prop::collection::vec(1u64..1_000_000, 1..200),
+            right in prop::collection::vec(1u64..1_000_000, 1..200),
+        ) {
+            let single = |values: &[u64]| measurement(values.to_vec(), vec![1; values.len()]);
+            let both = [left.clone(), right.clone()].concat();
+            prop_assert_eq!(
+                Latency::merged([&single(&left), &single(&right)]),
+                Latency::merged([&single(&both)])
+            );
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Cold starts: how soon each strategy is fast, and whether a mapping warms faster than pread.
+
+use pagewise_model::CacheState;
+use pagewise_model::counters::Window;
+
+use super::facts::{ColdRow, ColdStart, Data, not_ranked, pread_and_mmap, threads_in_words};
+use super::ratio::PairedRatio;
+use crate::judge::advice::words::{amount, time};
+use crate::judge::cell::{CellJudgement, MedianInterval, Status};
+use crate::judge::collected::CellSamples;
+use crate::judge::comparison::Comparison;
+use crate::judge::verdict::Finding;
+use crate::proof::steady::time_to_warm;
+use crate::statistics::total;
+
+const HALF: f64 = 0.5;
+const NINETY: f64 = 0.9;
+
+/// Every cold start of the run, in the order of the plan.
+pub(super) fn cold_starts(data: &Data<'_>) -> Vec<ColdStart> {
+    let cold = data.comparisons.iter().filter(|comparison| {
+        let conditions = &comparison.conditions.conditions;
+        conditions.cache == CacheState::ColdStart && conditions.reads().is_some()
+    });
+    cold.map(|comparison| cold_start(data, comparison)).collect()
+}
+
+fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
+    let conditions = &comparison.conditions.conditions;
+    let found: Vec<(&CellSamples<'_>, &CellJudgement)> =
+        comparison.cells.iter().filter_map(|id| Some((data.samples(id)?, data.judged(id)?))).collect();
+    let methods: Vec<String> = found.iter().map(|(_, cell)| cell.method.clone()).collect();
+    let pair = pread_and_mmap(&methods);
+    let cell = |method: &str| found.iter().find(|(_, cell)| cell.method == method).copied();
+    let both = pair.as_ref().and_then(|(pread, mmap)| Some((cell(pread)?, cell(mmap)?)));
+    let mmap_over_pread = both.and_then(|((pread, _), (mmap, _))| {
+        PairedRatio::of(conditions.threads, &mmap.rates(), &pread.rates(), data.noise(&[comparison]))
+    });
+    let sentence = match both {
+        Some(((_, pread), (_, mmap))) => sentence(conditions.threads, pread, mmap, mmap_over_pread.as_ref()),
+        None => format!(
+            "At {} it cannot be told whether a mapping warms faster than pread: the run has no plain pread and mmap of one \
+             worker.",
+            threads_in_words(conditions.threads)
+        ),
+    };
+    ColdStart {
+        label: comparison.conditions.label.clone(),
+        workload: conditions.workload(),
+        threads: conditions.threads,
+        span_bytes: conditions.span_bytes,
+        rows: found.iter().map(|(samples, cell)| row(comparison, samples, cell)).collect(),
+        mmap_over_pread,
+        sentence,
+    }
+}
+
+fn row(comparison: &Comparison, samples: &CellSamples<'_>, cell: &CellJudgement) -> ColdRow {
+    let op_bytes = samples.cell.conditions.op_bytes();
+    let of_each = |figure: &dyn Fn(&[Window], f64) -> Option<f64>| {
+        let of_sample = |windows: &[Window]| figure(windows, steady_rate(op_bytes, windows)?);
+        let warms = samples.valid().filter(|_| samples.cell.depends_on_cache());
+        let figures: Vec<f64> = warms.filter_map(|(_, seen)| of_sample(&seen.windows)).collect();
+        MedianInterval::of(&figures)
+    };
+    let until = |share: f64| of_each(&|windows, steady| first_reached(windows, steady * share));
+    ColdRow {
+        method: cell.method.clone(),
+        cell: cell.id.clone(),
+        status: cell.status,
+        reason: cell.reason.clone(),
+        not_ranked: not_ranked(comparison, cell),
+        samples: cell.samples,
+        to_half_ns: until(HALF),
+        to_ninety_ns: until(NINETY),
+        to_steady_ns: cell.time_to_warm_ns,
+        bytes_to_steady: cell.bytes_to_warm,
+        steady_ops_per_ms: of_each(&|_, steady| Some(steady / 1e3)),
+        course: cell.cold_start.clone().unwrap_or_default(),
+    }
+}
+
+fn rate(window: &Window) -> f64 {
+    window.operations as f64 * 1e9 / window.elapsed_ns.max(1) as f64
+}
+
+/// Operations per second of the windows in which a sample is warm; `None` if it never became warm.
+fn steady_rate(op_bytes: u64, windows: &[Window]) -> Option<f64> {
+    let warm = &windows[time_to_warm(op_bytes, windows)?.window..];
+    let operations = total(warm.iter().map(|window| &window.operations));
+    let elapsed = total(warm.iter().map(|window| &window.elapsed_ns));
+    (operations > 0 && elapsed > 0).then(|| operations as f64 * 1e9 / elapsed as f64)
+}
+
+/// Nanoseconds until the first window whose rate is at least `wanted` began; at least one window, as of the time to warm.
+fn first_reached(windows: &[Window], wanted: f64) -> Option<f64> {
+    let first = windows.iter().position(|window| rate(window) >= wanted)?;
+    Some(windows[..first.max(1)].iter().map(|window| window.elapsed_ns as f64).sum())
+}
+
+fn sentence(
+    threads: u32,
+    pread: &CellJudgement,
+    mmap: &CellJudgement,
+    ratio: Option<&PairedRatio>,
+) -> String {
+    let at = format!("At {}", threads_in_words(threads));
+    let (pread_name, mmap_name) = (&pread.method, &mmap.method);
+    let Some(ratio) = ratio else {
+        return format!(
+            "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: {}.",
+            why_missing(pread, mmap)
+        );
+    };
+    let words = ratio.in_words();
+    let verdict = match ratio.told {
+        Finding::Higher => format!("{at} {mmap_name} is warm sooner than {pread_name}, {words} as fast"),
+        Finding::Lower => format!("{at} {mmap_name} is warm later than {pread_name}, {words} as fast"),
+        Finding::Indistinguishable => {
+            format!("{at} it cannot be told which is warm sooner, {mmap_name} or {pread_name} ({words})")
+        }
+        Finding::TooFewRounds => {
+            let rounds =
+                if ratio.rounds == 1 { "1 round".to_string() } else { format!("{} rounds", ratio.rounds) };
+            format!(
+                "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: only {rounds} have both times"
+            )
+        }
+        Finding::NoiseUnknown => format!(
+            "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: the noise of the run is not known"
+        ),
+    };
+    format!("{verdict}{}.", figures(pread, mmap))
+}
+
+/// Both times, and what each read until then.
+fn figures(pread: &CellJudgement, mmap: &CellJudgement) -> String {
+    let of = |cell: &CellJudgement| {
+        let read = cell
+            .bytes_to_warm
+            .map_or_else(String::new, |bytes| format!(" and {} read", amount(bytes.median)));
+        Some(format!("{}{read}", time(cell.time_to_warm_ns?.median)))
+    };
+    match (of(mmap), of(pread)) {
+        (Some(mmap), Some(pread)) => format!(": {mmap} against {pread}"),
+        _ => String::new(),
+    }
+}
+
+fn why_missing(pread: &CellJudgement, mmap: &CellJudgement) -> String {
+    let of = |cell: &CellJudgement| match (cell.status, cell.time_to_warm_ns) {
+        (Status::Ok, Some(_)) => None,
+        (Status::Ok, None) => Some(format!("{} did not become warm", cell.method)),
+        (status, _) => {
+            let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
+            Some(format!("{} is {} ({reason})", cell.method, status.name()))
+        }
+    };
+    let reasons: Vec<String> = [mmap, pread].into_iter().filter_map(of).collect();
+    if reasons.is_empty() { "no round has both times".to_string() } else { reasons.join(", ") }
+}

@@ -1,0 +1,279 @@
+//! What the tables of the study tell, and what they are made of.
+
+use std::collections::HashMap;
+
+use pagewise_model::{Bytes, CacheState, Method, MethodOption, Worker, Workload};
+use serde::Serialize;
+
+use super::ratio::PairedRatio;
+use super::waits::Waits;
+use crate::judge::cell::{ById, CellJudgement, MedianInterval, Status};
+use crate::judge::cold_start::ColdWindow;
+use crate::judge::collected::CellSamples;
+use crate::judge::comparison::Comparison;
+use crate::judge::verdict::Verdict;
+
+/// All tables of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lucene {
+    /// CPUs of the machine.
+    pub cpus: u32,
+    /// The farthest that a method was from itself in this run, as a share; `None` where nothing shows it.
+    pub noise: Option<f64>,
+    /// One for each pattern, size of the data and warm-up, in the order of the plan.
+    pub matrices: Vec<Matrix>,
+    /// What is left of each strategy's score as the data grow, one for each pattern and warm-up.
+    pub falls: Vec<Fall>,
+    /// Cold starts, one for each pattern, size and number of threads.
+    pub cold_starts: Vec<ColdStart>,
+    /// What follows from all of it, in words.
+    pub sentences: Vec<String>,
+}
+
+/// Conditions that are equal but for the threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Matrix {
+    /// `random-read · 16 reads of 16 KiB · data 0.5x of the cache (60 MiB) · warm · memory 192 MiB`.
+    pub label: String,
+    /// Which accesses.
+    pub workload: Workload,
+    /// How the cache was warmed.
+    pub cache: CacheState,
+    /// Span over the cache that the limit leaves, as calculated; `None` without a limit.
+    pub data_over_cache: Option<f64>,
+    /// The part of the file that is read, at the fewest threads: with a limit more threads leave less cache.
+    pub span_bytes: Bytes,
+    /// Limit of memory; `None` without one.
+    pub memory_limit_bytes: Option<Bytes>,
+    /// Threads of the columns, ascending.
+    pub threads: Vec<u32>,
+    /// One for each strategy, in the order of the plan.
+    pub rows: Vec<Row>,
+    /// The fastest strategies by threads.
+    pub leads: Vec<Lead>,
+    /// pread against what it is compared with.
+    pub advantages: Vec<Advantage>,
+    /// Each strategy against itself at the fewest threads.
+    pub scaling: Vec<Scaling>,
+    /// What added threads do to channels and what these wait for, in words.
+    pub sentences: Vec<String>,
+}
+
+/// One strategy of a matrix.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its canonical text.
+    pub method: String,
+    /// One for each number of threads; `None` where the plan has no such cell.
+    pub scores: Vec<Option<Score>>,
+}
+
+/// One cell of a matrix.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Its id.
+    pub cell: String,
+    /// Threads that read.
+    pub threads: u32,
+    /// Whether it has a score.
+    pub status: Status,
+    /// Why it has none, or why some samples are missing.
+    pub reason: Option<String>,
+    /// Why it is not ranked.
+    pub not_ranked: Option<String>,
+    /// Rounds with a valid sample.
+    pub samples: usize,
+    /// Attempts that failed a check.
+    pub invalid_samples: usize,
+    /// Operations per millisecond.
+    pub ops_per_ms: Option<MedianInterval>,
+    /// What its threads did when they were not reading.
+    pub waits: Option<Waits>,
+}
+
+/// The fastest strategies at a number of threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lead {
+    /// Threads that read.
+    pub threads: u32,
+    /// What the comparison came to.
+    pub verdict: Verdict,
+    /// The winner, or all that cannot be told from the leader, it first; empty where nothing can be compared.
+    pub methods: Vec<String>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+/// One strategy against another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advantage {
+    /// The strategy.
+    pub method: String,
+    /// What it is compared with.
+    pub over: String,
+    /// Its score over the other's, one for each number of threads; `None` where no round has both.
+    pub ratios: Vec<Option<PairedRatio>>,
+}
+
+/// One strategy at more threads against itself at the fewest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scaling {
+    /// The strategy.
+    pub method: String,
+    /// The fewest threads.
+    pub from_threads: u32,
+    /// One for each larger number of threads; `None` where no round has both.
+    pub ratios: Vec<Option<PairedRatio>>,
+}
+
+/// What is left of the scores at the smallest size of the data at the largest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fall {
+    /// `random-read, warm: data 2x of the cache against 0.5x`.
+    pub label: String,
+    /// Which accesses.
+    pub workload: Workload,
+    /// How the cache was warmed.
+    pub cache: CacheState,
+    /// The smallest ratio of data to cache.
+    pub from: f64,
+    /// The largest.
+    pub to: f64,
+    /// Threads of the columns, ascending.
+    pub threads: Vec<u32>,
+    /// One for each strategy.
+    pub rows: Vec<FallRow>,
+}
+
+/// One strategy of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FallRow {
+    /// The strategy.
+    pub method: String,
+    /// Its score at the largest size over that at the smallest, by threads; `None` where no round has both.
+    pub ratios: Vec<Option<PairedRatio>>,
+}
+
+/// Cold starts under one set of conditions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColdStart {
+    /// The conditions in words.
+    pub label: String,
+    /// Which accesses.
+    pub workload: Workload,
+    /// Threads that read.
+    pub threads: u32,
+    /// The part of the file that is read.
+    pub span_bytes: Bytes,
+    /// One for each strategy.
+    pub rows: Vec<ColdRow>,
+    /// How much sooner the mapping is warm than pread: the time of pread over that of the mapping.
+    pub mmap_over_pread: Option<PairedRatio>,
+    /// Whether the mapping warms faster, in words.
+    pub sentence: String,
+}
+
+/// One strategy from a cold start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColdRow {
+    /// The strategy.
+    pub method: String,
+    /// Its cell.
+    pub cell: String,
+    /// Whether it has figures.
+    pub status: Status,
+    /// Why it has none, or why some samples are missing.
+    pub reason: Option<String>,
+    /// Why it is not ranked.
+    pub not_ranked: Option<String>,
+    /// Rounds with a valid sample.
+    pub samples: usize,
+    /// Time until a window began whose rate is at least half of what it is once warm; at least one window.
+    pub to_half_ns: Option<MedianInterval>,
+    /// The same of 90 %.
+    pub to_ninety_ns: Option<MedianInterval>,
+    /// Time until the device delivered no more than it does once warm.
+    pub to_steady_ns: Option<MedianInterval>,
+    /// Device bytes until then.
+    pub bytes_to_steady: Option<MedianInterval>,
+    /// Operations per millisecond once warm.
+    pub steady_ops_per_ms: Option<MedianInterval>,
+    /// The rate over time, window by window.
+    pub course: Vec<ColdWindow>,
+}
+
+/// What the tables are made of.
+pub(super) struct Data<'a> {
+    pub(super) cpus: u32,
+    pub(super) samples: HashMap<&'a str, &'a CellSamples<'a>>,
+    pub(super) cells: ById<'a>,
+    pub(super) comparisons: &'a [Comparison],
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn samples(&self, id: &str) -> Option<&'a CellSamples<'a>> {
+        self.samples.get(id).copied()
+    }
+
+    pub(super) fn judged(&self, id: &str) -> Option<&'a CellJudgement> {
+        self.cells.get(id).copied()
+    }
+
+    /// The cell of a method under the conditions of a comparison.
+    pub(super) fn cell(
+        &self,
+        comparison: &Comparison,
+        method: &str,
+    ) -> Option<(&'a CellSamples<'a>, &'a CellJudgement)> {
+        let found = comparison.cells.iter().filter_map(|id| Some((self.samples(id)?, self.judged(id)?)));
+        found.into_iter().find(|(_, cell)| cell.method == method)
+    }
+
+    /// Noise for a ratio between cells of these comparisons: the largest of theirs; without one that of the run.
+    pub(super) fn noise(&self, comparisons: &[&Comparison]) -> Option<f64> {
+        let largest = |noises: Vec<f64>| noises.into_iter().max_by(f64::total_cmp);
+        let own: Option<Vec<f64>> = comparisons.iter().map(|comparison| comparison.noise).collect();
+        let of_run = || largest(self.comparisons.iter().filter_map(|comparison| comparison.noise).collect());
+        own.and_then(largest).or_else(of_run)
+    }
+}
+
+/// Why a cell is shown and not ranked; `None` if it is.
+pub(super) fn not_ranked(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
+    let found = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
+    found.map(|unranked| unranked.reason.clone())
+}
+
+/// Whether a method is the plain way of that word in the JVM, or in the worker that has it.
+pub(super) fn is_plain(method: &str, word: &str) -> bool {
+    let parsed = method.parse::<Method>().ok();
+    parsed.is_some_and(|method| method.word() == word && method.options().is_empty())
+}
+
+/// The worker's plain `pread` and `mmap`: of the JVM, or of the first worker that has both.
+pub(super) fn pread_and_mmap(methods: &[String]) -> Option<(String, String)> {
+    let worker = |method: &str| method.parse::<Method>().ok().map(|method| method.worker().clone());
+    let pairs = methods.iter().filter(|method| is_plain(method, "pread")).filter_map(|pread| {
+        let same = |method: &&String| is_plain(method, "mmap") && worker(method) == worker(pread);
+        Some((pread.clone(), methods.iter().find(same)?.clone()))
+    });
+    let mut pairs: Vec<(String, String)> = pairs.collect();
+    pairs.sort_by_key(|(pread, _)| worker(pread) != Some(Worker::Jvm));
+    pairs.into_iter().next()
+}
+
+/// Whether a method is a channel of Java's.
+pub(super) fn is_channel(method: &str) -> bool {
+    let parsed = method.parse::<Method>().ok();
+    parsed.is_some_and(|method| *method.worker() == Worker::Jvm && method.word() == "filechannel")
+}
+
+/// Whether it is the channel that the study compares pread with.
+pub(super) fn is_direct_channel(method: &str) -> bool {
+    is_channel(method) && method.parse::<Method>().is_ok_and(|method| method.has(MethodOption::DirectBuffer))
+}
+
+/// `1 thread`, `4 threads`.
+pub(super) fn threads_in_words(threads: u32) -> String {
+    if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") }
+}

@@ -1,0 +1,56 @@
+//! Ratios that are paired by round, and what they tell.
+
+use serde::Serialize;
+
+use crate::judge::advice::words::times;
+use crate::judge::verdict::{Claim, Finding, Rates, decide};
+use crate::statistics::paired_log_ratios;
+
+/// The median over rounds of one rate over another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PairedRatio {
+    /// Threads of the first.
+    pub threads: u32,
+    /// The median.
+    pub ratio: f64,
+    /// Lower end of its interval; `None` of too few rounds.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Rounds that have both.
+    pub rounds: usize,
+    /// What it tells.
+    pub told: Finding,
+}
+
+impl PairedRatio {
+    /// Of `rates` over `others`, given the noise of the run; `None` where no round has both.
+    pub(crate) fn of(threads: u32, rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
+        let decision = decide(&paired_log_ratios(rates, others), noise, Claim::Alone);
+        Some(Self {
+            threads,
+            ratio: decision.log_ratio?.exp(),
+            low: decision.interval.map(|ends| ends.low),
+            high: decision.interval.map(|ends| ends.high),
+            rounds: decision.rounds,
+            told: decision.finding,
+        })
+    }
+
+    /// `1.62x [1.58, 1.66]`.
+    pub fn in_words(&self) -> String {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("{}x [{}, {}]", digits(self.ratio), digits(low), digits(high)),
+            _ => format!("{}x", digits(self.ratio)),
+        }
+    }
+}
+
+/// A ratio with three digits, however small.
+fn digits(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 0.0995 => times(ratio),
+        ratio if ratio >= 0.00995 => format!("{ratio:.3}"),
+        ratio => format!("{ratio:.4}"),
+    }
+}

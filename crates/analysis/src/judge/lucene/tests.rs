@@ -1,0 +1,380 @@
+//! Tables of runs whose rates are given.
+
+use super::*;
+use crate::judge::cell::Status;
+use crate::judge::judge;
+use crate::judge::judged::Judged;
+use crate::judge::verdict::Finding;
+use crate::proof::honest;
+use pagewise_model::run::{Header, SCHEMA_VERSION};
+use pagewise_model::{
+    Bytes, CacheState, Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
+};
+
+const ROUNDS: u32 = 8;
+const MIB: u64 = 1 << 20;
+
+/// A cell with its rate in operations per second.
+#[derive(Clone)]
+struct Rated {
+    cell: Cell,
+    rate: f64,
+}
+
+/// Data as a multiple of the cache under 256 MiB; 0: without a limit.
+fn rated(method: &str, ratio: f64, threads: u32, rate: f64) -> Rated {
+    let mut cell = honest::cell(method, CacheState::Warm);
+    cell.conditions.threads = threads;
+    if ratio > 0.0 {
+        cell.conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(256));
+        let capacity = cell.conditions.cache_capacity().expect("a limit").0;
+        cell.conditions.span_bytes = Bytes((capacity as f64 * ratio) as u64 / MIB * MIB);
+    }
+    Rated { cell, rate }
+}
+
+fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
+    // Each round differs a little, in its own way for each cell, so that intervals have a width.
+    let scatter = 1.0 + 1e-3 * ((index as u32 * 7 + round * 5) % 11) as f64;
+    let operations = (rated.rate * scatter / 10.0) as u64;
+    let mut measurement = honest::measurement_of(&rated.cell);
+    measurement.measured_ns = 100_000_000;
+    measurement.operations = operations;
+    let outcome = Outcome::Taken {
+        measurement,
+        evidence: Box::new(honest::evidence(&rated.cell)),
+        failures: Vec::new(),
+    };
+    Sample { cell: rated.cell.id(), round, attempt: 0, started_ns: 0, outcome }
+}
+
+/// The run of these cells; the first of each comparison is repeated.
+fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
+    let mut controls: Vec<Rated> = Vec::new();
+    for rated in &cells {
+        if controls.iter().all(|control| control.cell.conditions != rated.cell.conditions) {
+            controls
+                .push(Rated { cell: Cell { role: Role::Control, ..rated.cell.clone() }, rate: rated.rate });
+        }
+    }
+    cells.extend(controls);
+    let mut samples = Vec::new();
+    for round in 0..ROUNDS {
+        for (index, rated) in cells.iter().enumerate() {
+            let mut sample = sample(rated, index, round);
+            change(&rated.cell, &mut sample);
+            samples.push(sample);
+        }
+    }
+    let plan = Plan {
+        question: QUESTION.into(),
+        source: Source::Dataset { directory: "data".into() },
+        seed: 1,
+        rounds: ROUNDS,
+        sample_ns: 100_000_000,
+        latency_ns: 0,
+        retakes: 1,
+        drop_caches: false,
+        workers: Default::default(),
+        search: None,
+        cells: cells.into_iter().map(|rated| rated.cell).collect(),
+    };
+    let environment = Environment { cpus: 2, ..Environment::default() };
+    Run {
+        header: Header {
+            schema: SCHEMA_VERSION,
+            plan,
+            environment,
+            workers: Vec::new(),
+            worker_command: None,
+        },
+        checks: Vec::new(),
+        samples,
+        seconds: Vec::new(),
+        elapsed_ns: Some(1),
+        intact_bytes: 0,
+        resumptions: 0,
+    }
+}
+
+fn tables_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Lucene {
+    judged_of(cells, change).lucene.expect("the question is lucene")
+}
+
+fn judged_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Judged {
+    judge(&run_of(cells, change))
+}
+
+fn evidence_of(sample: &mut Sample) -> &mut Evidence {
+    match &mut sample.outcome {
+        Outcome::Taken { evidence, .. } => evidence,
+        _ => panic!("it was taken"),
+    }
+}
+
+/// pread and mmap at 1 and 16 threads.
+fn pair(ratio: f64) -> Vec<Rated> {
+    vec![
+        rated("jvm/mmap", ratio, 1, 30_000.0),
+        rated("jvm/pread", ratio, 1, 20_000.0),
+        rated("jvm/mmap", ratio, 16, 50_000.0),
+        rated("jvm/pread", ratio, 16, 50_100.0),
+    ]
+}
+
+#[test]
+fn another_question_has_no_such_tables() {
+    let mut run = run_of(pair(0.5), |_, _| {});
+    run.header.plan.question = "read".into();
+    assert_eq!(judge(&run).lucene, None);
+}
+
+#[test]
+fn threads_are_columns_though_they_leave_less_cache() {
+    let found = tables_of(pair(0.5), |_, _| {});
+    assert_eq!(found.matrices.len(), 1);
+    let matrix = &found.matrices[0];
+    assert_eq!(matrix.threads, [1, 16]);
+    let spans: Vec<Bytes> = pair(0.5).iter().map(|rated| rated.cell.conditions.span_bytes).collect();
+    assert_ne!(spans[0], spans[2], "16 threads have buffers of their own");
+    let methods: Vec<&str> = matrix.rows.iter().map(|row| row.method.as_str()).collect();
+    assert_eq!(methods, ["jvm/mmap", "jvm/pread"]);
+    let score = matrix.rows[1].scores[0].as_ref().and_then(|score| score.ops_per_ms).expect("a score");
+    assert!((score.median - 20.1).abs() < 0.1 && score.low.is_some(), "{score:?}");
+    let told: Vec<Finding> =
+        matrix.advantages[0].ratios.iter().map(|ratio| ratio.as_ref().expect("both").told).collect();
+    assert_eq!(told, [Finding::Lower, Finding::Indistinguishable]);
+    assert_eq!(matrix.leads[0].methods, ["jvm/mmap"]);
+    assert_eq!(matrix.leads[1].methods.len(), 2);
+    assert!(found.falls.is_empty(), "there is one size");
+}
+
+#[test]
+fn sizes_are_tables_of_their_own_and_the_largest_is_held_against_the_smallest() {
+    let cells: Vec<Rated> = [pair(0.5), pair(1.0), pair(2.0).into_iter().map(slowed).collect()].concat();
+    let found = tables_of(cells, |_, _| {});
+    assert_eq!(found.matrices.len(), 3);
+    let [fall] = found.falls.as_slice() else { panic!("{:?}", found.falls) };
+    assert!((fall.from - 0.5).abs() < 0.01 && (fall.to - 2.0).abs() < 0.01);
+    assert_eq!(fall.threads, [1, 16]);
+    let ratio = fall.rows[0].ratios[0].as_ref().expect("both sizes");
+    assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.told == Finding::Lower, "{ratio:?}");
+    // Without a limit there is no pressure.
+    let unlimited = tables_of(pair(0.0), |_, _| {});
+    assert_eq!((unlimited.matrices.len(), unlimited.falls.len()), (1, 0));
+    assert_eq!(unlimited.matrices[0].data_over_cache, None);
+}
+
+fn slowed(rated: Rated) -> Rated {
+    Rated { rate: rated.rate / 100.0, ..rated }
+}
+
+#[test]
+fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
+    let mut cells = pair(0.5);
+    // The plan has no pread at one thread.
+    cells.remove(1);
+    let found = tables_of(cells, |cell, sample| {
+        if cell.method.to_string() == "jvm/mmap" && cell.conditions.threads == 16 {
+            let Outcome::Taken { failures, .. } = &mut sample.outcome else { panic!("it was taken") };
+            failures.push(Failure { kind: FailureKind::NotWarm, detail: "9 bytes".into() });
+        }
+    });
+    let matrix = &found.matrices[0];
+    let row = |method: &str| matrix.rows.iter().find(|row| row.method == method).expect(method);
+    assert!(row("jvm/pread").scores[0].is_none());
+    let invalid = row("jvm/mmap").scores[1].as_ref().expect("it is in the plan");
+    assert_eq!((invalid.status, invalid.ops_per_ms, invalid.invalid_samples), (Status::Invalid, None, 8));
+    assert_eq!(invalid.reason.as_deref(), Some("not-warm: 9 bytes"));
+    assert!(invalid.waits.is_none());
+    assert_eq!(matrix.advantages[0].ratios, [None, None]);
+    assert_eq!(matrix.scaling.iter().map(|own| own.ratios.len()).sum::<usize>(), 2);
+    assert!(found.sentences[0].contains("cannot be told in 2 of 2"), "{:?}", found.sentences);
+}
+
+#[test]
+fn a_round_fewer_is_paired_and_too_few_rounds_tell_nothing() {
+    let lost = |count: u32| {
+        let found = tables_of(pair(0.5), move |cell, sample| {
+            if cell.method.to_string() == "jvm/pread" && cell.role == Role::Measured && sample.round < count {
+                sample.outcome = Outcome::Broken { failures: Vec::new(), stderr_tail: String::new() };
+            }
+        });
+        *found.matrices[0].advantages[0].ratios[0].as_ref().expect("both")
+    };
+    let (whole, fewer, few) = (lost(0), lost(1), lost(2));
+    assert_eq!((whole.rounds, fewer.rounds, few.rounds), (8, 7, 6));
+    assert_eq!((whole.told, fewer.told, few.told), (Finding::Lower, Finding::Lower, Finding::TooFewRounds));
+    assert!((few.ratio - whole.ratio).abs() < 0.01);
+}
+
+#[test]
+fn what_noise_hides_is_not_told() {
+    let cells = vec![rated("jvm/mmap", 0.5, 1, 21_000.0), rated("jvm/pread", 0.5, 1, 20_000.0)];
+    let told = |noise: f64| {
+        let found = tables_of(cells.clone(), move |cell, sample| {
+            let Outcome::Taken { measurement, .. } = &mut sample.outcome else { panic!("it was taken") };
+            if cell.role == Role::Control {
+                measurement.operations = (measurement.operations as f64 * (1.0 + noise)) as u64;
+            }
+        });
+        found.matrices[0].advantages[0].ratios[0].as_ref().expect("both").told
+    };
+    assert_eq!((told(0.0), told(0.2)), (Finding::Lower, Finding::Indistinguishable));
+}
+
+/// What the threads of a channel are said to wait for.
+fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> Waits {
+    let method = "jvm/filechannel:direct-buffer";
+    let cells = vec![rated(method, 0.5, 1, 20_000.0), rated(method, 0.5, threads, 21_000.0)];
+    let found = tables_of(cells, move |cell, sample| {
+        let seen = evidence_of(sample);
+        seen.wall_ns = 100_000_000;
+        if cell.conditions.threads == threads {
+            change(seen);
+        }
+    });
+    let score = found.matrices[0].rows[0].scores.last().cloned().flatten().expect("a score");
+    let waits = score.waits.expect("valid samples");
+    let sentence = &found.matrices[0].sentences[0];
+    assert!(sentence.contains(&waits.words), "{sentence}");
+    waits
+}
+
+#[test]
+fn what_a_channel_waits_for_is_told_from_its_counters() {
+    let with = |cpu_ms: u64, queue_ms: u64, switches: u64, device: u64| {
+        waits_of(8, move |seen| {
+            seen.cpu_ns = Some(cpu_ms * 1_000_000);
+            seen.run_queue_ns = Some(queue_ms * 1_000_000);
+            seen.voluntary_switches = Some(switches);
+            (seen.user_ns, seen.system_ns) = (Some(40_000_000), Some(60_000_000));
+            seen.device_read_bytes = Some(device);
+        })
+    };
+    // 100 ms on two CPUs; about 2,200 operations of 40 MiB in all.
+    let busy = with(195, 600, 10, 0);
+    assert_eq!(busy.cause, Cause::CpusBusy);
+    assert_eq!(busy.words, "both CPUs are busy (60 % of it in the kernel): nothing left to gain");
+    let device = with(40, 10, 20_000, 30 << 20);
+    assert_eq!(device.cause, Cause::Device);
+    let lock = with(100, 10, 5_000, 0);
+    assert_eq!(lock.cause, Cause::AnotherThread);
+    assert!(lock.words.starts_with("it switches 2.3"), "{}", lock.words);
+    assert!(lock.words.contains("neither CPU (50 %) nor device is busy"), "{}", lock.words);
+    assert_eq!(with(100, 690, 0, 0).cause, Cause::OtherProcesses);
+    assert_eq!(with(100, 10, 3, 0).cause, Cause::Unknown, "it waits, and does not switch");
+}
+
+#[test]
+fn what_is_not_known_is_not_told() {
+    let unknown = waits_of(8, |seen| seen.cpu_ns = None);
+    assert_eq!((unknown.cause, unknown.cpu_share), (Cause::Unknown, None));
+    let no_device = waits_of(8, |seen| {
+        (seen.cpu_ns, seen.run_queue_ns, seen.device_read_bytes) = (Some(50_000_000), Some(0), None);
+        seen.voluntary_switches = Some(50_000);
+    });
+    assert_eq!(no_device.cause, Cause::Unknown, "it may be the device");
+    let beating = waits_of(8, |seen| {
+        (seen.cpu_ns, seen.run_queue_ns, seen.device_read_bytes) = (Some(50_000_000), Some(0), Some(0));
+        seen.voluntary_switches = Some(50_000);
+        seen.heartbeats = vec![pagewise_model::Heartbeat::default()];
+    });
+    assert_eq!((beating.cause, beating.voluntary_switches_per_op), (Cause::Unknown, None));
+}
+
+#[test]
+fn threads_that_never_stop_are_limited_by_their_cpu() {
+    let alone = rated("jvm/filechannel:heap-buffer", 0.5, 1, 20_000.0);
+    let found = tables_of(vec![alone], |_, sample| {
+        let seen = evidence_of(sample);
+        (seen.wall_ns, seen.cpu_ns, seen.run_queue_ns) = (100_000_000, Some(99_000_000), Some(0));
+    });
+    assert_eq!(
+        found.matrices[0].sentences,
+        [
+            "jvm/filechannel:heap-buffer on 2 CPUs: only 1 thread was measured; at 1 thread its thread runs all the time: the CPU \
+          limits it."
+        ]
+    );
+}
+
+/// Cold starts of both, which are warm after so many of eight windows.
+fn cold(mmap: usize, pread: usize) -> ColdStart {
+    let cell = |method: &str| Rated { cell: honest::cell(method, CacheState::ColdStart), rate: 1600.0 };
+    let found = tables_of(vec![cell("jvm/mmap"), cell("jvm/pread")], move |cell, sample| {
+        let windows = if cell.method.to_string() == "jvm/mmap" { mmap } else { pread };
+        let round = u64::from(sample.round);
+        let seen = evidence_of(sample);
+        let total: u64 = 40 << 20;
+        for (index, window) in seen.windows.iter_mut().enumerate() {
+            let is_cold = index < windows;
+            window.operations = if is_cold { 10 } else { 24 };
+            window.device_read_bytes = Some(if is_cold { total / windows as u64 } else { 0 });
+            window.resident_bytes = Some(total / windows as u64 * (index + 1).min(windows) as u64);
+            window.elapsed_ns = 20_000_000 + round * 1000;
+        }
+    });
+    found.cold_starts.into_iter().next().expect("a cold start")
+}
+
+#[test]
+fn which_one_warms_faster_is_told_where_it_can_be() {
+    let sooner = cold(2, 4);
+    assert_eq!(sooner.mmap_over_pread.map(|ratio| ratio.told), Some(Finding::Higher));
+    assert!(
+        sooner.sentence.starts_with("At 2 threads jvm/mmap is warm sooner than jvm/pread, 2.00x"),
+        "{}",
+        sooner.sentence
+    );
+    assert!(
+        sooner.sentence.ends_with("40.0 ms and 40 MiB read against 80.0 ms and 40 MiB read."),
+        "{}",
+        sooner.sentence
+    );
+    let row = &sooner.rows[0];
+    let [half, ninety, steady] =
+        [row.to_half_ns, row.to_ninety_ns, row.to_steady_ns].map(|time| time.expect("warm").median);
+    assert_eq!(half, ninety);
+    assert_eq!(ninety, steady);
+    assert_eq!(row.course.len(), 8);
+    assert_eq!(cold(4, 2).mmap_over_pread.map(|ratio| ratio.told), Some(Finding::Lower));
+    let alike = cold(3, 3);
+    assert!(alike.sentence.contains("cannot be told which is warm sooner"), "{}", alike.sentence);
+}
+
+#[test]
+fn one_that_is_not_there_cannot_be_told() {
+    let cell = |method: &str| Rated { cell: honest::cell(method, CacheState::ColdStart), rate: 1600.0 };
+    let found = tables_of(vec![cell("jvm/mmap"), cell("jvm/pread")], |cell, sample| {
+        if cell.method.to_string() == "jvm/pread" {
+            sample.outcome = Outcome::Unavailable { reason: "no JDK 22 or newer".into() };
+        }
+    });
+    let start = &found.cold_starts[0];
+    assert_eq!(
+        start.sentence,
+        "At 2 threads it cannot be told whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \
+         newer)."
+    );
+    assert_eq!((start.rows[1].status, start.rows[1].course.len()), (Status::Unavailable, 0));
+    let alone = tables_of(vec![cell("jvm/mmap")], |_, _| {});
+    assert!(
+        alone.cold_starts[0].sentence.contains("no plain pread and mmap"),
+        "{}",
+        alone.cold_starts[0].sentence
+    );
+}
+
+#[test]
+fn a_run_that_has_only_begun_has_tables_without_scores() {
+    let mut run = run_of(pair(0.5), |_, _| {});
+    run.samples.clear();
+    run.elapsed_ns = None;
+    let judged = judge(&run);
+    let lucene = judged.lucene.as_ref().expect("the question is lucene");
+    assert!(lucene.matrices[0].rows.iter().flat_map(|row| row.scores.iter().flatten()).all(|score| {
+        score.status == Status::Unavailable && score.ops_per_ms.is_none() && score.waits.is_none()
+    }));
+    assert_eq!(crate::judge::advice::headline(&judged).len(), 1);
+}

@@ -1,0 +1,160 @@
+//! What threads do when they do not get on: from CPU time, the run queue, context switches and the device.
+//!
+//! Of the time of all threads a part is CPU time, a part is spent runnable without a CPU, and the rest is waiting. Counters
+//! tell a wait for the device, by its bytes, from one for something else. They do not name a lock.
+
+use pagewise_model::sample::Measurement;
+use pagewise_model::{CpuList, Evidence};
+use serde::Serialize;
+
+use crate::judge::advice::words::{percent, times};
+use crate::judge::bound::{CPU_REACHED, own_waits};
+use crate::judge::collected::CellSamples;
+use crate::proof::measured::operations;
+use crate::statistics::median;
+
+/// From this share of the threads' time on, a wait explains a rate.
+const WAITING: f64 = 0.25;
+/// From this share of the bytes asked for on, the device plays a part.
+const DEVICE_SHARE: f64 = 0.01;
+/// A thread that waits for another gives up its CPU at least this often an operation.
+const SWITCHES_PER_OP: f64 = 0.5;
+
+/// What threads wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Nothing: all CPUs that they can use are busy with them.
+    CpusBusy,
+    /// Reads of the device.
+    Device,
+    /// A CPU that others use.
+    OtherProcesses,
+    /// Another thread: neither CPU nor device is busy, and they switch all the time.
+    AnotherThread,
+    /// The counters do not tell.
+    Unknown,
+}
+
+/// What a cell's threads did with their time, as medians over its valid samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waits {
+    /// CPUs that it may use.
+    pub cpus: u32,
+    /// CPU time of the worker over that of the CPUs that its threads can use at once.
+    pub cpu_share: Option<f64>,
+    /// The part of its CPU time that it spent in the kernel.
+    pub kernel_share: Option<f64>,
+    /// Time runnable without a CPU, over the time of all threads.
+    pub run_queue_share: Option<f64>,
+    /// Time neither on a CPU nor runnable, over the time of all threads.
+    pub wait_share: Option<f64>,
+    /// How often a thread gave up its CPU for an operation; `None` with heartbeats, which do so all the time.
+    pub voluntary_switches_per_op: Option<f64>,
+    /// How often it was preempted for an operation.
+    pub involuntary_switches_per_op: Option<f64>,
+    /// Device bytes over bytes asked for.
+    pub device_share: Option<f64>,
+    /// What they wait for.
+    pub cause: Cause,
+    /// The same in words, as the rest of a sentence.
+    pub words: String,
+}
+
+/// What the threads of a cell did; `None` without a valid sample.
+pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> {
+    samples.valid().next()?;
+    let conditions = &samples.cell.conditions;
+    let set = conditions.surroundings.cpus.as_ref().map(CpuList::numbers).map(|cpus| cpus.len() as u32);
+    let cpus = set.unwrap_or(host_cpus).max(1);
+    let threads = conditions.threads;
+    let median_of = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| {
+        median(
+            &samples.valid().filter_map(|(measurement, seen)| figure(measurement, seen)).collect::<Vec<_>>(),
+        )
+    };
+    let of_wall = |seen: &Evidence, count: u32| seen.wall_ns.max(1) as f64 * f64::from(count);
+    let per_op = |measurement: &Measurement, count: u64| {
+        let operations = operations(measurement);
+        (operations > 0).then(|| count as f64 / operations as f64)
+    };
+    let mut found = Waits {
+        cpus,
+        cpu_share: median_of(&|_, seen| Some(seen.cpu_ns? as f64 / of_wall(seen, cpus.min(threads)))),
+        kernel_share: median_of(&|_, seen| {
+            let (user, system) = (seen.user_ns? as f64, seen.system_ns? as f64);
+            (user + system > 0.0).then(|| system / (user + system))
+        }),
+        run_queue_share: median_of(&|_, seen| Some(seen.run_queue_ns? as f64 / of_wall(seen, threads))),
+        wait_share: median_of(&|_, seen| {
+            let ran = seen.cpu_ns? as f64 + seen.run_queue_ns? as f64;
+            Some((1.0 - ran / of_wall(seen, threads)).max(0.0))
+        }),
+        voluntary_switches_per_op: median_of(&|measurement, seen| per_op(measurement, own_waits(seen)?)),
+        involuntary_switches_per_op: median_of(&|measurement, seen| {
+            per_op(measurement, seen.involuntary_switches?)
+        }),
+        device_share: median_of(&|_, seen| {
+            Some(seen.device_read_bytes? as f64 / seen.requested_bytes.max(1) as f64)
+        }),
+        cause: Cause::Unknown,
+        words: String::new(),
+    };
+    found.cause = cause(&found);
+    found.words = words(&found, threads);
+    Some(found)
+}
+
+fn cause(found: &Waits) -> Cause {
+    let least = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
+    let uses_device = least(found.device_share, DEVICE_SHARE);
+    if least(found.cpu_share, CPU_REACHED) {
+        return Cause::CpusBusy;
+    }
+    if least(found.wait_share, WAITING) {
+        if uses_device {
+            return Cause::Device;
+        }
+        // Without the device's bytes it could be the device.
+        if found.device_share.is_some() && least(found.voluntary_switches_per_op, SWITCHES_PER_OP) {
+            return Cause::AnotherThread;
+        }
+        return Cause::Unknown;
+    }
+    if found.cpu_share.is_some() && least(found.run_queue_share, WAITING) {
+        return Cause::OtherProcesses;
+    }
+    Cause::Unknown
+}
+
+fn words(found: &Waits, threads: u32) -> String {
+    let in_kernel = found
+        .kernel_share
+        .map_or_else(String::new, |share| format!(" ({} of it in the kernel)", percent(share)));
+    let busy = found.cpu_share.map_or("an unknown share".to_string(), percent);
+    match found.cause {
+        Cause::CpusBusy if threads < found.cpus => {
+            let run = if threads == 1 { "its thread runs" } else { "its threads run" };
+            format!("{run} all the time{in_kernel}: the CPU limits it")
+        }
+        Cause::CpusBusy => {
+            let all = match found.cpus {
+                1 => "the CPU is".to_string(),
+                2 => "both CPUs are".to_string(),
+                cpus => format!("all {cpus} CPUs are"),
+            };
+            format!("{all} busy{in_kernel}: nothing left to gain")
+        }
+        Cause::Device => format!("it waits for the device ({busy} of the CPU time is used)"),
+        Cause::OtherProcesses => format!(
+            "its threads are runnable without a CPU for {} of the time while they use {busy} of the CPUs: others have them",
+            percent(found.run_queue_share.unwrap_or(0.0))
+        ),
+        Cause::AnotherThread => format!(
+            "it switches {} times an operation and neither CPU ({busy}) nor device is busy: it waits for another thread (a \
+             lock), which counters cannot name",
+            times(found.voluntary_switches_per_op.unwrap_or(0.0))
+        ),
+        Cause::Unknown => "what it waits for cannot be told from its counters".to_string(),
+    }
+}

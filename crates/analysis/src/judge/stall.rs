@@ -1,0 +1,152 @@
+//! What a method does to everything else in its process: how late heartbeats came while it worked, against an idle worker.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{CacheState, Conditions, Delays, Evidence};
+use serde::Serialize;
+
+/// Heartbeats of one kind, merged over all valid samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stall {
+    /// What beat: `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
+    pub kind: String,
+    /// While the worker did nothing: the baseline; `None` where no beat was noted.
+    pub idle: Option<Lateness>,
+    /// Within the measured region.
+    pub busy: Lateness,
+    /// Beats within measured regions.
+    pub beats: u64,
+}
+
+/// By how much beats came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Lateness {
+    /// Half of the beats were late by at most this.
+    pub p50_ns: u64,
+    /// 99 of 100 were.
+    pub p99_ns: u64,
+    /// 999 of 1,000 were; `None` below 1,000 beats, which cannot show it.
+    pub p999_ns: Option<u64>,
+    /// The latest.
+    pub max_ns: u64,
+    /// Beats.
+    pub beats: u64,
+}
+
+/// Why no stall is told of cells with these conditions; `None` where it is.
+pub fn stall_not_told(conditions: &Conditions) -> Option<&'static str> {
+    if conditions.surroundings.device_cap.is_some() {
+        return Some(
+            "a cap is no slow device: what is held up in the pauses that it makes says nothing of one",
+        );
+    }
+    (conditions.cache == CacheState::ColdStart).then_some("a cold start is told as a course of rates")
+}
+
+impl Stall {
+    /// Of each kind that beat in a measured region, in the order in which the worker tells them; `None` of a run without
+    /// heartbeats.
+    pub(super) fn merged(evidence: &[&Evidence]) -> Option<Vec<Self>> {
+        let mut kinds: Vec<&str> = Vec::new();
+        for beats in evidence.iter().flat_map(|seen| &seen.heartbeats) {
+            if !kinds.contains(&beats.kind.as_str()) {
+                kinds.push(&beats.kind);
+            }
+        }
+        let of_kind = |kind: &&str| {
+            let all =
+                || evidence.iter().flat_map(|seen| &seen.heartbeats).filter(|beats| beats.kind == *kind);
+            let busy = Lateness::merged(all().map(|beats| &beats.busy))?;
+            let idle = Lateness::merged(all().map(|beats| &beats.idle));
+            Some(Self { kind: kind.to_string(), idle, beats: busy.beats, busy })
+        };
+        let stalls: Vec<Self> = kinds.iter().filter_map(of_kind).collect();
+        (!stalls.is_empty()).then_some(stalls)
+    }
+}
+
+/// The kind whose beats came latest, by what 99 of 100 kept to.
+pub fn worst(stalls: &[Stall]) -> Option<&Stall> {
+    stalls.iter().rev().max_by_key(|stall| (stall.busy.p99_ns, stall.busy.max_ns))
+}
+
+impl Lateness {
+    /// Of all histograms together, by the upper ends of their buckets; `None` without a beat.
+    pub fn merged<'a>(delays: impl IntoIterator<Item = &'a Delays>) -> Option<Self> {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for delays in delays {
+            for (upper_ns, count) in delays.ns.iter().zip(&delays.counts).filter(|(_, count)| **count > 0) {
+                let all = counts.entry(*upper_ns).or_default();
+                *all = all.saturating_add(*count);
+            }
+        }
+        let beats = counts.values().fold(0u64, |total, count| total.saturating_add(*count));
+        let max_ns = *counts.keys().next_back()?;
+        let at = |share: f64| {
+            let wanted = ((beats as f64 * share).ceil() as u64).max(1);
+            let mut seen = 0u64;
+            let reached = counts.iter().find(|(_, count)| {
+                seen = seen.saturating_add(**count);
+                seen >= wanted
+            });
+            reached.map_or(max_ns, |(upper_ns, _)| *upper_ns)
+        };
+        Some(Self {
+            p50_ns: at(0.5),
+            p99_ns: at(0.99),
+            p999_ns: (beats >= 1000).then(|| at(0.999)),
+            max_ns,
+            beats,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::Heartbeat;
+
+    fn delays(buckets: &[(u64, u64)]) -> Delays {
+        let (ns, counts) = buckets.iter().copied().unzip();
+        Delays { ns, counts }
+    }
+
+    #[test]
+    fn quantiles_are_of_all_beats_together() {
+        let (first, second) = (delays(&[(50, 600), (90, 300)]), delays(&[(50, 99), (9000, 1)]));
+        let found = Lateness::merged([&first, &second]).expect("beats");
+        assert_eq!((found.p50_ns, found.p99_ns, found.p999_ns, found.max_ns), (50, 90, Some(90), 9000));
+        let few = Lateness::merged([&second]).expect("beats");
+        assert_eq!((few.p99_ns, few.p999_ns, few.max_ns, few.beats), (50, None, 9000, 100));
+        assert_eq!(Lateness::merged([&delays(&[(9, 0)])]), None);
+    }
+
+    #[test]
+    fn kinds_stay_apart_and_the_worst_is_named() {
+        let beats = |kind: &str, late: u64| Heartbeat {
+            kind: kind.into(),
+            idle: delays(&[(40, 10)]),
+            busy: delays(&[(late, 10)]),
+        };
+        let seen = Evidence {
+            heartbeats: vec![beats("thread", 70), beats("safepoint", 700), beats("virtual-thread", 80)],
+            ..Evidence::default()
+        };
+        let silent = Evidence::default();
+        let stalls = Stall::merged(&[&seen, &silent, &seen]).expect("heartbeats");
+        let kinds: Vec<&str> = stalls.iter().map(|stall| stall.kind.as_str()).collect();
+        assert_eq!(kinds, ["thread", "safepoint", "virtual-thread"]);
+        assert_eq!(worst(&stalls).map(|stall| (stall.kind.as_str(), stall.beats)), Some(("safepoint", 20)));
+        assert_eq!(stalls[0].idle.map(|idle| (idle.p99_ns, idle.beats)), Some((40, 20)));
+        assert_eq!(Stall::merged(&[&silent]), None);
+    }
+
+    #[test]
+    fn under_a_cap_and_from_a_cold_start_nothing_is_told() {
+        let of = |cache| crate::proof::honest::cell("jvm/mmap", cache).conditions;
+        assert_eq!(stall_not_told(&of(CacheState::Warm)), None);
+        assert!(stall_not_told(&of(CacheState::ColdStart)).is_some());
+        let capped = crate::proof::honest::set("jvm/mmap", CacheState::Cold).conditions;
+        assert!(stall_not_told(&capped).expect("a reason").contains("no slow device"));
+    }
+}

@@ -1,0 +1,391 @@
+//! Whole runs with a known answer.
+
+mod once;
+mod settings;
+
+use super::*;
+use crate::judge::verdict::Verdict;
+use crate::proof::honest;
+use pagewise_model::run::Header;
+use pagewise_model::sample::Measurement;
+use pagewise_model::{
+    Bytes, CacheState, Cell, Consume, Environment, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
+};
+
+const ROUNDS: u32 = 8;
+
+/// A cell with the role and how fast it is against the others.
+fn entry(role: Role, method: &str, cache: CacheState, speed: u64) -> (Cell, u64) {
+    (Cell { role, ..honest::cell(method, cache) }, speed)
+}
+
+fn taken(cell: &Cell, speed: u64, round: u32) -> Outcome {
+    let operations = speed * 1000 + u64::from(round);
+    let measurement = Measurement { operations, ..honest::measurement() };
+    Outcome::Taken { measurement, evidence: Box::new(honest::evidence(cell)), failures: Vec::new() }
+}
+
+fn sample(cell: &Cell, round: u32, attempt: u32, outcome: Outcome) -> Sample {
+    Sample { cell: cell.id(), round, attempt, started_ns: 0, outcome }
+}
+
+fn run(entries: &[(Cell, u64)]) -> Run {
+    let samples = (0..ROUNDS)
+        .flat_map(|round| {
+            entries.iter().map(move |(cell, speed)| sample(cell, round, 0, taken(cell, *speed, round)))
+        })
+        .collect();
+    Run {
+        header: Header {
+            schema: SCHEMA_VERSION,
+            plan: Plan {
+                question: "read".into(),
+                source: Source::Dataset { directory: "data".into() },
+                seed: 1,
+                rounds: ROUNDS,
+                sample_ns: 100_000_000,
+                latency_ns: 0,
+                retakes: 1,
+                drop_caches: false,
+                workers: Default::default(),
+                search: None,
+                cells: entries.iter().map(|(cell, _)| cell.clone()).collect(),
+            },
+            environment: Environment::default(),
+            workers: Vec::new(),
+            worker_command: None,
+        },
+        checks: Vec::new(),
+        samples,
+        seconds: Vec::new(),
+        elapsed_ns: Some(1),
+        intact_bytes: 0,
+        resumptions: 0,
+    }
+}
+
+fn three(cache: CacheState) -> Vec<(Cell, u64)> {
+    vec![
+        entry(Role::Measured, "mmap", cache, 10),
+        entry(Role::Measured, "pread", cache, 13),
+        entry(Role::Control, "pread", cache, 13),
+    ]
+}
+
+/// Makes every sample of the cell at `index` invalid.
+fn spoil(run: &mut Run, index: usize) {
+    let id = run.header.plan.cells[index].id();
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == id) {
+        if let Outcome::Taken { failures, .. } = &mut sample.outcome {
+            failures.push(Failure { kind: FailureKind::WrongBytes, detail: "1 of 64 differ".into() });
+        }
+    }
+}
+
+#[test]
+fn the_better_method_wins_and_is_advised() {
+    let judged = judge(&run(&three(CacheState::Warm)));
+    let comparison = &judged.comparisons[0];
+    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("pread")));
+    assert_eq!((comparison.cells.len(), comparison.controls.len()), (2, 1));
+    assert_eq!(judged.advice[0].recommended.as_deref(), Some("pread"));
+    assert!(
+        judged.advice[0].sentence.contains("choose pread; it is 1.30x [1.30, 1.30] as fast as mmap"),
+        "{}",
+        judged.advice[0].sentence
+    );
+    assert!(!judged.fell_short());
+}
+
+#[test]
+fn of_a_tie_the_simplest_is_advised() {
+    let mut entries = three(CacheState::Warm);
+    entries[0].1 = 13;
+    let advice = &judge(&run(&entries)).advice[0];
+    assert_eq!(
+        (advice.recommended.as_deref(), advice.alternatives.as_slice()),
+        (Some("pread"), &["mmap".to_string()][..])
+    );
+    assert!(
+        advice.sentence.contains(
+            "choose pread (the simplest of those within 2 %); mmap cannot be told from the best in these rounds."
+        ),
+        "{}",
+        advice.sentence
+    );
+}
+
+#[test]
+fn simplicity_does_not_advise_what_may_be_far_behind() {
+    let mut run = run(&three(CacheState::Warm));
+    // mmap is 10 % ahead, but behind in every third round: a tie whose median says which.
+    let mmap = run.header.plan.cells[0].id();
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == mmap) {
+        if let Outcome::Taken { measurement, .. } = &mut sample.outcome {
+            measurement.operations = if sample.round % 3 == 0 { 9_000 } else { 14_300 };
+        }
+    }
+    let judged = judge(&run);
+    let advice = &judged.advice[0];
+    assert_eq!(judged.comparisons[0].verdict, Verdict::Tie);
+    assert_eq!(advice.recommended.as_deref(), Some("mmap"));
+    assert_eq!(
+        (judged.comparisons[0].near(), judged.comparisons[0].unclear()),
+        (vec!["mmap"], vec!["pread"])
+    );
+    assert!(advice.sentence.ends_with("more of them (--full) may tell."), "{}", advice.sentence);
+}
+
+#[test]
+fn a_rival_with_few_rounds_that_may_be_faster_leaves_no_advice() {
+    let mut entries = three(CacheState::Warm);
+    entries.push(entry(Role::Measured, "uring:depth=32", CacheState::Warm, 20));
+    let mut run = run(&entries);
+    let uring = entries[3].0.id();
+    run.samples.retain(|sample| sample.cell != uring || sample.round < 5);
+    let judged = judge(&run);
+    let (comparison, advice) = (&judged.comparisons[0], &judged.advice[0]);
+    assert_eq!((comparison.verdict, comparison.leader.as_deref()), (Verdict::Tie, Some("pread")));
+    assert_eq!((comparison.near(), comparison.unclear()), (vec!["pread"], vec!["uring:depth=32"]));
+    assert_eq!((&advice.recommended, advice.alternatives.len()), (&None, 0));
+    let why = "no advice, because uring:depth=32 may be faster, but only 5 of its rounds are valid.";
+    assert!(advice.sentence.ends_with(why), "{}", advice.sentence);
+}
+
+#[test]
+fn a_tie_of_an_unsteady_machine_carries_no_advice() {
+    let mut entries = three(CacheState::Warm);
+    entries[2].1 = 26;
+    let advice = &judge(&run(&entries)).advice[0];
+    assert_eq!(advice.recommended, None);
+    let why = "no advice, because the machine was too unsteady: a method measured twice differed by 100 %.";
+    assert!(advice.sentence.ends_with(why), "{}", advice.sentence);
+}
+
+#[test]
+fn a_method_that_is_compared_is_no_ceiling() {
+    let mut entries = three(CacheState::Cold);
+    entries.push(entry(Role::Measured, "uring:direct+depth=32", CacheState::Cold, 50));
+    let judged = judge(&run(&entries));
+    assert!(judged.ceilings.device.is_empty() && judged.ceilings.device_iops.is_none());
+    entries.push(entry(Role::Ceiling, "uring:direct+depth=32", CacheState::Cold, 50));
+    assert_eq!(judge(&run(&entries)).ceilings.device.len(), 1);
+}
+
+#[test]
+fn what_was_refused_in_one_round_says_why() {
+    let entries = three(CacheState::Warm);
+    let mut run = run(&entries);
+    let refused = Outcome::Unavailable { reason: "no huge page".into() };
+    // Samples lie by round, three cells each: the last round of mmap.
+    run.samples[21].outcome = refused;
+    let cell = &judge(&run).cells[0];
+    assert_eq!((cell.status, cell.samples, cell.invalid_samples), (Status::Ok, 7, 0));
+    assert_eq!(cell.reason.as_deref(), Some("unavailable in 1 of 8 attempts: no huge page"));
+}
+
+#[test]
+fn without_a_control_nothing_is_ranked() {
+    let comparison = &judge(&run(&three(CacheState::Warm)[..2])).comparisons[0];
+    assert_eq!((comparison.verdict, comparison.noise), (Verdict::NotComparable, None));
+    assert!(comparison.reason.as_deref().is_some_and(|reason| reason.contains("noise")));
+}
+
+#[test]
+fn a_lost_control_costs_no_verdict() {
+    let mut run = run(&three(CacheState::Warm));
+    spoil(&mut run, 2);
+    let comparison = &judge(&run).comparisons[0];
+    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("pread")));
+    assert_eq!(comparison.noise_source, Some(NoiseSource::Ratios));
+    assert!(comparison.noise.is_some_and(|noise| noise < 0.01), "{:?}", comparison.noise);
+}
+
+#[test]
+fn noise_of_a_lost_control_is_the_largest_that_others_show() {
+    let cold = [
+        entry(Role::Measured, "mmap", CacheState::Cold, 10),
+        entry(Role::Measured, "pread", CacheState::Cold, 13),
+        entry(Role::Control, "pread", CacheState::Cold, 20),
+    ];
+    let mut run = run(&[three(CacheState::Warm), cold.to_vec()].concat());
+    spoil(&mut run, 2);
+    let judged = judge(&run);
+    let [warm, cold] = judged.comparisons.as_slice() else { panic!("two comparisons") };
+    assert_eq!(cold.noise_source, Some(NoiseSource::Control));
+    assert_eq!((warm.noise, warm.noise_source), (cold.noise, Some(NoiseSource::OtherControls)));
+    assert!(warm.noise.is_some_and(|noise| noise > 0.4), "{:?}", warm.noise);
+    assert_eq!(warm.verdict, Verdict::Tie, "1.3 times is within that noise");
+}
+
+#[test]
+fn touching_a_mapping_in_place_is_not_ranked() {
+    let mut entries = three(CacheState::Warm);
+    entries.push(entry(Role::Measured, "mmap:in-place", CacheState::Warm, 900));
+    let touched = judge(&run(&entries));
+    assert_eq!(touched.comparisons[0].winner.as_deref(), Some("pread"));
+    assert_eq!(touched.comparisons[0].unranked[0].method, "mmap:in-place");
+    for (cell, _) in &mut entries {
+        honest::reads_mut(cell).consume = Consume::Sum;
+    }
+    assert_eq!(judge(&run(&entries)).comparisons[0].winner.as_deref(), Some("mmap:in-place"));
+}
+
+#[test]
+fn what_set_up_read_is_not_ranked_as_cold() {
+    let mut entries = three(CacheState::Cold);
+    entries.push(entry(Role::Measured, "mmap:populate", CacheState::Cold, 900));
+    let comparison = &judge(&run(&entries)).comparisons[0];
+    assert_eq!(comparison.winner.as_deref(), Some("pread"));
+    assert!(comparison.unranked[0].reason.contains("set-up"));
+}
+
+#[test]
+fn a_cache_that_changes_between_samples_is_not_comparable() {
+    let mut changing = run(&three(CacheState::AsIs));
+    let mut set_resident = |sample: usize| {
+        if let Outcome::Taken { evidence, .. } = &mut changing.samples[sample].outcome {
+            evidence.resident_before_bytes = Some(64 << 20);
+        }
+        judge(&changing)
+    };
+    // Of eight rounds the first one found another cache: seven are left, and they are enough.
+    let seven = &set_resident(0).comparisons[0];
+    assert_eq!(seven.verdict, Verdict::Winner);
+    let as_is = seven.as_is.expect("the cache is known");
+    assert_eq!(
+        (as_is.resident_share_first, as_is.resident_share_low, as_is.resident_share_high),
+        (0.25, 1.0, 1.0)
+    );
+    assert_eq!((as_is.rounds_counted, as_is.rounds, as_is.changed()), (7, 8, true));
+    let judged = set_resident(3);
+    assert_eq!(judged.comparisons[0].verdict, Verdict::NotComparable);
+    let reason = judged.comparisons[0].reason.as_deref().expect("a reason");
+    assert!(reason.contains("from 25 % to 100 % of the span"), "{reason}");
+    assert!(reason.contains("the same in 6 of 8 rounds only"), "{reason}");
+    assert!(judged.advice[0].sentence.contains("--cache warm"));
+}
+
+#[test]
+fn what_the_cache_held_is_said_of_as_is_only() {
+    let as_is = |cache| judge(&run(&three(cache))).comparisons[0].as_is;
+    let held = as_is(CacheState::AsIs).expect("the cache is known");
+    assert_eq!((held.resident_share_low, held.rounds_counted, held.changed()), (1.0, 8, false));
+    assert_eq!(as_is(CacheState::Warm), None);
+}
+
+#[test]
+fn an_unavailable_or_invalid_method_does_not_spoil_the_others() {
+    let mut entries = three(CacheState::Warm);
+    entries.push(entry(Role::Measured, "uring", CacheState::Warm, 50));
+    entries.push(entry(Role::Measured, "mmap:random", CacheState::Warm, 50));
+    let mut run = run(&entries);
+    let uring = entries[3].0.id();
+    run.samples.retain(|sample| sample.cell != uring);
+    let refused = Outcome::Unavailable { reason: "io_uring_setup: EPERM".into() };
+    run.samples.push(sample(&entries[3].0, 0, 0, refused));
+    spoil(&mut run, 4);
+    let judged = judge(&run);
+    assert_eq!(judged.comparisons[0].winner.as_deref(), Some("pread"));
+    assert_eq!((judged.cells[3].status, judged.cells[4].status), (Status::Unavailable, Status::Invalid));
+    assert_eq!(judged.cells[3].reason.as_deref(), Some("io_uring_setup: EPERM"));
+    assert_eq!(judged.cells[4].reason.as_deref(), Some("wrong-bytes: 1 of 64 differ"));
+    assert_eq!(judged.cells[4].ops_per_second, None);
+    assert_eq!((judged.validity.invalid, judged.validity.unavailable_cells), (8, 1));
+    assert!(judged.fell_short());
+}
+
+#[test]
+fn a_sample_taken_again_counts_once() {
+    let entries = three(CacheState::Warm);
+    let mut run = run(&entries);
+    if let Outcome::Taken { failures, .. } = &mut run.samples[0].outcome {
+        failures.push(Failure { kind: FailureKind::Contaminated, detail: "others".into() });
+    }
+    run.samples.push(sample(&entries[0].0, 0, 1, taken(&entries[0].0, 10, 0)));
+    let judged = judge(&run);
+    assert_eq!((judged.cells[0].samples, judged.cells[0].invalid_samples), (8, 1));
+    assert_eq!((judged.validity.samples, judged.validity.valid), (25, 24));
+    assert_eq!(judged.validity.reasons[0].kind, FailureKind::Contaminated);
+    assert!(!judged.fell_short());
+}
+
+#[test]
+fn a_run_that_ended_early_or_had_another_worker_says_so() {
+    let mut run = run(&three(CacheState::Warm));
+    run.elapsed_ns = None;
+    run.samples.truncate(5);
+    run.header.worker_command = Some("cheat".into());
+    let judged = judge(&run);
+    assert!(judged.warnings[0].contains("'cheat'"));
+    assert_eq!(judged.warnings[1], "the run is not complete: 5 of 24 planned samples so far");
+    assert!(judged.fell_short());
+}
+
+#[test]
+fn a_plan_without_samples_is_judged_too() {
+    let mut empty = run(&three(CacheState::Cold));
+    empty.samples.clear();
+    let judged = judge(&empty);
+    assert_eq!((judged.validity.share, judged.comparisons[0].verdict), (None, Verdict::NotComparable));
+    assert!(judged.cells.iter().all(|cell| cell.status == Status::Unavailable));
+}
+
+#[test]
+fn the_fields_that_others_build_on_are_there() {
+    let json = serde_json::to_value(judge(&run(&three(CacheState::Cold)))).expect("json");
+    for key in ["schema", "run", "environment", "ceilings", "cells", "comparisons", "validity", "advice"] {
+        assert!(!json[key].is_null(), "{key}");
+    }
+    let cell = json["cells"][0].as_object().expect("a cell");
+    let keys = [
+        "id",
+        "role",
+        "workload",
+        "method",
+        "worker",
+        "access",
+        "options",
+        "threads",
+        "file_bytes",
+        "memory_limit_bytes",
+        "cache",
+        "parameters",
+        "status",
+        "reason",
+        "samples",
+        "invalid_samples",
+        "ops_per_second",
+        "reads_per_second",
+        "bytes_per_second",
+        "latency_ns",
+        "setup_ns",
+        "measured_ns",
+        "teardown_ns",
+        "total_ns",
+        "bound",
+        "of_ceiling",
+        "evidence",
+    ];
+    assert!(keys.iter().all(|key| cell.contains_key(*key)));
+    assert_eq!(json["cells"][0]["file_bytes"], 256 << 20);
+    assert_eq!(json["cells"][0]["latency_ns"]["taken"], "every operation of a phase of its own");
+    assert_eq!(json["cells"][0]["evidence"]["amplification"], 1.0);
+    assert_eq!(json["comparisons"][0]["verdict"], "winner");
+    assert_eq!(json["comparisons"][0]["conditions"]["cache"], "cold");
+}
+
+#[test]
+fn labels_tell_conditions_apart() {
+    let mut cell = honest::cell("pread", CacheState::Warm);
+    let conditions = &cell.conditions;
+    let label = label::label(conditions);
+    assert_eq!(label, "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB");
+    cell.conditions.span_bytes = Bytes::mib(64);
+    honest::reads_mut(&mut cell).consume = Consume::Sum;
+    honest::reads_mut(&mut cell).align_bytes = Bytes(512);
+    assert!(
+        label::label(&cell.conditions)
+            .ends_with("· in its first 64 MiB · aligned to 512 B · all bytes summed")
+    );
+}

@@ -1,0 +1,214 @@
+//! Runs under limits, caps and other settings, and cold starts.
+
+use super::*;
+use crate::judge::label::label;
+use pagewise_model::{Conditions, Evidence, Window};
+
+/// The samples of `run` with something changed, by method.
+fn change(run: &mut Run, change: impl Fn(&str, u32, &mut Measurement, &mut Evidence)) {
+    let methods: Vec<(String, String)> =
+        run.header.plan.cells.iter().map(|cell| (cell.id(), cell.method.to_string())).collect();
+    for sample in &mut run.samples {
+        let method = methods.iter().find(|(id, _)| *id == sample.cell).map(|(_, method)| method.as_str());
+        if let Outcome::Taken { measurement, evidence, .. } = &mut sample.outcome {
+            change(method.expect("a cell of the plan"), sample.round, measurement, evidence);
+        }
+    }
+}
+
+fn limited(role: Role, method: &str, speed: u64) -> (Cell, u64) {
+    (Cell { role, ..honest::limited(method, CacheState::Warm, 128) }, speed)
+}
+
+fn above_memory() -> Run {
+    run(&[
+        limited(Role::Measured, "mmap:random", 10),
+        limited(Role::Measured, "pread", 13),
+        limited(Role::Control, "pread", 13),
+    ])
+}
+
+fn cold_starts() -> Run {
+    run(&[
+        entry(Role::Measured, "mmap", CacheState::ColdStart, 10),
+        entry(Role::Measured, "pread", CacheState::ColdStart, 1),
+        entry(Role::Control, "pread", CacheState::ColdStart, 1),
+        entry(Role::Measured, "pread:direct", CacheState::ColdStart, 20),
+    ])
+}
+
+#[test]
+fn what_a_limit_left_and_caused_stands_in_the_json() {
+    let mut run = above_memory();
+    change(&mut run, |_, _, _, evidence| {
+        evidence.host.tlb_shootdowns = Some(302);
+        evidence.host.scanned_directly = Some(77);
+        let group = evidence.group.as_mut().expect("a group");
+        group.refaults = Some(5000);
+        group.kernel_bytes = Some(3 << 20);
+    });
+    let judged = judge(&run);
+    let cell = &judged.cells[0];
+    let limit = 128u64 << 20;
+    assert_eq!(cell.memory_limit_bytes, Some(Bytes(limit)));
+    assert_eq!(cell.data_over_memory, Some(2.0));
+    // What the honest group is charged beside page cache is what the model takes away.
+    let capacity = run.header.plan.cells[0].conditions.cache_capacity().expect("a limit").0;
+    assert_eq!(cell.cache_capacity_bytes, Some(capacity));
+    assert_eq!(cell.data_over_cache, Some((256u64 << 20) as f64 / capacity as f64));
+    let seen = cell.evidence.as_ref().expect("evidence");
+    assert_eq!((seen.group_peak_bytes, seen.group_kernel_bytes), (Some(limit), Some(3 << 20)));
+    assert_eq!(
+        (seen.refaults, seen.scanned_directly, seen.reclaimed_by_kswapd),
+        (Some(5000), Some(77), None)
+    );
+    assert_eq!(seen.tlb_shootdowns_per_second, Some(2000.0));
+    assert_eq!(seen.amplification, Some(0.5));
+    // 20 MiB in faults of a page, over the operations of both phases.
+    let per_op = seen.major_faults_per_op.expect("faults");
+    assert!((per_op - 5120.0 / 10_043.5).abs() < 0.001, "{per_op}");
+    let json = serde_json::to_value(&judged).expect("json");
+    let parameters = &json["cells"][0]["parameters"];
+    assert_eq!(
+        (parameters["skew"].as_str(), parameters["dependent"].as_bool()),
+        (Some("uniform"), Some(false))
+    );
+    assert!(parameters["device_cap"].is_null() && parameters["cpus"].is_null());
+}
+
+#[test]
+fn without_a_limit_there_is_no_capacity() {
+    let judged = judge(&run(&three(CacheState::Warm)));
+    let cell = &judged.cells[0];
+    assert_eq!((cell.cache_capacity_bytes, cell.data_over_cache, cell.data_over_memory), (None, None, None));
+}
+
+#[test]
+fn faults_and_refaults_explain_a_mapping_that_loses() {
+    let mut run = above_memory();
+    change(&mut run, |_, _, measurement, evidence| {
+        evidence.major_faults = Some(4 * (measurement.operations + 40));
+        evidence.group.as_mut().expect("a group").refaults = Some(2 * (measurement.operations + 40));
+    });
+    let notes = &judge(&run).advice[0].notes;
+    assert_eq!(
+        notes.as_slice(),
+        [
+            "mmap:random: 4.00 page faults an operation waited for the device.",
+            "Pages read again for each operation, because the memory limit had pushed them out: mmap:random 2.00, pread 2.00."
+        ]
+    );
+}
+
+#[test]
+fn no_latency_is_told_under_a_cap() {
+    let capped = |role, method: &str, speed| (Cell { role, ..honest::set(method, CacheState::Cold) }, speed);
+    let judged = judge(&run(&[
+        capped(Role::Measured, "mmap", 10),
+        capped(Role::Measured, "pread", 13),
+        capped(Role::Control, "pread", 13),
+    ]));
+    for cell in &judged.cells {
+        assert_eq!(cell.latency_ns, None);
+        assert!(cell.latency_reason.expect("a reason").starts_with("a cap is no slow device"));
+    }
+    let json = serde_json::to_value(&judged.cells[0]).expect("json");
+    assert_eq!(json["parameters"]["device_cap"]["read_iops"], 2000);
+    assert_eq!(json["parameters"]["cpus"], "0-1,3");
+    assert_eq!(json["parameters"]["numa"], "other");
+    let free = judge(&run(&three(CacheState::Warm)));
+    assert!(free.cells[0].latency_ns.is_some() && free.cells[0].latency_reason.is_none());
+}
+
+#[test]
+fn a_cold_start_is_ranked_by_its_time_to_warm() {
+    let mut run = cold_starts();
+    // pread is warm after three windows of 20 ms, mmap after five, though it does more in all.
+    change(&mut run, |method, _, _, evidence| {
+        if method == "mmap" {
+            evidence.windows.splice(1..1, [evidence.windows[0]; 2]);
+        }
+    });
+    let judged = judge(&run);
+    let comparison = &judged.comparisons[0];
+    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("pread")));
+    let (mmap, pread, direct) = (&judged.cells[0], &judged.cells[1], &judged.cells[3]);
+    assert_eq!(mmap.time_to_warm_ns.map(|time| time.median), Some(100e6));
+    assert_eq!(pread.time_to_warm_ns.map(|time| time.median), Some(60e6));
+    assert_eq!(pread.bytes_to_warm.map(|read| read.median), Some((20 << 20) as f64));
+    let course = pread.cold_start.as_ref().expect("a course");
+    assert_eq!((course.len(), course[7].end_ns, course[7].samples), (8, 160_000_000, 8));
+    assert_eq!((course[7].ops_per_second, course[7].device_read_bytes), (1200.0, Some(0)));
+    assert_eq!((pread.latency_ns.as_ref(), direct.time_to_warm_ns), (None, None));
+    let unranked = &comparison.unranked[0];
+    assert_eq!(
+        (unranked.method.as_str(), unranked.reason.as_str()),
+        ("pread:direct", "it does not use the page cache, so nothing becomes warm")
+    );
+    assert!(judged.advice[0].sentence.contains("it is warm 1.67x"), "{}", judged.advice[0].sentence);
+}
+
+#[test]
+fn a_cold_start_that_does_not_become_warm_has_no_time_to_warm() {
+    // The cache fills up to the last window.
+    let unsteady = |windows: &mut Vec<Window>| {
+        for (window, index) in windows.iter_mut().zip(1..) {
+            window.device_read_bytes = Some(4 << 20);
+            window.resident_bytes = Some(index * (4 << 20));
+        }
+    };
+    let mut never = cold_starts();
+    change(&mut never, |method, _, _, evidence| {
+        if method == "mmap" {
+            unsteady(&mut evidence.windows);
+        }
+    });
+    let judged = judge(&never);
+    let unranked = judged.comparisons[0].unranked.iter().find(|unranked| unranked.method == "mmap");
+    assert_eq!(unranked.expect("unranked").reason, "it did not become warm, so it has no time to warm");
+    assert_eq!((judged.cells[0].time_to_warm_ns, judged.cells[0].samples), (None, 8));
+
+    let mut rarely = cold_starts();
+    change(&mut rarely, |method, round, _, evidence| {
+        if method == "mmap" && round > 2 {
+            unsteady(&mut evidence.windows);
+        }
+    });
+    let judged = judge(&rarely);
+    let unranked = judged.comparisons[0].unranked.iter().find(|unranked| unranked.method == "mmap");
+    let reason = &unranked.expect("unranked").reason;
+    assert!(reason.ends_with("it did not become warm in 5 more"), "{reason}");
+}
+
+#[test]
+fn labels_name_every_condition_that_is_not_usual() {
+    let with = |change: &dyn Fn(&mut Conditions)| {
+        let mut conditions = honest::cell("pread", CacheState::Warm).conditions;
+        change(&mut conditions);
+        label(&conditions)
+    };
+    let usual = "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB";
+    assert_eq!(with(&|_| {}), usual);
+    let all = with(&|conditions| {
+        let reads = conditions.work.reads_mut().expect("reads");
+        reads.skew = "zipf:0.99".parse().expect("a skew");
+        reads.dependent = true;
+        conditions.surroundings = honest::set("pread", CacheState::Warm).conditions.surroundings;
+        conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(128));
+        conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));
+    });
+    let settled = usual.replace("warm", "settled");
+    let limited = honest::limited("pread", CacheState::Warm, 128).conditions;
+    let ratio = limited.span_bytes.0 as f64 / limited.cache_capacity().expect("a limit").0 as f64;
+    assert_eq!(
+        all,
+        format!(
+            "{settled} · zipf 0.99 · dependent · memory 128 MiB, data {ratio:.2}x of the cache · cap microsd · \
+             readahead 128 KiB · CPUs 0-1,3 · pages on the other node"
+        )
+    );
+    let tiny = with(&|conditions| conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(1)));
+    assert!(tiny.ends_with("memory 1 MiB, which leaves no cache"), "{tiny}");
+    let cold_start = with(&|conditions| conditions.cache = CacheState::ColdStart);
+    assert!(cold_start.contains("cold-start, ranked by the time to warm"), "{cold_start}");
+}

@@ -1,0 +1,182 @@
+//! Today's checks, applied to the samples of a run file.
+//!
+//! Whether a sample is valid follows from its cell, its measurement, its evidence and what the checks are told, all of which a
+//! run file holds. So a check that is mended counts for old runs too. The file's own failures stand where it lacks what the
+//! checks are told, as files of an older pagewise do; a sample that broke or was refused has nothing that could be checked.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use pagewise_model::run::Run;
+use pagewise_model::{Cell, Failure, Outcome, Sample};
+
+use super::checks::failures;
+
+/// A run with today's checks applied.
+#[derive(Clone, Debug)]
+pub struct Again<'a> {
+    /// The run; its own where every check says what it said.
+    pub run: Cow<'a, Run>,
+    /// Samples that were taken and whose failures are those of the pagewise that measured them.
+    pub as_measured: usize,
+    /// Samples that are valid now and were not.
+    pub valid_now: usize,
+    /// Samples that are invalid now and were not.
+    pub invalid_now: usize,
+}
+
+/// Samples of a large run are checked by so many threads.
+const THREADS: usize = 4;
+/// Fewer are not worth another thread.
+const SAMPLES_PER_THREAD: usize = 500;
+
+/// Applies today's checks to all samples of which the run says what the checks need.
+pub fn again(run: &Run) -> Again<'_> {
+    let cells: HashMap<String, &Cell> = run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
+    let mut again = Again { run: Cow::Borrowed(run), as_measured: 0, valid_now: 0, invalid_now: 0 };
+    let per_thread = run.samples.len().div_ceil(THREADS).max(SAMPLES_PER_THREAD);
+    let stretches: Vec<Vec<Judged>> = std::thread::scope(|scope| {
+        let check = |(index, sample): (usize, &Sample)| judged(run, &cells, index, sample);
+        let threads: Vec<_> = run
+            .samples
+            .chunks(per_thread)
+            .enumerate()
+            .map(|(part, samples)| {
+                let numbered = (part * per_thread..).zip(samples);
+                scope.spawn(move || numbered.map(check).collect())
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("a check does not panic")).collect()
+    });
+    for (index, judged) in stretches.into_iter().flatten().enumerate() {
+        match judged {
+            Judged::NotTaken | Judged::Alike => {}
+            Judged::AsMeasured => again.as_measured += 1,
+            Judged::Otherwise(failures) => again.replace(index, failures),
+        }
+    }
+    again
+}
+
+/// What today's checks say of one sample.
+enum Judged {
+    /// It has no measurement that could be checked.
+    NotTaken,
+    /// The file does not hold what checks need.
+    AsMeasured,
+    /// What they said when it was taken.
+    Alike,
+    /// These failures, in place of those of the file.
+    Otherwise(Vec<Failure>),
+}
+
+fn judged(run: &Run, cells: &HashMap<String, &Cell>, index: usize, sample: &Sample) -> Judged {
+    let Outcome::Taken { measurement, evidence, failures: before } = &sample.outcome else {
+        return Judged::NotTaken;
+    };
+    let (Some(context), Some(cell)) = (run.check_context(index), cells.get(&sample.cell)) else {
+        return Judged::AsMeasured;
+    };
+    let now = failures(cell, measurement, evidence, context);
+    if now == *before { Judged::Alike } else { Judged::Otherwise(now) }
+}
+
+impl Again<'_> {
+    fn replace(&mut self, index: usize, now: Vec<Failure>) {
+        let Outcome::Taken { failures, .. } = &mut self.run.to_mut().samples[index].outcome else { return };
+        match (failures.is_empty(), now.is_empty()) {
+            (false, true) => self.valid_now += 1,
+            (true, false) => self.invalid_now += 1,
+            _ => {}
+        }
+        *failures = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::honest;
+    use pagewise_model::run::{Header, SCHEMA_VERSION};
+    use pagewise_model::{CacheState, Environment, FailureKind, Plan, Source};
+
+    /// What a file says of a sample of `pread`, whose evidence has `change`.
+    fn run(change: impl Fn(&mut pagewise_model::Evidence), failures: Vec<Failure>) -> Run {
+        let cell = honest::cell("pread", CacheState::Warm);
+        let (measurement, mut evidence) = (honest::measurement_of(&cell), honest::evidence(&cell));
+        change(&mut evidence);
+        let sample = Sample {
+            cell: cell.id(),
+            round: 0,
+            attempt: 0,
+            started_ns: 0,
+            outcome: Outcome::Taken { measurement, evidence: Box::new(evidence), failures },
+        };
+        let plan = Plan {
+            question: "read".into(),
+            source: Source::Dataset { directory: "/data".into() },
+            seed: 1,
+            rounds: 7,
+            sample_ns: 1,
+            latency_ns: 1,
+            retakes: 0,
+            drop_caches: false,
+            workers: Default::default(),
+            search: None,
+            cells: vec![cell],
+        };
+        Run {
+            header: Header {
+                schema: SCHEMA_VERSION,
+                plan,
+                environment: Environment::default(),
+                workers: Vec::new(),
+                worker_command: None,
+            },
+            checks: vec![(0, honest::CONTEXT)],
+            samples: vec![sample],
+            seconds: Vec::new(),
+            elapsed_ns: None,
+            intact_bytes: 0,
+            resumptions: 0,
+        }
+    }
+
+    fn failure(kind: FailureKind) -> Failure {
+        Failure { kind, detail: "as an earlier check said".into() }
+    }
+
+    fn kinds(again: &Again<'_>) -> Vec<FailureKind> {
+        again.run.samples[0].failures().iter().map(|failure| failure.kind).collect()
+    }
+
+    #[test]
+    fn a_sample_whose_check_was_mended_is_valid_and_one_that_slipped_through_is_not() {
+        let accused = run(|_| {}, vec![failure(FailureKind::NotWarm)]);
+        let found = again(&accused);
+        assert_eq!((kinds(&found), found.valid_now, found.as_measured), (vec![], 1, 0));
+        let slipped = run(|evidence| evidence.checksum += 1, Vec::new());
+        let found = again(&slipped);
+        assert_eq!((kinds(&found), found.invalid_now), (vec![FailureKind::WrongChecksum], 1));
+    }
+
+    #[test]
+    fn a_file_without_what_checks_need_keeps_its_failures() {
+        let mut older = run(|_| {}, vec![failure(FailureKind::NotWarm)]);
+        older.checks.clear();
+        let found = again(&older);
+        assert_eq!((kinds(&found), found.as_measured), (vec![FailureKind::NotWarm], 1));
+        assert!(matches!(found.run, Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_was_witnessed_and_what_broke_stays() {
+        let changed = vec![failure(FailureKind::FileChanged)];
+        let witnessed = run(|evidence| evidence.witnessed = changed.clone(), changed.clone());
+        let found = again(&witnessed);
+        assert_eq!((kinds(&found), found.valid_now), (vec![FailureKind::FileChanged], 0));
+        let mut broken = run(|_| {}, Vec::new());
+        broken.samples[0].outcome = Outcome::Broken { failures: changed, stderr_tail: String::new() };
+        assert_eq!(kinds(&again(&broken)), [FailureKind::FileChanged]);
+    }
+}

@@ -1,0 +1,51 @@
+//! How many calls a method makes for its work, and how large they are.
+
+use pagewise_model::{Cell, Method, Work};
+
+/// Bytes that a scan takes at a time.
+pub(crate) fn piece_bytes(method: &Method) -> u64 {
+    method.buffer().unwrap_or(Method::DEFAULT_BUFFER).0.max(1)
+}
+
+/// Reads that `operations` of `cell` consist of: those that the offset table tells, or the pieces of a scan. A workload
+/// that writes has none. Saturating, as a worker may claim any number of operations.
+pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
+    let conditions = &cell.conditions;
+    match &conditions.work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
+            operations.saturating_mul(u64::from(reads.reads_per_op))
+        }
+        Work::Scan(_) => {
+            operations.saturating_mul(conditions.span_bytes.0.div_ceil(piece_bytes(&cell.method)))
+        }
+        Work::Append(_) | Work::Fill(_) => 0,
+    }
+}
+
+/// The most bytes that one write of `cell` moves: a record, or a buffer full of them. `None` where nothing is written.
+pub(crate) fn largest_write_bytes(cell: &Cell) -> Option<u64> {
+    let record = cell.conditions.writes()?.record_bytes.0;
+    Some(cell.method.buffer().map_or(record, |buffer| buffer.0.max(record)).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::honest;
+    use pagewise_model::CacheState::Warm;
+
+    #[test]
+    fn a_scan_is_read_in_pieces() {
+        let of = |method| reads(&honest::scan(method, Warm), 1);
+        assert_eq!((of("read"), of("read:buffer=4KiB"), of("mmap")), (1024, 16_384, 1024));
+        assert_eq!(reads(&honest::cell("pread", Warm), 3), 48);
+        assert_eq!(reads(&honest::append("pwrite", Warm), 3), 0);
+    }
+
+    #[test]
+    fn a_write_is_a_record_or_a_buffer() {
+        let of = |method| largest_write_bytes(&honest::append(method, Warm));
+        assert_eq!((of("pwrite"), of("pwrite:buffer=4KiB")), (Some(100), Some(4096)));
+        assert_eq!(largest_write_bytes(&honest::scan("read", Warm)), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! Every check of one sample, as a list of pure functions.
+//!
+//! A worker says what it measured; the supervisor says what it saw around it ([`Evidence`]). A check compares
+//! the two with what the cell promises. Each returns one sentence with the numbers if it fails. What could
+//! not be known (`None`) fails a check only where nothing else proves the condition: no evidence, no result.
+
+use pagewise_model::sample::Measurement;
+use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKind};
+
+use super::subject::Subject;
+use super::{
+    claims, conditions, expected, faults, heartbeats, mappings, outside, plausible, runtime, scans, settings,
+    writes,
+};
+
+/// A check: one sentence with the numbers if it fails.
+type Check = fn(&Subject<'_>) -> Option<String>;
+
+const CHECKS: &[(FailureKind, Check)] = &[
+    (FailureKind::WrongChecksum, claims::wrong_checksum),
+    (FailureKind::InconsistentCounts, claims::checksum_unknown),
+    (FailureKind::WrongBytes, claims::wrong_bytes),
+    (FailureKind::FalseTime, claims::false_elapsed),
+    (FailureKind::FalseTime, claims::false_total),
+    (FailureKind::FalseTime, claims::false_cpu_time),
+    (FailureKind::FalseTime, claims::false_latency),
+    (FailureKind::FalseTime, outside::worked_while_waiting),
+    (FailureKind::FalseTime, outside::wrote_while_waiting),
+    (FailureKind::Implausible, plausible::faster_than_memory),
+    (FailureKind::InconsistentCounts, claims::inconsistent_operations),
+    (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
+    (FailureKind::InconsistentCounts, claims::inconsistent_windows),
+    (FailureKind::InconsistentCounts, plausible::latencies_all_alike),
+    (FailureKind::InconsistentCounts, heartbeats::malformed),
+    (FailureKind::InconsistentCounts, heartbeats::not_beating),
+    (FailureKind::MissingReads, claims::missing_reads),
+    (FailureKind::MissingWrites, writes::missing_writes),
+    (FailureKind::LostRecords, writes::lost_records),
+    (FailureKind::NotCold, conditions::not_cold),
+    (FailureKind::NotCold, outside::read_before_go),
+    (FailureKind::NotCold, scans::not_cold_before_setup),
+    (FailureKind::NotCold, writes::not_new),
+    (FailureKind::NotWarm, conditions::not_warm),
+    (FailureKind::NotWarm, scans::not_warm_before_setup),
+    (FailureKind::NotWarm, writes::not_written_before),
+    (FailureKind::NotReleased, conditions::not_released),
+    (FailureKind::ColdOverrun, conditions::cold_overrun),
+    (FailureKind::ColdOverrun, scans::read_again),
+    (FailureKind::NotInForce, conditions::advice_not_in_force),
+    (FailureKind::NotInForce, conditions::not_mapped),
+    (FailureKind::NotInForce, conditions::not_populated),
+    (FailureKind::NotInForce, writes::not_preallocated),
+    (FailureKind::NotInForce, writes::not_synced),
+    (FailureKind::NotInForce, faults::not_prepared),
+    (FailureKind::NotDirect, conditions::not_direct),
+    (FailureKind::NotDirect, plausible::requests_missing),
+    (FailureKind::NotDirect, writes::written_not_direct),
+    (FailureKind::Contaminated, conditions::contaminated),
+    (FailureKind::Contaminated, writes::device_read_by_others),
+    (FailureKind::Contaminated, writes::device_written_by_others),
+    (FailureKind::Contaminated, plausible::in_flight_of_others),
+    (FailureKind::Contaminated, conditions::cpu_stolen),
+    (FailureKind::Contaminated, conditions::clock_stepped),
+    (FailureKind::Contaminated, conditions::cold_start_lost_pages),
+    (FailureKind::LimitNotHeld, settings::limit_not_held),
+    (FailureKind::ChargedElsewhere, settings::charged_elsewhere),
+    (FailureKind::ChargedElsewhere, settings::kept_elsewhere),
+    (FailureKind::NotSettled, settings::not_settled),
+    (FailureKind::NotSettled, settings::capped_too_short),
+    (FailureKind::NotSettled, runtime::not_practised),
+    (FailureKind::NotAsSet, settings::cap_not_as_set),
+    (FailureKind::NotAsSet, settings::cap_not_held),
+    (FailureKind::NotAsSet, settings::cap_escaped),
+    (FailureKind::NotAsSet, settings::kernel_not_as_set),
+    (FailureKind::NotAsSet, settings::cpus_not_as_set),
+    (FailureKind::NotAsSet, settings::placement_not_as_set),
+    (FailureKind::ContradictsMethod, expected::contradicts_method),
+    (FailureKind::ContradictsMethod, claims::extra_reads),
+    (FailureKind::ContradictsMethod, outside::direct_read_before_go),
+    (FailureKind::ContradictsMethod, outside::called_before_go),
+    (FailureKind::ContradictsMethod, plausible::reads_ahead),
+    (FailureKind::ContradictsMethod, mappings::advice_beside),
+    (FailureKind::ContradictsMethod, mappings::mapped_beside),
+    (FailureKind::ContradictsMethod, scans::mapping_not_touched),
+    (FailureKind::ContradictsMethod, faults::wrong_write_faults),
+    (FailureKind::ContradictsMethod, writes::mapping_makes_calls),
+];
+
+/// Everything that is wrong with the sample: what was found while it was taken, and every check that it fails. None makes it
+/// valid.
+pub fn failures(
+    cell: &Cell,
+    measurement: &Measurement,
+    evidence: &Evidence,
+    context: &Context,
+) -> Vec<Failure> {
+    let subject = Subject { cell, measurement, evidence, context };
+    let failed =
+        |(kind, check): &(FailureKind, Check)| check(&subject).map(|detail| Failure { kind: *kind, detail });
+    evidence.witnessed.iter().cloned().chain(CHECKS.iter().filter_map(failed)).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod honest;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{CacheState, MethodOption};
+
+    const METHODS: [&str; 18] = [
+        "mmap",
+        "mmap:random",
+        "mmap:random+prefetch",
+        "mmap:random+prefetch=16",
+        "mmap:sequential",
+        "mmap:hugepage",
+        "mmap:populate",
+        "mmap:populate-read",
+        "mmap:willneed",
+        "mmap:in-place",
+        "pread",
+        "pread:random",
+        "pread:sequential",
+        "pread:direct",
+        "pread:dontcache",
+        "uring",
+        "uring:direct+depth=1",
+        "anonymous",
+    ];
+
+    #[test]
+    fn honest_samples_of_every_method_pass_under_every_condition() {
+        for method in METHODS {
+            for &cache in CacheState::ALL {
+                let cells = [
+                    honest::cell(method, cache),
+                    honest::limited(method, cache, 320),
+                    honest::limited(method, cache, 128),
+                    honest::set(method, cache),
+                ];
+                for cell in cells {
+                    assert_eq!(honest::kinds(&cell, |_, _| {}), [], "{}", cell.id());
+                }
+            }
+        }
+    }
+
+    const SCANS: [&str; 21] = [
+        "mmap",
+        "mmap:random",
+        "mmap:sequential",
+        "mmap:willneed",
+        "mmap:populate",
+        "mmap:populate-read",
+        "mmap:in-place",
+        "mmap:buffer=4KiB",
+        "read",
+        "read:buffer=4KiB",
+        "read:buffer=4MiB",
+        "read:direct",
+        "read:random",
+        "pread:sequential",
+        "pread:willneed",
+        "pread:dontcache",
+        "pread:direct+buffer=1MiB",
+        "uring:depth=4",
+        "uring:direct+depth=4",
+        "uring:fixed",
+        "anonymous",
+    ];
+
+    const WRITES: [&str; 24] = [
+        "mmap",
+        "mmap:buffer=4KiB",
+        "mmap:prealloc",
+        "mmap:populate",
+        "mmap:populate+willneed",
+        "mmap:populate+sequential",
+        "mmap:prealloc+populate",
+        "mmap:willneed",
+        "mmap:sequential",
+        "mmap:random",
+        "mmap:touch",
+        "mmap:touch+willneed",
+        "mmap:populate-write",
+        "mmap:hugepage+populate-write",
+        "mmap:pretouch=1MiB",
+        "mmap:lock",
+        "pwrite",
+        "pwrite:buffer=1MiB",
+        "pwrite:direct+buffer=64KiB",
+        "write:buffer=4KiB",
+        "write:direct+buffer=64KiB",
+        "uring:depth=8",
+        "uring:depth=8+direct+buffer=64KiB",
+        "anonymous",
+    ];
+
+    /// Every honest cell of work that is done once.
+    fn once() -> Vec<Cell> {
+        type Make = fn(&str, CacheState) -> Cell;
+        let kinds: [(Make, &[&str]); 3] =
+            [(honest::scan, &SCANS), (honest::append, &WRITES), (honest::fill, &WRITES)];
+        let of_cache = |cache| {
+            kinds
+                .iter()
+                .flat_map(move |(make, methods)| methods.iter().map(move |method| make(method, cache)))
+        };
+        [CacheState::Cold, CacheState::Warm, CacheState::AsIs].into_iter().flat_map(of_cache).collect()
+    }
+
+    #[test]
+    fn honest_samples_of_work_that_is_done_once_pass() {
+        for cell in once() {
+            assert_eq!(honest::kinds(&cell, |_, _| {}), [], "{}", cell.id());
+            let mut limited = cell.clone();
+            limited.conditions.surroundings.memory_limit_bytes = Some(pagewise_model::Bytes::mib(128));
+            assert_eq!(honest::kinds(&limited, |_, _| {}), [], "{}", limited.id());
+            if cell.conditions.writes().is_none() {
+                continue;
+            }
+            for sync in ["end", "every:64KiB"] {
+                let cell = honest::synced(cell.clone(), sync);
+                assert_eq!(honest::kinds(&cell, |_, _| {}), [], "{}", cell.id());
+            }
+        }
+    }
+
+    #[test]
+    fn honest_writes_of_a_file_in_memory_pass() {
+        let context = Context { memory_backed: true, ..honest::CONTEXT };
+        for method in WRITES.iter().filter(|method| !method.contains("direct")) {
+            let cell = honest::fill(method, CacheState::Cold);
+            let in_memory = |_: &mut _, evidence: &mut Evidence| {
+                let prepared = cell.method.has(MethodOption::Populate) || cell.method.has(MethodOption::Lock);
+                evidence.device_other_bytes = None;
+                evidence.device_written_bytes = None;
+                evidence.readahead_bytes = None;
+                if let Some(written) = &mut evidence.written {
+                    written.dirty_before_bytes = Some(0);
+                    if prepared {
+                        written.allocated_before_bytes = Some(16 << 20);
+                        evidence.minor_faults = Some(3);
+                    }
+                }
+            };
+            assert_eq!(honest::kinds_in(&cell, &context, in_memory), [], "{}", cell.id());
+        }
+    }
+
+    #[test]
+    fn absurd_claims_of_work_that_is_done_once_are_refused_without_a_panic() {
+        for cell in once() {
+            let measurement = absurd();
+            let found = failures(&cell, &measurement, &honest::evidence(&cell), &honest::CONTEXT);
+            assert!(!found.is_empty(), "{}", cell.id());
+            let evidence = Evidence {
+                requested_bytes: u64::MAX,
+                device_written_bytes: Some(u64::MAX),
+                device_other_bytes: Some(u64::MAX),
+                minor_faults: Some(u64::MAX),
+                major_faults: Some(u64::MAX),
+                ..honest::evidence(&cell)
+            };
+            assert!(!failures(&cell, &measurement, &evidence, &honest::CONTEXT).is_empty(), "{}", cell.id());
+        }
+    }
+
+    fn absurd() -> Measurement {
+        Measurement {
+            measured_ns: u64::MAX,
+            operations: u64::MAX,
+            latency_phase_ns: u64::MAX,
+            latency_phase_operations: u64::MAX,
+            thread_operations: vec![u64::MAX, u64::MAX],
+            latency_ns: vec![u64::MAX; 3],
+            latency_counts: vec![u64::MAX; 3],
+            ..Measurement::default()
+        }
+    }
+
+    #[test]
+    fn absurd_claims_are_refused_without_a_panic() {
+        let measurement = absurd();
+        for method in METHODS {
+            for &cache in CacheState::ALL {
+                let cells = [
+                    honest::cell(method, cache),
+                    honest::limited(method, cache, 128),
+                    honest::set(method, cache),
+                ];
+                for cell in cells {
+                    let found = failures(&cell, &measurement, &honest::evidence(&cell), &honest::CONTEXT);
+                    assert!(!found.is_empty(), "{}", cell.id());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Honest samples, for tests to make one thing wrong with.
+
+mod once;
+mod runtimes;
+
+use super::*;
+use crate::proof::calls;
+use pagewise_model::CacheState;
+use pagewise_model::sample::Placement;
+use pagewise_model::{
+    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, MethodOption, Numa, Reads,
+    Role, Surroundings, Window, Work,
+};
+
+pub(crate) use once::{append, fill, scan, synced};
+
+pub(crate) const CONTEXT: Context = Context {
+    page_bytes: 4096,
+    cpus: 4,
+    answer_ns: 0,
+    hidden_bytes: false,
+    memory_backed: false,
+    readahead_bytes: None,
+    beating: None,
+};
+
+/// A cell that reads 16 KiB sixteen times an operation, from 256 MiB, on two threads.
+pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {
+    let method = match method {
+        "anonymous" => pagewise_model::Method::anonymous(),
+        text => text.parse().expect(text),
+    };
+    Cell {
+        role: Role::Measured,
+        method,
+        conditions: Conditions {
+            work: Work::RandomRead(Reads {
+                read_bytes: Bytes::kib(16),
+                reads_per_op: 16,
+                align_bytes: Bytes::kib(16),
+                skew: pagewise_model::Skew::Uniform,
+                dependent: false,
+                consume: Consume::Touch,
+            }),
+            threads: 2,
+            file_bytes: Bytes::mib(256),
+            span_bytes: Bytes::mib(256),
+            content: Content::Random,
+            cache,
+            descriptor: Descriptor::Shared,
+            surroundings: pagewise_model::Surroundings::default(),
+        },
+    }
+}
+
+/// What a cell reads by the offset table, to be changed.
+pub(crate) fn reads_mut(cell: &mut Cell) -> &mut Reads {
+    cell.conditions.work.reads_mut().expect("it reads by the table")
+}
+
+/// The same cell with a memory limit: `mib` of 256 MiB, so that the span fits or does not.
+pub(crate) fn limited(method: &str, cache: CacheState, mib: u64) -> Cell {
+    let mut cell = cell(method, cache);
+    cell.conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(mib));
+    cell
+}
+
+/// The same cell with every other setting.
+pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
+    let mut cell = cell(method, cache);
+    cell.conditions.surroundings = Surroundings {
+        worker_bytes: None,
+        memory_limit_bytes: None,
+        device_cap: Some("read-iops=2000,read-bandwidth=50MiB/s".parse::<DeviceCap>().expect("a cap")),
+        readahead_bytes: Some(Bytes::kib(128)),
+        cpus: Some("0-1,3".parse().expect("CPUs")),
+        numa: Some(Numa::Other),
+    };
+    cell
+}
+
+/// 120 operations in 100 ms, and 40 in a latency phase of 50 ms: 40 MiB in all.
+pub(crate) fn measurement() -> Measurement {
+    Measurement {
+        setup_ns: 50_000,
+        measured_ns: 100_000_000,
+        operations: 120,
+        teardown_ns: 9_000,
+        latency_phase_ns: 50_000_000,
+        latency_phase_operations: 40,
+        thread_operations: vec![81, 79],
+        latency_ns: vec![1_500_000, 2_000_000],
+        latency_counts: vec![30, 10],
+        ..Measurement::default()
+    }
+}
+
+/// The same operations in eight windows of 20 ms: the last five are steady.
+pub(crate) fn cold_start() -> Measurement {
+    Measurement {
+        measured_ns: 160_000_000,
+        operations: 160,
+        latency_phase_ns: 0,
+        latency_phase_operations: 0,
+        latency_ns: Vec::new(),
+        latency_counts: Vec::new(),
+        ..measurement()
+    }
+}
+
+/// What an honest worker says of `cell`.
+pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
+    if cell.conditions.workload().is_once() {
+        return once::measurement(cell);
+    }
+    match (cell.conditions.cache, cell.conditions.surroundings.device_cap) {
+        (CacheState::ColdStart, _) => cold_start(),
+        (_, None) => measurement(),
+        // Under a cap a sample is long, and has no latency phase.
+        (_, Some(_)) => Measurement { measured_ns: 1_050_000_000, ..cold_start() },
+    }
+}
+
+/// Bytes that an honest worker asks for.
+fn requested(cell: &Cell) -> u64 {
+    cell.conditions.fixed_operations().unwrap_or(160) * cell.conditions.op_bytes()
+}
+
+/// What of the span is in the page cache before and after, and what the device delivers.
+fn cached(cell: &Cell) -> (u64, u64, u64) {
+    let requested = requested(cell);
+    let span = cell.conditions.span_bytes.0;
+    let holds = cell.conditions.cache_capacity().map_or(span, |capacity| capacity.0.min(span));
+    let populated = cell.method.reads_all_in_setup();
+    match (cell.conditions.cache, cell.depends_on_cache()) {
+        (_, false) => (0, 0, if cell.method.is_direct() { requested } else { 0 }),
+        (CacheState::Cold, _) if !populated => (0, requested.min(holds), requested),
+        (CacheState::ColdStart, _) if !populated => (0, requested / 2, requested / 2),
+        (CacheState::Warm, _) if !cell.conditions.fits_memory() => (holds, holds, requested / 2),
+        _ => (holds, holds, 0),
+    }
+}
+
+fn windows(cell: &Cell, device_bytes: u64) -> Vec<Window> {
+    let window = |operations, device_read_bytes, resident_bytes| Window {
+        elapsed_ns: 20_000_000,
+        operations,
+        device_read_bytes: Some(device_read_bytes),
+        resident_bytes: Some(resident_bytes),
+    };
+    match cell.conditions.cache {
+        CacheState::ColdStart => {
+            let third = device_bytes / 3;
+            let filling = [window(10, third, third), window(10, third, 2 * third)];
+            let full = window(20, device_bytes - 2 * third, device_bytes);
+            filling.into_iter().chain([full]).chain([window(24, 0, device_bytes); 5]).collect()
+        }
+        CacheState::Warm if !cell.conditions.fits_memory() => vec![window(160, device_bytes, 1 << 27); 3],
+        _ => Vec::new(),
+    }
+}
+
+fn group(cell: &Cell, resident: u64, device_bytes: u64) -> Option<GroupCounters> {
+    let surroundings = &cell.conditions.surroundings;
+    let limit = surroundings.memory_limit_bytes.map(|limit| limit.0);
+    let file = if cell.depends_on_cache() { resident } else { 0 };
+    let taken =
+        limit.zip(cell.conditions.cache_capacity()).map_or(3 << 20, |(limit, capacity)| limit - capacity.0);
+    surroundings.needs_group().then(|| GroupCounters {
+        version: "v2".to_string(),
+        limit_bytes: limit,
+        peak_bytes: Some(limit.unwrap_or(file + taken)),
+        usage_bytes: Some(file + taken),
+        file_bytes: Some(file),
+        cap_read_iops: surroundings.device_cap.and_then(|cap| cap.read_iops),
+        cap_read_bytes_per_second: surroundings
+            .device_cap
+            .and_then(|cap| cap.read_bytes_per_second)
+            .map(|bytes| bytes.0),
+        device_read_bytes: Some(device_bytes),
+        ..GroupCounters::default()
+    })
+}
+
+/// VmFlags of a mapping that the method has advised; of random and sequential the last one counts.
+fn flags(cell: &Cell) -> String {
+    let pattern = cell.method.options().iter().rev().find_map(|option| match option {
+        MethodOption::Random => Some(" rr"),
+        MethodOption::Sequential => Some(" sr"),
+        _ => None,
+    });
+    let of = |option, flag| if cell.method.has(option) { flag } else { "" };
+    let (huge, locked) = (of(MethodOption::HugePage, " hg"), of(MethodOption::Lock, " lo"));
+    format!("rd sh mr mw me ms{}{huge}{locked}", pattern.unwrap_or_default())
+}
+
+/// What the supervisor sees of `cell` doing so.
+pub(crate) fn evidence(cell: &Cell) -> Evidence {
+    let requested = requested(cell);
+    let by_calls = matches!(cell.access(), pagewise_model::Access::Pread | pagewise_model::Access::Read);
+    let by_page =
+        expected(&cell.method, cell.conditions.workload()).major_faults == expected::MajorFaults::OnePerPage;
+    let (before, after, device_bytes) = cached(cell);
+    let surroundings = &cell.conditions.surroundings;
+    let seen = Evidence {
+        wall_ns: {
+            let measurement = measurement_of(cell);
+            measurement.measured_ns + measurement.latency_phase_ns + 1_000_000
+        },
+        requested_bytes: requested,
+        device_read_bytes: Some(device_bytes),
+        device_other_bytes: Some(0),
+        device_read_requests: Some(if device_bytes > 0 { 2560 } else { 0 }),
+        read_call_bytes: Some(if by_calls { requested + 20 } else { 20 }),
+        read_calls: Some(if by_calls { 2561 } else { 1 }),
+        minor_faults: Some(12),
+        major_faults: Some(if by_page { device_bytes / CONTEXT.page_bytes } else { 0 }),
+        cpu_ns: Some(120_000_000),
+        resident_before_bytes: Some(before),
+        resident_after_bytes: Some(after),
+        residency_source: "cachestat".to_string(),
+        huge_mapped_bytes: Some(after),
+        mapping_flags: Some(flags(cell)),
+        descriptor_direct: Some(cell.method.is_direct()),
+        expected_checksum: Some(77),
+        checksum: 77,
+        verified_reads: 64,
+        differing_reads: 0,
+        steal_ns: Some(0),
+        clock_step_ns: Some(0),
+        group: group(cell, after, device_bytes),
+        readahead_bytes: Some(surroundings.readahead_bytes.map_or(8 << 20, |bytes| bytes.0)),
+        cpus_allowed: Some(surroundings.cpus.as_ref().map_or("0-3".to_string(), ToString::to_string)),
+        placement: surroundings.numa.map(|numa| Placement {
+            worker_node: 0,
+            page_node: match numa {
+                Numa::Same => 0,
+                Numa::Other => 1,
+                Numa::Node(node) => node,
+            },
+            pages: 1000,
+            pages_on_node: 1000,
+        }),
+        windows: windows(cell, device_bytes),
+        setup_device_read_bytes: Some(match (cell.method.reads_all_in_setup(), cell.conditions.cache) {
+            (true, CacheState::Cold) => cell.conditions.span_bytes.0,
+            _ => 0,
+        }),
+        ..Evidence::default()
+    };
+    if cell.conditions.workload().is_once() { once::evidence(cell, seen) } else { seen }
+}
+
+/// The one kind of failure that comes of changing an honest sample, or none.
+pub(crate) fn kinds(cell: &Cell, change: impl FnOnce(&mut Measurement, &mut Evidence)) -> Vec<FailureKind> {
+    kinds_in(cell, &CONTEXT, change)
+}
+
+pub(crate) fn kinds_in(
+    cell: &Cell,
+    context: &Context,
+    change: impl FnOnce(&mut Measurement, &mut Evidence),
+) -> Vec<FailureKind> {
+    let (mut measurement, mut evidence) = (measurement_of(cell), evidence(cell));
+    change(&mut measurement, &mut evidence);
+    failures(cell, &measurement, &evidence, context).into_iter().map(|failure| failure.kind).collect()
+}

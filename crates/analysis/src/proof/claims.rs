@@ -1,0 +1,561 @@
+//! Whether what the worker says is true: the bytes, the time, the counts, the calls.
+
+use pagewise_model::protocol::BUCKET_SLACK;
+use pagewise_model::{Access, CacheState};
+
+use super::subject::Subject;
+
+/// How often the time to answer is allowed: it is a median, and a cold worker is slower than a warm one.
+const ANSWERS: u64 = 3;
+/// What the wall clock may show beyond the worker's own time: two messages through pipes, and the
+/// supervisor's wake-up on a busy machine.
+const WALL_SLACK_NS: u64 = 10_000_000;
+/// The same as a share of the wall time.
+const WALL_SLACK_SHARE: f64 = 0.05;
+/// CPU time is read just before and after the wall time, and schedstat counts in ticks on some kernels.
+const CPU_SLACK_NS: u64 = 10_000_000;
+
+/// The bytes consumed are not those at the offsets of the table. What is written has no checksum: it is read back.
+pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
+    if subject.is_writing() {
+        return None;
+    }
+    let (found, expected) = (subject.evidence.checksum, subject.evidence.expected_checksum?);
+    (expected != found)
+        .then(|| format!("the bytes read have checksum {found:016x}, they must have {expected:016x}"))
+}
+
+/// More operations claimed than there are: what they must add up to is not known, and nothing else could notice that a cold
+/// block was read a second time.
+pub(super) fn checksum_unknown(subject: &Subject<'_>) -> Option<String> {
+    subject.evidence.expected_checksum.is_none().then(|| {
+        format!(
+            "threads claim {:?} operations, more than there are: what they must add up to is not known",
+            subject.measurement.thread_operations
+        )
+    })
+}
+
+/// Reads handed over after the clock differ from the file, or none was. Single reads are those of the offset table.
+pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
+    subject.cell.conditions.reads()?;
+    let (verified, differing) = (subject.evidence.verified_reads, subject.evidence.differing_reads);
+    if differing > 0 {
+        return Some(format!("{differing} of {verified} reads compared byte for byte differ from the file"));
+    }
+    (verified == 0).then(|| "no read was compared byte for byte".to_string())
+}
+
+/// The phases on the worker's clock must fit into the supervisor's, and nearly fill it.
+pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
+    let (claimed, wall) = (subject.worker_ns(), subject.evidence.wall_ns);
+    if claimed > wall {
+        return Some(format!("the worker claims {claimed} ns, only {wall} ns passed"));
+    }
+    let slack = answer_slack(subject)
+        .saturating_add(WALL_SLACK_NS)
+        .saturating_add((wall as f64 * WALL_SLACK_SHARE) as u64);
+    let missing = wall - claimed;
+    (missing > slack).then(|| {
+        format!("{wall} ns passed, the worker accounts for {claimed} ns: {missing} ns are missing, {slack} ns may be")
+    })
+}
+
+/// Where the total is ranked, set-up and tear-down on the worker's clock must fit too.
+pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
+    if !subject.cell.conditions.workload().is_once() {
+        return None;
+    }
+    let (measurement, evidence) = (subject.measurement, subject.evidence);
+    // What comes between `opened` and `ready` is set-up too, and told as warm-up.
+    let prepared_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);
+    let warmup_wall = evidence.warmup_wall_ns.unwrap_or(0);
+    let prepared_wall = evidence.setup_wall_ns.map(|wall| wall.saturating_add(warmup_wall));
+    let parts = [
+        ("set-up", prepared_ns, prepared_wall),
+        ("tear-down", measurement.teardown_ns, evidence.teardown_wall_ns),
+    ];
+    parts.into_iter().find_map(|(part, claimed, wall)| {
+        let wall = wall?;
+        let slack = answer_slack(subject)
+            .saturating_add(WALL_SLACK_NS)
+            .saturating_add((wall as f64 * WALL_SLACK_SHARE) as u64);
+        (claimed > wall || wall - claimed > slack).then(|| {
+            format!(
+                "the worker claims {claimed} ns of {part}, and {wall} ns passed: {slack} ns may be missing"
+            )
+        })
+    })
+}
+
+impl Subject<'_> {
+    /// What an answer may take beside the phases.
+    pub(super) fn answer_slack(&self) -> u64 {
+        answer_slack(self)
+    }
+}
+
+/// What an answer may take: it was measured with one thread of a native worker, and threads that share a CPU wake one after
+/// another. A runtime may have its own business first. A cold start has an answer for each window.
+fn answer_slack(subject: &Subject<'_>) -> u64 {
+    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
+    let answers = match subject.cell.conditions.cache {
+        CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
+        _ => 1,
+    };
+    let answer = subject.context.answer_ns.saturating_mul(ANSWERS * turns);
+    answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
+}
+
+/// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
+/// count as the worker's, so there all CPUs are the limit.
+pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
+    let cpu = cpu_ns(subject)?;
+    let threads = match subject.cell.access() {
+        Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
+        // So may those of a runtime: its collector, its compiler.
+        _ if subject.cell.method.worker().has_runtime() => {
+            subject.context.cpus.max(subject.cell.conditions.threads)
+        }
+        _ => subject
+            .cell
+            .conditions
+            .threads
+            .saturating_add(u32::from(subject.cell.method.pretouch().is_some())),
+    };
+    let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
+    let slack = answer_slack(subject).saturating_add(CPU_SLACK_NS);
+    (cpu > most.saturating_add(slack)).then(|| {
+        let claimed = subject.worker_ns();
+        format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")
+    })
+}
+
+/// Ticks of CPU time may begin before the region and end behind it, in user mode and in the kernel.
+const TICKS_NS: u64 = 20_000_000;
+
+/// CPU time of the worker: exactly that of the threads that live, or by ticks that of all that ever did, whichever is more.
+fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
+    let evidence = subject.evidence;
+    let ticks = evidence
+        .user_ns
+        .zip(evidence.system_ns)
+        .map(|(user, system)| user.saturating_add(system).saturating_sub(TICKS_NS));
+    evidence.cpu_ns.max(ticks)
+}
+
+/// The part of a phase that its operations fill at least; the rest is clocks and what the worker does between them.
+const LATENCY_SHARE: f64 = 0.5;
+
+/// Operations of a thread come one after another (as many at once as a ring holds), so their latencies
+/// cannot add up to more than the time in which they ran.
+pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
+    let measurement = subject.measurement;
+    let phase_ns = match measurement.latency_phase_operations {
+        0 => measurement.measured_ns,
+        _ => measurement.latency_phase_ns,
+    };
+    let total: f64 = measurement
+        .latency_ns
+        .iter()
+        .zip(&measurement.latency_counts)
+        .map(|(upper_ns, count)| *upper_ns as f64 * *count as f64)
+        .sum();
+    let at_once = f64::from(subject.cell.conditions.threads) * f64::from(subject.cell.method.depth());
+    let most = phase_ns as f64 * at_once * BUCKET_SLACK + WALL_SLACK_NS as f64;
+    if total > most {
+        return Some(format!(
+            "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
+        ));
+    }
+    // Where every operation of a phase was timed, one thread at least was at it all the time.
+    let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
+    let whole = match measurement.latency_phase_operations {
+        0 => timed == u128::from(measurement.operations),
+        _ => true,
+    };
+    let least = phase_ns as f64 * LATENCY_SHARE - WALL_SLACK_NS as f64;
+    if whole && subject.cell.conditions.reads().is_some() && total < least {
+        return Some(format!(
+            "the latencies of all operations add up to {total:.0} ns of a phase that took {phase_ns} ns"
+        ));
+    }
+    let slowest = measurement.latency_ns.iter().zip(&measurement.latency_counts);
+    let slowest = slowest.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
+    if slowest as f64 > phase_ns as f64 * BUCKET_SLACK {
+        return Some(format!("an operation took {slowest} ns of a phase that took {phase_ns} ns"));
+    }
+    let (longest, phase) = (measurement.stall_longest_ns, measurement.measured_ns);
+    (longest > phase)
+        .then(|| format!("the longest stall took {longest} ns, the phase in which it fell {phase} ns"))
+}
+
+/// Operations, threads and bytes must add up.
+pub(super) fn inconsistent_operations(subject: &Subject<'_>) -> Option<String> {
+    let (measurement, conditions) = (subject.measurement, &subject.cell.conditions);
+    if measurement.operations == 0 {
+        return Some("no operation was done".to_string());
+    }
+    if measurement.measured_ns == 0 {
+        return Some(format!("{} operations took no time", measurement.operations));
+    }
+    if (measurement.latency_phase_ns == 0) != (measurement.latency_phase_operations == 0) {
+        return Some(format!(
+            "the latency phase did {} operations in {} ns",
+            measurement.latency_phase_operations, measurement.latency_phase_ns
+        ));
+    }
+    if measurement.thread_operations.len() as u64 != u64::from(conditions.threads) {
+        let threads = measurement.thread_operations.len();
+        return Some(format!("{threads} threads reported, {} were asked for", conditions.threads));
+    }
+    let by_thread: u128 = measurement.thread_operations.iter().copied().map(u128::from).sum();
+    if by_thread != u128::from(subject.operations()) {
+        let operations = subject.operations();
+        return Some(format!("the threads did {by_thread} operations, the phases {operations}"));
+    }
+    if let Some(all) = conditions.fixed_operations().filter(|all| subject.operations() > *all) {
+        return Some(format!("{} operations were done, the work is {all}", subject.operations()));
+    }
+    let told = subject.evidence.requested_bytes;
+    let bytes = u128::from(subject.operations()) * u128::from(conditions.op_bytes());
+    if subject.is_writing() {
+        return inconsistent_writes(subject, bytes, told);
+    }
+    (bytes != u128::from(told))
+        .then(|| format!("{} operations ask for {bytes} bytes, {told} were told", subject.operations()))
+}
+
+/// All of the records reach the file once the work is done; before that some may still be staged.
+fn inconsistent_writes(subject: &Subject<'_>, bytes: u128, told: u64) -> Option<String> {
+    let wrong = match subject.is_complete() {
+        true => u128::from(told) != bytes,
+        false => u128::from(told) > bytes,
+    };
+    wrong.then(|| {
+        format!(
+            "{} records hold {bytes} bytes, {told} are said to have reached the file",
+            subject.operations()
+        )
+    })
+}
+
+/// A latency phase times each of its operations; without one, no more operations can be timed than were
+/// done. Stalls have a length if and only if there are any.
+pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
+    let measurement = subject.measurement;
+    let (ends, counts) = (measurement.latency_ns.len(), measurement.latency_counts.len());
+    if ends != counts {
+        return Some(format!("the latency histogram has {ends} buckets and {counts} counts"));
+    }
+    if !measurement.latency_ns.is_sorted_by(|left, right| left < right) {
+        return Some("the buckets of the latency histogram are not in ascending order".to_string());
+    }
+    let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
+    let done = match measurement.latency_phase_operations {
+        0 => measurement.operations,
+        of_phase => of_phase,
+    };
+    if timed > u128::from(done) || (measurement.latency_phase_operations > 0 && timed != u128::from(done)) {
+        return Some(format!("{timed} latencies were recorded of {done} operations"));
+    }
+    let (stalls, longest) = (measurement.stalls, measurement.stall_longest_ns);
+    ((stalls == 0) != (longest == 0))
+        .then(|| format!("{stalls} stalls are said to have taken at most {longest} ns"))
+}
+
+/// A cold start is its windows: their operations and times add up to those of the sample.
+pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.conditions.cache != CacheState::ColdStart {
+        return None;
+    }
+    let windows = &subject.evidence.windows;
+    if windows.is_empty() {
+        return Some("a cold start without a window".to_string());
+    }
+    let operations: u128 = windows.iter().map(|window| u128::from(window.operations)).sum();
+    let elapsed: u128 = windows.iter().map(|window| u128::from(window.elapsed_ns)).sum();
+    let told = (u128::from(subject.operations()), u128::from(subject.worker_ns()));
+    ((operations, elapsed) != told).then(|| {
+        format!(
+            "{} windows hold {operations} operations in {elapsed} ns, the sample {} in {} ns",
+            windows.len(),
+            told.0,
+            told.1
+        )
+    })
+}
+
+/// What pread(2) and preadv2(2) return is counted by the kernel: `vfs_read` and `do_preadv` add to rchar and
+/// syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads pass by these counters
+/// (io_uring/rw.c calls `read_iter` itself), so only `pread` and `read` can be checked so.
+pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
+    if !matches!(subject.cell.access(), Access::Pread | Access::Read) {
+        return None;
+    }
+    let requested = subject.evidence.requested_bytes;
+    if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes < requested) {
+        return Some(format!("{bytes} bytes came through read calls, {requested} were asked for"));
+    }
+    let reads = subject.reads();
+    let calls = subject.evidence.read_calls.filter(|calls| *calls < reads)?;
+    Some(format!("{calls} read calls were made for {reads} reads"))
+}
+
+/// Each access is asked for once, so calls and bytes are no more than the reads either, but for this share and what the
+/// worker reads on its own account.
+const EXTRA_SHARE: f64 = 0.01;
+/// Calls of a native worker and of a runtime on their own account.
+const OWN_CALLS: u64 = 64;
+const RUNTIME_CALLS: u64 = 2048;
+/// Each thread of a cold sample looks up what the device has delivered, at most once in so long: two calls, for so many bytes.
+const LOOK_NS: u64 = 1_000_000;
+const LOOK_CALLS: u64 = 2;
+const LOOK_BYTES: u64 = 1024;
+
+/// More calls, or more bytes through them, than there are reads: what was called is not what was consumed.
+pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
+    if subject.cell.access() != Access::Pread || subject.cell.conditions.reads().is_none() {
+        return None;
+    }
+    let more =
+        |count: u64, own: u64| count.saturating_add((count as f64 * EXTRA_SHARE) as u64).saturating_add(own);
+    let cold = subject.cell.conditions.cache == CacheState::Cold;
+    let looks = if cold { subject.evidence.wall_ns / LOOK_NS + 1 } else { 0 };
+    let looks = looks.saturating_mul(u64::from(subject.cell.conditions.threads));
+    let asked = super::expected::widened(subject);
+    let most = more(asked, subject.allowance().code_bytes.saturating_add(looks.saturating_mul(LOOK_BYTES)));
+    if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes > most) {
+        return Some(format!(
+            "{bytes} bytes came through read calls, {asked} were asked for: each read is made once"
+        ));
+    }
+    let own = if subject.cell.method.worker().has_runtime() { RUNTIME_CALLS } else { OWN_CALLS };
+    let own = looks.saturating_mul(LOOK_CALLS).saturating_add(own);
+    let reads = subject.reads();
+    let calls = subject.evidence.read_calls.filter(|calls| *calls > more(reads, own))?;
+    Some(format!("{calls} read calls were made for {reads} reads: each read is made once"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::honest::{append, cell, fill, kinds};
+    use pagewise_model::CacheState::{Cold, ColdStart, Warm};
+    use pagewise_model::Evidence;
+    use pagewise_model::FailureKind::{
+        ContradictsMethod, FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
+    };
+
+    #[test]
+    fn other_bytes_are_noticed() {
+        let cell = cell("pread", Warm);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.checksum += 1), [WrongChecksum]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.expected_checksum = None), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.differing_reads = 1), [WrongBytes]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.verified_reads = 0), [WrongBytes]);
+    }
+
+    #[test]
+    fn a_clock_that_runs_slow_or_fast_is_noticed() {
+        let cell = cell("pread", Warm);
+        // Half of the time kept quiet doubles the rate.
+        assert_eq!(kinds(&cell, |measurement, _| measurement.measured_ns /= 2), [FalseTime]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 149_000_000), [FalseTime]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 167_000_000), []);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 170_000_000), [FalseTime]);
+    }
+
+    #[test]
+    fn latencies_that_leave_most_of_the_time_out_are_noticed() {
+        let cell = cell("pread", Warm);
+        let shrunk = kinds(&cell, |measurement, _| {
+            measurement.latency_counts = vec![measurement.latency_counts.iter().sum()];
+            measurement.latency_ns = vec![1];
+        });
+        assert_eq!(shrunk, [FalseTime]);
+    }
+
+    #[test]
+    fn set_up_and_tear_down_are_timed_by_the_supervisor_too() {
+        let cell = fill("mmap", Cold);
+        let claims = |setup_ns, wall_ns| {
+            kinds(&cell, |measurement, evidence| {
+                measurement.setup_ns = setup_ns;
+                evidence.setup_wall_ns = Some(wall_ns);
+            })
+        };
+        assert_eq!((claims(50_000_000, 55_000_000), claims(0, 1_000_000)), (vec![], vec![]));
+        assert_eq!(
+            (claims(0, 50_000_000), claims(51_000_000, 50_000_000)),
+            (vec![FalseTime], vec![FalseTime])
+        );
+        let until_ready = |warmup_ns| {
+            kinds(&cell, move |measurement, evidence| {
+                measurement.warmup_ns = warmup_ns;
+                evidence.setup_wall_ns = Some(measurement.setup_ns + 1_000_000);
+                evidence.warmup_wall_ns = Some(80_000_000);
+            })
+        };
+        assert_eq!((until_ready(79_000_000), until_ready(0)), (vec![], vec![FalseTime]));
+        let hidden = kinds(&cell, |measurement, evidence| {
+            measurement.teardown_ns = 0;
+            evidence.teardown_wall_ns = Some(80_000_000);
+        });
+        assert_eq!(hidden, [FalseTime]);
+    }
+
+    #[test]
+    fn more_cpu_time_than_passed_is_noticed() {
+        let busy =
+            |method: &str, cpu_ns| kinds(&cell(method, Warm), |_, evidence| evidence.cpu_ns = Some(cpu_ns));
+        assert_eq!(busy("pread", 320_000_000), []);
+        assert_eq!(busy("pread", 330_000_000), [FalseTime]);
+        assert_eq!(busy("uring", 600_000_000), [], "helper threads of the kernel count too");
+        assert_eq!(busy("uring", 900_000_000), [FalseTime]);
+    }
+
+    #[test]
+    fn latencies_longer_than_their_phase_are_noticed() {
+        let slow = |method: &str, upper_ns| {
+            kinds(&cell(method, Warm), |measurement, _| measurement.latency_ns = vec![1000, upper_ns])
+        };
+        assert_eq!(slow("pread", 11_000_000), []);
+        assert_eq!(slow("pread", 12_000_000), [FalseTime]);
+        assert_eq!(slow("uring:depth=8", 14_000_000), [], "eight are in flight");
+        let stalled = |stall_longest_ns| {
+            kinds(&cell("pread", Warm), |measurement, _| {
+                measurement.stalls = 1;
+                measurement.stall_longest_ns = stall_longest_ns;
+            })
+        };
+        assert_eq!((stalled(99_000_000), stalled(101_000_000)), (vec![], vec![FalseTime]));
+    }
+
+    #[test]
+    fn counts_that_do_not_add_up_are_noticed() {
+        let cell = cell("mmap", Warm);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.operations += 1), [InconsistentCounts]);
+        assert_eq!(
+            kinds(&cell, |measurement, _| measurement.thread_operations[0] -= 1),
+            [InconsistentCounts]
+        );
+        assert_eq!(
+            kinds(&cell, |measurement, _| measurement.thread_operations = vec![160]),
+            [InconsistentCounts]
+        );
+        assert_eq!(kinds(&cell, |_, evidence| evidence.requested_bytes -= 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.latency_counts[0] -= 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.latency_ns.reverse()), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |measurement, _| measurement.stalls = 1), [InconsistentCounts]);
+        assert!(
+            kinds(&cell, |measurement, _| measurement.measured_ns = 0).contains(&InconsistentCounts),
+            "no time"
+        );
+        assert!(
+            kinds(&cell, |measurement, _| measurement.operations = 0).contains(&InconsistentCounts),
+            "no operation"
+        );
+    }
+
+    #[test]
+    fn latency_may_be_taken_at_gaps_or_not_at_all() {
+        let at_gaps = |counts: Vec<u64>| {
+            kinds(&cell("mmap", Warm), |measurement, evidence| {
+                measurement.operations = 160;
+                measurement.measured_ns = 150_000_000;
+                measurement.latency_phase_ns = 0;
+                measurement.latency_phase_operations = 0;
+                measurement.latency_ns.truncate(counts.len());
+                measurement.latency_counts = counts;
+                evidence.wall_ns = 151_000_000;
+            })
+        };
+        assert_eq!(at_gaps(vec![]), []);
+        assert_eq!(at_gaps(vec![4]), []);
+        assert_eq!(at_gaps(vec![160, 1]), [InconsistentCounts]);
+    }
+
+    #[test]
+    fn reads_that_were_not_made_are_noticed() {
+        let pread = cell("pread:random", Warm);
+        assert_eq!(
+            kinds(&pread, |_, evidence| evidence.read_call_bytes = Some(evidence.requested_bytes - 1)),
+            [MissingReads]
+        );
+        assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = Some(2559)), [MissingReads]);
+        assert_eq!(kinds(&pread, |_, evidence| evidence.read_calls = None), []);
+        assert_eq!(kinds(&cell("uring", Warm), |_, evidence| evidence.read_calls = Some(0)), []);
+    }
+
+    #[test]
+    fn reads_that_nobody_asked_for_are_noticed() {
+        for method in ["pread", "pread:random", "mine/pread", "go/pread", "pread:direct"] {
+            let twice = |calls: u64, bytes: u64| {
+                kinds(&cell(method, Warm), move |_, evidence| {
+                    evidence.read_calls = evidence.read_calls.map(|made| made * calls);
+                    evidence.read_call_bytes = evidence.read_call_bytes.map(|made| made * bytes);
+                })
+            };
+            let native = !method.contains('/');
+            assert_eq!(twice(1, 1), [], "{method}");
+            assert_eq!(twice(1, 2), [ContradictsMethod], "{method}");
+            assert_eq!(twice(if native { 2 } else { 3 }, 1), [ContradictsMethod], "{method}");
+        }
+    }
+
+    #[test]
+    fn more_or_fewer_records_than_the_work_are_told_apart() {
+        for cell in [append("mmap", Cold), append("pwrite:buffer=4KiB", Warm), fill("uring", Cold)] {
+            let record = cell.conditions.op_bytes();
+            let one_more = kinds(&cell, |measurement, evidence| {
+                measurement.operations += 1;
+                measurement.thread_operations[0] += 1;
+                evidence.requested_bytes += record;
+            });
+            assert_eq!(one_more, [InconsistentCounts], "{}", cell.id());
+            let less = |_: &mut _, evidence: &mut Evidence| evidence.requested_bytes -= record;
+            assert_eq!(
+                kinds(&cell, less),
+                [InconsistentCounts],
+                "{}: all of it is said to be done",
+                cell.id()
+            );
+            let fewer = kinds(&cell, |measurement, evidence| {
+                measurement.operations -= 10;
+                measurement.thread_operations[0] -= 10;
+                evidence.requested_bytes -= 10 * record;
+                evidence.written.as_mut().expect("read back").expected_bytes -= 10 * record;
+            });
+            assert_eq!(fewer, [], "{}: it is not ranked, but it is no lie", cell.id());
+        }
+    }
+
+    #[test]
+    fn an_operation_that_took_longer_than_the_sample_is_noticed() {
+        let slowest = |upper_ns| {
+            kinds(&append("mmap", Cold), |measurement, evidence| {
+                measurement.measured_ns = 2_000_000;
+                evidence.wall_ns = 3_000_000;
+                evidence.cpu_ns = Some(2_000_000);
+                measurement.latency_ns = vec![80, upper_ns];
+                measurement.latency_counts = vec![990, 1];
+            })
+        };
+        assert_eq!((slowest(2_040_000), slowest(2_050_000)), (vec![], vec![FalseTime]));
+    }
+
+    #[test]
+    fn a_thread_that_runs_ahead_has_a_cpu_of_its_own() {
+        let used =
+            |method: &str| kinds(&fill(method, Cold), |_, evidence| evidence.cpu_ns = Some(190_000_000));
+        assert_eq!((used("mmap:pretouch=1MiB"), used("mmap")), (vec![], vec![FalseTime]));
+    }
+
+    #[test]
+    fn windows_that_do_not_add_up_are_noticed() {
+        let cell = cell("pread", ColdStart);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows[0].operations += 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows[7].elapsed_ns -= 1), [InconsistentCounts]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows.clear()), [InconsistentCounts]);
+    }
+}

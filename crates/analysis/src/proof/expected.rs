@@ -1,0 +1,328 @@
+//! What the counters of each method must show, as data; and the check that they do.
+//!
+//! A method is more than the calls it makes: it promises what the kernel does for it. Counters that say otherwise
+//! mean that something else was measured.
+
+use pagewise_model::{Access, Method, MethodOption, Workload};
+
+use super::subject::Subject;
+
+/// Major faults that a method may take for its reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MajorFaults {
+    /// None: reads go through calls, or to memory without a file.
+    None,
+    /// One for each page that comes from the device.
+    OnePerPage,
+    /// At most one for each page that comes from the device.
+    AtMostOnePerPage,
+    /// Any number: a fault also waits for pages that were asked for ahead, and those count nowhere else.
+    Any,
+}
+
+/// Device bytes that a method may cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceBytes {
+    /// Those of the blocks asked for, all of them: nothing is cached.
+    AllAsked,
+    /// At most those of the pages asked for: nothing is read ahead.
+    AtMostAsked,
+    /// None.
+    None,
+    /// Any number: the kernel reads ahead.
+    Any,
+}
+
+/// What the counters of a method must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Faults that wait for the device.
+    pub major_faults: MajorFaults,
+    /// Bytes from the device.
+    pub device_bytes: DeviceBytes,
+}
+
+impl MajorFaults {
+    /// In words, for documentation.
+    pub const fn words(self) -> &'static str {
+        match self {
+            MajorFaults::None => "none",
+            MajorFaults::OnePerPage => "one for each page from the device",
+            MajorFaults::AtMostOnePerPage => "at most one for each page from the device",
+            MajorFaults::Any => "any number",
+        }
+    }
+}
+
+impl DeviceBytes {
+    /// In words, for documentation.
+    pub const fn words(self) -> &'static str {
+        match self {
+            DeviceBytes::AllAsked => "all blocks asked for",
+            DeviceBytes::AtMostAsked => "at most the pages asked for",
+            DeviceBytes::None => "none",
+            DeviceBytes::Any => "any number",
+        }
+    }
+}
+
+/// Kinds of methods, in the words of their texts, with what is expected of them.
+pub const EXPECTATIONS: &[(&str, Expected)] = &[
+    (
+        "`pread:direct`, `uring:direct`",
+        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AllAsked },
+    ),
+    ("`pread:random`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AtMostAsked }),
+    (
+        "other `pread`, other `uring`",
+        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any },
+    ),
+    (
+        "`mmap:random`, also with `in-place`",
+        Expected { major_faults: MajorFaults::OnePerPage, device_bytes: DeviceBytes::AtMostAsked },
+    ),
+    (
+        "`mmap`, `mmap:sequential`, also with `in-place`",
+        Expected { major_faults: MajorFaults::AtMostOnePerPage, device_bytes: DeviceBytes::Any },
+    ),
+    (
+        "`mmap` with `prefetch`, `willneed`, `populate`, `populate-read` or `hugepage`",
+        Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any },
+    ),
+    ("`anonymous`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::None }),
+    ("`read:direct`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AllAsked }),
+    ("`read:random`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AtMostAsked }),
+    ("other `read`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any }),
+    // A fault in a hole of the file counts as one that waited for the device.
+    ("`mmap` that is written", Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any }),
+    (
+        "`pwrite`, `write`, `uring` that writes",
+        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any },
+    ),
+    (
+        "a way that pagewise does not know",
+        Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any },
+    ),
+];
+
+/// What the counters of `method` must show.
+pub fn expected(method: &Method, workload: Workload) -> Expected {
+    let has = |option| method.has(option);
+    let asks_ahead = has(MethodOption::Prefetch)
+        || method.prefetch_window().is_some()
+        || has(MethodOption::WillNeed)
+        || has(MethodOption::HugePage)
+        || method.reads_all_in_setup();
+    let kind = match method.access() {
+        Access::Anonymous => 6,
+        Access::Unknown => 12,
+        Access::Mmap if !workload.is_reading() => 10,
+        Access::Pwrite | Access::Write => 11,
+        Access::Uring if !workload.is_reading() => 11,
+        Access::Read if !workload.is_reading() => 11,
+        Access::Read if workload != Workload::Scan => 2,
+        Access::Read if method.is_direct() => 7,
+        Access::Read if has(MethodOption::Random) && !asks_ahead => 8,
+        Access::Read => 9,
+        Access::Pread | Access::Uring if method.is_direct() => 0,
+        Access::Pread if has(MethodOption::Random) && !asks_ahead => 1,
+        Access::Pread | Access::Uring => 2,
+        Access::Mmap if asks_ahead => 5,
+        Access::Mmap if has(MethodOption::Random) => 3,
+        Access::Mmap => 4,
+    };
+    EXPECTATIONS[kind].1
+}
+
+/// Pages of the worker's own code, stacks and offset table may have to come back from the device, more of them where
+/// memory is short: its allowance, and this share of the pages that the device delivered.
+const OWN_PAGES_SHARE: f64 = 0.01;
+/// Faults and pages agree within this share. Threads that fault on one page all wait for it and each counts, and a page
+/// may be reclaimed before it is mapped: 0.03 % at eight threads, zipf and four times the memory (Linux 6.18).
+const FAULT_SHARE: f64 = 0.02;
+/// Blocks at both ends of a read, and what the worker's own code needs, are within this share.
+const BYTES_SHARE: f64 = 0.02;
+
+/// The counters say what the method promises.
+pub(super) fn contradicts_method(subject: &Subject<'_>) -> Option<String> {
+    let expected = expected(&subject.cell.method, subject.cell.conditions.workload());
+    wrong_faults(subject, expected.major_faults).or_else(|| wrong_bytes(subject, expected.device_bytes))
+}
+
+fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> {
+    let (faults, read) = (subject.evidence.major_faults?, subject.device_bytes()?);
+    let pages = read / subject.context.page_bytes;
+    let own = subject.allowance().pages + (pages as f64 * OWN_PAGES_SHARE) as u64;
+    let share = (pages as f64 * FAULT_SHARE) as u64 + subject.allowance().pages;
+    let wrong = match expected {
+        MajorFaults::None => faults > own,
+        // Where holes or compression hide bytes, faults are more than pages.
+        MajorFaults::OnePerPage if subject.context.hidden_bytes => faults.saturating_add(share) < pages,
+        MajorFaults::OnePerPage => faults.abs_diff(pages) > share,
+        MajorFaults::AtMostOnePerPage => {
+            !subject.context.hidden_bytes && faults > pages.saturating_add(share)
+        }
+        MajorFaults::Any => false,
+    };
+    wrong.then(|| {
+        format!(
+            "{faults} page faults waited for the device, which delivered {pages} pages; {} takes {}",
+            subject.cell.method,
+            expected.words()
+        )
+    })
+}
+
+fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
+    let read = subject.device_bytes()?;
+    let own = subject.allowance().pages.saturating_mul(subject.context.page_bytes);
+    let asked = ((widened(subject) as f64 * (1.0 + BYTES_SHARE)) as u64).saturating_add(own);
+    let (wrong, most) = match expected {
+        // That it is not less is what `not-direct` sees to.
+        DeviceBytes::AllAsked | DeviceBytes::AtMostAsked => (read > asked, asked),
+        DeviceBytes::None => (read > own, own),
+        DeviceBytes::Any => return None,
+    };
+    wrong.then(|| {
+        format!(
+            "{read} bytes came from the device, at most {most} may: {} causes {}",
+            subject.cell.method,
+            expected.words()
+        )
+    })
+}
+
+/// Bytes asked for, widened to whole pages: exactly where reads begin and end on pages, else the most it can be.
+pub(super) fn widened(subject: &Subject<'_>) -> u64 {
+    let page = subject.context.page_bytes;
+    let Some(reads) = subject.cell.conditions.reads() else {
+        // The pieces of a scan lie next to each other, and so do records.
+        let asked = subject.operations().saturating_mul(subject.cell.conditions.op_bytes());
+        return asked.div_ceil(page).saturating_mul(page);
+    };
+    let (read, align) = (reads.read_bytes.0, reads.align_bytes.0);
+    let of_one = match (read % page, align % page) {
+        (0, 0) => read,
+        // A read that begins on a page ends within one.
+        (_, 0) => read.next_multiple_of(page),
+        _ => (read + page - 1).next_multiple_of(page),
+    };
+    subject.reads().saturating_mul(of_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::honest::{CONTEXT, cell, kinds, kinds_in, limited, reads_mut, set};
+    use pagewise_model::CacheState::{AsIs, Cold, Warm};
+    use pagewise_model::FailureKind::{ContradictsMethod, NotWarm};
+    use pagewise_model::{Cell, Evidence, FailureKind};
+
+    fn with(cell: &Cell, faults: u64, pages: u64) -> Vec<FailureKind> {
+        kinds(cell, |_, evidence| {
+            evidence.major_faults = Some(faults);
+            evidence.device_read_bytes = Some(pages * 4096);
+        })
+    }
+
+    #[test]
+    fn every_method_has_what_it_promises() {
+        let of = |text: &str| expected(&text.parse().expect(text), Workload::RandomRead);
+        assert_eq!(of("mmap:random+in-place").major_faults, MajorFaults::OnePerPage);
+        assert_eq!(of("mmap:random+prefetch").major_faults, MajorFaults::Any);
+        assert_eq!(of("mmap:random+prefetch=8").major_faults, MajorFaults::Any);
+        assert_eq!(of("mmap:sequential").major_faults, MajorFaults::AtMostOnePerPage);
+        assert_eq!(of("mmap:random+populate").device_bytes, DeviceBytes::Any);
+        assert_eq!(of("uring:direct+depth=4").device_bytes, DeviceBytes::AllAsked);
+        assert_eq!(of("pread:random").device_bytes, DeviceBytes::AtMostAsked);
+        assert_eq!(of("pread:random+willneed").device_bytes, DeviceBytes::Any);
+        assert_eq!(of("uring").major_faults, MajorFaults::None);
+        assert_eq!(expected(&Method::anonymous(), Workload::RandomRead).device_bytes, DeviceBytes::None);
+    }
+
+    #[test]
+    fn the_documentation_says_the_same() {
+        let method = include_str!("../../../../METHOD.md");
+        for (methods, Expected { major_faults, device_bytes }) in EXPECTATIONS {
+            let row = format!("| {methods} | {} | {} |", major_faults.words(), device_bytes.words());
+            assert!(method.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
+    fn a_pread_that_faults_is_a_mapping() {
+        // 40 MiB are 10,240 pages.
+        let pread = cell("pread", Cold);
+        assert_eq!((with(&pread, 166, 10_240), with(&pread, 167, 10_240)), (vec![], vec![ContradictsMethod]));
+        assert_eq!(with(&cell("uring", Warm), 65, 0), [ContradictsMethod]);
+        assert_eq!(with(&set("pread:direct", AsIs), 10_240, 10_240), [ContradictsMethod]);
+    }
+
+    #[test]
+    fn each_page_of_a_random_mapping_is_a_fault() {
+        let random = cell("mmap:random", Cold);
+        // 2 % and 64 pages.
+        assert_eq!(
+            (with(&random, 9_972, 10_240), with(&random, 9_971, 10_240)),
+            (vec![], vec![ContradictsMethod])
+        );
+        assert_eq!(
+            (with(&random, 10_508, 10_240), with(&random, 10_509, 10_240)),
+            (vec![], vec![ContradictsMethod])
+        );
+        assert_eq!(with(&random, 160, 10_240), [ContradictsMethod], "64 pages a fault are readahead");
+        assert_eq!(with(&limited("mmap:random", Warm, 128), 1000, 5_120), [ContradictsMethod]);
+    }
+
+    #[test]
+    fn a_fault_of_a_plain_mapping_brings_in_a_page_at_least() {
+        let plain = cell("mmap", Cold);
+        assert_eq!((with(&plain, 160, 10_240), with(&plain, 10_240, 10_240)), (vec![], vec![]));
+        assert_eq!(with(&plain, 10_509, 10_240), [ContradictsMethod]);
+        let hidden = pagewise_model::CheckContext { hidden_bytes: true, ..CONTEXT };
+        let faults = |_: &mut _, evidence: &mut Evidence| evidence.major_faults = Some(30_000);
+        assert_eq!(kinds_in(&plain, &hidden, faults), []);
+        assert_eq!(kinds_in(&cell("mmap:random", Cold), &hidden, faults), []);
+    }
+
+    #[test]
+    fn methods_without_readahead_read_no_more_than_asked() {
+        for method in ["pread:direct", "uring:direct+depth=32", "pread:random"] {
+            // 2 % and 64 pages above 10,240.
+            let cell = cell(method, Cold);
+            assert_eq!(
+                (with(&cell, 0, 10_508), with(&cell, 0, 10_509)),
+                (vec![], vec![ContradictsMethod]),
+                "{method}"
+            );
+        }
+        assert_eq!(with(&cell("pread", Cold), 0, 20_000), []);
+        assert_eq!(with(&cell("mmap:random", Cold), 20_000, 20_000), [ContradictsMethod]);
+        assert_eq!(with(&cell("anonymous", Warm), 0, 65), [ContradictsMethod]);
+    }
+
+    #[test]
+    fn reads_that_do_not_end_on_pages_are_widened() {
+        let mut odd = cell("pread:direct", AsIs);
+        reads_mut(&mut odd).align_bytes.0 = 512;
+        assert_eq!(with(&odd, 0, 12_800), [], "five pages for each read of four");
+        assert_eq!(with(&odd, 0, 13_200), [ContradictsMethod]);
+        let mut short = cell("pread:direct", AsIs);
+        reads_mut(&mut short).read_bytes.0 = 5000;
+        reads_mut(&mut short).align_bytes.0 = 8192;
+        let read = |pages: u64| {
+            kinds(&short, |_, evidence| {
+                evidence.requested_bytes = 160 * 16 * 5000;
+                evidence.device_read_bytes = Some(pages * 4096);
+            })
+        };
+        assert_eq!((read(5120), read(6000)), (vec![], vec![ContradictsMethod]));
+    }
+
+    #[test]
+    fn unknown_counters_contradict_nothing() {
+        let unknown = |_: &mut _, evidence: &mut Evidence| evidence.major_faults = None;
+        assert_eq!(kinds(&cell("mmap:random", Cold), unknown), []);
+        assert_eq!(with(&cell("mmap", Warm), 3, 0), [NotWarm], "few faults are the worker's own code");
+    }
+}

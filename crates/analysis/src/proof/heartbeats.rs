@@ -1,0 +1,192 @@
+//! Whether the heartbeats of a sample can be believed.
+//!
+//! A heartbeat sleeps for its interval, notes how late it woke, and sleeps again. So each beat takes its interval and its
+//! delay, and the beats of a kind one after the other fill the time in which they count, whatever held them up: far fewer
+//! of them hide a delay, far more make delays look rare.
+
+use pagewise_model::{CacheState, Delays, Worker};
+
+use super::subject::Subject;
+
+/// Beats account for at least this share of the time in which they count: timers of a virtual machine wake late, and the
+/// first and the last beat are cut.
+const LEAST_SHARE: f64 = 0.5;
+/// And for at most this share of it: ends of buckets are a little above what fell into them.
+const MOST_SHARE: f64 = 1.25;
+/// How long a worker idles beside what it was asked for is not seen.
+const IDLE_MOST_SHARE: f64 = 2.0;
+/// Requested one after another, and each takes as long as it takes.
+const SAFEPOINT: &str = "safepoint";
+/// Shorter stretches than so many intervals show nothing.
+const FEWEST_INTERVALS: u64 = 20;
+
+/// Kinds that a worker of pagewise's own has and that beat on and on. Safepoints come when the runtime gets to them, and the
+/// user's own worker need not have any.
+fn kinds(worker: &Worker) -> &'static [&'static str] {
+    match worker {
+        Worker::Native | Worker::Python => &["thread"],
+        Worker::Jvm => &["thread", "virtual-thread"],
+        Worker::Go => &["goroutine"],
+        Worker::Other(_) => &[],
+    }
+}
+
+/// Heartbeats that were asked for and are missing, too few or too many. A cold start has none: it is told as a course of
+/// rates.
+pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    let asked = subject.context.beating.filter(|_| cell.conditions.cache != CacheState::ColdStart)?;
+    // Of the user's own worker those that it told: none need be.
+    let told = evidence.heartbeats.iter().map(|beats| beats.kind.as_str()).filter(|kind| *kind != SAFEPOINT);
+    let kinds: Vec<&str> = match cell.method.worker() {
+        Worker::Other(_) => told.collect(),
+        worker => kinds(worker).to_vec(),
+    };
+    kinds.iter().find_map(|kind| {
+        let Some(beats) = evidence.heartbeats.iter().find(|beats| beats.kind == *kind) else {
+            return Some(format!("the worker was asked for heartbeats and told none of kind {kind}"));
+        };
+        let stretches = [
+            ("measured", &beats.busy, evidence.wall_ns, MOST_SHARE),
+            ("idle", &beats.idle, asked.idle_ns, IDLE_MOST_SHARE),
+        ];
+        stretches.into_iter().find_map(|(stretch, delays, of_ns, most)| {
+            misses(delays, of_ns, asked.interval_ns, most)
+                .map(|wrong| format!("heartbeats of kind {kind} in the {stretch} stretch: {wrong}"))
+        })
+    })
+}
+
+/// Why beats do not fill `of_ns`.
+fn misses(delays: &Delays, of_ns: u64, interval_ns: u64, most: f64) -> Option<String> {
+    if of_ns < interval_ns.saturating_mul(FEWEST_INTERVALS) {
+        return None;
+    }
+    let beats = total_count(delays);
+    let account = beats as f64 * interval_ns as f64 + total_ns(delays);
+    let (low, high) = (of_ns as f64 * LEAST_SHARE, of_ns as f64 * most);
+    (account < low || account > high).then(|| {
+        format!(
+            "{beats} beats with their delays account for {account:.0} of {of_ns} ns, from {low:.0} to {high:.0} must be"
+        )
+    })
+}
+
+fn total_count(delays: &Delays) -> u64 {
+    delays.counts.iter().fold(0, |total, count| total.saturating_add(*count))
+}
+
+fn total_ns(delays: &Delays) -> f64 {
+    delays.ns.iter().zip(&delays.counts).map(|(ns, count)| *ns as f64 * *count as f64).sum()
+}
+
+/// Histograms that are none, or whose delays are longer than the time in which they fell.
+pub(super) fn malformed(subject: &Subject<'_>) -> Option<String> {
+    let wall_ns = subject.evidence.wall_ns;
+    subject.evidence.heartbeats.iter().find_map(|beats| {
+        let kind = &beats.kind;
+        let wrong = |delays: &Delays| {
+            delays.ns.len() != delays.counts.len() || !delays.ns.is_sorted_by(|left, right| left < right)
+        };
+        if wrong(&beats.idle) || wrong(&beats.busy) {
+            return Some(format!("the histogram of heartbeats of kind {kind} is none"));
+        }
+        let late = total_ns(&beats.busy);
+        (late > wall_ns as f64 * MOST_SHARE)
+            .then(|| format!("heartbeats of kind {kind} were late by {late:.0} ns in all, in {wall_ns} ns"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::honest::{self, cell, kinds};
+    use pagewise_model::CacheState::{Cold, Warm};
+    use pagewise_model::FailureKind::InconsistentCounts;
+    use pagewise_model::{Beating, CheckContext as Context};
+    use pagewise_model::{Cell, Evidence, FailureKind, Heartbeat};
+
+    const ASKED: Beating = Beating { interval_ns: 1_000_000, idle_ns: 100_000_000 };
+
+    /// So many beats, each late by so much.
+    fn delays(count: u64, late_ns: u64) -> Delays {
+        Delays { ns: vec![late_ns], counts: vec![count] }
+    }
+
+    fn found(method: &str, kinds: &[&str], busy: Delays, idle: Delays) -> Option<FailureKind> {
+        let cell = cell(method, Cold);
+        let beats =
+            |kind: &&str| Heartbeat { kind: kind.to_string(), idle: idle.clone(), busy: busy.clone() };
+        let heartbeats = kinds.iter().map(beats).collect();
+        // The honest sample takes 151 ms.
+        let evidence = Evidence { heartbeats, ..honest::evidence(&cell) };
+        beating_as(&cell, &evidence, ASKED)
+    }
+
+    /// What the check of heartbeats says of an honest sample with this evidence.
+    fn beating_as(cell: &Cell, evidence: &Evidence, asked: Beating) -> Option<FailureKind> {
+        let context = Context { beating: Some(asked), ..honest::CONTEXT };
+        let subject = Subject { cell, measurement: &honest::measurement(), evidence, context: &context };
+        not_beating(&subject).map(|_| InconsistentCounts)
+    }
+
+    #[test]
+    fn beats_that_fill_the_time_pass_however_late_they_are() {
+        let idle = || delays(95, 60_000);
+        for (method, kinds) in [
+            ("pread", &["thread"][..]),
+            ("jvm/mmap", &["thread", "virtual-thread"]),
+            ("jvm/mmap", &["thread", "virtual-thread", "safepoint"]),
+            ("go/pread", &["goroutine"]),
+            ("python/mmap", &["thread"]),
+        ] {
+            assert_eq!(found(method, kinds, delays(140, 60_000), idle()), None, "{method}");
+            assert_eq!(found(method, kinds, delays(10, 14_000_000), idle()), None, "{method}: held up");
+        }
+    }
+
+    #[test]
+    fn beats_left_out_or_made_up_are_noticed() {
+        let wrong = Some(InconsistentCounts);
+        let idle = || delays(95, 60_000);
+        assert_eq!(found("jvm/mmap", &[], delays(1, 1), idle()), wrong, "none");
+        assert_eq!(found("jvm/mmap", &["thread"], delays(140, 60_000), idle()), wrong, "a kind is missing");
+        assert_eq!(found("go/mmap", &["goroutine"], delays(60, 60_000), idle()), wrong, "the late ones");
+        assert_eq!(found("pread", &["thread"], delays(1400, 60_000), idle()), wrong, "ten times as many");
+        assert_eq!(found("pread", &["thread"], delays(140, 60_000), delays(20, 1)), wrong, "idle");
+        assert_eq!(found("pread", &["thread"], delays(140, 60_000), delays(200, 60_000)), wrong, "idle");
+    }
+
+    #[test]
+    fn the_users_own_worker_need_not_beat_but_what_it_tells_must_account_for_the_time() {
+        assert_eq!(found("mine/get", &[], delays(1, 1), delays(1, 1)), None);
+        assert_eq!(found("mine/get", &["fiber"], delays(140, 60_000), delays(95, 60_000)), None);
+        let hidden = found("mine/get", &["fiber"], delays(45, 60_000), delays(95, 60_000));
+        assert_eq!(hidden, Some(FailureKind::InconsistentCounts), "the late ones");
+    }
+
+    #[test]
+    fn a_short_stretch_shows_nothing() {
+        let slow = Beating { interval_ns: 10_000_000, ..ASKED };
+        let cell = cell("pread", Cold);
+        let beats = Heartbeat { kind: "thread".into(), idle: delays(1, 1), busy: delays(1, 1) };
+        let evidence = Evidence { heartbeats: vec![beats], ..honest::evidence(&cell) };
+        assert_eq!(beating_as(&cell, &evidence, slow), None, "15 intervals");
+    }
+
+    #[test]
+    fn delays_are_no_longer_than_the_time_they_fell_in() {
+        let cell = cell("jvm/mmap", Warm);
+        let late = |busy: Delays| {
+            let beats = Heartbeat { kind: "safepoint".into(), idle: delays(1, 1), busy };
+            kinds(&cell, |_, evidence| evidence.heartbeats = vec![beats])
+        };
+        assert_eq!(
+            (late(delays(1, 150_000_000)), late(delays(2, 100_000_000))),
+            (vec![], vec![InconsistentCounts])
+        );
+        let uneven = Delays { ns: vec![1, 2], counts: vec![1] };
+        assert_eq!(late(uneven), [InconsistentCounts]);
+        assert_eq!(late(Delays { ns: vec![2, 1], counts: vec![1, 1] }), [InconsistentCounts]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Mappings of the file that a method's name says nothing of.
+
+use pagewise_model::{Access, MethodOption};
+
+use super::subject::Subject;
+
+/// A mapping whose name says nothing of it has no advice on the pattern of its reads. Where the name does, other advice shows as
+/// the lack of its own.
+pub(super) fn advice_beside(subject: &Subject<'_>) -> Option<String> {
+    let method = &subject.cell.method;
+    let says = method.has(MethodOption::Random) || method.has(MethodOption::Sequential);
+    if subject.cell.access() != Access::Mmap || says {
+        return None;
+    }
+    let flags = subject.evidence.mapping_flags.as_deref()?;
+    let advice = [("rr", "MADV_RANDOM"), ("sr", "MADV_SEQUENTIAL")];
+    let (flag, name) =
+        advice.into_iter().find(|(flag, _)| flags.split_whitespace().any(|found| found == *flag))?;
+    Some(format!(
+        "{name} is in force, which {method} does not ask for: the mapping's flags '{flags}' have '{flag}'"
+    ))
+}
+
+/// What moves its bytes by calls has no mapping of the file to take them from or store them in.
+pub(super) fn mapped_beside(subject: &Subject<'_>) -> Option<String> {
+    let by_calls =
+        matches!(subject.cell.access(), Access::Pread | Access::Read | Access::Pwrite | Access::Write);
+    let mappings = subject.evidence.mappings.filter(|mappings| by_calls && *mappings > 0)?;
+    Some(format!(
+        "the worker had {mappings} mappings of the file when {} was measured, which moves its bytes by calls",
+        subject.cell.method
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::honest::{append, cell, kinds};
+    use pagewise_model::CacheState::{Cold, Warm};
+    use pagewise_model::Cell;
+    use pagewise_model::FailureKind::ContradictsMethod;
+
+    #[test]
+    fn advice_that_nobody_asked_for_is_noticed() {
+        let flags = |method: &str, flags: &str| {
+            let flags = flags.to_string();
+            kinds(&cell(method, Warm), move |_, evidence| evidence.mapping_flags = Some(flags))
+        };
+        for method in ["mmap", "mine/mmap", "go/mmap", "mmap:willneed"] {
+            assert_eq!(flags(method, "rd sh mr me ms"), [], "{method}");
+            assert_eq!(flags(method, "rd sh mr me ms rr"), [ContradictsMethod], "{method}");
+            assert_eq!(flags(method, "rd sh mr me ms sr"), [ContradictsMethod], "{method}");
+        }
+        assert_eq!(flags("mine/get", "rd sh mr me ms rr"), [], "how it maps is its own business");
+    }
+
+    #[test]
+    fn a_mapping_beside_calls_is_noticed() {
+        let mapped =
+            |cell: &Cell, mappings| kinds(cell, move |_, evidence| evidence.mappings = Some(mappings));
+        for cell in [cell("pread", Warm), cell("mine/pread", Warm), append("mine/pwrite", Cold)] {
+            assert_eq!(
+                (mapped(&cell, 0), mapped(&cell, 1)),
+                (vec![], vec![ContradictsMethod]),
+                "{}",
+                cell.id()
+            );
+        }
+        assert_eq!(mapped(&cell("mine/get", Warm), 1), []);
+    }
+}

@@ -1,0 +1,52 @@
+//! Figures of one sample.
+
+use pagewise_model::Cell;
+use pagewise_model::sample::Measurement;
+
+use crate::statistics::total;
+
+/// Operations of both phases.
+pub fn operations(measurement: &Measurement) -> u64 {
+    measurement.operations.saturating_add(measurement.latency_phase_operations)
+}
+
+/// Set-up with what came between it and the throughput phase, that phase and tear-down: what is done before the clock starts
+/// is not saved.
+pub fn total_ns(measurement: &Measurement) -> u64 {
+    let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, .. } = measurement;
+    total([setup_ns, warmup_ns, measured_ns, teardown_ns])
+}
+
+/// The share of the work that was done, where that is fixed: of the ring in all laps, or of the file.
+pub fn covered(cell: &Cell, measurement: &Measurement) -> Option<f64> {
+    let all = cell.conditions.fixed_operations().filter(|all| *all > 0)?;
+    Some((measurement.operations as f64 / all as f64).min(1.0))
+}
+
+/// Whether all of the work was done, where that is fixed.
+pub(crate) fn is_done(cell: &Cell, measurement: &Measurement) -> bool {
+    cell.conditions.fixed_operations().is_none_or(|all| measurement.operations >= all)
+}
+
+/// Operations per second of the throughput phase.
+pub fn ops_per_second(measurement: &Measurement) -> f64 {
+    measurement.operations as f64 * 1e9 / measurement.measured_ns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_before_the_clock_starts_is_in_the_total() {
+        let measurement = Measurement {
+            setup_ns: 1,
+            warmup_ns: 20,
+            measured_ns: 300,
+            teardown_ns: 4000,
+            ..Measurement::default()
+        };
+        assert_eq!(total_ns(&measurement), 4321);
+        assert_eq!(total_ns(&Measurement { warmup_ns: u64::MAX, ..measurement }), u64::MAX);
+    }
+}

@@ -1,0 +1,194 @@
+//! What a worker does outside of the measured region: before `go`, and while it waits.
+//!
+//! From `open` to `closed` no time is outside a clock, and whatever is brought in ahead of the clock is seen. The table of a
+//! worker holds zeros until `go`, so what could be gained ahead is the file as a whole: a copy of it in memory of the
+//! worker's own, or its pages in the cache. Methods whose set-up is to read do so openly, and their set-up is shown.
+
+use pagewise_model::sample::Stretch;
+use pagewise_model::{Access, CacheState, MethodOption};
+
+use super::conditions::READAHEAD_SLACK_BYTES;
+use super::subject::Subject;
+
+/// What a worker may read from the device before `go` for its own sake: late pages of its code, with readahead.
+const OWN_DEVICE_BYTES: u64 = 2 << 20;
+/// What a worker may read by calls before `go` for its own sake: the answer of /proc, an aligned block tried.
+const OWN_CALL_BYTES: u64 = 1 << 20;
+/// A thread that waits wakes up for messages, and CPU time counts in ticks on some kernels.
+const WAITING_SLACK_NS: u64 = 10_000_000;
+/// Heartbeats and wake-ups take this much of the time of waiting.
+const WAITING_SHARE: f64 = 0.05;
+/// A runtime may collect, compile or idle its scheduler meanwhile, on all CPUs that it has.
+const RUNTIME_WAITING_SHARE: f64 = 0.5;
+
+/// Sums up what is known of the stretches before `go`; waiting after `sample` is in it too, when nothing is read.
+fn before_go(subject: &Subject<'_>, part: fn(&Stretch) -> Option<u64>) -> Option<u64> {
+    let evidence = subject.evidence;
+    let before_ready = part(evidence.before_ready.as_ref()?)?;
+    Some(before_ready.saturating_add(evidence.waiting.as_ref().and_then(part).unwrap_or(0)))
+}
+
+/// A cold sample reads what nobody has read before: neither into the page cache, which residency shows, nor past it into
+/// memory of the worker's own.
+pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
+    let (cell, conditions) = (subject.cell, &subject.cell.conditions);
+    let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
+    if !cold || !reads_nothing_in_setup(subject) {
+        return None;
+    }
+    let ahead = if cell.method.has(MethodOption::WillNeed) { READAHEAD_SLACK_BYTES } else { 0 };
+    let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES) + ahead;
+    let read = before_go(subject, |stretch| stretch.device_read_bytes).filter(|read| *read > most)?;
+    Some(format!(
+        "{read} bytes came from the device for the worker before it was told to go, at most {most} may"
+    ))
+}
+
+/// A direct read is one from the device when it is asked for, whatever the state of the cache.
+pub(super) fn direct_read_before_go(subject: &Subject<'_>) -> Option<String> {
+    if !subject.cell.method.is_direct() || !reads_nothing_in_setup(subject) {
+        return None;
+    }
+    let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES);
+    let read = before_go(subject, |stretch| stretch.device_read_bytes).filter(|read| *read > most)?;
+    Some(format!(
+        "{read} bytes came from the device before the worker was told to go, at most {most} may: {} reads when it is asked to",
+        subject.cell.method
+    ))
+}
+
+/// A method that reads by calls has made none of them before `go`.
+pub(super) fn called_before_go(subject: &Subject<'_>) -> Option<String> {
+    if !matches!(subject.cell.access(), Access::Pread | Access::Read) || subject.is_writing() {
+        return None;
+    }
+    let most = subject.allowance().code_bytes.max(OWN_CALL_BYTES);
+    let read = before_go(subject, |stretch| stretch.read_call_bytes).filter(|read| *read > most)?;
+    Some(format!(
+        "{read} bytes came through read calls before the worker was told to go, at most {most} may: {} reads when it is asked to",
+        subject.cell.method
+    ))
+}
+
+fn reads_nothing_in_setup(subject: &Subject<'_>) -> bool {
+    let cell = subject.cell;
+    !subject.is_writing() && !cell.method.reads_all_in_setup() && cell.access() != Access::Anonymous
+}
+
+/// A worker that has nothing to do does nothing: what it does meanwhile is in no clock.
+pub(super) fn worked_while_waiting(subject: &Subject<'_>) -> Option<String> {
+    let waiting = subject.evidence.waiting.as_ref()?;
+    let used = waiting.cpu_ns?;
+    let share = if subject.cell.method.worker().has_runtime() {
+        RUNTIME_WAITING_SHARE * f64::from(subject.cpus())
+    } else {
+        WAITING_SHARE
+    };
+    let of_time = (waiting.wall_ns as f64 * share) as u64;
+    let most = subject.answer_slack().saturating_add(WAITING_SLACK_NS).saturating_add(of_time);
+    (used > most).then(|| {
+        format!(
+            "the worker used {used} ns of CPU time in {} ns in which it had nothing to do, at most {most} may be: threads \
+             that wait sleep",
+            waiting.wall_ns
+        )
+    })
+}
+
+/// Nothing reaches the file but in set-up, in the measured region and in tear-down.
+pub(super) fn wrote_while_waiting(subject: &Subject<'_>) -> Option<String> {
+    if !subject.is_writing() {
+        return None;
+    }
+    let written = subject.evidence.waiting.as_ref()?.write_call_bytes?;
+    (written > OWN_CALL_BYTES).then(|| {
+        format!("{written} bytes went through write calls while the worker had nothing to do, at most {OWN_CALL_BYTES} may")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::honest::{append, cell, kinds, scan};
+    use pagewise_model::CacheState::{Cold, ColdStart, Warm};
+    use pagewise_model::FailureKind::{self, ContradictsMethod, FalseTime, NotCold};
+    use pagewise_model::{Cell, Evidence};
+
+    fn before_ready(cell: &Cell, stretch: Stretch) -> Vec<FailureKind> {
+        kinds(cell, |_, evidence: &mut Evidence| evidence.before_ready = Some(stretch))
+    }
+
+    fn from_device(bytes: u64) -> Stretch {
+        Stretch { device_read_bytes: Some(bytes), ..Stretch::default() }
+    }
+
+    #[test]
+    fn a_copy_of_the_file_made_ahead_is_noticed() {
+        let whole = 256 << 20;
+        for method in ["pread", "mmap", "mmap:random", "uring:depth=8", "mine/get"] {
+            assert_eq!(before_ready(&cell(method, Cold), from_device(whole)), [NotCold], "{method}");
+            assert_eq!(before_ready(&cell(method, ColdStart), from_device(whole)), [NotCold], "{method}");
+            assert_eq!(before_ready(&cell(method, Cold), from_device(1 << 20)), [], "{method}");
+        }
+        assert_eq!(before_ready(&cell("mmap:populate", Cold), from_device(whole)), [], "that is its set-up");
+        assert_eq!(before_ready(&cell("mmap:willneed", Cold), from_device(12 << 20)), []);
+        assert_eq!(before_ready(&cell("mmap:willneed", Cold), from_device(whole)), [NotCold]);
+        for method in ["pread:direct", "uring:direct", "mine/pread:direct"] {
+            assert_eq!(
+                before_ready(&cell(method, Warm), from_device(whole)),
+                [ContradictsMethod],
+                "{method}"
+            );
+            let both = before_ready(&cell(method, Cold), from_device(whole));
+            assert_eq!(both, [NotCold, ContradictsMethod], "{method}");
+        }
+        assert_eq!(
+            before_ready(&append("pwrite", Cold), from_device(whole)),
+            [],
+            "it reads nothing of a file"
+        );
+    }
+
+    #[test]
+    fn reads_made_ahead_are_noticed() {
+        let called = |bytes| Stretch { read_call_bytes: Some(bytes), ..Stretch::default() };
+        for cell in
+            [cell("pread", Warm), cell("mine/pread", Warm), scan("read", Warm), cell("go/pread", Cold)]
+        {
+            assert_eq!(before_ready(&cell, called(256 << 20)), [ContradictsMethod], "{}", cell.id());
+            assert_eq!(before_ready(&cell, called(100_000)), [], "{}", cell.id());
+        }
+        // How it reads is its own business.
+        assert_eq!(before_ready(&cell("mine/get", Warm), called(256 << 20)), []);
+        let waiting = |cell: &Cell, stretch: Stretch| {
+            kinds(cell, |_, evidence: &mut Evidence| {
+                evidence.before_ready = Some(Stretch { read_call_bytes: Some(0), ..Stretch::default() });
+                evidence.waiting = Some(stretch);
+            })
+        };
+        assert_eq!(waiting(&cell("pread", Warm), called(256 << 20)), [ContradictsMethod]);
+    }
+
+    #[test]
+    fn work_in_no_clock_is_noticed() {
+        let waited = |cell: &Cell, cpu_ns, wall_ns| {
+            kinds(cell, |_, evidence: &mut Evidence| {
+                evidence.waiting = Some(Stretch { wall_ns, cpu_ns: Some(cpu_ns), ..Stretch::default() });
+            })
+        };
+        for method in ["pread", "mmap"] {
+            let cell = cell(method, Warm);
+            assert_eq!(waited(&cell, 9_000_000, 5_000_000), []);
+            assert_eq!(waited(&cell, 40_000_000, 650_000_000), []);
+            assert_eq!(waited(&cell, 600_000_000, 650_000_000), [FalseTime]);
+        }
+        assert_eq!(waited(&cell("jvm/pread", Warm), 300_000_000, 650_000_000), [], "its compiler");
+        assert_eq!(waited(&cell("jvm/pread", Warm), 2_600_000_000, 650_000_000), [FalseTime]);
+        let wrote = |bytes| {
+            kinds(&append("pwrite", Cold), move |_, evidence: &mut Evidence| {
+                evidence.waiting = Some(Stretch { write_call_bytes: Some(bytes), ..Stretch::default() });
+            })
+        };
+        assert_eq!((wrote(500), wrote(10 << 20)), (vec![], vec![FalseTime]));
+    }
+}

@@ -1,0 +1,248 @@
+//! Whether numbers can be at all: rates that memory does not deliver, latencies that no machine has, reads in flight that
+//! the method does not have.
+
+use pagewise_model::sample::Measurement;
+use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
+
+use super::subject::Subject;
+use crate::proof::measured::total_ns;
+
+/// A rate may exceed what this machine's memory was measured to deliver by so much: caches, and a busy moment while it was
+/// measured.
+const MEMORY_FACTOR: f64 = 1.5;
+
+/// So many latencies, none of them short, do not fall into one bucket of 1 %.
+const SCATTERED: u64 = 100;
+/// Shorter latencies may be one and the same tick of a coarse clock.
+const COARSE_NS: u64 = 10_000;
+
+/// Reads in flight by the device's own account, over those of threads that read one after another. A request counts from
+/// its start in the block layer to its end, and interrupts and wake-ups are within that.
+const IN_FLIGHT_FACTOR: f64 = 1.25;
+/// The device counts in milliseconds.
+const IN_FLIGHT_SLACK_NS: u64 = 10_000_000;
+/// Of the reads, this share may come in one request with another.
+const REQUESTS_SHARE: f64 = 0.98;
+
+/// Bytes of all operations over the time of both phases, as the worker says; of work that is done once over all of the time
+/// that counts, as a set-up that says what it takes may do some of the work.
+pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
+    let operations = measurement.operations.saturating_add(measurement.latency_phase_operations);
+    let bytes = operations.saturating_mul(cell.conditions.op_bytes());
+    let ns = match cell.conditions.workload().is_once() {
+        true => total_ns(measurement),
+        false => measurement.measured_ns.saturating_add(measurement.latency_phase_ns),
+    };
+    bytes as f64 * 1e9 / ns.max(1) as f64
+}
+
+/// The rate of a method that has to move or look at all bytes is that of memory at most.
+pub(super) fn faster_than_memory(subject: &Subject<'_>) -> Option<String> {
+    let cell = subject.cell;
+    let in_place_touched =
+        cell.method.has(MethodOption::InPlace) && cell.conditions.consume() == Some(Consume::Touch);
+    if cell.access() == Access::Anonymous || in_place_touched {
+        return None;
+    }
+    let memory = subject.evidence.memory_bytes_per_second?;
+    let most = memory as f64 * MEMORY_FACTOR;
+    let rate = byte_rate(cell, subject.measurement);
+    (rate > most).then(|| {
+        let mib = |rate: f64| rate / f64::from(1 << 20);
+        format!(
+            "{:.0} MiB/s is implausible: this machine's memory delivers {:.0} MiB/s, and a method that moves or looks at all \
+             bytes is not {:.1} times as fast",
+            mib(rate),
+            mib(memory as f64),
+            rate / memory.max(1) as f64
+        )
+    })
+}
+
+/// Latencies scatter.
+pub(super) fn latencies_all_alike(subject: &Subject<'_>) -> Option<String> {
+    let measurement = subject.measurement;
+    let mut filled =
+        measurement.latency_ns.iter().zip(&measurement.latency_counts).filter(|(_, count)| **count > 0);
+    let (upper_ns, count) = filled.next()?;
+    let alike = filled.next().is_none() && *count >= SCATTERED && *upper_ns >= COARSE_NS;
+    alike.then(|| format!("all {count} latencies are {upper_ns} ns: those of real operations scatter"))
+}
+
+/// Whether the method has one read at a time in each thread, and nothing read ahead.
+fn is_one_at_a_time(subject: &Subject<'_>) -> bool {
+    let method = &subject.cell.method;
+    let has = |option| method.has(option);
+    let ahead = has(MethodOption::WillNeed)
+        || has(MethodOption::Prefetch)
+        || method.prefetch_window().is_some()
+        || method.reads_all_in_setup();
+    match method.access() {
+        Access::Pread => !ahead && (method.is_direct() || has(MethodOption::Random)),
+        Access::Mmap => !ahead && has(MethodOption::Random),
+        _ => false,
+    }
+}
+
+/// The time that all reads of the device took together, if it exceeds what threads can cause that read one after another.
+fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
+    let (conditions, evidence) = (&subject.cell.conditions, subject.evidence);
+    // A cold start's windows are not all of the time between readings, and a cap holds requests back.
+    let comparable = conditions.reads().is_some()
+        && conditions.cache != CacheState::ColdStart
+        && conditions.surroundings.device_cap.is_none();
+    if !comparable || !is_one_at_a_time(subject) {
+        return None;
+    }
+    let (busy, requests) = (evidence.device_read_ns?, evidence.device_read_requests?);
+    // A read larger than a request of the device is several at once.
+    let of_one = requests.div_ceil(subject.reads().max(1)).max(1);
+    let threads = u64::from(conditions.threads);
+    let most = ((evidence.wall_ns as f64 * threads as f64 * of_one as f64 * IN_FLIGHT_FACTOR) as u64)
+        .saturating_add(IN_FLIGHT_SLACK_NS);
+    (busy > most).then(|| {
+        format!(
+            "reads of the device took {busy} ns together in {} ns: {threads} threads that read one after another cause at \
+             most {most}",
+            evidence.wall_ns
+        )
+    })
+}
+
+/// A request counts with all of its time when it ends, so one of others that was slow may have begun long before.
+fn is_of_others(subject: &Subject<'_>) -> bool {
+    subject.evidence.device_other_bytes != Some(0)
+}
+
+/// More reads in flight than the method has: it reads ahead.
+pub(super) fn reads_ahead(subject: &Subject<'_>) -> Option<String> {
+    let excess = excess_in_flight(subject).filter(|_| !is_of_others(subject))?;
+    Some(format!("{excess}; {} brings in nothing ahead", subject.cell.method))
+}
+
+/// The same where others use the device: nobody can say whose reads they are.
+pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
+    let excess = excess_in_flight(subject).filter(|_| is_of_others(subject))?;
+    let others = subject.evidence.device_other_bytes.map_or("unknown".to_string(), |bytes| bytes.to_string());
+    Some(format!("{excess}, and others moved {others} bytes, whose reads may be among them"))
+}
+
+/// Each direct read is a request of its own: fewer of them mean that other blocks were read than the table's.
+pub(super) fn requests_missing(subject: &Subject<'_>) -> Option<String> {
+    let cell = subject.cell;
+    let direct = cell.access() == Access::Pread && cell.method.is_direct();
+    if !direct || !matches!(cell.conditions.work, Work::RandomRead(_)) || subject.context.hidden_bytes {
+        return None;
+    }
+    // A device that counts no requests says nothing.
+    let requests = subject.evidence.device_read_requests.filter(|requests| *requests > 0)?;
+    let least = (subject.reads() as f64 * REQUESTS_SHARE) as u64;
+    (requests < least).then(|| {
+        format!(
+            "the device served {requests} requests for {} reads: {} makes one of each at least",
+            subject.reads(),
+            cell.method
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::honest::{append, cell, fill, kinds, scan};
+    use pagewise_model::CacheState::{Cold, Warm};
+    use pagewise_model::Evidence;
+    use pagewise_model::FailureKind::{
+        Contaminated, ContradictsMethod, Implausible, InconsistentCounts, NotDirect,
+    };
+
+    #[test]
+    fn rates_beyond_memory_are_implausible() {
+        // Honest samples ask for 40 MiB in 150 ms.
+        let with = |method: &str, bytes_per_second| {
+            kinds(&cell(method, Warm), |_, evidence| {
+                evidence.memory_bytes_per_second = Some(bytes_per_second)
+            })
+        };
+        for method in ["pread", "mmap", "mine/get", "uring"] {
+            assert_eq!(with(method, 200 << 20), [], "{method}: 267 MiB/s are less than 1.5 times as much");
+            assert_eq!(with(method, 100 << 20), [Implausible], "{method}");
+        }
+        assert_eq!(with("anonymous", 1), [], "it is the ceiling");
+        assert_eq!(
+            with("mmap:in-place", 1),
+            [],
+            "touched in place it looks at a word of each page, and is not ranked"
+        );
+        let in_place = |bytes_per_second| {
+            kinds(&scan("mmap:in-place", Warm), move |_, evidence| {
+                evidence.memory_bytes_per_second = Some(bytes_per_second);
+            })
+        };
+        assert_eq!((in_place(1 << 30), in_place(100 << 20)), (vec![], vec![Implausible]));
+        for cell in [append("mmap", Cold), fill("mmap", Cold)] {
+            let slow = |_: &mut _, evidence: &mut Evidence| evidence.memory_bytes_per_second = Some(1 << 20);
+            assert_eq!(kinds(&cell, slow), [Implausible], "{}", cell.id());
+        }
+    }
+
+    #[test]
+    fn latencies_that_do_not_scatter_are_noticed() {
+        let latencies = |ns: &[u64], counts: &[u64]| {
+            kinds(&cell("pread", Warm), |measurement, _| {
+                let timed: u64 = counts.iter().sum();
+                measurement.latency_phase_operations = timed;
+                measurement.operations = 160 - timed;
+                (measurement.latency_ns, measurement.latency_counts) = (ns.to_vec(), counts.to_vec());
+            })
+        };
+        assert_eq!(latencies(&[700_000], &[120]), [InconsistentCounts]);
+        assert_eq!(latencies(&[690_000, 700_000], &[60, 60]), []);
+        assert_eq!(latencies(&[690_000, 700_000], &[0, 120]), [InconsistentCounts]);
+        assert_eq!(latencies(&[1_500_000], &[40]), [], "too few to scatter");
+        let records = kinds(&append("mmap", Cold), |measurement, _| {
+            (measurement.latency_ns, measurement.latency_counts) = (vec![100], vec![1000]);
+        });
+        assert_eq!(records, [], "it may be a tick of a coarse clock");
+    }
+
+    #[test]
+    fn reads_ahead_of_a_method_that_has_none_are_noticed() {
+        // Two threads for 151 ms.
+        let busy = |method: &str, read_ns, others| {
+            kinds(&cell(method, Cold), |_, evidence| {
+                evidence.device_read_ns = Some(read_ns);
+                evidence.device_other_bytes = Some(others);
+            })
+        };
+        for method in ["pread:random", "pread:direct", "mmap:random", "mine/pread:random"] {
+            assert_eq!(busy(method, 300_000_000, 0), [], "{method}");
+            assert_eq!(busy(method, 800_000_000, 0), [ContradictsMethod], "{method}");
+            assert_eq!(
+                busy(method, 800_000_000, 4096),
+                [Contaminated],
+                "{method}: others did it, or may have"
+            );
+        }
+        for method in ["pread", "mmap", "uring:depth=8", "mmap:random+prefetch", "mine/get"] {
+            assert_eq!(busy(method, 800_000_000, 0), [], "{method}");
+        }
+        let split = kinds(&cell("pread:direct", Cold), |_, evidence| {
+            evidence.device_read_ns = Some(800_000_000);
+            evidence.device_read_requests = Some(4 * 2560);
+        });
+        assert_eq!(split, [], "a read that the device gets in four requests has four in flight");
+    }
+
+    #[test]
+    fn other_blocks_than_the_tables_are_noticed() {
+        let requests = |method: &str, requests| {
+            kinds(&cell(method, Cold), |_, evidence| evidence.device_read_requests = Some(requests))
+        };
+        for method in ["pread:direct", "jvm/pread:direct", "mine/pread:direct"] {
+            assert_eq!((requests(method, 2560), requests(method, 0)), (vec![], vec![]), "{method}");
+            assert_eq!(requests(method, 100), [NotDirect], "{method}");
+        }
+        assert_eq!(requests("pread", 100), [], "the kernel may read several at once");
+        assert_eq!(requests("uring:direct", 100), [], "what is in flight may be merged");
+    }
+}

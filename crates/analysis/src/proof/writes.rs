@@ -1,0 +1,279 @@
+//! Whether what was written is in the file, and whether the file was new, or written before, as the cell asks.
+//!
+//! A writer's word proves nothing: the file is read back in another way once the writer is gone ([`Written`]). Without
+//! that there is no result. A copy to anonymous memory writes no file, and has no such evidence.
+
+use pagewise_model::sample::Written;
+use pagewise_model::{Access, CacheState, Method, MethodOption, Ring, Sync};
+
+use super::conditions::{OTHERS_BYTES, OTHERS_SHARE};
+use super::subject::{Subject, percent};
+use crate::proof::calls;
+
+/// Of the bytes written directly, this much must have reached the device; the rest is left for a block that two
+/// writes share.
+const ALL_TO_DEVICE: f64 = 0.98;
+/// Of the bytes written, this much may have been read from the device on a warm file.
+const NONE_FROM_DEVICE: f64 = 0.001;
+/// From this share of the bytes written on, the device plays a part.
+const DEVICE_SHARE: f64 = 0.01;
+/// The device may write this many times what reached the file, and [`METADATA_BYTES`]: metadata and the journal.
+const WRITTEN_FACTOR: f64 = 1.25;
+/// See [`WRITTEN_FACTOR`].
+const METADATA_BYTES: u64 = 8 << 20;
+/// Each sync within the measured region may write this beside: the pages that it shares with its neighbours, and a commit.
+const SYNC_BYTES: u64 = 64 << 10;
+/// A mapping makes no write calls, and may write as much as its answer.
+const ANSWER_BYTES: u64 = 1 << 20;
+
+impl Subject<'_> {
+    /// The places of records, where the sample writes a file.
+    fn ring_in_file(&self) -> Option<Ring> {
+        let ring = self.cell.conditions.ring()?;
+        (self.cell.access() != Access::Anonymous).then_some(ring)
+    }
+
+    fn has_any(&self, options: &[MethodOption]) -> bool {
+        has_any(&self.cell.method, options)
+    }
+}
+
+fn has_any(method: &Method, options: &[MethodOption]) -> bool {
+    options.iter().any(|option| method.has(*option))
+}
+
+/// Whether set-up makes pages of the file dirty, so that they are before the clock starts.
+fn makes_dirty(method: &Method) -> bool {
+    has_any(method, &[MethodOption::PopulateWrite, MethodOption::Touch]) || method.pretouch().is_some()
+}
+
+/// Whether set-up may bring pages of the file into the page cache, holes included.
+fn brings_in(method: &Method) -> bool {
+    let all = [
+        MethodOption::Populate,
+        MethodOption::PopulateRead,
+        MethodOption::WillNeed,
+        MethodOption::Lock,
+        MethodOption::Prealloc,
+    ];
+    makes_dirty(method) || has_any(method, &all)
+}
+
+/// Whether set-up gives the file blocks. In memory a block is a page, so there reading a hole does.
+fn allocates(method: &Method, memory_backed: bool) -> bool {
+    let in_memory = [MethodOption::Populate, MethodOption::PopulateRead, MethodOption::Lock];
+    makes_dirty(method)
+        || method.has(MethodOption::Prealloc)
+        || (memory_backed && has_any(method, &in_memory))
+}
+
+/// Every record that was written last into its place is there, and nothing lies where none belongs.
+pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
+    let ring = subject.ring_in_file()?;
+    let record = subject.cell.conditions.op_bytes();
+    let Some(written) = &subject.evidence.written else {
+        return subject
+            .is_complete()
+            .then(|| "the file was not read back: nothing proves that the records are in it".to_string());
+    };
+    let expected = subject.operations().min(ring.slots()).saturating_mul(record);
+    if written.expected_bytes != expected {
+        return Some(format!(
+            "{} bytes of records were looked for in the file, {expected} must be there",
+            written.expected_bytes
+        ));
+    }
+    let Written { missing_bytes, foreign_bytes, first_missing_at, .. } = *written;
+    let missing = (missing_bytes > 0).then(|| {
+        let first = first_missing_at.map_or(String::new(), |at| format!("; the first is missing at offset {at}"));
+        let (count, of) = (missing_bytes.div_ceil(record), expected / record);
+        format!(
+            "{missing_bytes} of {expected} bytes of records are not in the file{first} ({count} records of {of})"
+        )
+    });
+    let foreign =
+        (foreign_bytes > 0).then(|| format!("{foreign_bytes} bytes lie in the file where no record belongs"));
+    let found: Vec<String> = missing.into_iter().chain(foreign).collect();
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+/// What write(2) and pwrite(2) take is counted by the kernel: `vfs_write` adds to wchar and syscw (fs/read_write.c). A
+/// mapping makes no calls, and io_uring's writes pass by these counters.
+pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
+    if !matches!(subject.cell.access(), Access::Pwrite | Access::Write) {
+        return None;
+    }
+    let claimed = subject.evidence.requested_bytes;
+    if let Some(bytes) = subject.evidence.write_call_bytes.filter(|bytes| *bytes < claimed) {
+        return Some(format!("{bytes} bytes went through write calls, {claimed} are said to be in the file"));
+    }
+    let fewest = claimed.div_ceil(calls::largest_write_bytes(subject.cell)?);
+    let made = subject.evidence.write_calls.filter(|made| *made < fewest)?;
+    Some(format!("{made} write calls were made, {claimed} bytes take {fewest} at least"))
+}
+
+/// A mapping is written by stores.
+pub(super) fn mapping_makes_calls(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| subject.cell.access() == Access::Mmap)?;
+    let most = subject.evidence.requested_bytes / 100 + ANSWER_BYTES;
+    let bytes = subject.evidence.write_call_bytes.filter(|bytes| *bytes > most)?;
+    Some(format!("{bytes} bytes went through write calls, {} makes none", subject.cell.method))
+}
+
+/// A new file has no blocks, nothing of it is in the page cache, and nothing of it is dirty, but for what the method's own
+/// set-up did. A page is allowed: filesystems keep small things beside the inode.
+pub(super) fn not_new(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Cold)?;
+    let (evidence, page) = (subject.evidence, subject.context.page_bytes);
+    let method = &subject.cell.method;
+    let resident = evidence.resident_before_bytes;
+    let (allocated, dirty) = before(evidence.written.as_ref());
+    let over = |bytes: Option<u64>, is_of_setup: bool| bytes.filter(|bytes| *bytes > page && !is_of_setup);
+    if let Some(bytes) = over(allocated, allocates(method, subject.context.memory_backed)) {
+        return Some(format!("{bytes} bytes of the file had blocks before it began: it was not new"));
+    }
+    if let Some(bytes) = over(resident, brings_in(method)) {
+        return Some(format!(
+            "{bytes} bytes of the file were in the page cache before it began: it was not new"
+        ));
+    }
+    if let Some(bytes) = over(dirty, makes_dirty(method)) {
+        return Some(format!("{bytes} bytes of the file were dirty before it began: it was not new"));
+    }
+    (resident.is_none() && allocated.is_none())
+        .then(|| "neither residency nor blocks are known: nothing proves that the file was new".to_string())
+}
+
+/// Blocks and dirty bytes before the clock started.
+fn before(written: Option<&Written>) -> (Option<u64>, Option<u64>) {
+    written.map_or((None, None), |written| (written.allocated_before_bytes, written.dirty_before_bytes))
+}
+
+/// A warm file was written before: it has its blocks, is in the page cache, needs nothing from the device, and nothing
+/// of it is dirty but for what the method's own set-up did.
+pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
+    let ring = subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Warm)?;
+    let (evidence, page) = (subject.evidence, subject.context.page_bytes);
+    let (allocated, dirty) = before(evidence.written.as_ref());
+    let in_cache = subject.cell.depends_on_cache() && subject.cell.conditions.fits_memory();
+    let resident = evidence.resident_before_bytes;
+    let short = |bytes: Option<u64>| bytes.filter(|bytes| bytes.div_ceil(page) < ring.bytes().div_ceil(page));
+    let all = ring.bytes();
+    if let Some(bytes) = short(resident).filter(|_| in_cache) {
+        let share = percent(bytes, all);
+        return Some(format!("{bytes} of {all} bytes ({share}) were in the page cache before it began"));
+    }
+    if let Some(bytes) = short(allocated).filter(|_| !subject.context.hidden_bytes) {
+        return Some(format!(
+            "{bytes} of {all} bytes had blocks before it began: the file was not written before"
+        ));
+    }
+    if let Some(bytes) = dirty.filter(|bytes| *bytes > 0 && !makes_dirty(&subject.cell.method)) {
+        return Some(format!("{bytes} bytes of the file were still dirty before it began"));
+    }
+    if let Some(sentence) = read_back_in(subject).filter(|_| in_cache) {
+        return Some(sentence);
+    }
+    (resident.is_none() && allocated.is_none()).then(|| {
+        "neither residency nor blocks are known: nothing proves that the file was written before".to_string()
+    })
+}
+
+/// A file that is in the page cache needs nothing from the device.
+fn read_back_in(subject: &Subject<'_>) -> Option<String> {
+    let most = (subject.evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
+    let own = subject.allowance();
+    if let Some(read) = subject.device_bytes().filter(|read| *read > most.max(own.code_bytes)) {
+        return Some(format!("{read} bytes came from the device for a file that was in the page cache"));
+    }
+    let mapped = subject.cell.access() == Access::Mmap;
+    let faults = subject.evidence.major_faults.filter(|faults| mapped && *faults > own.code_faults)?;
+    Some(format!("{faults} page faults waited for the device"))
+}
+
+/// fallocate(2) gives the file all of its blocks, or it did nothing.
+pub(super) fn not_preallocated(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| subject.has_any(&[MethodOption::Prealloc]))?;
+    let (page, file) = (subject.context.page_bytes, subject.cell.conditions.file_bytes.0);
+    let (allocated, _) = before(subject.evidence.written.as_ref());
+    let bytes = allocated.filter(|bytes| bytes.div_ceil(page) < file.div_ceil(page))?;
+    Some(format!("fallocate is not in force: {bytes} of {file} bytes of the file had blocks before it began"))
+}
+
+/// What was to be on the device is not dirty any more: at the end of the measured region under `every`, after tear-down
+/// under both. What lies behind the last record is not synced by a writer that syncs what it wrote.
+pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
+    let ring = subject.ring_in_file().filter(|_| subject.is_complete())?;
+    let written = subject.evidence.written.as_ref()?;
+    let sync = subject.cell.conditions.writes()?.sync;
+    let behind = subject.cell.conditions.file_bytes.0.saturating_sub(ring.bytes());
+    let most = behind.saturating_add(subject.context.page_bytes);
+    let over = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > most);
+    let (bytes, when) = match sync {
+        Sync::None => return None,
+        Sync::End => (over(written.dirty_end_bytes)?, "after tear-down"),
+        Sync::Every(_) => over(written.dirty_after_bytes)
+            .map(|bytes| (bytes, "at the end of the measured region"))
+            .or_else(|| Some((over(written.dirty_end_bytes)?, "after tear-down")))?,
+    };
+    Some(format!("sync={sync} is not in force: {bytes} bytes of the file were still dirty {when}"))
+}
+
+/// A direct write has reached the device when it is done. On some filesystems (tmpfs) O_DIRECT is accepted and served from
+/// memory: the device's bytes tell.
+pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| subject.cell.method.is_direct())?;
+    let (evidence, context) = (subject.evidence, subject.context);
+    let (told, claimed) = (evidence.device_written_bytes, evidence.requested_bytes);
+    match (evidence.descriptor_direct, told) {
+        (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
+        _ if context.memory_backed => {
+            Some("the file lives in memory, so nothing that was written reached a device".to_string())
+        }
+        (None, None) => {
+            Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
+        }
+        (Some(true), _) if context.hidden_bytes => None,
+        (_, Some(bytes)) if (bytes as f64) < claimed as f64 * ALL_TO_DEVICE => Some(format!(
+            "{bytes} bytes were written to the device, {} of the {claimed} that were written directly",
+            percent(bytes, claimed)
+        )),
+        _ => None,
+    }
+}
+
+/// The kernel writes back for everyone, and what others had left dirty was written before. So what the device wrote beyond
+/// all that the sample can have made dirty is of others.
+pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
+    let (written, own) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
+    let conditions = &subject.cell.conditions;
+    let in_setup = if makes_dirty(&subject.cell.method) { conditions.file_bytes.0 } else { 0 };
+    let by_syncs = match conditions.writes()?.sync {
+        Sync::Every(bytes) => own.div_ceil(bytes.0.max(1)).saturating_mul(SYNC_BYTES),
+        Sync::None | Sync::End => 0,
+    };
+    let of_records = (own as f64 * WRITTEN_FACTOR) as u64;
+    let most = [METADATA_BYTES, in_setup, by_syncs].into_iter().fold(of_records, u64::saturating_add);
+    (written > most).then(|| {
+        let others = written - most;
+        format!("others wrote at least {others} bytes to the device while the worker wrote {own}")
+    })
+}
+
+/// Others that read the device hinder what is written to it. A sample that stays in the page cache is not hindered.
+pub(super) fn device_read_by_others(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
+    let evidence = subject.evidence;
+    let (written, own) = (evidence.device_written_bytes?, evidence.requested_bytes);
+    if (written as f64) < own as f64 * DEVICE_SHARE {
+        return None;
+    }
+    let others = evidence.device_other_bytes?.saturating_sub(written);
+    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES;
+    (others > most)
+        .then(|| format!("others read {others} bytes from the device while the worker wrote {own}"))
+}
+
+#[cfg(test)]
+mod tests;

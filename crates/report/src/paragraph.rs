@@ -1,0 +1,63 @@
+//! Lines that keep to a width.
+
+use std::io::{self, Write};
+
+use pagewise_model::Untrusted;
+
+/// The narrowest width that is laid out for; less is treated as this.
+pub const NARROWEST: usize = 80;
+/// The widest, since longer lines are hard to read.
+pub const WIDEST: usize = 200;
+
+/// Writes `text` in lines of at most `width` columns; lines after the first are indented further.
+pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
+    let mut line = indent.to_string();
+    let mut empty = true;
+    // A line end in it is shown before words are told apart: it must not become a line of this paragraph.
+    for word in words(&Untrusted(text).to_string()) {
+        let longer = line.chars().count() + 1 + word.chars().count();
+        if !empty && longer > width {
+            writeln!(out, "{line}")?;
+            line = format!("{indent}  ");
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        empty = false;
+    }
+    writeln!(out, "{line}")
+}
+
+/// Words; a sign of per cent belongs to its number.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut().filter(|_| word.starts_with('%')) {
+            Some(number) => *number = format!("{number} {word}"),
+            None => words.push(word.to_string()),
+        }
+    }
+    words
+}
+
+/// The lines of a table without the spaces at their ends.
+pub(crate) fn write_lines(out: &mut dyn Write, table: &str) -> io::Result<()> {
+    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_keeps_to_its_width() {
+        let mut out = Vec::new();
+        paragraph(&mut out, "  ", "one two three four 5 %, six", 12).expect("memory");
+        assert_eq!(String::from_utf8(out).expect("text"), "  one two\n    three\n    four\n    5 %, six\n");
+        let mut out = Vec::new();
+        paragraph(&mut out, "", "a name\nVerdict: \u{1b}[1mmine", 40).expect("memory");
+        assert_eq!(String::from_utf8(out).expect("text"), "a name\\u{a}Verdict: \\u{1b}[1mmine\n");
+    }
+}
