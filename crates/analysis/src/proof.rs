@@ -14,6 +14,7 @@ pub mod conditions;
 pub mod expected;
 pub mod faults;
 pub mod heartbeats;
+mod kinds;
 pub mod mappings;
 pub mod measured;
 pub mod outside;
@@ -30,6 +31,6 @@ pub use checks::failures;
 #[cfg(test)]
 pub(crate) use checks::honest;
 pub use conditions::no_effect;
-pub use expected::{EXPECTATIONS, Expected, expected};
-pub use faults::{WRITE_FAULTS, WriteFaults, write_faults};
+pub use expected::{Expected, Kind, expected};
+pub use faults::{WriteFaults, WriteKind, write_faults};
 pub use plausible::byte_rate;

@@ -5,6 +5,7 @@
 
 use pagewise_model::{Access, Method, MethodOption, Workload};
 
+use super::kinds::kinds;
 use super::subject::Subject;
 
 /// Major faults that a method may take for its reads.
@@ -66,44 +67,29 @@ impl DeviceBytes {
     }
 }
 
-/// Kinds of methods, in the words of their texts, with what is expected of them.
-pub const EXPECTATIONS: &[(&str, Expected)] = &[
-    (
-        "`pread:direct`, `uring:direct`",
-        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AllAsked },
-    ),
-    ("`pread:random`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AtMostAsked }),
-    (
-        "other `pread`, other `uring`",
-        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any },
-    ),
-    (
-        "`mmap:random`, also with `in-place`",
-        Expected { major_faults: MajorFaults::OnePerPage, device_bytes: DeviceBytes::AtMostAsked },
-    ),
-    (
-        "`mmap`, `mmap:sequential`, also with `in-place`",
-        Expected { major_faults: MajorFaults::AtMostOnePerPage, device_bytes: DeviceBytes::Any },
-    ),
-    (
-        "`mmap` with `prefetch`, `willneed`, `populate`, `populate-read` or `hugepage`",
-        Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any },
-    ),
-    ("`anonymous`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::None }),
-    ("`read:direct`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AllAsked }),
-    ("`read:random`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::AtMostAsked }),
-    ("other `read`", Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any }),
-    // A fault in a hole of the file counts as one that waited for the device.
-    ("`mmap` that is written", Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any }),
-    (
-        "`pwrite`, `write`, `uring` that writes",
-        Expected { major_faults: MajorFaults::None, device_bytes: DeviceBytes::Any },
-    ),
-    (
-        "a way that pagewise does not know",
-        Expected { major_faults: MajorFaults::Any, device_bytes: DeviceBytes::Any },
-    ),
-];
+const fn promise(major_faults: MajorFaults, device_bytes: DeviceBytes) -> Expected {
+    Expected { major_faults, device_bytes }
+}
+
+kinds! {
+    /// Kinds of methods by what their counters must show.
+    Kind: Expected {
+        DirectReads "`pread:direct`, `uring:direct`" => promise(MajorFaults::None, DeviceBytes::AllAsked),
+        RandomPread "`pread:random`" => promise(MajorFaults::None, DeviceBytes::AtMostAsked),
+        OtherReads "other `pread`, other `uring`" => promise(MajorFaults::None, DeviceBytes::Any),
+        RandomMmap "`mmap:random`, also with `in-place`" => promise(MajorFaults::OnePerPage, DeviceBytes::AtMostAsked),
+        OtherMmap "`mmap`, `mmap:sequential`, also with `in-place`" => promise(MajorFaults::AtMostOnePerPage, DeviceBytes::Any),
+        MmapAskingAhead "`mmap` with `prefetch`, `willneed`, `populate`, `populate-read` or `hugepage`" => promise(MajorFaults::Any, DeviceBytes::Any),
+        Anonymous "`anonymous`" => promise(MajorFaults::None, DeviceBytes::None),
+        DirectStream "`read:direct`" => promise(MajorFaults::None, DeviceBytes::AllAsked),
+        RandomStream "`read:random`" => promise(MajorFaults::None, DeviceBytes::AtMostAsked),
+        OtherStream "other `read`" => promise(MajorFaults::None, DeviceBytes::Any),
+        /// A fault in a hole of the file counts as one that waited for the device.
+        WrittenMmap "`mmap` that is written" => promise(MajorFaults::Any, DeviceBytes::Any),
+        Writes "`pwrite`, `write`, `uring` that writes" => promise(MajorFaults::None, DeviceBytes::Any),
+        Unknown "a way that pagewise does not know" => promise(MajorFaults::Any, DeviceBytes::Any),
+    }
+}
 
 /// What the counters of `method` must show.
 pub fn expected(method: &Method, workload: Workload) -> Expected {
@@ -114,24 +100,23 @@ pub fn expected(method: &Method, workload: Workload) -> Expected {
         || has(MethodOption::HugePage)
         || method.reads_all_in_setup();
     let kind = match method.access() {
-        Access::Anonymous => 6,
-        Access::Unknown => 12,
-        Access::Mmap if !workload.is_reading() => 10,
-        Access::Pwrite | Access::Write => 11,
-        Access::Uring if !workload.is_reading() => 11,
-        Access::Read if !workload.is_reading() => 11,
-        Access::Read if workload != Workload::Scan => 2,
-        Access::Read if method.is_direct() => 7,
-        Access::Read if has(MethodOption::Random) && !asks_ahead => 8,
-        Access::Read => 9,
-        Access::Pread | Access::Uring if method.is_direct() => 0,
-        Access::Pread if has(MethodOption::Random) && !asks_ahead => 1,
-        Access::Pread | Access::Uring => 2,
-        Access::Mmap if asks_ahead => 5,
-        Access::Mmap if has(MethodOption::Random) => 3,
-        Access::Mmap => 4,
+        Access::Anonymous => Kind::Anonymous,
+        Access::Unknown => Kind::Unknown,
+        Access::Mmap if !workload.is_reading() => Kind::WrittenMmap,
+        Access::Pwrite | Access::Write => Kind::Writes,
+        Access::Uring | Access::Read if !workload.is_reading() => Kind::Writes,
+        Access::Read if workload != Workload::Scan => Kind::OtherReads,
+        Access::Read if method.is_direct() => Kind::DirectStream,
+        Access::Read if has(MethodOption::Random) && !asks_ahead => Kind::RandomStream,
+        Access::Read => Kind::OtherStream,
+        Access::Pread | Access::Uring if method.is_direct() => Kind::DirectReads,
+        Access::Pread if has(MethodOption::Random) && !asks_ahead => Kind::RandomPread,
+        Access::Pread | Access::Uring => Kind::OtherReads,
+        Access::Mmap if asks_ahead => Kind::MmapAskingAhead,
+        Access::Mmap if has(MethodOption::Random) => Kind::RandomMmap,
+        Access::Mmap => Kind::OtherMmap,
     };
-    EXPECTATIONS[kind].1
+    kind.promise()
 }
 
 /// Pages of the worker's own code, stacks and offset table may have to come back from the device, more of them where
@@ -243,8 +228,9 @@ mod tests {
     #[test]
     fn the_documentation_says_the_same() {
         let method = include_str!("../../../../METHOD.md");
-        for (methods, Expected { major_faults, device_bytes }) in EXPECTATIONS {
-            let row = format!("| {methods} | {} | {} |", major_faults.words(), device_bytes.words());
+        for kind in Kind::ALL {
+            let Expected { major_faults, device_bytes } = kind.promise();
+            let row = format!("| {} | {} | {} |", kind.words(), major_faults.words(), device_bytes.words());
             assert!(method.contains(&row), "{row}");
         }
     }

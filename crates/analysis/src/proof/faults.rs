@@ -4,6 +4,7 @@
 
 use pagewise_model::{Access, Method, MethodOption, Sync};
 
+use super::kinds::kinds;
 use super::subject::Subject;
 use crate::proof::calls;
 
@@ -37,28 +38,29 @@ impl WriteFaults {
     }
 }
 
-/// Kinds of methods that write, in the words of their texts, with the faults that they may take.
-pub const WRITE_FAULTS: &[(&str, WriteFaults)] = &[
-    ("`pwrite`, `write`, `uring`", WriteFaults::None),
-    ("`mmap` with `populate-write` or `touch`", WriteFaults::Few),
-    ("`mmap` with `populate` or `lock`", WriteFaults::FewInMemory),
-    ("`mmap` with `pretouch`", WriteFaults::Any),
-    ("other `mmap`", WriteFaults::OnePerHugePage),
-];
+kinds! {
+    /// Kinds of methods that write, by the faults that they may take.
+    WriteKind: WriteFaults {
+        Calls "`pwrite`, `write`, `uring`" => WriteFaults::None,
+        Prepared "`mmap` with `populate-write` or `touch`" => WriteFaults::Few,
+        Mapped "`mmap` with `populate` or `lock`" => WriteFaults::FewInMemory,
+        Pretouched "`mmap` with `pretouch`" => WriteFaults::Any,
+        OtherMmap "other `mmap`" => WriteFaults::OnePerHugePage,
+    }
+}
 
 /// The faults that `method` may take where it writes.
 pub fn write_faults(method: &Method) -> WriteFaults {
     let has_any = |options: &[MethodOption]| options.iter().any(|option| method.has(*option));
     let kind = match method.access() {
-        Access::Unknown => return WriteFaults::Any,
-        Access::Mmap if has_any(&[MethodOption::PopulateWrite, MethodOption::Touch]) => 1,
-        Access::Mmap if has_any(&[MethodOption::Populate, MethodOption::Lock]) => 2,
-        Access::Mmap if method.pretouch().is_some() => 3,
-        Access::Mmap => 4,
-        Access::Anonymous => return WriteFaults::Any,
-        Access::Pwrite | Access::Write | Access::Uring | Access::Pread | Access::Read => 0,
+        Access::Unknown | Access::Anonymous => return WriteFaults::Any,
+        Access::Mmap if has_any(&[MethodOption::PopulateWrite, MethodOption::Touch]) => WriteKind::Prepared,
+        Access::Mmap if has_any(&[MethodOption::Populate, MethodOption::Lock]) => WriteKind::Mapped,
+        Access::Mmap if method.pretouch().is_some() => WriteKind::Pretouched,
+        Access::Mmap => WriteKind::OtherMmap,
+        Access::Pwrite | Access::Write | Access::Uring | Access::Pread | Access::Read => WriteKind::Calls,
     };
-    WRITE_FAULTS[kind].1
+    kind.promise()
 }
 
 /// Of the pages of a file that was prepared, one in so many may fault.
@@ -144,8 +146,8 @@ mod tests {
     #[test]
     fn the_documentation_says_the_same() {
         let method = include_str!("../../../../METHOD.md");
-        for (methods, faults) in WRITE_FAULTS {
-            let row = format!("| {methods} | {} |", faults.words());
+        for kind in WriteKind::ALL {
+            let row = format!("| {} | {} |", kind.words(), kind.promise().words());
             assert!(method.contains(&row), "{row}");
         }
     }
