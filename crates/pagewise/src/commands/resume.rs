@@ -4,8 +4,6 @@
 //! again and compared. Where it measures and what it sets there is taken from the file only if nobody but the user could
 //! have written it; else that is typed again too. What is missing is told as the line to type.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
@@ -13,7 +11,7 @@ use pagewise_host::cgroup::Control;
 use pagewise_host::dataset;
 use pagewise_host::trusted::Refusal;
 use pagewise_model::run::{Header, Record};
-use pagewise_model::{Plan, Source, Surroundings};
+use pagewise_model::{Plan, Source};
 
 use super::run::{
     Options, Place, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, identity,
@@ -23,14 +21,15 @@ use super::{Ending, report};
 use crate::arguments::RunArguments;
 use crate::course::Course;
 use crate::output::{self, say};
-use crate::plan::{Layer, OrNone};
+use crate::plan::Layer;
+use crate::plan::axes::{Axes, Setting};
 use crate::store::{Resumed, Store};
 
 /// Continues a run where it stopped.
 pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     let path = arguments.out.as_ref().expect("clap requires --out");
     let mut layer = arguments.layer();
-    (layer.axes.device_cap, layer.axes.readahead) = (None, None);
+    layer.axes = layer.axes.without_settings();
     ensure!(
         layer == Layer::default() && !arguments.quick && !arguments.full && !arguments.published,
         "--resume takes every choice from {}; leave the others out",
@@ -173,29 +172,20 @@ impl Typed {
             _ => Typed::All,
         };
         let evict = matches!(&plan.source, Source::File { evict: true, .. });
-        let caps = compared(settings(plan, |all| all.device_cap), arguments.axes.device_cap.as_deref());
-        let readahead =
-            compared(settings(plan, |all| all.readahead_bytes), arguments.axes.readahead.as_deref());
-        let flags =
-            [flag(evict, arguments.evict), flag(plan.drop_caches, arguments.drop_caches), caps, readahead];
-        flags.into_iter().fold(place, Ord::max)
+        let flags = [flag(evict, arguments.evict), flag(plan.drop_caches, arguments.drop_caches)];
+        let settings = arguments.axes.settings(plan).into_iter().map(compared);
+        flags.into_iter().chain(settings).fold(place, Ord::max)
     }
 }
 
-/// What the cells of a plan set, each value once, as it is typed.
-fn settings<T: fmt::Display>(plan: &Plan, of: impl Fn(&Surroundings) -> Option<T>) -> BTreeSet<String> {
-    let all = plan.cells.iter().filter_map(|cell| of(&cell.conditions.surroundings));
-    all.map(|value| value.to_string()).collect()
-}
-
 /// `none`, which leaves a setting as it is found, asks for nothing.
-fn compared<T: fmt::Display>(of_plan: BTreeSet<String>, typed: Option<&[OrNone<T>]>) -> Typed {
-    let Some(typed) = typed else {
-        return if of_plan.is_empty() { Typed::All } else { Typed::InPart };
-    };
-    let typed: BTreeSet<String> =
-        typed.iter().filter_map(|value| value.0.as_ref()).map(ToString::to_string).collect();
-    if typed == of_plan { Typed::All } else { Typed::Otherwise }
+fn compared(setting: Setting) -> Typed {
+    match setting.typed {
+        None if setting.of_plan.is_empty() => Typed::All,
+        None => Typed::InPart,
+        Some(typed) if typed == setting.of_plan => Typed::All,
+        Some(_) => Typed::Otherwise,
+    }
 }
 
 /// What has to be typed to continue a run: its programs, and with `touched` what it does to the machine.
@@ -221,11 +211,8 @@ fn line(path: &Path, header: &Header, touched: bool) -> String {
                 *evict
             }
         };
-        for cap in settings(plan, |all| all.device_cap) {
-            add("--device-cap", &cap);
-        }
-        for readahead in settings(plan, |all| all.readahead_bytes) {
-            add("--readahead", &readahead);
+        for setting in Axes::default().settings(plan) {
+            setting.of_plan.iter().for_each(|value| add(&setting.argument, value));
         }
         words.extend(evict.then(|| "--evict".to_string()));
         words.extend(plan.drop_caches.then(|| "--drop-caches".to_string()));

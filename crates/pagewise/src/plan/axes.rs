@@ -3,6 +3,7 @@
 //! An entry is an argument of the command line, a key of plan files and a list that a layer may choose. One that no workload
 //! of a plan has is a mistake, and is not left out silently.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -10,9 +11,11 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, TypedValueParser};
 use pagewise_model::method::options::{self, MethodOption};
 use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Skew, Sync, Workload,
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Plan, Skew, Surroundings, Sync,
+    Workload,
 };
 
+use super::resolve::{choose, vary};
 use super::{Layer, OrNone, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
@@ -20,7 +23,7 @@ const CONSUMED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, 
 const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
 
 macro_rules! axes {
-    ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr;)+) => {
+    ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr $(, sets $field:ident)?;)+) => {
         /// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
         #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
         pub struct Axes { $($(#[$meta])* pub $name: Option<Vec<$type>>,)+ }
@@ -43,8 +46,37 @@ macro_rules! axes {
                 let all = [$((stringify!($name), $workloads, self.$name.is_some())),+];
                 all.into_iter().filter_map(|(name, workloads, is_chosen)| is_chosen.then_some((name, workloads)))
             }
+
+            /// Each of `all` with each value of the settings that layers choose for a workload.
+            pub fn vary_settings(
+                layers: &[&Layer],
+                workload: Workload,
+                mut all: Vec<Surroundings>,
+            ) -> Result<Vec<Surroundings>> {
+                $($(
+                    let chosen = choose(layers, workload, |axes| &axes.$name).unwrap_or(vec![OrNone(None)]);
+                    all = vary(all, &chosen, |settings, value| settings.$field = value.0)?;
+                )?)+
+                Ok(all)
+            }
+
+            /// The settings, by the names of their arguments: what is typed of each that is chosen, and what a plan sets.
+            pub fn settings(&self, plan: &Plan) -> Vec<Setting> {
+                vec![$($(Setting {
+                    argument: concat!("--", stringify!($name)).replace('_', "-"),
+                    typed: self.$name.as_ref().map(|values| typed(values.iter().filter_map(|value| value.0.as_ref()))),
+                    of_plan: typed(plan.cells.iter().filter_map(|cell| cell.conditions.surroundings.$field.as_ref())),
+                },)?)+]
+            }
+
+            /// The same without the settings.
+            pub fn without_settings(mut self) -> Self {
+                $($(self.$name = axes!(@none $field);)?)+
+                self
+            }
         }
     };
+    (@none $field:ident) => { None };
 }
 
 axes! {
@@ -106,16 +138,30 @@ axes! {
     /// What the device may deliver, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none.
     /// Given again: an axis
     #[arg(long, value_name = "CAP", help_heading = "What the machine is set to")]
-    device_cap: OrNone<DeviceCap>, Workload::ALL;
+    device_cap: OrNone<DeviceCap>, Workload::ALL, sets device_cap;
     /// Readahead of the device, restored afterwards; or none, which leaves it
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
-    readahead: OrNone<Bytes>, Workload::ALL;
+    readahead: OrNone<Bytes>, Workload::ALL, sets readahead_bytes;
     /// CPUs of the worker, as in 0-3,8. Given again: an axis
     #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
-    cpus: OrNone<CpuList>, Workload::ALL;
+    cpus: OrNone<CpuList>, Workload::ALL, sets cpus;
     /// Where the pages of the file lie, seen from the worker: same, other, or the number of a NUMA node
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
-    numa: OrNone<Numa>, Workload::ALL;
+    numa: OrNone<Numa>, Workload::ALL, sets numa;
+}
+
+/// A setting of the machine.
+pub struct Setting {
+    /// Its argument on the command line.
+    pub argument: String,
+    /// Each value that is typed, once; `none` asks for nothing.
+    pub typed: Option<BTreeSet<String>>,
+    /// Each value that cells of the plan ask for, once, as it is typed.
+    pub of_plan: BTreeSet<String>,
+}
+
+fn typed<T: Display>(values: impl Iterator<Item = T>) -> BTreeSet<String> {
+    values.map(|value| value.to_string()).collect()
 }
 
 fn parsed<T: FromStr<Err: Display>>(texts: &[String]) -> Result<Vec<T>> {

@@ -3,7 +3,7 @@
 //! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). What comes
 //! out is a [`pagewise_model::Plan`], the one value that is printed, run and stored.
 
-mod axes;
+pub mod axes;
 mod beside;
 pub mod estimate;
 mod possible;

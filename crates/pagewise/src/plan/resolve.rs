@@ -282,7 +282,7 @@ struct Resolved {
 }
 
 /// What the topmost layer says of an axis that says anything; keys under the workload's name come first.
-fn choose<T: Clone + PartialEq>(
+pub(super) fn choose<T: Clone + PartialEq>(
     layers: &[&Layer],
     workload: Workload,
     pick: impl Fn(&Axes) -> &Option<Vec<T>>,
@@ -350,10 +350,6 @@ fn reads(layers: &[&Layer], workload: Workload) -> Result<Vec<Reads>> {
 
 impl Resolved {
     fn new(layers: &[&Layer], workload: Workload, source: &Source, machine: &Machine<'_>) -> Result<Self> {
-        /// What a setting may be; left alone where nobody chooses.
-        fn setting<T: Clone>(chosen: Option<Vec<OrNone<T>>>) -> Vec<Option<T>> {
-            chosen.map_or(vec![None], |values| values.into_iter().map(|value| value.0).collect())
-        }
         let threads = choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(1)]);
         let cpus = machine.environment.cpus;
         let threads = distinct(
@@ -385,7 +381,7 @@ impl Resolved {
         // Under one limit all methods have the same data: as much as the largest of their workers leaves room for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
         let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());
-        let memory = setting(choose(layers, workload, |axes| &axes.memory));
+        let memory = choose(layers, workload, |axes| &axes.memory).unwrap_or(vec![OrNone(None)]);
         // The user's own file is left as it is unless its cache is named.
         let default_cache = match source {
             Source::File { .. } => CacheState::AsIs,
@@ -395,17 +391,10 @@ impl Resolved {
         };
         let mut surroundings = vec![Surroundings::default()];
         surroundings = vary(surroundings, &memory, |all, value| {
-            all.memory_limit_bytes = value;
-            all.worker_bytes = value.and(worker_bytes);
+            all.memory_limit_bytes = value.0;
+            all.worker_bytes = value.0.and(worker_bytes);
         })?;
-        let caps = setting(choose(layers, workload, |axes| &axes.device_cap));
-        surroundings = vary(surroundings, &caps, |all, value| all.device_cap = value)?;
-        let readahead = setting(choose(layers, workload, |axes| &axes.readahead));
-        surroundings = vary(surroundings, &readahead, |all, value| all.readahead_bytes = value)?;
-        let cpus = setting(choose(layers, workload, |axes| &axes.cpus));
-        surroundings = vary(surroundings, &cpus, |all, value| all.cpus = value)?;
-        let numa = setting(choose(layers, workload, |axes| &axes.numa));
-        surroundings = vary(surroundings, &numa, |all, value| all.numa = value)?;
+        surroundings = Axes::vary_settings(layers, workload, surroundings)?;
         Ok(Self {
             methods,
             threads,
@@ -522,7 +511,7 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
 }
 
 /// Each of `all` with each of `values`; no more than a run may have cells, so that an absurd product is not made.
-fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Result<Vec<A>> {
+pub(super) fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Result<Vec<A>> {
     let product = all.len().saturating_mul(values.len());
     ensure!(
         product <= MOST_VARIED,
