@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_host::cgroup::{Control, Group};
-use pagewise_host::{BlockDevice, DeviceCounters, ProcessCounters};
+use pagewise_host::{BlockDevice, DeviceCounters, ProcessCounters, process};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, CacheState, DeviceCap, Surroundings, Workload};
@@ -331,7 +331,7 @@ impl Fio<'_> {
         let pid = i32::try_from(id).ok().and_then(Pid::from_raw).context("a process has an id")?;
         // Not taken away yet, so that its counters are still there.
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
-        let counters = ProcessCounters::read(id);
+        let counters = process::totals(id);
         let output = child.wait_with_output()?;
         let rate = fio::rate(&String::from_utf8_lossy(&output.stdout)).with_context(|| {
             format!("fio: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim())

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_analysis::judge::collected::{CellSamples, collect};
+use pagewise_analysis::proof::measured::ops_per_second;
 use pagewise_analysis::statistics::median;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, CacheState, Role, Surroundings, Workload};

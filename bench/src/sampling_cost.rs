@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use pagewise_analysis::statistics::{median, median_interval};
-use pagewise_host::{HostReader, ProcessCounters};
+use pagewise_host::{HostReader, process};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_sys::child::die_with_parent;
@@ -133,7 +133,7 @@ pub fn stretch(options: &StretchOptions, out: &mut impl Write) -> Result<()> {
             std::hint::black_box(reader.read());
         }
         if matches!(doing, Doing::Process | Doing::Both) {
-            std::hint::black_box(ProcessCounters::read_with_threads(pid));
+            std::hint::black_box(process::totals_with_threads(pid));
         }
     };
     // Buffers grow in the first reading.

@@ -110,44 +110,6 @@ pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
-/// What was done between two readings; gauges are those of the later. A total that went back is unknown: the kernel
-/// takes idle time back at times, and after a boot all begin anew.
-pub fn difference(before: &HostCounters, after: &HostCounters) -> HostCounters {
-    let less = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
-    HostCounters {
-        running: after.running,
-        blocked: after.blocked,
-        free_bytes: after.free_bytes,
-        buffer_bytes: after.buffer_bytes,
-        cached_bytes: after.cached_bytes,
-        swapped_bytes: after.swapped_bytes,
-        dirty_bytes: after.dirty_bytes,
-        writeback_bytes: after.writeback_bytes,
-        swap_in_bytes: less(before.swap_in_bytes, after.swap_in_bytes),
-        swap_out_bytes: less(before.swap_out_bytes, after.swap_out_bytes),
-        block_in_bytes: less(before.block_in_bytes, after.block_in_bytes),
-        block_out_bytes: less(before.block_out_bytes, after.block_out_bytes),
-        interrupts: less(before.interrupts, after.interrupts),
-        context_switches: less(before.context_switches, after.context_switches),
-        major_faults: less(before.major_faults, after.major_faults),
-        refaults: less(before.refaults, after.refaults),
-        scanned_by_kswapd: less(before.scanned_by_kswapd, after.scanned_by_kswapd),
-        scanned_directly: less(before.scanned_directly, after.scanned_directly),
-        reclaimed_by_kswapd: less(before.reclaimed_by_kswapd, after.reclaimed_by_kswapd),
-        reclaimed_directly: less(before.reclaimed_directly, after.reclaimed_directly),
-        tlb_shootdowns: less(before.tlb_shootdowns, after.tlb_shootdowns),
-        user_ns: less(before.user_ns, after.user_ns),
-        system_ns: less(before.system_ns, after.system_ns),
-        idle_ns: less(before.idle_ns, after.idle_ns),
-        wait_ns: less(before.wait_ns, after.wait_ns),
-        steal_ns: less(before.steal_ns, after.steal_ns),
-        memory_some_ns: less(before.memory_some_ns, after.memory_some_ns),
-        memory_full_ns: less(before.memory_full_ns, after.memory_full_ns),
-        io_some_ns: less(before.io_some_ns, after.io_some_ns),
-        io_full_ns: less(before.io_full_ns, after.io_full_ns),
-    }
-}
-
 /// A text of the kernel's that stays open.
 #[derive(Debug)]
 struct KernelText {

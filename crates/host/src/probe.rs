@@ -19,7 +19,9 @@ use crate::device::BlockDevice;
 use crate::environment::direct_alignment;
 use crate::files::FileKey;
 use crate::kernel_files;
-use crate::process::{ProcessCounters, mapping};
+use pagewise_model::ProcessCounters;
+
+use crate::process::{self, mapping};
 use crate::{cache, scratch};
 
 mod limits;
@@ -201,11 +203,11 @@ pub fn probe_direct(directory: &Path) -> Capability {
             .map_err(|error| format!("open: {error}"))?;
         let mut buffer = AnonymousMemory::new(FILE_BYTES).map_err(|error| format!("mmap: {error}"))?;
         let pid = std::process::id();
-        let before = ProcessCounters::read(pid);
+        let before = process::totals(pid);
         let read = direct
             .read_at(buffer.bytes_mut(), 0)
             .map_err(|error| format!("accepted at open, but pread: {error}"))?;
-        let done = ProcessCounters::difference(&before, &ProcessCounters::read(pid));
+        let done = ProcessCounters::difference(&before, &process::totals(pid));
         if read != FILE_BYTES || buffer.bytes()[..FILE_BYTES] != pattern() {
             return Err(format!(
                 "pread returned {read} of {FILE_BYTES} bytes, or other bytes than were written"
@@ -332,7 +334,7 @@ pub fn probe_eviction(directory: &Path) -> Capability {
 /// /proc/PID/io with read_bytes.
 pub fn probe_process_io() -> Capability {
     let name = "/proc/PID/io";
-    let counters = ProcessCounters::read(std::process::id());
+    let counters = process::totals(std::process::id());
     match (counters.device_read_bytes, counters.read_call_bytes) {
         (Some(_), Some(_)) => Capability::available(name, ""),
         (None, Some(_)) => {

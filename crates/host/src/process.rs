@@ -7,7 +7,7 @@ mod smaps;
 use std::path::Path;
 use std::{fs, path::PathBuf};
 
-use pagewise_model::counters::ThreadCounters;
+use pagewise_model::counters::{ProcessCounters, ThreadCounters};
 use rustix::fs::OFlags;
 
 use crate::counters::{CpuTicks, tick_ns};
@@ -16,93 +16,36 @@ use crate::kernel_files::{self, field, kib_field};
 pub(crate) use smaps::maps_file;
 pub use smaps::{MappingState, mapping, mappings};
 
-/// Running totals of a process and its threads. `None`: could not be known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProcessCounters {
-    /// Bytes that storage read for it: /proc/PID/io read_bytes.
-    pub device_read_bytes: Option<u64>,
-    /// Bytes that came through read calls: rchar.
-    pub read_call_bytes: Option<u64>,
-    /// Read calls: syscr.
-    pub read_calls: Option<u64>,
-    /// Bytes that went through write calls: wchar.
-    pub write_call_bytes: Option<u64>,
-    /// Write calls: syscw.
-    pub write_calls: Option<u64>,
-    /// Faults served without the device.
-    pub minor_faults: Option<u64>,
-    /// Faults that waited for the device.
-    pub major_faults: Option<u64>,
-    /// CPU time in user mode; whole clock ticks.
-    pub user_ns: Option<u64>,
-    /// CPU time in the kernel; whole clock ticks.
-    pub system_ns: Option<u64>,
-    /// CPU time of the threads that live: /proc/PID/task/*/schedstat.
-    pub cpu_ns: Option<u64>,
-    /// Time that they were runnable and not running.
-    pub run_queue_ns: Option<u64>,
-    /// Context switches of the threads that live because they waited.
-    pub voluntary_switches: Option<u64>,
-    /// Context switches because they were preempted.
-    pub involuntary_switches: Option<u64>,
-    /// Peak resident memory: VmHWM.
-    pub peak_bytes: Option<u64>,
+/// What process `pid` has done so far.
+pub fn totals(pid: u32) -> ProcessCounters {
+    totals_with_threads(pid).0
 }
 
-impl ProcessCounters {
-    /// What the process has done so far.
-    pub fn read(pid: u32) -> Self {
-        Self::read_with_threads(pid).0
-    }
-
-    /// The same, and what each of its threads has done: every file is read once.
-    pub fn read_with_threads(pid: u32) -> (Self, Vec<ThreadCounters>) {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let io = kernel_files::text(process.join("io")).map(|text| parse_io(&text)).unwrap_or_default();
-        let stat = kernel_files::text(process.join("stat")).and_then(|text| parse_stat(&text));
-        let status = kernel_files::text(process.join("status"));
-        let threads = read_threads(&process);
-        let (sums, tick_ns) = (sum(&threads), tick_ns());
-        let counters = Self {
-            device_read_bytes: io.read_bytes,
-            read_call_bytes: io.rchar,
-            read_calls: io.syscr,
-            write_call_bytes: io.wchar,
-            write_calls: io.syscw,
-            minor_faults: stat.map(|stat| stat.minor_faults),
-            major_faults: stat.map(|stat| stat.major_faults),
-            user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
-            system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
-            cpu_ns: sums.cpu_ns,
-            run_queue_ns: sums.run_queue_ns,
-            voluntary_switches: sums.voluntary_switches,
-            involuntary_switches: sums.involuntary_switches,
-            peak_bytes: status.and_then(|text| kib_field(&text, "VmHWM")),
-        };
-        (counters, threads.into_iter().map(|thread| thread.counters).collect())
-    }
-
-    /// What was done between two readings; the peak is that of the later one. A total that went back, as when
-    /// a thread ended, is unknown.
-    pub fn difference(before: &Self, after: &Self) -> Self {
-        let less = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
-        Self {
-            device_read_bytes: less(before.device_read_bytes, after.device_read_bytes),
-            read_call_bytes: less(before.read_call_bytes, after.read_call_bytes),
-            read_calls: less(before.read_calls, after.read_calls),
-            write_call_bytes: less(before.write_call_bytes, after.write_call_bytes),
-            write_calls: less(before.write_calls, after.write_calls),
-            minor_faults: less(before.minor_faults, after.minor_faults),
-            major_faults: less(before.major_faults, after.major_faults),
-            user_ns: less(before.user_ns, after.user_ns),
-            system_ns: less(before.system_ns, after.system_ns),
-            cpu_ns: less(before.cpu_ns, after.cpu_ns),
-            run_queue_ns: less(before.run_queue_ns, after.run_queue_ns),
-            voluntary_switches: less(before.voluntary_switches, after.voluntary_switches),
-            involuntary_switches: less(before.involuntary_switches, after.involuntary_switches),
-            peak_bytes: after.peak_bytes,
-        }
-    }
+/// The same, and what each of its threads has done: every file is read once.
+pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let io = kernel_files::text(process.join("io")).map(|text| parse_io(&text)).unwrap_or_default();
+    let stat = kernel_files::text(process.join("stat")).and_then(|text| parse_stat(&text));
+    let status = kernel_files::text(process.join("status"));
+    let threads = read_threads(&process);
+    let (sums, tick_ns) = (sum(&threads), tick_ns());
+    let counters = ProcessCounters {
+        device_read_bytes: io.read_bytes,
+        read_call_bytes: io.rchar,
+        read_calls: io.syscr,
+        write_call_bytes: io.wchar,
+        write_calls: io.syscw,
+        minor_faults: stat.map(|stat| stat.minor_faults),
+        major_faults: stat.map(|stat| stat.major_faults),
+        user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
+        system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
+        cpu_ns: sums.cpu_ns,
+        run_queue_ns: sums.run_queue_ns,
+        voluntary_switches: sums.voluntary_switches,
+        involuntary_switches: sums.involuntary_switches,
+        peak_bytes: status.and_then(|text| kib_field(&text, "VmHWM")),
+    };
+    (counters, threads.into_iter().map(|thread| thread.counters).collect())
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -168,19 +111,9 @@ pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -
     if before.is_empty() {
         return Vec::new();
     }
-    let less = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
     let difference = |after: &ThreadCounters| match before.iter().find(|one| one.thread == after.thread) {
         None => *after,
-        Some(before) => ThreadCounters {
-            thread: after.thread,
-            minor_faults: less(before.minor_faults, after.minor_faults),
-            major_faults: less(before.major_faults, after.major_faults),
-            user_ns: less(before.user_ns, after.user_ns),
-            system_ns: less(before.system_ns, after.system_ns),
-            cpu_ns: less(before.cpu_ns, after.cpu_ns),
-            voluntary_switches: less(before.voluntary_switches, after.voluntary_switches),
-            involuntary_switches: less(before.involuntary_switches, after.involuntary_switches),
-        },
+        Some(before) => ThreadCounters::difference(before, after),
     };
     after.iter().map(difference).collect()
 }
@@ -455,7 +388,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("file");
         file.as_file().write_all_at(&[1; 65536], 0).expect("write");
         let pid = std::process::id();
-        let before = ProcessCounters::read(pid);
+        let before = totals(pid);
         let mut bytes = vec![0; 65536];
         for _ in 0..16 {
             file.as_file().read_exact_at(&mut bytes, 0).expect("read");
@@ -463,7 +396,7 @@ mod tests {
         for _ in 0..8 {
             file.as_file().write_all_at(&bytes, 0).expect("write");
         }
-        let done = ProcessCounters::difference(&before, &ProcessCounters::read(pid));
+        let done = ProcessCounters::difference(&before, &totals(pid));
         match done.read_call_bytes {
             Some(read) => {
                 assert!(read >= 16 * 65536, "{done:?}");
@@ -472,7 +405,7 @@ mod tests {
             None => println!("skipped: /proc/self/io is missing"),
         }
         assert!(done.minor_faults.is_some() && done.user_ns.is_some(), "{done:?}");
-        assert_eq!(ProcessCounters::read(u32::MAX), ProcessCounters::default());
+        assert_eq!(totals(u32::MAX), ProcessCounters::default());
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub mod workers;
 
 pub use cell::{CacheState, Cell, Conditions, Content, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};
-pub use counters::{GroupCounters, HostCounters, HostSecond, ThreadCounters, Window};
+pub use counters::{GroupCounters, HostCounters, HostSecond, ProcessCounters, ThreadCounters, Window};
 pub use environment::Environment;
 pub use method::{Access, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};

@@ -143,8 +143,8 @@ fn totals_are_subtracted_and_gauges_are_the_later() {
         dirty_bytes: Some(8),
         ..Default::default()
     };
-    assert_eq!(difference(&before, &after), wanted);
-    assert_eq!(difference(&total(80), &total(50)).interrupts, None);
+    assert_eq!(HostCounters::difference(&before, &after), wanted);
+    assert_eq!(HostCounters::difference(&total(80), &total(50)).interrupts, None);
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn this_host_is_read_again_and_again() {
     let after = reader.read();
     assert!(before.free_bytes.is_some() && before.context_switches.is_some(), "{before:?}");
     assert!(before.user_ns.is_some() && before.block_in_bytes.is_some(), "{before:?}");
-    let done = difference(&before, &after);
+    let done = HostCounters::difference(&before, &after);
     assert!(done.context_switches.is_some(), "{done:?}");
-    assert_eq!(difference(&after, &host()).free_bytes.is_some(), after.free_bytes.is_some());
+    assert_eq!(HostCounters::difference(&after, &host()).free_bytes.is_some(), after.free_bytes.is_some());
     match before.io_some_ns {
         Some(_) => assert!(done.io_some_ns.is_some(), "{done:?}"),
         None => println!("skipped: this kernel has no pressure stall information"),
@@ -240,7 +240,7 @@ proptest! {
         )
     ) {
         let host = read_anything(words.join(" ").as_bytes());
-        let _ = difference(&host, &HostCounters::default());
+        let _ = HostCounters::difference(&host, &HostCounters::default());
     }
 
     /// A text that breaks off never says more than the whole one, and nothing else but in its last number.

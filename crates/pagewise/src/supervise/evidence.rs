@@ -2,9 +2,7 @@
 
 use std::time::Instant;
 
-use pagewise_host::{
-    BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, counters, process,
-};
+use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, process};
 use pagewise_model::protocol::SampleReply;
 use pagewise_model::sample::Stretch;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
@@ -27,7 +25,7 @@ impl Totals {
     pub fn read(pid: u32, device: Option<&BlockDevice>, held: &Held, host: &mut HostReader) -> Self {
         let (host, group) = (host.read(), held.counters());
         let device = device.and_then(BlockDevice::counters);
-        let (process, threads) = ProcessCounters::read_with_threads(pid);
+        let (process, threads) = process::totals_with_threads(pid);
         Self { process, threads, device, group, host, clocks: ClockPair::now() }
     }
 }
@@ -42,13 +40,13 @@ pub struct Stretches {
 impl Stretches {
     /// A stretch begins.
     pub fn begin(&mut self, pid: u32) {
-        self.since = Some((Instant::now(), ProcessCounters::read(pid)));
+        self.since = Some((Instant::now(), process::totals(pid)));
     }
 
     /// It ends, if one had begun.
     pub fn end(&mut self, pid: u32) {
         let Some((began, before)) = self.since.take() else { return };
-        let now = ProcessCounters::difference(&before, &ProcessCounters::read(pid));
+        let now = ProcessCounters::difference(&before, &process::totals(pid));
         let stretch = Stretch {
             wall_ns: began.elapsed().as_nanos() as u64,
             cpu_ns: now.cpu_ns,
@@ -91,7 +89,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         .zip(after.device.as_ref())
         .and_then(|(before, after)| DeviceCounters::difference(before, after));
     let own = process.device_read_bytes;
-    let host = counters::difference(&before.host, &after.host);
+    let host = HostCounters::difference(&before.host, &after.host);
     let mapping = process::mapping(pid, file).ok();
     let mappings = mapping.as_ref().map(|mapping| mapping.as_ref().map_or(0, |mapping| mapping.count));
     let mapping = mapping.flatten();
@@ -129,25 +127,11 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
             .group
             .as_ref()
             .zip(after.group.as_ref())
-            .map(|(before, after)| in_region(before, after)),
+            .map(|(before, after)| GroupCounters::difference(before, after)),
         threads: process::thread_differences(&before.threads, &after.threads),
         host,
         clock_step_ns: Some(ClockPair::step_ns(&before.clocks, &after.clocks)),
         cpus_allowed: process::cpus_allowed(pid),
         ..Evidence::default()
-    }
-}
-
-/// The group after the region, with what happened within it where that is what counts.
-fn in_region(before: &GroupCounters, after: &GroupCounters) -> GroupCounters {
-    let less = |pick: fn(&GroupCounters) -> Option<u64>| pick(after)?.checked_sub(pick(before)?);
-    GroupCounters {
-        refaults: less(|group| group.refaults),
-        scanned_pages: less(|group| group.scanned_pages),
-        reclaimed_pages: less(|group| group.reclaimed_pages),
-        memory_kills: less(|group| group.memory_kills),
-        device_read_bytes: less(|group| group.device_read_bytes),
-        device_read_requests: less(|group| group.device_read_requests),
-        ..after.clone()
     }
 }

@@ -115,7 +115,7 @@ impl Visit<'_> {
         inherited: &mut Inherited,
     ) -> Result<(Measurement, Evidence), Trouble> {
         let pid = worker.pid();
-        let before_setup = ProcessCounters::read(pid);
+        let before_setup = process::totals(pid);
         let mut before_ready = Stretches::default();
         before_ready.begin(pid);
         let opening = Instant::now();
@@ -125,7 +125,7 @@ impl Visit<'_> {
             other => return Err(unexpected("opened", &other)),
         };
         let setup_wall_ns = opening.elapsed().as_nanos() as u64;
-        let in_setup = ProcessCounters::difference(&before_setup, &ProcessCounters::read(pid));
+        let in_setup = ProcessCounters::difference(&before_setup, &process::totals(pid));
         let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
             Reply::Ready { warmup_ns } => warmup_ns,
             other => return Err(unexpected("ready", &other)),
@@ -271,9 +271,9 @@ impl Visit<'_> {
         progress: &mut Progress,
         sample_ns: u64,
     ) -> Result<Gone, Trouble> {
-        let before = ProcessCounters::read(worker.pid()).device_read_bytes;
+        let before = process::totals(worker.pid()).device_read_bytes;
         let gone = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
-        let after = ProcessCounters::read(worker.pid()).device_read_bytes;
+        let after = process::totals(worker.pid()).device_read_bytes;
         progress.first_operation = progress.first_operation.saturating_add(furthest(&gone.reply));
         progress.windows.push(Window {
             elapsed_ns: gone.reply.elapsed_ns,

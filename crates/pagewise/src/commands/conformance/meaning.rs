@@ -25,7 +25,7 @@ pub struct Watch(ProcessCounters);
 impl Watch {
     /// Begins.
     pub fn start(pid: u32) -> Self {
-        Self(ProcessCounters::read(pid))
+        Self(process::totals(pid))
     }
 
     /// What contradicts the method's name, after `bytes` were accessed; nothing where the name says nothing.
@@ -38,7 +38,7 @@ impl Watch {
         bytes: u64,
     ) -> Result<(), String> {
         let pid = worker.pid();
-        let done = ProcessCounters::difference(&self.0, &ProcessCounters::read(pid));
+        let done = ProcessCounters::difference(&self.0, &process::totals(pid));
         let writes = !workload.is_reading();
         let called = if writes { done.write_call_bytes } else { done.read_call_bytes };
         let calls = if writes { "write calls" } else { "read calls" };
