@@ -305,7 +305,8 @@ fn a_live_run_is_resumed_by_nobody() {
         let out = path.display().to_string();
         let finished = other.run(&[&["run", "--resume", "--out", &out][..], more].concat());
         expect_refused(&finished, "run.jsonl is being written by another process");
-        assert!(fs::read(&path).expect("read") == before, "it was written to");
+        // The run itself may go on with its file.
+        assert!(fs::read(&path).expect("read").starts_with(&before), "what stood in it is changed");
     }
     let pid = Pid::from_raw(child.id() as i32).expect("a process id");
     rustix::process::kill_process(pid, Signal::TERM).expect("kill");
