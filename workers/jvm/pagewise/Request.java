@@ -4,11 +4,19 @@ import java.io.IOException;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
-/** A line of pagewise's. */
+/** A line of pagewise's: a flat object of strings, integers up to 64 bits without sign, and arrays of them. */
 final class Request {
+    private static final String STRING = "\"((?:[^\"\\\\]++|\\\\.)*+)\"";
+    private static final String VALUE = "(?:" + STRING + "|([0-9]++)|\\[([0-9,\\s]*+)\\])";
+    /** Key, value, and what stands behind: a comma or the end. */
+    private static final Pattern FIELD =
+            Pattern.compile("\\s*+" + STRING + "\\s*+:\\s*+" + VALUE + "\\s*+(,|}\\s*+$)");
+    private static final Pattern ESCAPE = Pattern.compile("\\\\(u([0-9a-fA-F]{4})|.)");
+
     private final String line;
-    private int at;
     /** String, Long (without sign) or long[]. */
     private final Map<String, Object> fields = new HashMap<>();
 
@@ -18,8 +26,47 @@ final class Request {
 
     static Request parse(String line) throws IOException {
         Request request = new Request(line);
-        request.object();
+        Matcher field = FIELD.matcher(line);
+        int at = line.startsWith("{") ? 1 : 0;
+        try {
+            do {
+                if (at == 0 || !field.region(at, line.length()).lookingAt()) {
+                    throw new IllegalArgumentException("no field");
+                }
+                request.fields.put(plain(field.group(1)), value(field));
+                at = field.end();
+            } while (field.group(5).equals(","));
+        } catch (IllegalArgumentException malformed) {
+            throw new IOException("not of the protocol: byte " + at + " of " + line);
+        }
         return request;
+    }
+
+    private static Object value(Matcher field) {
+        if (field.group(2) != null) {
+            return plain(field.group(2));
+        }
+        if (field.group(3) != null) {
+            return Long.parseUnsignedLong(field.group(3));
+        }
+        String numbers = field.group(4).strip();
+        return numbers.isEmpty() ? new long[0]
+                : Arrays.stream(numbers.split(",", -1)).map(String::strip).mapToLong(Long::parseUnsignedLong).toArray();
+    }
+
+    /** A string without its escapes. */
+    private static String plain(String text) {
+        return text.indexOf('\\') < 0 ? text
+                : ESCAPE.matcher(text).replaceAll(escape -> Matcher.quoteReplacement(escape.group(2) == null
+                        ? escaped(escape.group(1)) : Character.toString(Integer.parseInt(escape.group(2), 16))));
+    }
+
+    private static String escaped(String letter) {
+        int at = "\"\\/bfnrt".indexOf(letter);
+        if (at < 0) {
+            throw new IllegalArgumentException("an unknown escape");
+        }
+        return "\"\\/\b\f\n\r\t".substring(at, at + 1);
     }
 
     String type() throws IOException {
@@ -59,124 +106,5 @@ final class Request {
             return value;
         }
         throw new IllegalArgumentException("not of the protocol: no numbers '" + key + "' in " + line);
-    }
-
-    private void object() throws IOException {
-        expect('{');
-        if (!accept('}')) {
-            do {
-                String key = string();
-                expect(':');
-                fields.put(key, value());
-            } while (accept(','));
-            expect('}');
-        }
-        skipSpace();
-        if (at < line.length()) {
-            throw malformed();
-        }
-    }
-
-    private Object value() throws IOException {
-        skipSpace();
-        char first = at < line.length() ? line.charAt(at) : 0;
-        if (first == '"') {
-            return string();
-        }
-        if (first != '[') {
-            return integer();
-        }
-        at++;
-        long[] values = new long[16];
-        int count = 0;
-        if (!accept(']')) {
-            do {
-                values = count == values.length ? Arrays.copyOf(values, 2 * count) : values;
-                values[count++] = integer();
-            } while (accept(','));
-            expect(']');
-        }
-        return Arrays.copyOf(values, count);
-    }
-
-    private long integer() throws IOException {
-        skipSpace();
-        int start = at;
-        while (at < line.length() && line.charAt(at) >= '0' && line.charAt(at) <= '9') {
-            at++;
-        }
-        try {
-            if (at - start > 1 && line.charAt(start) == '0') {
-                throw malformed();
-            }
-            return Long.parseUnsignedLong(line, start, at, 10);
-        } catch (NumberFormatException overflow) {
-            throw malformed();
-        }
-    }
-
-    private String string() throws IOException {
-        expect('"');
-        StringBuilder value = new StringBuilder();
-        while (at < line.length()) {
-            char character = line.charAt(at++);
-            if (character == '"') {
-                return value.toString();
-            }
-            if (character < ' ') {
-                break;
-            }
-            value.append(character == '\\' ? escaped() : character);
-        }
-        throw malformed();
-    }
-
-    private char escaped() throws IOException {
-        char character = at < line.length() ? line.charAt(at++) : 0;
-        switch (character) {
-            case '"', '\\', '/':
-                return character;
-            case 'b':
-                return '\b';
-            case 'f':
-                return '\f';
-            case 'n':
-                return '\n';
-            case 'r':
-                return '\r';
-            case 't':
-                return '\t';
-            case 'u':
-                if (at + 4 <= line.length() && line.substring(at, at + 4).matches("[0-9a-fA-F]{4}")) {
-                    at += 4;
-                    return (char) Integer.parseInt(line, at - 4, at, 16);
-                }
-                throw malformed();
-            default:
-                throw malformed();
-        }
-    }
-
-    private void skipSpace() {
-        while (at < line.length() && " \t\r\n".indexOf(line.charAt(at)) >= 0) {
-            at++;
-        }
-    }
-
-    private boolean accept(char character) {
-        skipSpace();
-        boolean there = at < line.length() && line.charAt(at) == character;
-        at += there ? 1 : 0;
-        return there;
-    }
-
-    private void expect(char character) throws IOException {
-        if (!accept(character)) {
-            throw malformed();
-        }
-    }
-
-    private IOException malformed() {
-        return new IOException("not of the protocol: byte " + at + " of " + line);
     }
 }

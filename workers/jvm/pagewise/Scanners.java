@@ -23,8 +23,9 @@ final class Scanners {
         if (!words && !job.consume.equals("lines") || words && job.word.equals("buffered-reader")) {
             throw job.refusal("there is no '" + job.consume + "' of a scan by " + job.method, true);
         }
-        if (job.consume.equals("touch") && (job.pageBytes < 8 || Scanner.PIECE_BYTES % job.pageBytes != 0)) {
-            throw job.refusal("pieces of " + Scanner.PIECE_BYTES + " bytes are no whole pages of " + job.pageBytes, true);
+        int piece = Scanner.PIECE_BYTES;
+        if (job.consume.equals("touch") && (job.pageBytes < 8 || piece % job.pageBytes != 0)) {
+            throw job.refusal("pieces of " + piece + " bytes are no whole pages of " + job.pageBytes, true);
         }
         return switch (job.word) {
             case "mmap" -> job.has("in-place") ? new InPlaceScan(job) : new CopiedScan(job);
@@ -36,44 +37,32 @@ final class Scanners {
     /** {@code mmap}: pieces of the mapping are copied to a byte array. */
     private static final class CopiedScan extends Scanner {
         private final MemorySegment file;
-        private final byte[] buffer = new byte[Scanner.PIECE_BYTES];
+        private final byte[] buffer = new byte[PIECE_BYTES];
 
         CopiedScan(Job job) throws CallFailure {
             super(job);
             file = job.mapSpan();
         }
 
-        private int copy(long offset) {
-            int len = pieceAt(offset);
+        @Override
+        long get(long offset, int len) {
             MemorySegment.copy(file, ValueLayout.JAVA_BYTE, offset, buffer, 0, len);
-            return len;
+            return 0;
         }
 
         @Override
-        long touch() {
-            long total = 0;
-            for (long offset = 0; offset < spanBytes; offset += Scanner.PIECE_BYTES) {
-                total += Heap.touch(buffer, copy(offset), pageBytes, false);
-            }
-            return total;
+        long touch(long at, int len) {
+            return Heap.touch(buffer, len, pageBytes, false);
         }
 
         @Override
-        long sum() {
-            long total = 0;
-            for (long offset = 0; offset < spanBytes; offset += Scanner.PIECE_BYTES) {
-                total += Heap.sum(buffer, copy(offset));
-            }
-            return total;
+        long sum(long at, int len) {
+            return Heap.sum(buffer, len);
         }
 
         @Override
-        long lines() {
-            long total = 0;
-            for (long offset = 0; offset < spanBytes; offset += Scanner.PIECE_BYTES) {
-                total += Heap.lines(buffer, copy(offset));
-            }
-            return total;
+        long lines(long at, int len) {
+            return Heap.lines(buffer, len);
         }
     }
 
@@ -87,118 +76,93 @@ final class Scanners {
         }
 
         @Override
-        long touch() {
-            long total = 0;
-            for (long offset = 0; offset < spanBytes; offset += Scanner.PIECE_BYTES) {
-                total += Native.touch(file, offset, pieceAt(offset), pageBytes, false);
-            }
-            return total;
+        long get(long offset, int len) {
+            return offset;
         }
 
         @Override
-        long sum() {
-            long total = 0;
-            for (long offset = 0; offset < spanBytes; offset += Scanner.PIECE_BYTES) {
-                total += Native.sum(file, offset, pieceAt(offset));
-            }
-            return total;
+        long touch(long at, int len) {
+            return Native.touch(file, at, len, pageBytes, false);
         }
 
         @Override
-        long lines() {
-            long total = 0;
-            for (long offset = 0; offset < spanBytes; offset += Scanner.PIECE_BYTES) {
-                total += Native.lines(file, offset, pieceAt(offset));
-            }
-            return total;
+        long sum(long at, int len) {
+            return Native.sum(file, at, len);
+        }
+
+        @Override
+        long lines(long at, int len) {
+            return Native.lines(file, at, len);
         }
     }
 
     /**
      * {@code mapped-byte-buffer}: byte by byte with {@code get(index)} for lines, words with {@code getLong(index)}.
      * Buffers are views of one mapping, since a MappedByteBuffer of its own is unmapped by the garbage collector; they
-     * hold at most 2^31-1 bytes, so 1 GiB each. Loops end every 64 KiB, where a safepoint may be reached.
+     * hold at most 2^31-1 bytes, so 1 GiB each. Loops end with a piece, where a safepoint may be reached.
      */
     private static final class ByteBufferScan extends Scanner {
-        private static final long BUFFER_BYTES = 1 << 30;
+        private static final int BUFFER_BITS = 30;
+        private static final long BUFFER_BYTES = 1L << BUFFER_BITS;
         private final ByteBuffer[] buffers;
 
         ByteBufferScan(Job job) throws CallFailure {
             super(job);
             MemorySegment file = job.mapSpan();
-            buffers = new ByteBuffer[(int) ((spanBytes + BUFFER_BYTES - 1) / BUFFER_BYTES)];
+            buffers = new ByteBuffer[(int) ((job.spanBytes + BUFFER_BYTES - 1) / BUFFER_BYTES)];
             for (int index = 0; index < buffers.length; index++) {
                 long start = index * BUFFER_BYTES;
-                MemorySegment some = file.asSlice(start, Math.min(BUFFER_BYTES, spanBytes - start));
+                MemorySegment some = file.asSlice(start, Math.min(BUFFER_BYTES, job.spanBytes - start));
                 buffers[index] = some.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
             }
         }
 
         @Override
-        long touch() {
-            long total = 0;
-            for (ByteBuffer buffer : buffers) {
-                for (int piece = 0; piece < buffer.limit(); piece += Scanner.PIECE_BYTES) {
-                    total += touch(buffer, piece, Math.min(Scanner.PIECE_BYTES, buffer.limit() - piece));
-                }
-            }
-            return total;
+        long get(long offset, int len) {
+            return offset;
+        }
+
+        private ByteBuffer buffer(long at) {
+            return buffers[(int) (at >>> BUFFER_BITS)];
+        }
+
+        private static int base(long at) {
+            return (int) (at & BUFFER_BYTES - 1);
         }
 
         @Override
-        long sum() {
-            long total = 0;
-            for (ByteBuffer buffer : buffers) {
-                for (int piece = 0; piece < buffer.limit(); piece += Scanner.PIECE_BYTES) {
-                    total += sum(buffer, piece, Math.min(Scanner.PIECE_BYTES, buffer.limit() - piece));
-                }
-            }
-            return total;
+        long touch(long at, int len) {
+            return words(buffer(at), base(at), len, pageBytes);
         }
 
         @Override
-        long lines() {
+        long sum(long at, int len) {
+            return words(buffer(at), base(at), len, 8);
+        }
+
+        @Override
+        long lines(long at, int len) {
+            ByteBuffer buffer = buffer(at);
+            int base = base(at);
             long total = 0;
-            for (ByteBuffer buffer : buffers) {
-                for (int piece = 0; piece < buffer.limit(); piece += Scanner.PIECE_BYTES) {
-                    total += lines(buffer, piece, Math.min(Scanner.PIECE_BYTES, buffer.limit() - piece));
-                }
+            for (int index = base; index < base + len; index++) {
+                total += buffer.get(index) == Words.NEWLINE ? 1 : 0;
             }
             return total;
         }
 
-        private long touch(ByteBuffer buffer, int base, int len) {
+        /** The words at multiples of {@code step}. */
+        private static long words(ByteBuffer buffer, int base, int len, int step) {
             long total = 0;
             int at = 0;
-            for (; at <= len - 8; at += pageBytes) {
+            for (; at <= len - 8; at += step) {
                 total += buffer.getLong(base + at);
             }
-            return at < len ? total + tail(buffer, base + at, base + len) : total;
-        }
-
-        private static long sum(ByteBuffer buffer, int base, int len) {
-            long total = 0;
-            int at = 0;
-            for (; at <= len - 8; at += 8) {
-                total += buffer.getLong(base + at);
-            }
-            return at < len ? total + tail(buffer, base + at, base + len) : total;
-        }
-
-        private static long lines(ByteBuffer buffer, int base, int len) {
-            long total = 0;
-            for (int at = base; at < base + len; at++) {
-                total += buffer.get(at) == Words.NEWLINE ? 1 : 0;
-            }
-            return total;
-        }
-
-        private static long tail(ByteBuffer buffer, int at, int end) {
             long word = 0;
-            for (int index = at; index < end; index++) {
-                word |= (buffer.get(index) & 0xffL) << 8 * (index - at);
+            for (int index = at; index < len; index++) {
+                word |= (buffer.get(base + index) & 0xffL) << 8 * (index - at);
             }
-            return word;
+            return total + word;
         }
     }
 
@@ -206,12 +170,11 @@ final class Scanners {
      * {@code buffered-reader}: BufferedReader.readLine over ISO-8859-1, a string for each line. Lines end with \n, \r
      * or \r\n, and what stands behind the last end is a line too.
      */
-    private static final class LineScan extends Scanner {
+    private static final class LineScan extends Work {
         private final Job job;
         private final FileInputStream file;
 
         LineScan(Job job) throws CallFailure {
-            super(job);
             this.job = job;
             try {
                 file = new FileInputStream(job.path);
@@ -222,20 +185,16 @@ final class Scanners {
         }
 
         @Override
-        long touch() {
-            throw new UnsupportedOperationException("lines only");
+        long perform(long position, long wanted) throws CallFailure {
+            checksum += lines();
+            bytes += job.spanBytes;
+            return 1;
         }
 
-        @Override
-        long sum() {
-            throw new UnsupportedOperationException("lines only");
-        }
-
-        @Override
-        long lines() throws CallFailure {
+        private long lines() throws CallFailure {
             try {
                 file.getChannel().position(0);
-                SpanStream span = new SpanStream(file, spanBytes);
+                SpanStream span = new SpanStream(file, job.spanBytes);
                 BufferedReader reader = new BufferedReader(new InputStreamReader(span, StandardCharsets.ISO_8859_1));
                 long lines = 0;
                 long chars = 0;
@@ -244,7 +203,7 @@ final class Scanners {
                     chars += line.length();
                 }
                 if (span.left > 0) {
-                    throw CallFailure.shortRead("read", job.path, 0, spanBytes, spanBytes - span.left);
+                    throw CallFailure.shortRead("read", job.path, 0, job.spanBytes, job.spanBytes - span.left);
                 }
                 read = chars;
                 return lines;

@@ -15,9 +15,7 @@ import java.util.concurrent.locks.LockSupport;
  *
  * <p>JDK 22 or newer, standard library only. Run with {@code --enable-native-access=ALL-UNNAMED}.
  *
- * <p>Each way has loops of its own: one for each way of consuming, none with a test of an option inside. A method that
- * several ways shared would be compiled for all of them together, and the slowest would set the pace. Nothing is
- * allocated between two clocks, except where the way itself does (a {@code readLine} makes a string).
+ * <p>Nothing is allocated between two clocks, except where the way itself does (a {@code readLine} makes a string).
  */
 public final class Worker {
     private static final int PROTOCOL = 5;

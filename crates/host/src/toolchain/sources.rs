@@ -33,6 +33,7 @@ const JVM: &[Source] = sources!(
     "Libc.java"
     "Native.java"
     "Part.java"
+    "Prefetcher.java"
     "Reader.java"
     "Readers.java"
     "Request.java"
