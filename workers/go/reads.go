@@ -107,57 +107,61 @@ func newReader(job *job, file *dataFile) (reader, error) {
 }
 
 func readerFor[C consumer](job *job, file *dataFile, consume C) reader {
-	target := target[C]{file: file, buffer: memory(int(job.ReadBytes)), consume: consume}
-	chain := chain{
-		opEntries: int(job.ReadsPerOp) * 8, spanBytes: job.SpanBytes, readBytes: job.ReadBytes, path: job.Path,
+	if file.mapping != nil {
+		return readerFrom(job, mapped{file.mapping}, consume)
 	}
-	mapped, dependent := file.mapping != nil, job.Dependent == 1
-	switch {
-	case mapped && dependent:
-		return &mappedChain[C]{mappedReads[C]{target}, chain}
-	case mapped:
-		return &mappedReads[C]{target}
-	case dependent:
-		return &calledChain[C]{calledReads[C]{target}, chain}
-	}
-	return &calledReads[C]{target}
+	return readerFrom(job, called{file.file, job.Path}, consume)
 }
 
-// target is what a reader needs.
-type target[C consumer] struct {
-	file    *dataFile
+func readerFrom[S source, C consumer](job *job, source S, consume C) reader {
+	reads := reads[S, C]{source, memory(int(job.ReadBytes)), consume}
+	if job.Dependent == 1 {
+		return &chain[S, C]{reads, int(job.ReadsPerOp) * 8, job}
+	}
+	return &reads
+}
+
+// source is where bytes come from. Loops are compiled for each, as for each consumer.
+type source interface {
+	mapped | called
+	// get does one read, as long as `into`.
+	get(into []byte, offset uint64) error
+}
+
+// mapped copies out of a mapping.
+type mapped struct{ mapping []byte }
+
+func (m mapped) get(into []byte, offset uint64) error {
+	copy(into, m.mapping[offset:offset+uint64(len(into))])
+	return nil
+}
+
+// called reads by os.File.ReadAt.
+type called struct {
+	file *os.File
+	path string
+}
+
+func (c called) get(into []byte, offset uint64) error {
+	if received, err := c.file.ReadAt(into, int64(offset)); received != len(into) {
+		return readFailure("pread", err, c.path, offset, len(into), received)
+	}
+	return nil
+}
+
+// reads are independent ones.
+type reads[S source, C consumer] struct {
+	source  S
 	buffer  []byte
 	consume C
 }
 
-type mappedReads[C consumer] struct{ target[C] }
-
-// Timed region: for each entry: copy(buffer, mapping[offset:]); total += weight * consume(buffer); weight += 2.
-func (r *mappedReads[C]) read(entries []byte, weight uint64) (uint64, error) {
-	total, mapping, buffer, consume := uint64(0), r.file.mapping, r.buffer, r.consume
+// Timed region: for each entry: get(buffer, entry); total += weight * consume(buffer); weight += 2.
+func (r *reads[S, C]) read(entries []byte, weight uint64) (uint64, error) {
+	total, source, buffer, consume := uint64(0), r.source, r.buffer, r.consume
 	for ; len(entries) >= 8; entries = entries[8:] {
-		offset := binary.LittleEndian.Uint64(entries)
-		copy(buffer, mapping[offset:offset+uint64(len(buffer))])
-		total += weight * consume.of(buffer)
-		weight += 2
-	}
-	return total, nil
-}
-
-func (r *mappedReads[C]) fetch(offset uint64, into []byte) error {
-	copy(into, r.file.mapping[offset:offset+uint64(len(into))])
-	return nil
-}
-
-type calledReads[C consumer] struct{ target[C] }
-
-// Timed region: for each entry: ReadAt(buffer, offset); total += weight * consume(buffer); weight += 2.
-func (r *calledReads[C]) read(entries []byte, weight uint64) (uint64, error) {
-	total, file, buffer, consume := uint64(0), r.file.file, r.buffer, r.consume
-	for ; len(entries) >= 8; entries = entries[8:] {
-		offset := binary.LittleEndian.Uint64(entries)
-		if received, err := file.ReadAt(buffer, int64(offset)); received != len(buffer) {
-			return 0, readFailure("pread", err, r.file.path, offset, len(buffer), received)
+		if err := source.get(buffer, binary.LittleEndian.Uint64(entries)); err != nil {
+			return 0, err
 		}
 		total += weight * consume.of(buffer)
 		weight += 2
@@ -165,82 +169,46 @@ func (r *calledReads[C]) read(entries []byte, weight uint64) (uint64, error) {
 	return total, nil
 }
 
-func (r *calledReads[C]) fetch(offset uint64, into []byte) error {
-	if received, err := r.file.file.ReadAt(into, int64(offset)); received != len(into) {
-		return readFailure("pread", err, r.file.path, offset, len(into), received)
-	}
-	return nil
+func (r *reads[S, C]) fetch(offset uint64, into []byte) error { return r.source.get(into, offset) }
+
+// chain are dependent reads: each but the first of an operation is at its entry XOR the first word of the read before it. A
+// loop of its own, so that independent reads pay nothing for it.
+type chain[S source, C consumer] struct {
+	reads[S, C]
+	opEntries int
+	job       *job
 }
 
-// chain is what dependent reads need beside: each read but the first of an operation is at its entry XOR the first word of
-// the read before it. Loops of their own, so that independent reads pay nothing for it.
-type chain struct {
-	opEntries int
-	spanBytes uint64
-	readBytes uint64
-	path      string
+// Timed region: for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; get(buffer, offset);
+// link = buffer's first word; total += weight * consume(buffer); weight += 2.
+func (r *chain[S, C]) read(entries []byte, weight uint64) (uint64, error) {
+	total, source, buffer, consume, last := uint64(0), r.source, r.buffer, r.consume, r.job.SpanBytes-r.job.ReadBytes
+	for len(entries) > 0 {
+		operation, link := entries[:r.opEntries], uint64(0)
+		entries = entries[r.opEntries:]
+		for ; len(operation) >= 8; operation = operation[8:] {
+			offset := binary.LittleEndian.Uint64(operation) ^ link
+			if offset > last {
+				return 0, astray(r.job, offset)
+			}
+			if err := source.get(buffer, offset); err != nil {
+				return 0, err
+			}
+			link = binary.LittleEndian.Uint64(buffer)
+			total += weight * consume.of(buffer)
+			weight += 2
+		}
+	}
+	return total, nil
 }
 
 // astray is the failure of a read that was led to where none fits into the span.
-func (c *chain) astray(offset uint64) error {
-	failed := refusal("dependent read", c.path, 0,
+func astray(job *job, offset uint64) error {
+	failed := refusal("dependent read", job.Path, 0,
 		"a dependent read of %s led to offset %d, beyond the %d bytes that are read: its data are not those that the "+
-			"offset table was made of", c.path, offset, c.spanBytes)
+			"offset table was made of", job.Path, offset, job.SpanBytes)
 	failed.Offset = offset
 	return failed
-}
-
-type mappedChain[C consumer] struct {
-	mappedReads[C]
-	chain
-}
-
-// Timed region: for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; copy(buffer,
-// mapping[offset:]); link = buffer's first word; total += weight * consume(buffer); weight += 2.
-func (r *mappedChain[C]) read(entries []byte, weight uint64) (uint64, error) {
-	total, mapping, buffer, consume, last := uint64(0), r.file.mapping, r.buffer, r.consume, r.spanBytes-r.readBytes
-	for len(entries) > 0 {
-		operation, link := entries[:r.opEntries], uint64(0)
-		entries = entries[r.opEntries:]
-		for ; len(operation) >= 8; operation = operation[8:] {
-			offset := binary.LittleEndian.Uint64(operation) ^ link
-			if offset > last {
-				return 0, r.astray(offset)
-			}
-			copy(buffer, mapping[offset:offset+uint64(len(buffer))])
-			link = binary.LittleEndian.Uint64(buffer)
-			total += weight * consume.of(buffer)
-			weight += 2
-		}
-	}
-	return total, nil
-}
-
-type calledChain[C consumer] struct {
-	calledReads[C]
-	chain
-}
-
-// Timed region: as mappedChain, with ReadAt(buffer, offset).
-func (r *calledChain[C]) read(entries []byte, weight uint64) (uint64, error) {
-	total, file, buffer, consume, last := uint64(0), r.file.file, r.buffer, r.consume, r.spanBytes-r.readBytes
-	for len(entries) > 0 {
-		operation, link := entries[:r.opEntries], uint64(0)
-		entries = entries[r.opEntries:]
-		for ; len(operation) >= 8; operation = operation[8:] {
-			offset := binary.LittleEndian.Uint64(operation) ^ link
-			if offset > last {
-				return 0, r.astray(offset)
-			}
-			if received, err := file.ReadAt(buffer, int64(offset)); received != len(buffer) {
-				return 0, readFailure("pread", err, r.file.path, offset, len(buffer), received)
-			}
-			link = binary.LittleEndian.Uint64(buffer)
-			total += weight * consume.of(buffer)
-			weight += 2
-		}
-	}
-	return total, nil
 }
 
 // entries are those of up to `wanted` operations from `position` on, which counts laps too; never across the end. The weight

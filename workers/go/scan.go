@@ -91,9 +91,9 @@ func refusePiece(job *job, size uint64) error {
 func scannerFor[C consumer](word string, job *job, file *dataFile, size int, consume C) scanner {
 	switch word {
 	case "mmap":
-		return &mappedScan[C]{target[C]{file, memory(size), consume}}
+		return &pieces[mapped, C]{reads[mapped, C]{mapped{file.mapping}, memory(size), consume}, job.SpanBytes}
 	case "pread":
-		return &calledScan[C]{target[C]{file, memory(size), consume}, job.SpanBytes}
+		return &pieces[called, C]{reads[called, C]{called{file.file, job.Path}, memory(size), consume}, job.SpanBytes}
 	}
 	reader := bufio.NewReaderSize(file.file, size)
 	// The buffer's pages are made before the clock starts: a read fills them, and the pass begins anew.
@@ -101,31 +101,18 @@ func scannerFor[C consumer](word string, job *job, file *dataFile, size int, con
 	return &bufioScan[C]{file, reader, size, job.SpanBytes, consume}
 }
 
-type mappedScan[C consumer] struct{ target[C] }
-
-// Timed region: for each piece: copy(buffer, mapping[offset:]); consume(buffer).
-func (s *mappedScan[C]) pass() (uint64, error) {
-	total, buffer, consume := uint64(0), s.buffer, s.consume
-	for rest := s.file.mapping; len(rest) > 0; {
-		copied := copy(buffer, rest)
-		total += consume.of(buffer[:copied])
-		rest = rest[copied:]
-	}
-	return total, nil
-}
-
-type calledScan[C consumer] struct {
-	target[C]
+type pieces[S source, C consumer] struct {
+	reads[S, C]
 	spanBytes uint64
 }
 
-// Timed region: for each piece: ReadAt(buffer, offset); consume(buffer).
-func (s *calledScan[C]) pass() (uint64, error) {
-	total, file, buffer, consume := uint64(0), s.file.file, s.buffer, s.consume
+// Timed region: for each piece: get(buffer, offset); total += consume(buffer).
+func (s *pieces[S, C]) pass() (uint64, error) {
+	total, source, buffer, consume := uint64(0), s.source, s.buffer, s.consume
 	for offset := uint64(0); offset < s.spanBytes; offset += uint64(len(buffer)) {
 		piece := buffer[:min(uint64(len(buffer)), s.spanBytes-offset)]
-		if received, err := file.ReadAt(piece, int64(offset)); received != len(piece) {
-			return 0, readFailure("pread", err, s.file.path, offset, len(piece), received)
+		if err := source.get(piece, offset); err != nil {
+			return 0, err
 		}
 		total += consume.of(piece)
 	}
