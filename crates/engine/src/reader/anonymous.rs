@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
-use super::dependent::Chain;
+use super::dependent::{Chain, Follow};
 use super::mmap::{copy_dependent_reads, copy_reads};
 use super::{Due, Reader, Target};
 use crate::consume::by_consumer;
@@ -27,11 +27,7 @@ pub(super) fn open(
         .map(|_| {
             let buffer = target.file.buffer(target.read_bytes)?;
             let reader = AnonymousReader { memory: memory.clone(), buffer, target: target.clone() };
-            Ok(if dependent {
-                Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
-            } else {
-                Box::new(reader)
-            })
+            Ok(reader.boxed(target, dependent))
         })
         .collect()
 }
@@ -50,21 +46,13 @@ impl Reader for AnonymousReader {
     }
 }
 
-struct DependentReader {
-    reader: AnonymousReader,
-    chain: Chain,
-}
-
-impl Reader for DependentReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let AnonymousReader { memory, buffer, target } = &mut self.reader;
-        let (source, chain) = (memory.bytes(), self.chain);
-        let buffer = &mut buffer.bytes_mut()[..target.read_bytes];
-        by_consumer!(target.consumption, |consume| copy_dependent_reads(source, due, chain, buffer, consume))
-            .map_err(|astray| astray.into_failure(target))
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.reader.fetch(offset, into)
+impl Follow for AnonymousReader {
+    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
+        let source = self.memory.bytes();
+        let buffer = &mut self.buffer.bytes_mut()[..self.target.read_bytes];
+        by_consumer!(self.target.consumption, |consume| copy_dependent_reads(
+            source, due, chain, buffer, consume
+        ))
+        .map_err(|stopped| stopped.into_failure(&self.target, |never| match never {}))
     }
 }

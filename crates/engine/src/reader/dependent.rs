@@ -6,31 +6,62 @@
 use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
 
-use super::{Due, Target};
+use super::{Due, Reader, Target};
 
-/// A read led to an offset from which no read fits into the span: the data are not those that the table was made of.
-pub(super) struct Astray {
-    /// Where it led to.
-    pub offset: u64,
+/// A way to read that can follow a chain.
+pub(super) trait Follow: Reader + Sized + 'static {
+    /// As [`Reader::read`], of dependent reads.
+    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure>;
+
+    /// This reader, or one of dependent reads by it.
+    fn boxed(self, target: &Target, dependent: bool) -> Box<dyn Reader> {
+        if dependent {
+            return Box::new(DependentReader { chain: Chain::new(target), reader: self });
+        }
+        Box::new(self)
+    }
 }
 
-impl Astray {
+struct DependentReader<R> {
+    reader: R,
+    chain: Chain,
+}
+
+impl<R: Follow> Reader for DependentReader<R> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        self.reader.follow(due, self.chain)
+    }
+
+    fn warm_page_tables(&mut self) {
+        self.reader.warm_page_tables();
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.reader.fetch(offset, into)
+    }
+}
+
+/// Why a batch of dependent reads stopped.
+pub(super) enum ChainStopped<E> {
+    /// A read led to this offset, from which none fits into the span: the data are not those that the table was made of.
+    Astray(u64),
+    /// A read failed.
+    Read(E),
+}
+
+impl<E> ChainStopped<E> {
     #[cold]
-    pub fn into_failure(self, target: &Target) -> CallFailure {
-        let offset = self.offset;
-        let span_bytes = target.file.span_bytes;
-        CallFailure {
-            call: "dependent read".to_string(),
-            errno: 0,
-            path: target.file.path.clone(),
-            offset,
-            detail: format!(
-                "a dependent read of {} led to offset {offset}, beyond the {span_bytes} bytes that are read: its data \
-                 are not those that the offset table was made of",
-                target.file.path
-            ),
-            unavailable: 0,
-        }
+    pub fn into_failure(self, target: &Target, of_read: impl FnOnce(E) -> CallFailure) -> CallFailure {
+        let offset = match self {
+            ChainStopped::Astray(offset) => offset,
+            ChainStopped::Read(error) => return of_read(error),
+        };
+        let (path, span_bytes) = (target.file.path.clone(), target.file.span_bytes);
+        let detail = format!(
+            "a dependent read of {path} led to offset {offset}, beyond the {span_bytes} bytes that are read: its data are \
+             not those that the offset table was made of"
+        );
+        CallFailure { call: "dependent read".to_string(), errno: 0, path, offset, detail, unavailable: 0 }
     }
 }
 
@@ -66,21 +97,21 @@ impl Chain {
     /// Timed region: `for each operation: link = 0; for each (weight, entry): offset = entry ^ link; offset <= last_offset;
     /// (link, checksum) = read(offset); total += weight * checksum`.
     #[inline(always)]
-    pub fn follow<E: From<Astray>>(
+    pub fn follow<E>(
         self,
         due: Due<'_>,
         mut read: impl FnMut(u64) -> Result<(u64, u64), E>,
-    ) -> Result<u64, E> {
+    ) -> Result<u64, ChainStopped<E>> {
         let mut total = 0u64;
         for operation in due.operations(self.reads_per_op) {
             let mut link = 0;
             for (weight, entry) in operation.weighted() {
                 let offset = entry ^ link;
                 if offset > self.last_offset {
-                    return Err(Astray { offset }.into());
+                    return Err(ChainStopped::Astray(offset));
                 }
                 let checksum;
-                (link, checksum) = read(offset)?;
+                (link, checksum) = read(offset).map_err(ChainStopped::Read)?;
                 total = total.wrapping_add(weight.wrapping_mul(checksum));
             }
         }

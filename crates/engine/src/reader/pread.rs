@@ -8,7 +8,7 @@ use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::dependent::{Astray, Chain, link};
+use super::dependent::{Chain, ChainStopped, Follow, link};
 use super::widening::{Widened, widen, widest};
 use super::{Due, Reader, Target, share};
 use crate::consume::by_consumer;
@@ -39,11 +39,7 @@ pub(super) fn open(
         let mut buffer = target.file.buffer(len)?;
         mode.try_out(&file, &mut buffer, &target.file)?;
         let reader = PreadReader { file, buffer, target: target.clone(), mode };
-        readers.push(if dependent {
-            Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
-        } else {
-            Box::new(reader)
-        });
+        readers.push(reader.boxed(target, dependent));
     }
     Ok(readers)
 }
@@ -135,23 +131,6 @@ impl Reader for PreadReader {
     }
 }
 
-struct DependentReader {
-    reader: PreadReader,
-    chain: Chain,
-}
-
-/// Why a batch of dependent reads stopped.
-enum ChainStopped {
-    Astray(Astray),
-    Read(Stopped),
-}
-
-impl From<Astray> for ChainStopped {
-    fn from(astray: Astray) -> Self {
-        ChainStopped::Astray(astray)
-    }
-}
-
 /// Timed region: [`Chain::follow`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `call` is
 /// one of those above, and `place` is where its bytes come to lie.
 #[inline(never)]
@@ -162,22 +141,22 @@ fn dependent_reads(
     place: impl Fn(u64) -> Widened,
     call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
     (len, consume): (usize, impl Fn(&[u8]) -> u64),
-) -> Result<u64, ChainStopped> {
+) -> Result<u64, ChainStopped<Stopped>> {
     chain.follow(due, |offset| {
         let read = place(offset);
         let result = call(&mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
-            return Err(ChainStopped::Read(Stopped { offset, expected: read.expected, result }));
+            return Err(Stopped { offset, expected: read.expected, result });
         }
         let bytes = &buffer[read.inner..read.inner + len];
         Ok((link(bytes), consume(bytes)))
     })
 }
 
-impl Reader for DependentReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let PreadReader { file, buffer, target, mode } = &mut self.reader;
-        let (file, buffer, chain, len) = (&**file, buffer.bytes_mut(), self.chain, target.read_bytes);
+impl Follow for PreadReader {
+    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
+        let PreadReader { file, buffer, target, mode } = self;
+        let (file, buffer, len) = (&**file, buffer.bytes_mut(), target.read_bytes);
         let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
         let dontcache = |buffer: &mut [u8], offset| {
             rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
@@ -189,15 +168,7 @@ impl Reader for DependentReader {
             IoMode::DontCache => dependent_reads(due, chain, buffer, as_asked, dontcache, (len, consume)),
             IoMode::Direct => dependent_reads(due, chain, buffer, aligned, plain, (len, consume)),
         });
-        result.map_err(|stopped| match stopped {
-            ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
-            ChainStopped::Read(stopped) => {
-                stopped.into_failure(self.reader.mode.pread(), &self.reader.target.file.path)
-            }
-        })
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.reader.fetch(offset, into)
+        let of_read = |stopped: Stopped| stopped.into_failure(mode.pread(), &target.file.path);
+        result.map_err(|stopped| stopped.into_failure(target, of_read))
     }
 }

@@ -6,7 +6,7 @@
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
-use super::dependent::{Astray, Chain, link};
+use super::dependent::{Chain, ChainStopped, Follow, link};
 use super::widening::{Widened, widen, widest};
 use super::{Due, Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target};
 use crate::clock::now_ns;
@@ -65,11 +65,7 @@ pub(super) fn open(
                 operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
-            Ok(if dependent {
-                Box::new(DependentReader { chain: Chain::new(target), reader }) as Box<dyn Reader>
-            } else {
-                Box::new(reader)
-            })
+            Ok(reader.boxed(target, dependent))
         })
         .collect()
 }
@@ -217,37 +213,19 @@ impl Reader for UringReader {
     }
 }
 
-/// One read in flight: the next one follows from its data.
-struct DependentReader {
-    reader: UringReader,
-    chain: Chain,
-}
-
-/// Why a batch of dependent reads stopped.
-enum ChainStopped {
-    Astray(Astray),
-    Submit(std::io::Error),
-    Read(Completion),
-}
-
-impl From<Astray> for ChainStopped {
-    fn from(astray: Astray) -> Self {
-        ChainStopped::Astray(astray)
-    }
-}
-
 /// Timed region: [`Chain::follow`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`.
+/// One read is in flight, as the next one follows from its data.
 #[inline(never)]
 fn dependent_reads(
     reader: &mut UringReader,
     due: Due<'_>,
     chain: Chain,
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, ChainStopped> {
+) -> Result<u64, ChainStopped<CallFailure>> {
     chain.follow(due, |offset| {
         reader.queue(0, (1, offset));
         let completion = loop {
-            reader.ring.submit(1).map_err(ChainStopped::Submit)?;
+            reader.ring.submit(1).map_err(|error| reader.submit_failure(error))?;
             // None where a signal ended the wait.
             if let Some(completion) = reader.ring.complete() {
                 break completion;
@@ -255,25 +233,16 @@ fn dependent_reads(
         };
         let read = reader.reads[0];
         if completion.result != read.expected as i32 {
-            return Err(ChainStopped::Read(completion));
+            return Err(reader.failure(completion));
         }
         let bytes = &reader.ring.buffer(0)[read.inner..read.inner + reader.target.read_bytes];
         Ok((link(bytes), consume(bytes)))
     })
 }
 
-impl Reader for DependentReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let (reader, chain) = (&mut self.reader, self.chain);
-        by_consumer!(reader.target.consumption, |consume| dependent_reads(reader, due, chain, consume))
-            .map_err(|stopped| match stopped {
-                ChainStopped::Astray(astray) => astray.into_failure(&self.reader.target),
-                ChainStopped::Submit(error) => self.reader.submit_failure(error),
-                ChainStopped::Read(completion) => self.reader.failure(completion),
-            })
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.reader.fetch(offset, into)
+impl Follow for UringReader {
+    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
+        by_consumer!(self.target.consumption, |consume| dependent_reads(self, due, chain, consume))
+            .map_err(|stopped| stopped.into_failure(&self.target, |failure| failure))
     }
 }

@@ -1,23 +1,13 @@
 //! Dependent reads of a mapping.
 
+use std::convert::Infallible;
+
 use pagewise_model::protocol::CallFailure;
 
 use super::MmapReader;
 use crate::consume::by_consumer;
-use crate::reader::dependent::{Astray, Chain, link};
-use crate::reader::{Due, Reader};
-
-pub(super) struct DependentReader {
-    reader: MmapReader,
-    chain: Chain,
-}
-
-impl DependentReader {
-    pub(super) fn new(reader: MmapReader) -> Self {
-        let chain = Chain::new(&reader.target);
-        Self { reader, chain }
-    }
-}
+use crate::reader::Due;
+use crate::reader::dependent::{Chain, ChainStopped, Follow, link};
 
 /// Timed region: [`Chain::follow`] with `memcpy(buffer, mapping + offset, len); link(buffer); consume(buffer)`.
 #[inline(never)]
@@ -27,7 +17,7 @@ pub(in crate::reader) fn copy_dependent_reads(
     chain: Chain,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Astray> {
+) -> Result<u64, ChainStopped<Infallible>> {
     chain.follow(due, |offset| {
         let start = offset as usize;
         buffer.copy_from_slice(&source[start..start + buffer.len()]);
@@ -43,7 +33,7 @@ fn consume_dependent_reads(
     chain: Chain,
     len: usize,
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Astray> {
+) -> Result<u64, ChainStopped<Infallible>> {
     chain.follow(due, |offset| {
         let start = offset as usize;
         let bytes = &source[start..start + len];
@@ -51,10 +41,10 @@ fn consume_dependent_reads(
     })
 }
 
-impl Reader for DependentReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let MmapReader { mapping, buffer, target, in_place, .. } = &mut self.reader;
-        let (source, len, chain) = (mapping.bytes(), target.read_bytes, self.chain);
+impl Follow for MmapReader {
+    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
+        let MmapReader { mapping, buffer, target, in_place, .. } = self;
+        let (source, len) = (mapping.bytes(), target.read_bytes);
         let result = if *in_place {
             by_consumer!(target.consumption, |consume| consume_dependent_reads(
                 source, due, chain, len, consume
@@ -65,14 +55,6 @@ impl Reader for DependentReader {
                 source, due, chain, buffer, consume
             ))
         };
-        result.map_err(|astray| astray.into_failure(target))
-    }
-
-    fn warm_page_tables(&mut self) {
-        self.reader.warm_page_tables();
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.reader.fetch(offset, into)
+        result.map_err(|stopped| stopped.into_failure(target, |never| match never {}))
     }
 }

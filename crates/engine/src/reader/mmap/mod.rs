@@ -9,11 +9,11 @@ use std::sync::Arc;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
+use super::dependent::Follow;
 use super::{Due, Reader, Target, share};
 use crate::consume::by_consumer;
 use crate::effects::Effects;
 use crate::failure::failed;
-use dependent::DependentReader;
 pub(super) use dependent::copy_dependent_reads;
 use window::WindowReader;
 
@@ -39,9 +39,8 @@ pub(super) fn open(
             let Effects { prefetch, in_place, prefetch_window, .. } = target.file.effects;
             let reader = MmapReader { mapping, buffer, target: target.clone(), prefetch, in_place };
             Ok(match prefetch_window {
-                _ if dependent => Box::new(DependentReader::new(reader)) as Box<dyn Reader>,
-                Some(window) => Box::new(WindowReader::new(reader, window)),
-                None => Box::new(reader),
+                Some(window) if !dependent => Box::new(WindowReader::new(reader, window)),
+                _ => reader.boxed(target, dependent),
             })
         })
         .collect()
