@@ -11,7 +11,7 @@ pub mod collected;
 mod comparison;
 mod evidence;
 mod judged;
-pub(crate) mod label;
+pub mod label;
 pub mod latency;
 pub mod lucene;
 pub mod simulation;

@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod content;
 pub mod counters;
 pub mod environment;
+pub mod format;
 pub mod limits;
 pub mod method;
 mod outcome;

@@ -390,7 +390,7 @@ fn a_dry_run_says_how_much_will_be_written() {
     let line =
         told.stdout.lines().find(|line| line.starts_with("writes")).expect("a line on writes").to_string();
     // Cold 1 and 3 laps, warm one more each, with two methods and a control, in 7 rounds.
-    assert!(line.contains("210.0 MiB in 84 samples, at most 1MiB at a time"), "{line}");
+    assert!(line.contains("210 MiB in 84 samples, at most 1 MiB at a time"), "{line}");
 
     let finished = place.run(&words("append", &plan));
     assert!(matches!(finished.code(), 0 | 1), "{finished:?}");

@@ -3,7 +3,7 @@
 //! A capital stands where something was measured, the small letter on the straight way to the next point, `*` where
 //! capitals meet. What is missing is a gap.
 
-use crate::numbers::rate;
+use pagewise_model::format::rate;
 
 /// The narrowest chart; less is treated as this.
 pub const NARROWEST: usize = 40;

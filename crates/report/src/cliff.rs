@@ -7,8 +7,8 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::{Bytes, Untrusted};
 
 use crate::chart::{self, Chart, letter};
-use crate::numbers::{MISSING, rate};
 use crate::paragraph::{WIDEST, paragraph};
+use pagewise_model::format::{MISSING, rate};
 
 /// The narrowest width that is laid out for; less is treated as this.
 pub const NARROWEST: usize = chart::NARROWEST;

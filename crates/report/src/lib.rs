@@ -8,7 +8,6 @@ pub mod cliff;
 pub mod csv;
 pub mod json;
 pub mod lucene;
-pub mod numbers;
 pub mod paragraph;
 pub mod printed;
 pub mod table;

@@ -11,8 +11,8 @@ use pagewise_analysis::judge::{ColdWindow, Status};
 use pagewise_model::Untrusted;
 
 use crate::chart::{self, Chart, letter};
-use crate::numbers::{MISSING, bytes, percent, plain, plain_interval, time, time_interval};
 use crate::paragraph::paragraph;
+use pagewise_model::format::{MISSING, bytes, percent, plain, time};
 
 /// Columns between two columns of a table.
 const BETWEEN: usize = 2;
@@ -88,7 +88,7 @@ fn in_words(threads: u32) -> String {
 fn score(score: &Option<Score>) -> String {
     let Some(score) = score else { return String::new() };
     match &score.ops_per_ms {
-        Some(value) => plain_interval(value, 1.0),
+        Some(value) => value.told(plain),
         None => score.status.name().to_string(),
     }
 }
@@ -242,7 +242,7 @@ fn cold_row(row: &ColdRow) -> Vec<String> {
         return vec![row.status.name().to_string()];
     }
     let time = |value: Option<pagewise_analysis::judge::MedianInterval>| {
-        value.map_or_else(|| MISSING.to_string(), |value| time_interval(&value))
+        value.map_or_else(|| MISSING.to_string(), |value| value.told(time))
     };
     vec![
         time(row.to_half_ns),

@@ -23,9 +23,9 @@ use pagewise_analysis::judge::verdict::Verdict;
 use pagewise_analysis::judge::{CellJudgement, Comparison, NoiseSource, Status};
 use pagewise_model::{Bytes, Role, Workload};
 
-use crate::numbers::{bytes, counted, percent, percent_down, rate};
 use crate::paragraph::{NARROWEST, WIDEST, paragraph};
 use crate::{cliff, lucene};
+use pagewise_model::format::{bytes, counted, percent, percent_down, rate};
 
 /// Writes all of a judged run for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
@@ -180,5 +180,5 @@ fn each(workload: Workload, size: Option<Bytes>) -> String {
         Workload::Append => "record",
         Workload::Fill => "block",
     };
-    size.map_or_else(String::new, |size| format!(", {} a {of}", bytes(size.0 as f64)))
+    size.map_or_else(String::new, |size| format!(", {} a {of}", bytes(size)))
 }

@@ -119,7 +119,7 @@ fn a_run_cut_short_is_shown_as_far_as_it_goes() {
         cut.samples.truncate(samples);
         cut.elapsed_ns = None;
         let text = text(&crossings(&cut), 80);
-        assert!(text.contains("memory limit 128 MiB"), "{samples}: {text}");
+        assert!(text.contains("memory 128 MiB"), "{samples}: {text}");
         assert!(samples > 0 || text.contains("nothing to draw: no sample is valid"), "{text}");
     }
 }

@@ -25,7 +25,8 @@ use crate::judge::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
 use case::Case;
 use effort::effort;
 use given::unsteady;
-use words::{times, what};
+use pagewise_model::format::times;
+use words::what;
 
 pub use given::{Advice, Buffers, UNSTEADY};
 pub use headline::headline;

@@ -67,6 +67,17 @@ impl MedianInterval {
     }
 }
 
+impl MedianInterval {
+    /// `12.3k [12.1k, 12.6k]`, each number in a form.
+    pub fn told(&self, form: impl Fn(f64) -> String) -> String {
+        let middle = form(self.median);
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("{middle} [{}, {}]", form(low), form(high)),
+            _ => middle,
+        }
+    }
+}
+
 /// The conditions that are not fields of the cell itself; `None` where a workload has none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameters {

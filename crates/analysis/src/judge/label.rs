@@ -1,153 +1,151 @@
-//! Conditions in words.
+//! Conditions in words: the one label of tables, curves, sentences and dry runs.
 
+use pagewise_model::format::{bytes, counted, multiple};
 use pagewise_model::{
-    Bytes, CacheState, Conditions, Consume, Descriptor, Numa, Reads, Skew, Surroundings, Sync, Work,
+    Append, CacheState, Conditions, Consume, Descriptor, Fill, Numa, Reads, Scan, Skew, Surroundings, Sync,
+    Work,
 };
 
+/// What a label has a part for that differs where conditions are shown side by side, and can be left out there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Threads.
+    Threads,
+    /// Size of the file and of the part that is read.
+    Size,
+    /// Data over the cache that a limit leaves.
+    Data,
+    /// Anything else.
+    Other,
+}
+
 /// Conditions in words; what is usual is left out.
-pub(crate) fn label(conditions: &Conditions) -> String {
-    let mut parts = vec![conditions.workload().name().to_string()];
-    match &conditions.work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => parts.extend(of_reads(conditions, reads)),
-        Work::Scan(scan) => {
-            let consume = match scan.consume {
-                Consume::Touch => "touching pages",
-                Consume::Sum => "all bytes summed",
-                Consume::Lines => "counting lines",
-            };
-            parts.extend([consume.to_string(), cache(conditions)]);
-            parts.extend(file(conditions));
-        }
-        Work::Append(append) => {
-            parts.push(format!("records of {}", size(append.record_bytes)));
-            parts.extend((append.laps > 1).then(|| format!("{} laps", append.laps)));
-            parts.push(cache_of_writes(conditions));
-            parts.extend(file(conditions));
-            parts.extend(synced(append.sync));
-        }
-        Work::Fill(fill) => {
-            parts.push(format!("blocks of {}", size(fill.block_bytes)));
-            parts.push(cache_of_writes(conditions));
-            parts.extend(file(conditions));
-            parts.extend(synced(fill.sync));
-        }
-    }
-    if conditions.descriptor == Descriptor::PerThread {
-        parts.push("a descriptor per thread".to_string());
-    }
-    if let Some(reads) = conditions.reads() {
-        parts.extend(unusual(reads));
-    }
-    if conditions.writes().is_none() && conditions.content != conditions.work.usual_content() {
-        parts.push(format!("{} content", conditions.content));
-    }
-    parts.extend(surroundings(conditions));
-    parts.join(" · ")
+pub fn label(conditions: &Conditions) -> String {
+    label_without(conditions, &[])
 }
 
-fn of_reads(conditions: &Conditions, reads: &Reads) -> Vec<String> {
-    let read = size(reads.read_bytes);
-    let threads = conditions.threads;
-    let mut parts = vec![
-        match reads.reads_per_op {
-            1 => format!("1 read of {read}"),
-            count => format!("{count} reads of {read}"),
-        },
-        cache(conditions),
-        if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") },
-    ];
-    parts.extend(file(conditions));
-    if reads.align_bytes != reads.read_bytes {
-        parts.push(format!("aligned to {}", size(reads.align_bytes)));
-    }
-    match reads.consume {
-        Consume::Touch => {}
-        Consume::Sum => parts.push("all bytes summed".to_string()),
-        Consume::Lines => parts.push("counting lines".to_string()),
-    }
-    parts
+/// The same without some parts.
+pub fn label_without(conditions: &Conditions, without: &[Part]) -> String {
+    let parts = parts(conditions, without).into_iter().filter(|(part, _)| !without.contains(part));
+    parts.map(|(_, text)| text).collect::<Vec<_>>().join(" · ")
 }
 
-pub(crate) fn unusual(reads: &Reads) -> Vec<String> {
-    let skew = match reads.skew {
-        Skew::Zipf { .. } => Some(reads.skew.to_string().replace(':', " ")),
-        Skew::Uniform => None,
-    };
-    skew.into_iter().chain(reads.dependent.then(|| "dependent".to_string())).collect()
+/// The span over the cache that a memory limit leaves; `None` where there is none.
+pub fn data_over_cache(conditions: &Conditions) -> Option<f64> {
+    let capacity = conditions.cache_capacity().filter(|capacity| capacity.0 > 0)?;
+    Some(conditions.span_bytes.0 as f64 / capacity.0 as f64)
 }
 
-pub(crate) fn cache(conditions: &Conditions) -> String {
-    match conditions.cache {
-        CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
-        // It cannot be whole: it is as warm as it gets.
-        CacheState::Warm if !conditions.fits_memory() => "settled".to_string(),
-        cache => cache.to_string(),
+fn parts(conditions: &Conditions, without: &[Part]) -> Vec<(Part, String)> {
+    let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, surroundings } =
+        conditions;
+    let mut all: Vec<(Part, String)> = Vec::new();
+    let mut add = |part: Part, text: Option<String>| all.extend(text.map(|text| (part, text)));
+    let writes = matches!(work, Work::Append(_) | Work::Fill(_));
+    add(Part::Other, Some(conditions.workload().name().to_string()));
+    add(Part::Other, work_in_words(work));
+    add(
+        Part::Other,
+        Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
+    );
+    let threaded = matches!(work, Work::RandomRead(_) | Work::SequentialRead(_));
+    add(Part::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
+    add(Part::Size, Some(bytes(*file_bytes)));
+    add(Part::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));
+    for text in details(work) {
+        add(Part::Other, text);
     }
-}
-
-fn cache_of_writes(conditions: &Conditions) -> String {
-    match conditions.cache {
-        CacheState::Cold => "new file".to_string(),
-        CacheState::Warm => "file written before".to_string(),
-        cache => cache.to_string(),
-    }
-}
-
-fn file(conditions: &Conditions) -> Vec<String> {
-    let mut parts = vec![size(conditions.file_bytes)];
-    if conditions.span_bytes != conditions.file_bytes {
-        parts.push(format!("in its first {}", size(conditions.span_bytes)));
-    }
-    parts
-}
-
-fn synced(sync: Sync) -> Option<String> {
-    match sync {
-        Sync::None => None,
-        Sync::End => Some("sync at the end".to_string()),
-        Sync::Every(bytes) => Some(format!("sync every {}", size(bytes))),
-    }
-}
-
-/// What the machine was set to, in words.
-fn surroundings(conditions: &Conditions) -> Vec<String> {
+    add(Part::Other, (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()));
+    let usual = writes || *content == work.usual_content();
+    add(Part::Other, (!usual).then(|| format!("{content} content")));
     let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
-        &conditions.surroundings;
-    let memory = memory_limit_bytes.map(|limit| {
-        let limit = size(limit);
-        match conditions.cache_capacity().filter(|capacity| capacity.0 > 0) {
-            Some(capacity) => {
-                let ratio = conditions.span_bytes.0 as f64 / capacity.0 as f64;
-                format!("memory {limit}, data {}x of the cache", two_decimals(ratio))
-            }
-            None => format!("memory {limit}, which leaves no cache"),
+        surroundings;
+    add(Part::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
+    let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
+        // Where the size has no part of its own, it stands here.
+        Some(ratio) if without.contains(&Part::Size) => {
+            format!("data {} of the cache ({})", multiple(ratio), bytes(*span_bytes))
         }
+        Some(ratio) => format!("data {} of the cache", multiple(ratio)),
+        None => "no cache left by the limit".to_string(),
     });
+    add(Part::Data, data);
+    add(Part::Other, device_cap.map(|cap| format!("cap {cap}")));
+    add(Part::Other, readahead_bytes.map(|ahead| format!("readahead {}", bytes(ahead))));
+    add(Part::Other, cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let numa = numa.map(|numa| match numa {
         Numa::Same => "pages on the same node".to_string(),
         Numa::Other => "pages on the other node".to_string(),
         Numa::Node(node) => format!("pages on node {node}"),
     });
-    [
-        memory,
-        device_cap.map(|cap| format!("cap {cap}")),
-        readahead_bytes.map(|bytes| format!("readahead {}", size(bytes))),
-        cpus.as_ref().map(|cpus| format!("CPUs {cpus}")),
-        numa,
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    add(Part::Other, numa);
+    all
 }
 
-/// `1.50` as `1.5`.
-pub(crate) fn two_decimals(value: f64) -> String {
-    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_string()
+/// What one operation is.
+fn work_in_words(work: &Work) -> Option<String> {
+    match work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
+            Some(format!("{} of {}", counted(u64::from(reads.reads_per_op), "read"), bytes(reads.read_bytes)))
+        }
+        Work::Scan(Scan { consume }) => Some(consume_in_words(*consume).to_string()),
+        Work::Append(Append { record_bytes, laps, sync: _ }) => {
+            let laps = if *laps > 1 { format!(" · {laps} laps") } else { String::new() };
+            Some(format!("records of {}{laps}", bytes(*record_bytes)))
+        }
+        Work::Fill(fill) => Some(format!("blocks of {}", bytes(fill.block_bytes))),
+    }
 }
 
-/// A size with a space before its unit.
-pub(crate) fn size(bytes: Bytes) -> String {
-    let text = bytes.to_string();
-    let unit = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    format!("{} {}", &text[..unit], &text[unit..])
+/// What is unusual of the work.
+fn details(work: &Work) -> Vec<Option<String>> {
+    let synced = |sync: Sync| match sync {
+        Sync::None => None,
+        Sync::End => Some("sync at the end".to_string()),
+        Sync::Every(every) => Some(format!("sync every {}", bytes(every))),
+    };
+    match work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
+            let Reads { read_bytes, reads_per_op: _, align_bytes, skew, dependent, consume } = reads;
+            vec![
+                (align_bytes != read_bytes).then(|| format!("aligned to {}", bytes(*align_bytes))),
+                (*consume != Consume::Touch).then(|| consume_in_words(*consume).to_string()),
+                match skew {
+                    Skew::Zipf { .. } => Some(skew.to_string().replace(':', " ")),
+                    Skew::Uniform => None,
+                },
+                dependent.then(|| "dependent".to_string()),
+            ]
+        }
+        Work::Scan(Scan { consume: _ }) => Vec::new(),
+        Work::Append(Append { record_bytes: _, laps: _, sync }) => vec![synced(*sync)],
+        Work::Fill(Fill { block_bytes: _, sync }) => vec![synced(*sync)],
+    }
+}
+
+fn consume_in_words(consume: Consume) -> &'static str {
+    match consume {
+        Consume::Touch => "touching pages",
+        Consume::Sum => "all bytes summed",
+        Consume::Lines => "counting lines",
+    }
+}
+
+fn cache_of_reads(conditions: &Conditions, without: &[Part]) -> String {
+    match conditions.cache {
+        CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
+        // It cannot be whole: it is as warm as it gets.
+        CacheState::Warm if !conditions.fits_memory() && !without.contains(&Part::Data) => {
+            "settled".to_string()
+        }
+        cache => cache.to_string(),
+    }
+}
+
+fn cache_of_writes(cache: CacheState) -> String {
+    match cache {
+        CacheState::Cold => "new file".to_string(),
+        CacheState::Warm => "file written before".to_string(),
+        cache => cache.to_string(),
+    }
 }

@@ -1,8 +1,8 @@
 //! Whether the condition held and the method did what its name says.
 
-use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption};
+use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption, format::percent_of};
 
-use super::subject::{Subject, percent};
+use super::subject::Subject;
 use crate::proof::calls;
 
 /// Of the bytes asked for, this much must come from the device where all must: the rest is left for a
@@ -36,7 +36,7 @@ fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     ((read.saturating_add(in_setup) as f64) < requested as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
             "{read} bytes came from the device, {} of the {requested} asked for",
-            percent(read, requested)
+            percent_of(read, requested)
         )
     })
 }
@@ -70,7 +70,7 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     let span = cell.conditions.span_bytes.0;
     let in_setup = brought_in_by_setup(subject);
     if let Some(resident) = evidence.resident_before_bytes.filter(|resident| *resident > in_setup) {
-        let share = percent(resident, span);
+        let share = percent_of(resident, span);
         return Some(format!(
             "{resident} bytes of the span ({share}) were in the page cache before it began"
         ));
@@ -119,13 +119,13 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     if let Some(resident) = evidence.resident_before_bytes
         && resident.div_ceil(page) < span.div_ceil(page)
     {
-        let share = percent(resident, span);
+        let share = percent_of(resident, span);
         return Some(format!("{resident} of {span} bytes ({share}) were in the page cache before it began"));
     }
     let most = (evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
     let own = subject.allowance();
     if let Some(read) = evidence.device_read_bytes.filter(|read| *read > most.max(own.code_bytes)) {
-        let share = percent(read, evidence.requested_bytes);
+        let share = percent_of(read, evidence.requested_bytes);
         return Some(format!("{read} bytes ({share} of those asked for) came from the device"));
     }
     let mapped = cell.access() == Access::Mmap;
@@ -175,7 +175,7 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     Some(format!(
         "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be: \
          its readahead is too large for a file of this size",
-        percent(resident, span)
+        percent_of(resident, span)
     ))
 }
 

@@ -3,7 +3,8 @@
 use pagewise_model::{Access, CacheState, Work};
 
 use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE};
-use super::subject::{Subject, percent};
+use super::subject::Subject;
+use pagewise_model::format::percent_of;
 
 /// Beside what is asked for, this share of it may come from the device: blocks that two pieces share, the worker's own
 /// code.
@@ -45,7 +46,7 @@ pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     ((read as f64) < span as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
             "{read} bytes came from the device in set-up and scan, {} of the {span} of the span",
-            percent(read, span)
+            percent_of(read, span)
         )
     })
 }
@@ -60,7 +61,7 @@ pub(super) fn not_warm_before_setup(subject: &Subject<'_>) -> Option<String> {
     let span = conditions.span_bytes.0;
     let most = ((span as f64 * NONE_FROM_DEVICE) as u64).max(subject.allowance().code_bytes);
     let read = subject.evidence.setup_device_read_bytes.filter(|read| *read > most)?;
-    Some(format!("{read} bytes ({} of the span) came from the device in set-up", percent(read, span)))
+    Some(format!("{read} bytes ({} of the span) came from the device in set-up", percent_of(read, span)))
 }
 
 /// A fault of a mapping brings in this much of the page tables at most: a huge page.

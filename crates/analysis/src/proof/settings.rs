@@ -4,8 +4,9 @@
 use pagewise_model::counters::{UNLIMITED, Window};
 use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa, Skew};
 
-use super::subject::{Subject, percent};
+use super::subject::Subject;
 use crate::proof::steady;
+use pagewise_model::format::percent_of;
 
 /// A cap works in slices of so long.
 const CAP_SLICE_SECONDS: f64 = 0.1;
@@ -81,7 +82,7 @@ pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
         format!(
             "{resident} bytes of the span are in the page cache, the group is charged for {charged}: {} of them are \
              charged elsewhere",
-            percent(resident - charged, resident)
+            percent_of(resident - charged, resident)
         )
     })
 }
@@ -128,7 +129,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     ((usage as f64) < limit as f64 * NEAR_LIMIT).then(|| {
         format!(
             "the group is charged {usage} bytes, {} of its limit, while the device still delivers: its cache was not full",
-            percent(usage, limit)
+            percent_of(usage, limit)
         )
     })
 }

@@ -69,8 +69,3 @@ impl Subject<'_> {
         calls::reads(self.cell, self.operations())
     }
 }
-
-/// `part` of `whole` as a percentage with one decimal.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
-}

@@ -7,8 +7,9 @@ use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, Ring, Sync};
 
 use super::conditions::{OTHERS_BYTES, OTHERS_SHARE};
-use super::subject::{Subject, percent};
+use super::subject::Subject;
 use crate::proof::calls;
+use pagewise_model::format::percent_of;
 
 /// Of the bytes written directly, this much must have reached the device; the rest is left for a block that two
 /// writes share.
@@ -160,7 +161,7 @@ pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
     let short = |bytes: Option<u64>| bytes.filter(|bytes| bytes.div_ceil(page) < ring.bytes().div_ceil(page));
     let all = ring.bytes();
     if let Some(bytes) = short(resident).filter(|_| in_cache) {
-        let share = percent(bytes, all);
+        let share = percent_of(bytes, all);
         return Some(format!("{bytes} of {all} bytes ({share}) were in the page cache before it began"));
     }
     if let Some(bytes) = short(allocated).filter(|_| !subject.context.hidden_bytes) {
@@ -236,7 +237,7 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
         (Some(true), _) if context.hidden_bytes => None,
         (_, Some(bytes)) if (bytes as f64) < claimed as f64 * ALL_TO_DEVICE => Some(format!(
             "{bytes} bytes were written to the device, {} of the {claimed} that were written directly",
-            percent(bytes, claimed)
+            percent_of(bytes, claimed)
         )),
         _ => None,
     }

@@ -363,7 +363,7 @@ fn the_sentence_names_amplification_readahead_and_what_closes_the_gap() {
     assert!(
         sentences[1].starts_with("from 1.19x [1.18, 1.22] ") && sentences[1].ends_with(
             "of the cache on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes from the \
-             device for each byte asked (readahead is 8 MiB), pread 1.0; mmap:random closes 50 % of the gap"
+             device for each byte asked (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
         ),
         "{sentences:#?}"
     );

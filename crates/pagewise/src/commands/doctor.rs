@@ -8,8 +8,9 @@ use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Capability, State};
 use pagewise_host::toolchain::{self, Choices};
 use pagewise_host::{environment, files, mounted};
-use pagewise_model::{Bytes, Environment, Untrusted};
-use pagewise_report::{json, numbers};
+use pagewise_model::format::bytes;
+use pagewise_model::{Environment, Untrusted};
+use pagewise_report::json;
 use serde::Serialize;
 
 use super::Ending;
@@ -110,9 +111,9 @@ fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("kernel", text(&environment.kernel)),
         ("processor", environment.cpu_model.clone()),
         ("processors to use", Some(environment.cpus.to_string())),
-        ("last-level cache", environment.last_level_cache_bytes.map(humane)),
-        ("memory", environment.memory_bytes.map(humane)),
-        ("memory available", environment.memory_available_bytes.map(humane)),
+        ("last-level cache", environment.last_level_cache_bytes.map(bytes)),
+        ("memory", environment.memory_bytes.map(bytes)),
+        ("memory available", environment.memory_available_bytes.map(bytes)),
         ("NUMA nodes", environment.numa_nodes.map(|nodes| nodes.to_string())),
         ("hypervisor", environment.hypervisor.clone().or(text("none seen"))),
         ("filesystem", text(&environment.filesystem)),
@@ -120,15 +121,11 @@ fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("device", environment.device.clone()),
         ("device model", environment.device_model.clone()),
         ("scheduler", environment.device_scheduler.clone()),
-        ("readahead", environment.readahead_bytes.map(humane)),
-        ("O_DIRECT alignment", environment.direct_alignment_bytes.map(|bytes| format!("{bytes} B"))),
+        ("readahead", environment.readahead_bytes.map(bytes)),
+        ("O_DIRECT alignment", environment.direct_alignment_bytes.map(bytes)),
         ("huge pages (THP)", environment.transparent_hugepage.clone()),
         ("MGLRU", environment.mglru.clone()),
         ("swappiness", environment.swappiness.map(|value| value.to_string())),
         ("frequency governor", environment.governor.clone()),
     ]
-}
-
-fn humane(bytes: Bytes) -> String {
-    numbers::bytes(bytes.0 as f64)
 }

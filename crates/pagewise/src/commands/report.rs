@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::judge::advice::headline;
+use pagewise_analysis::judge::label::label;
 use pagewise_analysis::{Judged, judge};
+use pagewise_model::format::{bytes, duration, time};
 use pagewise_model::run::Run;
-use pagewise_model::{CacheState, Cell, Plan, Role, Skew, Source, Sync, Untrusted, Work};
+use pagewise_model::{CacheState, Cell, Plan, Role, Source, Untrusted};
 use pagewise_report::paragraph::paragraph;
 use pagewise_report::{csv, json, table, vmstat};
 
@@ -145,83 +147,34 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         true => "a sample is the whole work once".to_string(),
         false => format!(
             "a sample lasts {}, single latencies up to {} more",
-            milliseconds(plan.sample_ns),
-            milliseconds(plan.latency_ns)
+            time(plan.sample_ns),
+            time(plan.latency_ns)
         ),
     };
     writeln!(out, "sampling   {} rounds of {} cells; {sample}", plan.rounds, plan.cells.len())?;
     writeln!(out, "writes     {}", written(plan))?;
-    writeln!(out, "takes      about {}\n", estimate::humane(estimate::duration_ns(plan)))?;
+    writeln!(out, "takes      about {}\n", duration(estimate::duration_ns(plan)))?;
     for cell in &plan.cells {
         writeln!(out, "{:9}  {}", cell.role.name(), Untrusted(describe(cell)))?;
     }
     Ok(())
 }
 
-fn milliseconds(nanoseconds: u64) -> String {
-    format!("{} ms", nanoseconds as f64 / 1e6)
-}
-
 /// What is written in the whole run: flash wears.
 fn written(plan: &Plan) -> String {
     let dataset = plan.dataset_bytes();
     match plan.largest_written() {
-        None => dataset.to_string(),
+        None => bytes(dataset),
         Some(largest) => format!(
             "{} in {} samples, at most {} at a time, each file removed after its sample{}",
-            humane_bytes(plan.written_bytes().0),
+            bytes(plan.written_bytes()),
             u64::from(plan.rounds) * plan.writing_cells().count() as u64,
-            largest,
-            if dataset.0 > 0 { format!("; {dataset} to be read") } else { String::new() }
+            bytes(largest),
+            if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
         ),
     }
 }
 
-/// A sum of bytes with three digits.
-fn humane_bytes(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        0..1_048_576 => (1024.0, "KiB"),
-        1_048_576..1_073_741_824 => (1_048_576.0, "MiB"),
-        _ => (1_073_741_824.0, "GiB"),
-    };
-    format!("{:.1} {name}", bytes as f64 / unit)
-}
-
 fn describe(cell: &Cell) -> String {
-    let conditions = &cell.conditions;
-    let cache = if cell.role == Role::Ceiling { String::new() } else { format!(" {}", conditions.cache) };
-    let surroundings = conditions.surroundings.to_string().replace(',', ", ");
-    format!(
-        "{} {}{cache}, {}, {} thread(s), {} of {}, {} descriptor{surroundings}",
-        cell.method,
-        conditions.workload(),
-        describe_work(&conditions.work),
-        conditions.threads,
-        conditions.span_bytes,
-        conditions.file_bytes,
-        conditions.descriptor
-    )
-}
-
-fn describe_work(work: &Work) -> String {
-    let sync = |sync: Sync| if sync == Sync::None { String::new() } else { format!(", sync {sync}") };
-    match work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-            let skew = if reads.skew == Skew::Uniform { String::new() } else { format!(", {}", reads.skew) };
-            format!(
-                "{} x {} aligned to {}, {}{skew}{}",
-                reads.reads_per_op,
-                reads.read_bytes,
-                reads.align_bytes,
-                reads.consume,
-                if reads.dependent { ", dependent" } else { "" }
-            )
-        }
-        Work::Scan(scan) => format!("once, {}", scan.consume),
-        Work::Append(append) => {
-            let laps = if append.laps == 1 { "1 lap".to_string() } else { format!("{} laps", append.laps) };
-            format!("records of {}, {laps}{}", append.record_bytes, sync(append.sync))
-        }
-        Work::Fill(fill) => format!("blocks of {}{}", fill.block_bytes, sync(fill.sync)),
-    }
+    format!("{} {}", cell.method, label(&cell.conditions))
 }

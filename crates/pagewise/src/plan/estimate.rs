@@ -126,13 +126,3 @@ fn search_ns(plan: &Plan) -> u64 {
     let samples = (curves * CROSSINGS * steps * STEP_CELLS + windows) * u64::from(plan.rounds);
     samples.saturating_mul(longest)
 }
-
-/// A duration as people say it.
-pub fn humane(duration_ns: u64) -> String {
-    let seconds = duration_ns.div_ceil(1_000_000_000);
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7199 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{:.1} h", seconds as f64 / 3600.0),
-    }
-}

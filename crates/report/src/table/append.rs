@@ -3,13 +3,15 @@
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, or_missing};
 use super::once::{in_units, longest, mebi, p999};
-use crate::numbers::{grouped, mebibytes, rate, rate_interval, time};
+use pagewise_model::format::{grouped, mebibytes, rate, time};
 
 /// All columns.
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::words("ns/record [95 %]", 0, |_, cell| or_missing(cell.ns_per_op.as_ref(), rate_interval)),
+    Column::words("ns/record [95 %]", 0, |_, cell| {
+        or_missing(cell.ns_per_op.as_ref(), |value| value.told(rate))
+    }),
     Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median))),
     Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
     Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)),

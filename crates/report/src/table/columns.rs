@@ -4,7 +4,7 @@ use pagewise_analysis::judge::bound::AT_CEILING;
 use pagewise_analysis::judge::{CellJudgement, worst};
 
 use super::grid::{Column, View};
-use crate::numbers::{MISSING, percent, rate, time};
+use pagewise_model::format::{MISSING, percent, rate, time};
 
 /// The heading of what limited a cell.
 pub(super) const LIMITED_BY: &str = "limited by";

@@ -5,7 +5,7 @@ use pagewise_analysis::judge::CellJudgement;
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, View, or_missing};
 use super::once::{faults, in_units, longest, mebi, p999, seen, total};
-use crate::numbers::{MISSING, grouped};
+use pagewise_model::format::{MISSING, grouped};
 
 const MILLISECOND_NS: f64 = 1e6;
 

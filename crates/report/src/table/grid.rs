@@ -5,7 +5,7 @@ use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::Untrusted;
 
 use super::standing::Standings;
-use crate::numbers::MISSING;
+use pagewise_model::format::MISSING;
 
 /// A comparison with its cells in the order in which they are shown.
 pub(super) struct View<'a> {

@@ -6,8 +6,8 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
-use crate::numbers::{counted, grouped, percent_down, time};
 use crate::paragraph::paragraph;
+use pagewise_model::format::{counted, grouped, percent_down, time};
 
 /// Writes run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
@@ -69,7 +69,7 @@ fn machine(environment: &Environment) -> String {
     ];
     parts.extend(environment.cpu_model.clone());
     parts.extend(
-        environment.memory_bytes.map(|bytes| format!("memory {}", crate::numbers::bytes(bytes.0 as f64))),
+        environment.memory_bytes.map(|bytes| format!("memory {}", pagewise_model::format::bytes(bytes))),
     );
     parts.extend(environment.hypervisor.as_ref().map(|name| format!("virtual ({name})")));
     parts.join(" · ")
@@ -88,7 +88,7 @@ fn storage(judged: &Judged) -> String {
         None => device.to_string(),
     });
     parts.push(match environment.readahead_bytes {
-        Some(bytes) => format!("readahead {}", crate::numbers::bytes(bytes.0 as f64)),
+        Some(bytes) => format!("readahead {}", pagewise_model::format::bytes(bytes)),
         None => "readahead unknown".to_string(),
     });
     parts.join(" · ")

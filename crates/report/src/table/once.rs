@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
 use super::grid::or_missing;
-use crate::numbers::{plain, plain_interval, time};
+use pagewise_model::format::{plain, time};
 
 /// A number of the evidence.
 pub(super) fn seen<T>(
@@ -16,7 +16,7 @@ pub(super) fn seen<T>(
 
 /// Set-up, measured region and tear-down with the interval of their sum, in units of `unit_ns`.
 pub(super) fn total(cell: &CellJudgement, unit_ns: f64) -> String {
-    or_missing(cell.total_interval_ns.as_ref(), |total| plain_interval(total, 1.0 / unit_ns))
+    or_missing(cell.total_interval_ns.as_ref(), |total| total.told(|value| plain(value / unit_ns)))
 }
 
 /// A time in units of `unit_ns`.

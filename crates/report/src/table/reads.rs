@@ -4,7 +4,7 @@ use pagewise_model::CacheState;
 
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, View, or_missing};
-use crate::numbers::{bytes, mebibytes, rate, rate_interval, time, time_interval};
+use pagewise_model::format::{bytes, mebibytes, rate, time};
 
 fn cold_start(view: &View<'_>) -> bool {
     view.comparison.conditions.conditions.cache == CacheState::ColdStart
@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
     Column::words("time to warm [95 % interval]", 0, |_, cell| {
-        or_missing(cell.time_to_warm_ns.as_ref(), time_interval)
+        or_missing(cell.time_to_warm_ns.as_ref(), |value| value.told(time))
     })
     .only(cold_start),
     Column::numbers("read until then", 1, |_, cell| {
@@ -27,7 +27,7 @@ pub(super) const COLUMNS: &[Column] = &[
     })
     .only(cold_start),
     Column::words("ops/s [95 % interval]", 0, |_, cell| {
-        or_missing(cell.ops_per_second.as_ref(), rate_interval)
+        or_missing(cell.ops_per_second.as_ref(), |value| value.told(rate))
     })
     .only(no_cold_start),
     Column::numbers("behind", 0, behind),

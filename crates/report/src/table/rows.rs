@@ -11,8 +11,8 @@ use super::columns::{LIMITED_BY, STALL, bound, stall};
 use super::grid::{Column, View, fitting, table};
 use super::standing::{Standings, note};
 use super::{append, fill, reads, scan};
-use crate::numbers::time;
 use crate::paragraph::{paragraph, write_lines};
+use pagewise_model::format::time;
 
 fn columns(workload: Workload) -> &'static [Column] {
     match workload {

@@ -9,8 +9,8 @@ use pagewise_model::{Access, Worker};
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
 use super::grid::{Column, View, drawn, or_missing};
 use super::once::{faults, seen, total};
-use crate::numbers::{bytes, difference, grouped, mebibytes, percent, time};
 use crate::paragraph::{paragraph, write_lines};
+use pagewise_model::format::{bytes, difference, grouped, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
 /// The kernel counts user and system time in ticks of 10 ms; fewer of them than three say only that it was little.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 
-use crate::numbers::counted;
+use pagewise_model::format::counted;
 
 /// How the cells of a comparison stand, to be looked up by many of them.
 pub(super) struct Standings<'a> {

@@ -6,11 +6,11 @@ use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
 
 use super::case::Case;
 use super::given::{Advice, Buffers};
-use super::words::{amount, capital, listed, percent, time, times};
+use super::words::{capital, listed};
 use crate::judge::cell::CellJudgement;
 use crate::judge::comparison::Comparison;
-use crate::judge::label::size;
 use crate::judge::verdict::{FEWEST_ROUNDS, Verdict};
+use pagewise_model::format::{bytes, percent, time, times};
 
 /// Buffers within this share of the best are as good as it.
 pub const AS_GOOD: f64 = 0.03;
@@ -159,13 +159,16 @@ impl Family<'_> {
             }
             (0, true) => format!("{of}: no buffer is {best}"),
             (0, false) => {
-                format!("{of}: no buffer is needed: without one and up to {} all are {within}", size(largest))
+                format!(
+                    "{of}: no buffer is needed: without one and up to {} all are {within}",
+                    bytes(largest)
+                )
             }
-            (_, true) => format!("{of}: a buffer of {} is {best}", size(smallest)),
+            (_, true) => format!("{of}: a buffer of {} is {best}", bytes(smallest)),
             (_, false) => format!(
                 "{of}: the smallest {known} is {}: from it to {} all are {within}",
-                size(smallest),
-                size(largest)
+                bytes(smallest),
+                bytes(largest)
             ),
         };
         let unclear: Vec<String> = found.unclear_bytes.iter().map(|buffer| with(*buffer)).collect();
@@ -180,18 +183,18 @@ impl Family<'_> {
 
 /// A buffer in words.
 fn with(buffer: Bytes) -> String {
-    if buffer.0 == 0 { "no buffer".to_string() } else { size(buffer) }
+    if buffer.0 == 0 { "no buffer".to_string() } else { bytes(buffer) }
 }
 
 /// Bytes that the device has not seen when the clock stops.
 fn debt(case: &Case<'_>) -> Option<String> {
-    let of = amount(case.comparison.conditions.conditions.file_bytes.0 as f64);
+    let of = bytes(case.comparison.conditions.conditions.file_bytes);
     let owed: Vec<(u64, &CellJudgement)> = case
         .ranked()
         .filter_map(|cell| Some((cell.dirty_end_bytes.filter(|dirty| *dirty > 0)?, cell)))
         .collect();
-    let least = amount(owed.iter().map(|(dirty, _)| *dirty).min()? as f64);
-    let most = amount(owed.iter().map(|(dirty, _)| *dirty).max()? as f64);
+    let least = bytes(owed.iter().map(|(dirty, _)| *dirty).min()? as f64);
+    let most = bytes(owed.iter().map(|(dirty, _)| *dirty).max()? as f64);
     let dirty = if least == most { most } else { format!("from {least} to {most}") };
     let methods: Vec<String> = owed.iter().map(|(_, cell)| cell.method.clone()).collect();
     Some(format!(
@@ -279,7 +282,7 @@ pub(super) fn by_file_size(all: &[Advice]) -> Vec<(usize, String)> {
 }
 
 fn of_file_sizes(conditions: &Conditions, group: &[(usize, &Advice)]) -> Option<String> {
-    let record = size(conditions.writes()?.record_bytes);
+    let record = bytes(conditions.writes()?.record_bytes);
     let buffers =
         || group.iter().flat_map(|(_, advice)| advice.buffers.iter().map(move |found| (*advice, found)));
     let mut bases: Vec<&str> = Vec::new();
@@ -315,7 +318,7 @@ fn by_size(found: &[(Bytes, &Buffers)]) -> String {
             .filter(|(_, found)| found.smallest_bytes == *smallest)
             .map(|(file, found)| {
                 let doubt = found.unclear_bytes.iter().any(|unclear| unclear < smallest);
-                format!("{}{}", size(*file), if doubt { " (a smaller one is unclear)" } else { "" })
+                format!("{}{}", bytes(*file), if doubt { " (a smaller one is unclear)" } else { "" })
             })
             .collect();
         format!("{} at {}", with(*smallest), listed(&files))

@@ -5,9 +5,9 @@ use pagewise_model::{Method, MethodOption};
 use super::append::notes_of_writes;
 use super::case::{Case, Total};
 use super::effort::effort;
-use super::words::{time, times};
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::NEAR;
+use pagewise_model::format::{time, times};
 
 /// The method that everything is held against.
 const PLAIN: &str = "mmap";
@@ -40,8 +40,8 @@ fn prefaulting(case: &Case<'_>) -> Result<String, String> {
         Some(gain) => format!("{method} makes the fill {}x faster{}", times(gain), moved(prefaulted, plain)),
         None => format!(
             "{method} does not make the fill faster than {PLAIN} beyond what these rounds can tell ({} and {})",
-            time(own_ns as f64),
-            time(plain_ns as f64)
+            time(own_ns),
+            time(plain_ns)
         ),
     };
     let total = match case.total(method, PLAIN) {
@@ -92,7 +92,7 @@ fn moved(prefaulted: &CellJudgement, plain: &CellJudgement) -> String {
 
 fn totals(one: &CellJudgement, other: &CellJudgement) -> String {
     match (one.total_ns, other.total_ns) {
-        (Some(one), Some(other)) => format!(" ({} and {})", time(one as f64), time(other as f64)),
+        (Some(one), Some(other)) => format!(" ({} and {})", time(one), time(other)),
         _ => String::new(),
     }
 }
@@ -109,8 +109,8 @@ fn steady_writer(case: &Case<'_>, prefaulted: &CellJudgement, plain: &CellJudgem
         pretouch.method,
         time(own),
         time(plains),
-        time(pretouch.prepared_ns()? as f64),
-        time(prefaulted.prepared_ns()? as f64)
+        time(pretouch.prepared_ns()?),
+        time(prefaulted.prepared_ns()?)
     ))
 }
 
@@ -151,9 +151,9 @@ fn pretouch_in_sight(case: &Case<'_>) -> Option<String> {
     Some(format!(
         "{} does not hide the page faults: its fill takes {}, where {} takes {}{tail}.",
         pretouch.method,
-        time(pretouch.measured_ns? as f64),
+        time(pretouch.measured_ns?),
         prefaulted.method,
-        time(prefaulted.measured_ns? as f64)
+        time(prefaulted.measured_ns?)
     ))
 }
 

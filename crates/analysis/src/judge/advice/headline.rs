@@ -6,7 +6,7 @@ use super::append::split;
 use super::given::Advice;
 use super::words::{capital, listed, what};
 use crate::judge::judged::Judged;
-use crate::judge::label::size;
+use pagewise_model::format::bytes;
 
 /// What a run says, in at most two sentences: what to choose under which conditions, and what that means. Random reads
 /// stand for reads, a cold scan for scans. Empty where nothing was compared.
@@ -124,6 +124,6 @@ fn buffer(advice: &Advice, method: &str) -> Option<String> {
     }
     Some(match found.smallest_bytes.0 {
         0 => "without a buffer it is as good".to_string(),
-        _ => format!("a buffer of {} is as good", size(found.smallest_bytes)),
+        _ => format!("a buffer of {} is as good", bytes(found.smallest_bytes)),
     })
 }

@@ -3,9 +3,9 @@
 use pagewise_model::Access;
 
 use super::case::Case;
-use super::words::times;
 use crate::judge::cell::CellJudgement;
 use crate::judge::comparison::Comparison;
+use pagewise_model::format::times;
 
 /// From this many bytes read per byte asked for on, readahead explains a result.
 pub const AMPLIFIED: f64 = 1.5;

@@ -4,10 +4,11 @@ use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Wo
 
 use super::case::{Case, Total};
 use super::reads::amplification;
-use super::words::{capital, listed, percent, time, times};
+use super::words::{capital, listed};
 use crate::judge::bound::BoundName;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::FEWEST_ROUNDS;
+use pagewise_model::format::{percent, time, times};
 
 /// From this share of the device on, no method can gain what a user would notice.
 pub const NOTHING_LEFT: f64 = 0.95;
@@ -156,7 +157,7 @@ fn counting(case: &Case<'_>) -> Option<String> {
     candidates.sort_by_key(|cell| advised != Some(cell.method.as_str()));
     let (cell, full_ns, touched_ns) =
         candidates.into_iter().find_map(|cell| Some((cell, cell.total_ns?, touching(case, cell)?)))?;
-    let (all, alone) = (time(full_ns as f64), time(touched_ns as f64));
+    let (all, alone) = (time(full_ns), time(touched_ns));
     let method = &cell.method;
     if full_ns as f64 <= touched_ns as f64 * (1.0 + case.least()) {
         return Some(format!(

@@ -8,9 +8,10 @@ use std::cmp::Reverse;
 use pagewise_model::CacheState;
 
 use super::case::Case;
-use super::words::{listed, time};
+use super::words::listed;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::stall::Stall;
+use pagewise_model::format::time;
 
 /// Beats that 99 of 100 kept to are late from so many times the baseline on …
 const TIMES_IDLE: u64 = 3;
@@ -86,15 +87,14 @@ fn what(kind: &str) -> String {
 
 fn holds_up(cell: &CellJudgement, stalls: &[&Stall]) -> String {
     let told = |stall: &&Stall| {
-        let idle =
-            stall.idle.map_or_else(String::new, |idle| format!("; idle worker {}", time(idle.p99_ns as f64)));
+        let idle = stall.idle.map_or_else(String::new, |idle| format!("; idle worker {}", time(idle.p99_ns)));
         let waits =
             if stall.kind == "safepoint" { ", for which every thread of the process waits" } else { "" };
         format!(
             "{} for up to {} (p99 {}{idle}){waits}",
             what(&stall.kind),
-            time(stall.busy.max_ns as f64),
-            time(stall.busy.p99_ns as f64),
+            time(stall.busy.max_ns),
+            time(stall.busy.p99_ns),
         )
     };
     let told: Vec<String> = stalls.iter().map(told).collect();
@@ -108,16 +108,15 @@ fn holds_up_nothing(cells: &[&CellJudgement], is_all: bool) -> Option<String> {
         known.map(|stall| stall.busy.p99_ns).max().unwrap_or(0)
     };
     let methods: Vec<String> =
-        cells.iter().map(|cell| format!("{} (p99 {})", cell.method, time(p99(cell) as f64))).collect();
-    let beyond =
-        format!("beyond {TIMES_IDLE} times what the idle worker shows and {}", time(LEAST_NS as f64));
+        cells.iter().map(|cell| format!("{} (p99 {})", cell.method, time(p99(cell)))).collect();
+    let beyond = format!("beyond {TIMES_IDLE} times what the idle worker shows and {}", time(LEAST_NS));
     match (methods.is_empty(), is_all) {
         (true, _) => None,
         (false, true) => {
             let latest = cells.iter().map(|cell| p99(cell)).max().unwrap_or(0);
             Some(format!(
                 "No method holds up anything else in its process {beyond}: 99 of 100 heartbeats are late by at most {}.",
-                time(latest as f64)
+                time(latest)
             ))
         }
         (false, false) => Some(format!("Heartbeats beside {} are not late {beyond}.", listed(&methods))),

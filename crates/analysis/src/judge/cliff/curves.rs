@@ -18,7 +18,7 @@ pub struct Cliff {
 /// Curves that are comparable: equal conditions but for the span.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurveGroup {
-    /// `random-read · 16 reads of 16 KiB · warm · 1 thread · memory limit 128 MiB`.
+    /// `random-read · 16 reads of 16 KiB · warm · 1 thread · memory 128 MiB`.
     pub label: String,
     /// Which accesses.
     pub workload: Workload,

@@ -2,7 +2,7 @@
 
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Evidence, Method, Reads, Skew};
+use pagewise_model::{Bytes, Conditions, Evidence, Method};
 
 use super::change::{self, Change, Narrowing};
 use super::curves::{
@@ -13,6 +13,7 @@ use super::group::{Family, Group, Member};
 use super::sentences;
 use crate::judge::cell::MedianInterval;
 use crate::judge::collected::CellSamples;
+use crate::judge::label::{Part, label_without};
 use crate::judge::verdict::Finding;
 use crate::proof::measured::{operations, ops_per_second};
 use crate::statistics::{median, median_interval};
@@ -34,7 +35,7 @@ fn curve_group(run: &Run, group: &Group<'_>) -> Option<CurveGroup> {
     let scale = Scale { capacity_bytes: capacity.bytes.0 as f64, limit_bytes: memory_limit_bytes.0 as f64 };
     let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
     let mut judged = CurveGroup {
-        label: label(&conditions, &reads),
+        label: label_without(&conditions, &[Part::Size, Part::Data]),
         workload: conditions.workload(),
         threads: conditions.threads,
         read_bytes: reads.read_bytes,
@@ -276,43 +277,6 @@ fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing>
             Some(Closing { method: method.to_string(), share: (rate(method)? - slower) / gap })
         })
         .max_by(|left, right| left.share.total_cmp(&right.share))
-}
-
-/// What all cells of a group have in common, in words; what is usual is left out.
-fn label(conditions: &Conditions, reads: &Reads) -> String {
-    let read = sentences::size(reads.read_bytes.0);
-    let limit = conditions.surroundings.memory_limit_bytes.map_or(0, Bytes::get);
-    let mut parts = vec![
-        conditions.workload().name().to_string(),
-        match reads.reads_per_op {
-            1 => format!("1 read of {read}"),
-            count => format!("{count} reads of {read}"),
-        },
-    ];
-    if reads.skew != Skew::Uniform {
-        parts.push(reads.skew.to_string());
-    }
-    if reads.dependent {
-        parts.push("each read depends on the one before".to_string());
-    }
-    parts.push(conditions.cache.name().to_string());
-    parts.push(sentences::threads(conditions.threads));
-    parts.push(format!("memory limit {}", sentences::size(limit)));
-    if reads.align_bytes != reads.read_bytes {
-        parts.push(format!("aligned to {}", sentences::size(reads.align_bytes.0)));
-    }
-    if reads.consume == Consume::Sum {
-        parts.push("all bytes summed".to_string());
-    }
-    if conditions.descriptor == Descriptor::PerThread {
-        parts.push("a descriptor per thread".to_string());
-    }
-    let surroundings = &conditions.surroundings;
-    parts.extend(surroundings.device_cap.map(|cap| format!("device cap {cap}")));
-    parts.extend(surroundings.readahead_bytes.map(|bytes| format!("readahead {}", sentences::size(bytes.0))));
-    parts.extend(surroundings.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
-    parts.extend(surroundings.numa.map(|numa| format!("NUMA {numa}")));
-    parts.join(" · ")
 }
 
 /// Why a cell has no rate.

@@ -1,6 +1,7 @@
 //! What came out, in words.
 
-use pagewise_model::{Access, Bytes, Method, MethodOption};
+use pagewise_model::format::{bytes, counted, multiple, times};
+use pagewise_model::{Access, Method, MethodOption};
 
 use super::curves::{CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice};
 use crate::judge::advice::words::listed;
@@ -37,8 +38,8 @@ fn leads(group: &CurveGroup) -> Option<String> {
     let (first, last) = (group.leads.first()?, group.leads.last()?);
     if group.leads.len() == 1 {
         let range = match first.from < last.to {
-            true => format!("from {} to {} of the cache", times(first.from), times(last.to)),
-            false => format!("at {} of the cache", times(first.from)),
+            true => format!("from {} to {} of the cache", multiple(first.from), multiple(last.to)),
+            false => format!("at {} of the cache", multiple(first.from)),
         };
         return Some(match first.methods.as_slice() {
             [] => format!("{range} the data cannot tell which method leads"),
@@ -51,8 +52,8 @@ fn leads(group: &CurveGroup) -> Option<String> {
     }
     let part = |(index, lead): (usize, &Lead)| {
         let place = match index {
-            0 => format!("up to {} of the cache", times(lead.to)),
-            _ => format!("from {} on", times(lead.from)),
+            0 => format!("up to {} of the cache", multiple(lead.to)),
+            _ => format!("from {} on", multiple(lead.from)),
         };
         format!("{place}: {}", leading(&lead.methods))
     };
@@ -70,7 +71,7 @@ fn leading(methods: &[String]) -> String {
 
 fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
     let (before, after) = (plain(&crossing.before), plain(&crossing.after));
-    let here = format!("here at {}", threads(group.threads));
+    let here = format!("here at {}", counted(u64::from(group.threads), "thread"));
     let mut sentence = match (crossing.precision, crossing.ratio) {
         (Precision::Reached, Some(ratio)) => format!(
             "from {ratio:.2}x [{:.2}, {:.2}] of the cache on, {after} beats {before} {here}",
@@ -84,15 +85,15 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
             let reason = crossing.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
             format!(
                 "somewhere between {} and {} of the cache {after} overtakes {before} {here}, and {known}{reason}",
-                times(crossing.low),
-                times(crossing.high),
+                multiple(crossing.low),
+                multiple(crossing.high),
             )
         }
     };
     let facts: Vec<String> =
         [device_bytes(crossing, group), faults(crossing, group)].into_iter().flatten().collect();
     if let Some(behind) = crossing.behind.as_ref().filter(|_| !facts.is_empty()) {
-        sentence.push_str(&format!(": at {} {}", times(behind.ratio), facts.join(", and ")));
+        sentence.push_str(&format!(": at {} {}", multiple(behind.ratio), facts.join(", and ")));
     }
     let closing = crossing.behind.as_ref().and_then(|behind| behind.closing.as_ref());
     if let Some(text) = closing.and_then(|closing| closes(closing, &crossing.after)) {
@@ -100,10 +101,10 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
     }
     if let Some((lowest, highest)) = swept(group) {
         if crossing.low <= lowest {
-            sentence.push_str(&format!("; {} is the lowest ratio that was measured", times(lowest)));
+            sentence.push_str(&format!("; {} is the lowest ratio that was measured", multiple(lowest)));
         }
         if crossing.high >= highest {
-            sentence.push_str(&format!("; {} is the highest ratio that was measured", times(highest)));
+            sentence.push_str(&format!("; {} is the highest ratio that was measured", multiple(highest)));
         }
     }
     sentence
@@ -124,7 +125,7 @@ fn device_bytes(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
         ));
     }
     let ahead = group.readahead_bytes.filter(|_| slower >= MORE && reads_ahead(before));
-    let readahead = ahead.map_or_else(String::new, |bytes| format!(" (readahead is {})", size(bytes.0)));
+    let readahead = ahead.map_or_else(String::new, |ahead| format!(" (readahead is {})", bytes(ahead)));
     Some(format!(
         "{before} reads {} from the device for each byte asked{readahead}, {after} {}",
         counted_bytes(slower),
@@ -179,8 +180,8 @@ fn no_crossing(group: &CurveGroup) -> Option<String> {
         (1, _) => Some("only one method could be measured, so nothing is compared".to_string()),
         (_, Some((lowest, highest))) => Some(format!(
             "between {} and {} of the cache no method is seen to lose its lead to another",
-            times(lowest),
-            times(highest)
+            multiple(lowest),
+            multiple(highest)
         )),
     }
 }
@@ -189,7 +190,7 @@ fn edge(edge: &Edge) -> String {
     let (which, beyond) = if edge.highest { ("highest", "above") } else { ("lowest", "below") };
     format!(
         "at {}, the {which} ratio measured, {} cannot be told from {} any more: they may change places {beyond} it",
-        times(edge.ratio),
+        multiple(edge.ratio),
         listed(&edge.rivals),
         edge.leader
     )
@@ -200,7 +201,7 @@ fn windows(choice: &WindowChoice) -> String {
     let tried = format!(
         "prefetching {} reads ahead was tried at {} of the cache",
         listed(&tried),
-        times(choice.ratio)
+        multiple(choice.ratio)
     );
     let chosen = choice.candidates.iter().find(|candidate| Some(&candidate.method) == choice.chosen.as_ref());
     match chosen {
@@ -218,8 +219,8 @@ fn capacity(group: &CurveGroup) -> String {
     };
     format!(
         "the cache is what the memory limit of {} leaves for the file: {} ({:.0} % of it), {known}",
-        size(group.memory_limit_bytes.0),
-        size(group.capacity.bytes.0),
+        bytes(group.memory_limit_bytes),
+        bytes(group.capacity.bytes),
         share * 100.0
     )
 }
@@ -235,68 +236,17 @@ fn reads_ahead(method: &str) -> bool {
     method.parse::<Method>().is_ok_and(|method| may(&method) && !method.has(MethodOption::Random))
 }
 
-/// `1 thread`, `2 threads`.
-pub(super) fn threads(count: u32) -> String {
-    if count == 1 { "1 thread".to_string() } else { format!("{count} threads") }
-}
-
-/// A size with at most three digits: `8 MiB`, `125 MiB`, `1.5 GiB`.
-pub(super) fn size(bytes: u64) -> String {
-    let exact = Bytes(bytes).to_string();
-    let digits = exact.find(|character: char| !character.is_ascii_digit()).unwrap_or(exact.len());
-    if digits <= 3 {
-        return format!("{} {}", &exact[..digits], &exact[digits..]);
-    }
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    let decimals = if value < 9.95 { 1 } else { 0 };
-    format!("{value:.decimals$} {unit}")
-}
-
-/// `1.08x`: two decimals under 10, one above, without zeros at the end.
-pub(super) fn times(ratio: f64) -> String {
-    let text = if ratio < 9.995 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
-    format!("{}x", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
 fn few_digits(value: f64) -> String {
-    match value {
-        value if value < ALMOST_NONE => "none".to_string(),
-        value if value < 0.95 => format!("{value:.2}"),
-        value if value < 99.5 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
-    }
+    if value < ALMOST_NONE { "none".to_string() } else { times(value) }
 }
 
 fn counted_bytes(value: f64) -> String {
-    match few_digits(value).as_str() {
-        "none" => "almost nothing".to_string(),
-        number => format!("{number} bytes"),
-    }
+    if value < ALMOST_NONE { "almost nothing".to_string() } else { format!("{} bytes", times(value)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_few_digits() {
-        assert_eq!([0.5, 1.0, 1.084, 4.0, 12.34].map(times), ["0.5x", "1x", "1.08x", "4x", "12.3x"]);
-        assert_eq!([0.001, 0.253, 1.0, 5.52, 272.4].map(few_digits), ["none", "0.25", "1.0", "5.5", "272"]);
-        assert_eq!(
-            [8 << 20, 16 << 10, 132_120_576, (3 << 30) / 2, 512].map(size),
-            ["8 MiB", "16 KiB", "126 MiB", "1.5 GiB", "512 B"]
-        );
-        assert_eq!([1, 2].map(threads), ["1 thread", "2 threads"]);
-        assert_eq!([0.0, 1.0].map(counted_bytes), ["almost nothing", "1.0 bytes"]);
-    }
 
     #[test]
     fn a_gap_is_closed_in_part_or_wholly() {

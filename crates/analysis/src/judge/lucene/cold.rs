@@ -5,13 +5,13 @@ use pagewise_model::counters::Window;
 
 use super::facts::{ColdRow, ColdStart, Data, not_ranked, pread_and_mmap, threads_in_words};
 use super::ratio::PairedRatio;
-use crate::judge::advice::words::{amount, time};
 use crate::judge::cell::{CellJudgement, MedianInterval, Status};
 use crate::judge::collected::CellSamples;
 use crate::judge::comparison::Comparison;
 use crate::judge::verdict::Finding;
 use crate::proof::steady::time_to_warm;
 use crate::statistics::total;
+use pagewise_model::format::{bytes, time};
 
 const HALF: f64 = 0.5;
 const NINETY: f64 = 0.9;
@@ -136,9 +136,8 @@ fn sentence(
 /// Both times, and what each read until then.
 fn figures(pread: &CellJudgement, mmap: &CellJudgement) -> String {
     let of = |cell: &CellJudgement| {
-        let read = cell
-            .bytes_to_warm
-            .map_or_else(String::new, |bytes| format!(" and {} read", amount(bytes.median)));
+        let read =
+            cell.bytes_to_warm.map_or_else(String::new, |read| format!(" and {} read", bytes(read.median)));
         Some(format!("{}{read}", time(cell.time_to_warm_ns?.median)))
     };
     match (of(mmap), of(pread)) {

@@ -11,8 +11,9 @@ use super::{sentences, waits};
 use crate::judge::cell::{CellJudgement, MedianInterval};
 use crate::judge::collected::CellSamples;
 use crate::judge::comparison::Comparison;
-use crate::judge::label::{cache, size, two_decimals, unusual};
+use crate::judge::label::{Part, data_over_cache, label_without};
 use crate::judge::verdict::Verdict;
+use pagewise_model::format::multiple;
 
 /// Spans that are this close as multiples of the cache are one size: they are whole MiB of it, and threads take some of it.
 const SAME_RATIO: f64 = 0.04;
@@ -48,7 +49,7 @@ pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<Group<'a>> {
 
 /// Whether conditions are equal but for the threads; the size of the data as a multiple of the cache, where there is a limit.
 fn are_alike(left: &Conditions, right: &Conditions) -> bool {
-    let same_size = match (ratio(left), ratio(right)) {
+    let same_size = match (data_over_cache(left), data_over_cache(right)) {
         (Some(left), Some(right)) => (left / right - 1.0).abs() <= SAME_RATIO,
         (None, None) => left.span_bytes == right.span_bytes && left.file_bytes == right.file_bytes,
         _ => false,
@@ -60,33 +61,6 @@ fn are_alike(left: &Conditions, right: &Conditions) -> bool {
         ..conditions.clone()
     };
     same_size && rest(left) == rest(right)
-}
-
-/// Span over the cache that the limit leaves.
-pub(super) fn ratio(conditions: &Conditions) -> Option<f64> {
-    let capacity = conditions.cache_capacity().filter(|capacity| capacity.0 > 0)?;
-    Some(conditions.span_bytes.0 as f64 / capacity.0 as f64)
-}
-
-/// `random-read · 16 reads of 16 KiB · data 0.5x of the cache (60 MiB) · warm · memory 192 MiB`.
-fn label(conditions: &Conditions) -> String {
-    let mut parts = vec![conditions.workload().name().to_string()];
-    if let Some(reads) = conditions.reads() {
-        parts.push(format!("{} reads of {}", reads.reads_per_op, size(reads.read_bytes)));
-    }
-    let span = size(conditions.span_bytes);
-    parts.push(match ratio(conditions) {
-        Some(ratio) => format!("data {}x of the cache ({span})", two_decimals(ratio)),
-        None => format!("data {span}"),
-    });
-    parts.push(cache(conditions));
-    parts.extend(conditions.reads().into_iter().flat_map(unusual));
-    let surroundings = &conditions.surroundings;
-    parts.extend(surroundings.memory_limit_bytes.map(|limit| format!("memory {}", size(limit))));
-    parts.extend(surroundings.device_cap.map(|cap| format!("cap {cap}")));
-    parts.extend(surroundings.readahead_bytes.map(|bytes| format!("readahead {}", size(bytes))));
-    parts.extend(surroundings.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
-    parts.join(" · ")
 }
 
 /// Methods of the group, in the order in which they first stand in the plan.
@@ -105,11 +79,15 @@ pub(super) fn matrix(data: &Data<'_>, group: &Group<'_>) -> Matrix {
     let first = &group[0].conditions.conditions;
     let methods = methods(data, group);
     let scores = |method: &String| group.iter().map(|comparison| score(data, comparison, method)).collect();
+    let without: &[Part] = match data_over_cache(first) {
+        Some(_) => &[Part::Threads, Part::Size],
+        None => &[Part::Threads],
+    };
     let mut matrix = Matrix {
-        label: label(first),
+        label: label_without(first, without),
         workload: first.workload(),
         cache: first.cache,
-        data_over_cache: ratio(first),
+        data_over_cache: data_over_cache(first),
         span_bytes: first.span_bytes,
         memory_limit_bytes: first.surroundings.memory_limit_bytes,
         threads: group.iter().map(|comparison| comparison.conditions.conditions.threads).collect(),
@@ -241,10 +219,10 @@ fn fall(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix], series: &[us
     };
     Some(Fall {
         label: format!(
-            "{}, {warm_up}: data {}x of the cache against {}x",
+            "{}, {warm_up}: data {} of the cache against {}",
             matrix.workload,
-            two_decimals(to),
-            two_decimals(from)
+            multiple(to),
+            multiple(from)
         ),
         workload: matrix.workload,
         cache: matrix.cache,

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::judge::advice::words::times;
 use crate::judge::verdict::{Claim, Finding, Rates, decide};
 use crate::statistics::paired_log_ratios;
+use pagewise_model::format::times;
 
 /// The median over rounds of one rate over another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

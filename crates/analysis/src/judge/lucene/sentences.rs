@@ -3,8 +3,8 @@
 use super::facts::{ColdStart, Matrix, Row, is_channel, threads_in_words};
 use super::ratio::PairedRatio;
 use crate::judge::advice::words::{capital, listed};
-use crate::judge::label::two_decimals;
 use crate::judge::verdict::Finding;
+use pagewise_model::format::{bytes, multiple};
 
 /// What added threads do to each channel of a matrix, and what it waits for at the most threads.
 pub(super) fn of_channels(matrix: &Matrix, cpus: u32) -> Vec<String> {
@@ -120,8 +120,8 @@ fn sizes(matrices: &[Matrix]) -> Vec<String> {
 
 fn place(matrix: &Matrix) -> String {
     match matrix.data_over_cache {
-        Some(ratio) => format!("data {}x of the cache", two_decimals(ratio)),
-        None => format!("data of {}", crate::judge::label::size(matrix.span_bytes)),
+        Some(ratio) => format!("data {} of the cache", multiple(ratio)),
+        None => format!("data of {}", bytes(matrix.span_bytes)),
     }
 }
 

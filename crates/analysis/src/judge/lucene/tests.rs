@@ -328,7 +328,7 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
         sooner.sentence
     );
     assert!(
-        sooner.sentence.ends_with("40.0 ms and 40 MiB read against 80.0 ms and 40 MiB read."),
+        sooner.sentence.ends_with("40 ms and 40 MiB read against 80 ms and 40 MiB read."),
         "{}",
         sooner.sentence
     );

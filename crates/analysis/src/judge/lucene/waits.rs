@@ -7,11 +7,11 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{CpuList, Evidence};
 use serde::Serialize;
 
-use crate::judge::advice::words::{percent, times};
 use crate::judge::bound::{CPU_REACHED, own_waits};
 use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::median;
+use pagewise_model::format::{percent, times};
 
 /// From this share of the threads' time on, a wait explains a rate.
 const WAITING: f64 = 0.25;

@@ -203,12 +203,12 @@ fn labels_name_every_condition_that_is_not_usual() {
     assert_eq!(
         all,
         format!(
-            "{settled} · zipf 0.99 · dependent · memory 128 MiB, data {ratio:.2}x of the cache · cap microsd · \
+            "{settled} · zipf 0.99 · dependent · memory 128 MiB · data {ratio:.2}x of the cache · cap microsd · \
              readahead 128 KiB · CPUs 0-1,3 · pages on the other node"
         )
     );
     let tiny = with(&|conditions| conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(1)));
-    assert!(tiny.ends_with("memory 1 MiB, which leaves no cache"), "{tiny}");
+    assert!(tiny.ends_with("memory 1 MiB · no cache left by the limit"), "{tiny}");
     let cold_start = with(&|conditions| conditions.cache = CacheState::ColdStart);
     assert!(cold_start.contains("cold-start, ranked by the time to warm"), "{cold_start}");
 }

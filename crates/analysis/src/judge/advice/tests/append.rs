@@ -45,7 +45,7 @@ fn the_plateau_has_edges() {
     assert!((found.best_ns_per_op - 12.04).abs() < 0.01, "{}", found.best_ns_per_op);
     assert_eq!(
         found.sentence,
-        "mmap (by the records alone, set-up aside): the smallest good buffer is 4 KiB: from it to 1 MiB all are within 3 % of the best (12.0 ns a record); \
+        "mmap (by the records alone, set-up aside): the smallest good buffer is 4 KiB: from it to 1 MiB all are within 3 % of the best (12 ns a record); \
          no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
     );
     noted(&judged.advice[0], &found.sentence);
@@ -77,12 +77,12 @@ fn a_buffer_that_is_not_needed_is_not_advised() {
     assert_eq!(buffers(&none).smallest_bytes, Bytes(0));
     assert_eq!(
         buffers(&none).sentence,
-        "mmap (by the records alone, set-up aside): no buffer is needed: without one and up to 64 KiB all are within 3 % of the best (12.0 ns a record)."
+        "mmap (by the records alone, set-up aside): no buffer is needed: without one and up to 64 KiB all are within 3 % of the best (12 ns a record)."
     );
     let worse = judged(mapped(&[("", 10.0), ("4KiB", 12.0), ("64KiB", 13.0)]));
     assert_eq!(
         buffers(&worse).sentence,
-        "mmap (by the records alone, set-up aside): no buffer is the best (10.0 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
+        "mmap (by the records alone, set-up aside): no buffer is the best (10 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
     );
 }
 
@@ -99,13 +99,13 @@ fn what_swings_is_unclear_and_not_behind() {
     assert_eq!(
         found.sentence,
         "mmap (by the records alone, set-up aside): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are within 3 % of the best \
-         (12.0 ns a record); 4 KiB cannot be told from the best in these rounds."
+         (12 ns a record); 4 KiB cannot be told from the best in these rounds."
     );
     let mut cells = mapped(&[("64KiB", 12.0)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     assert_eq!(
         buffers(&self::judged(cells)).sentence,
-        "mmap (by the records alone, set-up aside): 64 KiB leads (12.0 ns a record); 4 KiB cannot be told from the best in these rounds."
+        "mmap (by the records alone, set-up aside): 64 KiB leads (12 ns a record); 4 KiB cannot be told from the best in these rounds."
     );
 }
 
@@ -118,7 +118,7 @@ fn noise_widens_what_is_as_good() {
     assert!(
         found
             .sentence
-            .contains("within 9 %, the noise of this run, of the best (12.0 ns a record); 1 KiB costs 1.17x"),
+            .contains("within 9 %, the noise of this run, of the best (12 ns a record); 1 KiB costs 1.17x"),
         "{}",
         found.sentence
     );

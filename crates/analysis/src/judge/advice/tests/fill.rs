@@ -105,13 +105,13 @@ fn pretouch_hides_the_faults_of_a_steady_writer() {
     assert_eq!(
         insight(&judged),
         "mmap:populate makes the fill 2.70x faster by moving 311 ms into set-up; in total it gains 1.06x; for a steady \
-         writer, mmap:pretouch=4MiB hides it: p99.9 of a block 180 ns instead of 2.10 us, with 1.00 ms of set-up \
+         writer, mmap:pretouch=4MiB hides it: p99.9 of a block 180 ns instead of 2.1 µs, with 1 ms of set-up \
          instead of 312 ms"
     );
     noted(
         &judged.advice[0],
-        "Page faults in a block's time, p99.9 and longest: mmap 2.10 us and 1.20 ms, mmap:populate 170 ns and 30.0 us, \
-         mmap:pretouch=4MiB 180 ns and 90.0 us.",
+        "Page faults in a block's time, p99.9 and longest: mmap 2.1 µs and 1.2 ms, mmap:populate 170 ns and 30 µs, \
+         mmap:pretouch=4MiB 180 ns and 90 µs.",
     );
     assert!(headline(&judged)[0].starts_with("Filling a file: choose mmap:pretouch=4MiB"));
 }

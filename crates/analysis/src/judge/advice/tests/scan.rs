@@ -170,7 +170,7 @@ fn counting_is_told_from_touching() {
     };
     let (lines, touched) = with(30);
     let costs =
-        "Counting lines costs mmap:in-place 10.0 ms: 40.1 ms, and 30.1 ms where pages are only touched."
+        "Counting lines costs mmap:in-place 10 ms: 40.1 ms, and 30.1 ms where pages are only touched."
             .to_string();
     assert!(lines.contains(&costs), "{lines:?}");
     assert!(!touched.iter().any(|note| note.contains("costs")));

@@ -93,9 +93,9 @@ fn what_a_method_holds_up_is_told_against_the_idle_worker() {
     assert_eq!(
         told,
         [
-            "jvm/mmap holds up safepoints for up to 12.4 ms (p99 3.10 ms; idle worker 200 us), for which every thread of the \
+            "jvm/mmap holds up safepoints for up to 12.4 ms (p99 3.1 ms; idle worker 200 µs), for which every thread of the \
              process waits.",
-            "Heartbeats beside jvm/pread (p99 300 us) are not late beyond 3 times what the idle worker shows and 1.00 ms."
+            "Heartbeats beside jvm/pread (p99 300 µs) are not late beyond 3 times what the idle worker shows and 1 ms."
         ]
     );
 }
@@ -103,8 +103,8 @@ fn what_a_method_holds_up_is_told_against_the_idle_worker() {
 #[test]
 fn a_difference_that_is_small_or_no_multiple_is_none() {
     let told = |p99_ns| stalls(CacheState::Cold, move |cell| beating(cell, "goroutine", p99_ns, 900));
-    let none = "No method holds up anything else in its process beyond 3 times what the idle worker shows and 1.00 ms: 99 of \
-                100 heartbeats are late by at most 900 us.";
+    let none = "No method holds up anything else in its process beyond 3 times what the idle worker shows and 1 ms: 99 of \
+                100 heartbeats are late by at most 900 µs.";
     assert_eq!(told(900_000), [none]);
     assert!(told(1_100_000)[0].starts_with("jvm/mmap holds up other goroutines"), "{:?}", told(1_100_000));
     let noisy = stalls(CacheState::Cold, |cell| {

@@ -1,0 +1,210 @@
+//! Numbers for people: at most four digits, a space before the unit, a dash for what is not known.
+//!
+//! Tables, sentences and messages all take their numbers from here. Zeros at the end stand where the column or the
+//! comparison needs the digits (rates, ratios), and are left out of times and sizes.
+
+use crate::units::Bytes;
+
+/// What stands where a number is not known.
+pub const MISSING: &str = "–";
+
+/// A number, whatever counts it.
+pub trait Number {
+    /// Its value.
+    fn value(self) -> f64;
+}
+
+impl Number for f64 {
+    fn value(self) -> f64 {
+        self
+    }
+}
+
+impl Number for u64 {
+    fn value(self) -> f64 {
+        self as f64
+    }
+}
+
+impl Number for Bytes {
+    fn value(self) -> f64 {
+        self.0 as f64
+    }
+}
+
+/// A count with thousands separated: `1,234,567`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 sample`, `7 samples`.
+pub fn counted(count: u64, singular: &str) -> String {
+    format!("{} {singular}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Three digits or more: `1.06`, `12.3`, `272`.
+pub fn times(value: f64) -> String {
+    // The borders are where rounding would reach the next form.
+    match value {
+        value if value >= 99.95 => format!("{value:.0}"),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+/// Without zeros behind the point.
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// A multiple that was chosen: `0.5x`, `1.08x`, `4x`, `12.3x`.
+pub fn multiple(value: f64) -> String {
+    let text = if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") };
+    format!("{}x", trimmed(&text))
+}
+
+/// A rate with three digits or more: `0.41`, `9.87`, `123`, `9,876`, `12.3k`, `1.23M`.
+pub fn rate(value: f64) -> String {
+    match value {
+        value if value >= 999.5e6 => format!("{}G", times(value / 1e9)),
+        value if value >= 999.5e3 => format!("{}M", times(value / 1e6)),
+        value if value >= 9999.5 => format!("{}k", times(value / 1e3)),
+        value if value >= 999.5 => grouped(value.round() as u64),
+        value => times(value),
+    }
+}
+
+/// A time in nanoseconds: `340 ns`, `27.6 µs`, `1.5 ms`, `2 s`.
+pub fn time(nanoseconds: impl Number) -> String {
+    let (value, unit) = match nanoseconds.value() {
+        value if value < 999.5 => (value, "ns"),
+        value if value < 999.5e3 => (value / 1e3, "µs"),
+        value if value < 999.5e6 => (value / 1e6, "ms"),
+        value => (value / 1e9, "s"),
+    };
+    format!("{} {unit}", trimmed(&times(value)))
+}
+
+/// A duration that is estimated, in nanoseconds: `40 s`, `12 min`, `2.5 h`.
+pub fn duration(nanoseconds: u64) -> String {
+    let seconds = nanoseconds.div_ceil(1_000_000_000);
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+/// Bytes with a binary unit: `412 B`, `8 MiB`, `60.1 MiB`, `1.5 GiB`.
+pub fn bytes(value: impl Number) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut scaled, mut unit) = (value.value(), 0);
+    while scaled >= 1023.5 && unit + 1 < UNITS.len() {
+        (scaled, unit) = (scaled / 1024.0, unit + 1);
+    }
+    format!("{} {}", trimmed(&times(scaled)), UNITS[unit])
+}
+
+/// MiB per second without the unit, for a column that names it.
+pub fn mebibytes(bytes_per_second: f64) -> String {
+    let value = bytes_per_second / f64::from(1 << 20);
+    if value >= 99.95 { grouped(value.round() as u64) } else { times(value) }
+}
+
+/// A number without its unit, for a column that names it: three digits or more, six behind the point at most.
+pub fn plain(value: f64) -> String {
+    const BORDERS: [f64; 6] = [99.95, 9.995, 0.9995, 0.09995, 0.009995, 0.0009995];
+    let size = value.abs();
+    match BORDERS.iter().position(|border| size >= *border) {
+        _ if size >= 999.5 => {
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, grouped(size.round() as u64))
+        }
+        _ if size == 0.0 => "0".to_string(),
+        Some(decimals) => format!("{value:.decimals$}"),
+        None => format!("{value:.6}"),
+    }
+}
+
+/// A difference without its unit: `+1.50`, `-0.12`, `0`.
+pub fn difference(value: f64) -> String {
+    format!("{}{}", if value > 0.0 { "+" } else { "" }, plain(value))
+}
+
+/// A share as a percentage: `97 %`, `1.3 %`, `4 %`.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value >= 9.95 { format!("{value:.0} %") } else { format!("{} %", trimmed(&format!("{value:.1}"))) }
+}
+
+/// A share as a whole percentage, rounded down: what is not all is not called 100 %.
+pub fn percent_down(share: f64) -> String {
+    // Shares of counts miss a whole number by their last digit: 0.29 x 100 is just below 29.
+    format!("{:.0} %", (share * 100.0 + 1e-9).floor())
+}
+
+/// `part` of `whole` as a percentage with one decimal in any case, for a limit that is near all or nothing.
+pub fn percent_of(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_ratios_have_three_digits() {
+        let found = [0.4, 9.999, 123.4, 999.4, 9876.0, 12_345.0, 999_700.0, 1_234_567.0, 2.5e9].map(rate);
+        assert_eq!(found, ["0.40", "10.0", "123", "999", "9,876", "12.3k", "1.00M", "1.23M", "2.50G"]);
+        assert_eq!([1.234, 12.34, 272.4].map(times), ["1.23", "12.3", "272"]);
+        assert_eq!(
+            [0.5, 1.0, 1.084, 4.0, 10.0, 12.34].map(multiple),
+            ["0.5x", "1x", "1.08x", "4x", "10x", "12.3x"]
+        );
+    }
+
+    #[test]
+    fn times_change_their_unit() {
+        let found = [0u64, 340, 21_400, 999_600, 1_500_000, 999_600_000, 61_000_000_000].map(time);
+        assert_eq!(found, ["0 ns", "340 ns", "21.4 µs", "1 ms", "1.5 ms", "1 s", "61 s"]);
+        assert_eq!([12.14, 999.6, 2110.0].map(time), ["12.1 ns", "1 µs", "2.11 µs"]);
+        assert_eq!(
+            [0, 40_000_000_001, 700_000_000_000, 9_000_000_000_000].map(duration),
+            ["0 s", "41 s", "12 min", "2.5 h"]
+        );
+    }
+
+    #[test]
+    fn numbers_whose_unit_stands_elsewhere_keep_three_digits() {
+        let found = [0.0, 0.000_002, 0.0512, 0.9996, 8.115, 61.37, 123.4, 12_345.0].map(plain);
+        assert_eq!(found, ["0", "0.000002", "0.0512", "1.00", "8.12", "61.4", "123", "12,345"]);
+        assert_eq!([1.5, -0.123, -12_345.0, 0.0].map(difference), ["+1.50", "-0.123", "-12,345", "0"]);
+    }
+
+    #[test]
+    fn sizes_are_binary() {
+        let found = [412.0, 16384.0, 1.5 * f64::from(1 << 30), 1023.9 * 1024.0].map(bytes);
+        assert_eq!(found, ["412 B", "16 KiB", "1.5 GiB", "1 MiB"]);
+        assert_eq!(
+            [Bytes::mib(8), Bytes::mib(1000), Bytes::mib(1536), Bytes::kib(116_112)].map(bytes),
+            ["8 MiB", "1000 MiB", "1.5 GiB", "113 MiB"]
+        );
+        assert_eq!(mebibytes(5e9), "4,768");
+    }
+
+    #[test]
+    fn shares_and_counts() {
+        assert_eq!([0.013, 0.04, 0.974, 0.0].map(percent), ["1.3 %", "4 %", "97 %", "0 %"]);
+        assert_eq!([369.0 / 370.0, 1.0, 0.29, 0.0].map(percent_down), ["99 %", "100 %", "29 %", "0 %"]);
+        assert_eq!(percent_of(999, 1000), "99.9 %");
+        assert_eq!([0, 1_234_567].map(grouped), ["0", "1,234,567"]);
+        assert_eq!([1, 2].map(|count| counted(count, "thread")), ["1 thread", "2 threads"]);
+    }
+}
