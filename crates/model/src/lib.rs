@@ -34,7 +34,9 @@ pub use method::{Access, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
 pub use ring::Ring;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
-pub use surroundings::{CpuList, DeviceCap, Numa, SettingsInForce, Skew, Surroundings};
+pub use surroundings::{
+    CpuList, DeviceCap, KernelSettings, Numa, SettingsInForce, Skew, Surroundings, Switch,
+};
 pub use units::Bytes;
 pub use untrusted::Untrusted;
 pub use work::{Append, Consume, Fill, Reads, Scan, Sync, Work, Workload, Writes};

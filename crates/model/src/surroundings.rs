@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Bytes;
+use crate::words::words;
 
 /// What is asked for of a setting of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,24 @@ macro_rules! host_settings {
         #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub struct Surroundings {
             $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
-            $($(#[$kernel_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $kernel: Option<$kernel_type>,)+
+            /// Settings of the kernel.
+            #[serde(flatten)]
+            pub kernel: KernelSettings,
+        }
+
+        /// Settings of the kernel, which hold for the whole machine.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct KernelSettings { $($(#[$kernel_doc])* pub $kernel: Option<$kernel_type>,)+ }
+
+        impl KernelSettings {
+            /// Each with what is asked for.
+            pub fn wanted(&self) -> Vec<(&'static str, Option<Wanted>)> {
+                vec![$(($kernel_word, self.$kernel.as_ref().map(|value| Wanted {
+                    value: value.field(),
+                    typed: value.to_string(),
+                }))),+]
+            }
         }
 
         /// Values of settings of the kernel that were read; `None` where one could not be.
@@ -64,7 +82,7 @@ macro_rules! host_settings {
         impl fmt::Display for Surroundings {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 $(if let Some(value) = &self.$name { write!(formatter, ",{}={value}", $word)?; })+
-                $(if let Some(value) = &self.$kernel { write!(formatter, ",{}={value}", $kernel_word)?; })+
+                $(if let Some(value) = &self.kernel.$kernel { write!(formatter, ",{}={value}", $kernel_word)?; })+
                 Ok(())
             }
         }
@@ -77,16 +95,8 @@ macro_rules! host_settings {
             pub fn fields(&self) -> Vec<String> {
                 vec![
                     $($(host_settings!(@field self.$name, $column),)?)+
-                    $(host_settings!(@field self.$kernel, $kernel_column),)+
+                    $(host_settings!(@field self.kernel.$kernel, $kernel_column),)+
                 ]
-            }
-
-            /// The settings of the kernel, each with what is asked for.
-            pub fn kernel(&self) -> Vec<(&'static str, Option<Wanted>)> {
-                vec![$(($kernel_word, self.$kernel.as_ref().map(|value| Wanted {
-                    value: value.field(),
-                    typed: value.to_string(),
-                }))),+]
             }
         }
     };
@@ -140,7 +150,17 @@ macro_rules! field_as_typed {
     )+};
 }
 
-field_as_typed!(DeviceCap, CpuList, Numa);
+field_as_typed!(DeviceCap, CpuList, Numa, Switch);
+
+words! {
+    /// What is either done or not.
+    Switch, "state of a switch" {
+        /// It is done.
+        On = "on",
+        /// It is not.
+        Off = "off",
+    }
+}
 
 /// A cap on what a block device delivers. It is a rate cap and no slow device: reads stay quick between the
 /// pauses that the kernel makes, so no latency is reported under it.

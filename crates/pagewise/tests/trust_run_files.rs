@@ -199,7 +199,7 @@ fn what_a_run_file_sets_is_shown_and_compared() {
         for cell in &mut header.plan.cells {
             let surroundings = &mut cell.conditions.surroundings;
             surroundings.device_cap = Some(DeviceCap { read_iops: Some(7), read_bytes_per_second: None });
-            surroundings.readahead_bytes = Some(Bytes(64 << 10));
+            surroundings.kernel.readahead_bytes = Some(Bytes(64 << 10));
         }
         let identity =
             pagewise_model::plan::FileIdentity { device: 0, inode: 0, file_bytes: Bytes(1), modified_ns: 0 };

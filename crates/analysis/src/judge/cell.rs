@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, MethodOption,
-    Outcome, Role, Sample, Surroundings, Workload,
+    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, KernelSettings,
+    MethodOption, Outcome, Role, Sample, Surroundings, Workload,
 };
 use serde::Serialize;
 
@@ -107,8 +107,9 @@ pub struct Parameters {
     pub dependent: Option<bool>,
     /// What the device may deliver.
     pub device_cap: Option<DeviceCap>,
-    /// Readahead that the device was set to.
-    pub readahead_bytes: Option<Bytes>,
+    /// Settings of the kernel.
+    #[serde(flatten)]
+    pub kernel: KernelSettings,
     /// CPUs that the worker was confined to.
     pub cpus: Option<String>,
     /// Where the pages were put, seen from the worker.
@@ -117,7 +118,7 @@ pub struct Parameters {
 
 impl Parameters {
     pub(crate) fn of(conditions: &Conditions) -> Self {
-        let Surroundings { memory_limit_bytes: _, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
+        let Surroundings { memory_limit_bytes: _, worker_bytes: _, device_cap, cpus, numa, kernel } =
             &conditions.surroundings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
         let record =
@@ -136,7 +137,7 @@ impl Parameters {
             skew: reads.map(|reads| reads.skew.to_string()),
             dependent: reads.map(|reads| reads.dependent),
             device_cap: *device_cap,
-            readahead_bytes: *readahead_bytes,
+            kernel: kernel.clone(),
             cpus: cpus.as_ref().map(ToString::to_string),
             numa: numa.map(|numa| numa.to_string()),
         }

@@ -58,8 +58,7 @@ fn parts(conditions: &Conditions, without: &[Part]) -> Vec<(Part, String)> {
     add(Part::Other, (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()));
     let usual = writes || *content == work.usual_content();
     add(Part::Other, (!usual).then(|| format!("{content} content")));
-    let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, readahead_bytes, cpus, numa } =
-        surroundings;
+    let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = surroundings;
     add(Part::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
     let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
         // Where the size has no part of its own, it stands here.
@@ -71,7 +70,10 @@ fn parts(conditions: &Conditions, without: &[Part]) -> Vec<(Part, String)> {
     });
     add(Part::Data, data);
     add(Part::Other, device_cap.map(|cap| format!("cap {cap}")));
-    add(Part::Other, readahead_bytes.map(|ahead| format!("readahead {}", bytes(ahead))));
+    for (name, wanted) in kernel.wanted() {
+        let value = |typed: String| typed.parse::<pagewise_model::Bytes>().map_or(typed, bytes);
+        add(Part::Other, wanted.map(|wanted| format!("{name} {}", value(wanted.typed))));
+    }
     add(Part::Other, cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let numa = numa.map(|numa| match numa {
         Numa::Same => "pages on the same node".to_string(),

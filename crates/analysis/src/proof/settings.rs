@@ -236,7 +236,7 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
 /// Each setting of the kernel is what the cell asks for, or what it was when the run began. Readahead has no part in what
 /// only writes.
 pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    subject.cell.conditions.surroundings.kernel().into_iter().find_map(|(name, set)| {
+    subject.cell.conditions.surroundings.kernel.wanted().into_iter().find_map(|(name, set)| {
         let is_readahead = name == READAHEAD;
         if set.is_none() && is_readahead && subject.is_writing() {
             return None;

@@ -23,7 +23,7 @@ const CONSUMED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, 
 const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
 
 macro_rules! axes {
-    ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr $(, sets $field:ident)?;)+) => {
+    ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr $(, sets $($field:ident).+)?;)+) => {
         /// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
         #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
         pub struct Axes { $($(#[$meta])* pub $name: Option<Vec<$type>>,)+ }
@@ -55,7 +55,7 @@ macro_rules! axes {
             ) -> Result<Vec<Surroundings>> {
                 $($(
                     let chosen = choose(layers, workload, |axes| &axes.$name).unwrap_or(vec![OrNone(None)]);
-                    all = vary(all, &chosen, |settings, value| settings.$field = value.0)?;
+                    all = vary(all, &chosen, |settings, value| settings.$($field).+ = value.0)?;
                 )?)+
                 Ok(all)
             }
@@ -65,18 +65,18 @@ macro_rules! axes {
                 vec![$($(Setting {
                     argument: concat!("--", stringify!($name)).replace('_', "-"),
                     typed: self.$name.as_ref().map(|values| typed(values.iter().filter_map(|value| value.0.as_ref()))),
-                    of_plan: typed(plan.cells.iter().filter_map(|cell| cell.conditions.surroundings.$field.as_ref())),
+                    of_plan: typed(plan.cells.iter().filter_map(|cell| cell.conditions.surroundings.$($field).+.as_ref())),
                 },)?)+]
             }
 
             /// The same without the settings.
             pub fn without_settings(mut self) -> Self {
-                $($(self.$name = axes!(@none $field);)?)+
+                $($(self.$name = axes!(@none $($field).+);)?)+
                 self
             }
         }
     };
-    (@none $field:ident) => { None };
+    (@none $($field:ident).+) => { None };
 }
 
 axes! {
@@ -141,7 +141,7 @@ axes! {
     device_cap: OrNone<DeviceCap>, Workload::ALL, sets device_cap;
     /// Readahead of the device, restored afterwards; or none, which leaves it
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
-    readahead: OrNone<Bytes>, Workload::ALL, sets readahead_bytes;
+    readahead: OrNone<Bytes>, Workload::ALL, sets kernel.readahead_bytes;
     /// CPUs of the worker, as in 0-3,8. Given again: an axis
     #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
     cpus: OrNone<CpuList>, Workload::ALL, sets cpus;

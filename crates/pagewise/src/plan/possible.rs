@@ -204,7 +204,7 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             reads.max(bytes)
         );
     }
-    if let Some(readahead) = surroundings.readahead_bytes {
+    if let Some(readahead) = surroundings.kernel.readahead_bytes {
         ensure!(
             readahead <= MAX_READAHEAD,
             "a readahead of {readahead} is larger than the {MAX_READAHEAD} that are sensible"

@@ -181,6 +181,7 @@ impl<'a> Sampler<'a> {
             direct_alignment: self.direct_alignment,
             device: self.device.as_ref(),
             readahead_bytes: surroundings
+                .kernel
                 .readahead_bytes
                 .map(|bytes| bytes.0)
                 .or(self.context.readahead_bytes),

@@ -20,7 +20,7 @@ impl KernelSettings {
     /// For what lies at `path`. What no cell of the plan sets is only looked at.
     pub fn new(path: &Path, plan: &Plan) -> Self {
         let sets = |name: &str| {
-            let mut wanted = plan.cells.iter().flat_map(|cell| cell.conditions.surroundings.kernel());
+            let mut wanted = plan.cells.iter().flat_map(|cell| cell.conditions.surroundings.kernel.wanted());
             wanted.any(|(of, value)| of == name && value.is_some())
         };
         let setters = settings::for_place(path)
@@ -45,7 +45,7 @@ impl KernelSettings {
 
     /// Sets what a cell asks for, or what was found where it asks for nothing.
     pub fn set(&mut self, surroundings: &Surroundings) -> Result<(), NoState> {
-        for (name, wanted) in surroundings.kernel() {
+        for (name, wanted) in surroundings.kernel.wanted() {
             if let Some(setter) = self.all.iter_mut().find(|setter| setter.name == name) {
                 setter.set(wanted.as_ref())?;
             } else if wanted.is_some() {

@@ -43,7 +43,11 @@ fn curve_group(run: &Run, group: &Group<'_>) -> Option<CurveGroup> {
         skew: reads.skew,
         cache: conditions.cache,
         memory_limit_bytes,
-        readahead_bytes: conditions.surroundings.readahead_bytes.or(run.header.environment.readahead_bytes),
+        readahead_bytes: conditions
+            .surroundings
+            .kernel
+            .readahead_bytes
+            .or(run.header.environment.readahead_bytes),
         capacity,
         curves,
         windows: group.families.iter().map(|family| window_choice(family, &scale)).collect(),

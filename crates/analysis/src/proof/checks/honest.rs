@@ -8,8 +8,8 @@ use crate::proof::calls;
 use pagewise_model::CacheState;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
-    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, MethodOption, Numa, Reads,
-    Role, Surroundings, Window, Work,
+    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, KernelSettings, MethodOption,
+    Numa, Reads, Role, Surroundings, Window, Work,
 };
 
 pub(crate) use once::{append, fill, scan, synced};
@@ -72,7 +72,7 @@ pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
         worker_bytes: None,
         memory_limit_bytes: None,
         device_cap: Some("read-iops=2000,read-bandwidth=50MiB/s".parse::<DeviceCap>().expect("a cap")),
-        readahead_bytes: Some(Bytes::kib(128)),
+        kernel: KernelSettings { readahead_bytes: Some(Bytes::kib(128)) },
         cpus: Some("0-1,3".parse().expect("CPUs")),
         numa: Some(Numa::Other),
     };
@@ -229,7 +229,7 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         steal_ns: Some(0),
         clock_step_ns: Some(0),
         group: group(cell, after, device_bytes),
-        readahead_bytes: Some(surroundings.readahead_bytes.map_or(8 << 20, |bytes| bytes.0)),
+        readahead_bytes: Some(surroundings.kernel.readahead_bytes.map_or(8 << 20, |bytes| bytes.0)),
         cpus_allowed: Some(surroundings.cpus.as_ref().map_or("0-3".to_string(), ToString::to_string)),
         placement: surroundings.numa.map(|numa| Placement {
             worker_node: 0,
