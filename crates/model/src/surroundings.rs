@@ -119,6 +119,8 @@ host_settings! {
     of_kernel {
         /// Readahead of the device.
         readahead_bytes: Bytes, "readahead", column "set_readahead_bytes";
+        /// The multi-generational LRU of the whole machine.
+        mglru: Switch, "mglru", column "set_mglru";
     }
 }
 

@@ -7,13 +7,14 @@ use std::{fs, io};
 
 use crate::kernel_files;
 
+mod mglru;
 mod readahead;
 pub mod record;
 
 pub use readahead::Readahead;
 
 /// Every setting, by the names that cells use.
-const ALL: &[&dyn HostSetting] = &[&Readahead];
+const ALL: &[&dyn HostSetting] = &[&Readahead, &mglru::Mglru];
 
 /// A setting of the kernel.
 pub trait HostSetting: Sync {

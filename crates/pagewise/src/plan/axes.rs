@@ -142,6 +142,9 @@ axes! {
     /// Readahead of the device, restored afterwards; or none, which leaves it
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
     readahead: OrNone<Bytes>, Workload::ALL, sets kernel.readahead_bytes;
+    /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none, which leaves it
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
+    mglru: OrNone<pagewise_model::Switch>, Workload::ALL, sets kernel.mglru;
     /// CPUs of the worker, as in 0-3,8. Given again: an axis
     #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
     cpus: OrNone<CpuList>, Workload::ALL, sets cpus;
