@@ -5,6 +5,7 @@ package main
 import (
 	"math"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -39,9 +40,15 @@ func (f *dataFile) mapBytes(length uint64, protection int) error {
 	return nil
 }
 
-func (f *dataFile) adviseRandom() error {
-	if err := syscall.Madvise(f.mapping, syscall.MADV_RANDOM); err != nil {
-		return refusedCall("madvise(MADV_RANDOM)", err, f.path)
+// advise is madvise(2) of the whole mapping, as an option says.
+func (f *dataFile) advise(option string) error {
+	call := "madvise(MADV_" + strings.ToUpper(option) + ")"
+	value, known := advice[option]
+	if !known {
+		return refusal(call, f.path, 1, "the go worker does not know what %q advises", option)
+	}
+	if err := syscall.Madvise(f.mapping, value); err != nil {
+		return refusedCall(call, err, f.path)
 	}
 	return nil
 }

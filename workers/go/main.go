@@ -2,18 +2,12 @@
 //
 // Go 1.21 or newer, the standard library alone: `CGO_ENABLED=0 go build -o worker .`.
 //
-//	random-read, sequential-read
-//	  mmap, mmap:random      syscall.Mmap, copied to a buffer of the thread; random: MADV_RANDOM of the whole span
-//	  pread                  os.File.ReadAt into a buffer of the thread
-//	scan
-//	  mmap                   copied out of the mapping in pieces of 64 KiB
-//	  pread                  os.File.ReadAt of pieces of 64 KiB
-//	  bufio[:buffer=SIZE]    bufio.Reader (64 KiB unless said otherwise), by Peek and Discard
-//	append
-//	  mmap[:buffer=SIZE]     records copied into the mapping; with a buffer collected there first, whole records only
-//	  bufio[:buffer=SIZE]    bufio.Writer (64 KiB unless said otherwise) over the file
-//	fill
-//	  mmap[:buffer=SIZE]     as append
+//	mmap        syscall.Mmap; reads are copied to a buffer of the thread, scans in pieces of 64 KiB. Records are copied into
+//	            the mapping; with buffer=SIZE collected there first, whole records only. Advice is of the whole span
+//	pread       os.File.ReadAt into a buffer of the thread; scans in pieces of 64 KiB
+//	bufio       bufio.Reader, by Peek and Discard; bufio.Writer over the file
+//
+// Which of them there are for which workload stands in offers.go.
 //
 // Threads are plain goroutines, as in a Go program, and GOMAXPROCS is what the environment says. A page fault in a mapping
 // keeps the processor (P) of its goroutine; a read call gives it away. A fault that the kernel cannot serve (SIGBUS: the
@@ -31,6 +25,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -38,7 +33,7 @@ import (
 const (
 	protocolVersion = 5
 	workerVersion   = "1.0"
-	// Bytes of one copy or call of a scan, and of a bufio buffer.
+	// Bytes of one copy or call of a scan.
 	defaultBuffer = 64 << 10
 )
 
@@ -161,14 +156,12 @@ func main() {
 	encoder := json.NewEncoder(replies)
 	encoder.SetEscapeHTML(false)
 	talk := &talk{bufio.NewReader(os.Stdin), encoder}
-	reads := "mmap,mmap:random,pread"
+	has := func(workload string) string { return strings.Join(methods(workload), ",") }
 	talk.say(hello{
 		Type: "hello", Protocol: protocolVersion, Worker: "go",
 		Version:    workerVersion + " " + runtime.Version(),
-		RandomRead: reads, SequentialRead: reads,
-		Scan:   "mmap,pread,bufio,bufio:buffer=64KiB",
-		Append: "mmap,mmap:buffer=64KiB,bufio,bufio:buffer=64KiB",
-		Fill:   "mmap,mmap:buffer=64KiB",
+		RandomRead: has("random-read"), SequentialRead: has("sequential-read"),
+		Scan: has("scan"), Append: has("append"), Fill: has("fill"),
 	})
 	for {
 		request := talk.next()

@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/binary"
 	"os"
-	"strings"
 	"syscall"
 )
 
@@ -30,10 +29,7 @@ type tableReads struct {
 	done       uint64
 }
 
-func (t *task) openReads(job *job) error {
-	if job.Method != "mmap" && job.Method != "mmap:random" && job.Method != "pread" {
-		return unknownMethod(job, "mmap, mmap:random, pread")
-	}
+func (t *task) openReads(job *job, method *method) error {
 	if job.Threads == 0 || job.ReadBytes == 0 || job.ReadsPerOp == 0 || job.PageBytes == 0 {
 		return refusal("open", job.Path, 0, "threads, read_bytes, reads_per_op and page_bytes of a job of reads are above 0")
 	}
@@ -56,7 +52,7 @@ func (t *task) openReads(job *job) error {
 	opEntries := job.ReadsPerOp * 8
 	for thread := uint64(0); thread < job.Threads; thread++ {
 		if thread == 0 || job.Descriptor == "per-thread" {
-			if err := t.openRead(job); err != nil {
+			if err := t.openRead(job, method); err != nil {
 				return err
 			}
 		}
@@ -77,16 +73,18 @@ func (t *task) openReads(job *job) error {
 }
 
 // openRead opens the file for reading, and maps and advises it where the method says so.
-func (t *task) openRead(job *job) error {
+func (t *task) openRead(job *job, method *method) error {
 	file, err := t.open(job.Path, os.O_RDONLY)
-	if err != nil || !strings.HasPrefix(job.Method, "mmap") {
+	if err != nil || method.word != "mmap" {
 		return err
 	}
 	if err := file.mapBytes(job.SpanBytes, syscall.PROT_READ); err != nil {
 		return err
 	}
-	if job.Method == "mmap:random" {
-		return file.adviseRandom()
+	for _, option := range method.options {
+		if err := file.advise(option); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -105,20 +105,10 @@ type records struct {
 	end    uint64
 }
 
-func (t *task) openRecords(job *job) error {
-	word, size, ok := bufferOf(job.Method)
-	has := "mmap, mmap:buffer=SIZE"
-	if job.Workload == "append" {
-		has += ", bufio, bufio:buffer=SIZE"
-	}
-	if !ok || (word != "mmap" && (word != "bufio" || job.Workload != "append")) {
-		return unknownMethod(job, has)
-	}
+func (t *task) openRecords(job *job, method *method) error {
+	word, size := method.word, method.buffer
 	if err := oneThread(job); err != nil {
 		return err
-	}
-	if word == "bufio" && size == 0 {
-		size = defaultBuffer
 	}
 	if err := refuseRecords(job, size); err != nil {
 		return err

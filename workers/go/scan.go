@@ -24,12 +24,8 @@ type passes struct {
 	done      uint64
 }
 
-func (t *task) openScan(job *job) error {
-	word, size, ok := bufferOf(job.Method)
-	known := word == "bufio" || (size == 0 && (word == "mmap" || word == "pread"))
-	if !ok || !known {
-		return unknownMethod(job, "mmap, pread, bufio, bufio:buffer=SIZE")
-	}
+func (t *task) openScan(job *job, method *method) error {
+	word, size := method.word, method.buffer
 	if err := oneThread(job); err != nil {
 		return err
 	}

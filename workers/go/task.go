@@ -2,12 +2,6 @@
 
 package main
 
-import (
-	"math"
-	"strconv"
-	"strings"
-)
-
 // work is what one thread does between two clocks. A position counts operations from the first one on.
 type work interface {
 	// perform does at most `wanted` operations from `position` on, at least one.
@@ -36,19 +30,20 @@ type task struct {
 }
 
 func openTask(job *job) (*task, error) {
+	method, err := parseMethod(job)
+	if err != nil {
+		return nil, err
+	}
 	task := &task{}
-	var err error
 	switch job.Workload {
 	case "random-read", "sequential-read":
-		err = task.openReads(job)
+		err = task.openReads(job, method)
 	case "scan":
 		task.fixed = true
-		err = task.openScan(job)
-	case "append", "fill":
-		task.fixed = true
-		err = task.openRecords(job)
+		err = task.openScan(job, method)
 	default:
-		return nil, refusal("open", job.Path, 1, "the go worker has no methods for the workload %q", job.Workload)
+		task.fixed = true
+		err = task.openRecords(job, method)
 	}
 	if err == nil {
 		return task, nil
@@ -82,41 +77,10 @@ func (t *task) open(path string, flags int) (*dataFile, error) {
 	return file, err
 }
 
-// unknownMethod is the answer to a method that the worker does not have.
-func unknownMethod(job *job, has string) *failure {
-	return refusal("open", job.Path, 1, "the go worker has no method %q for %s; it has %s", job.Method, job.Workload, has)
-}
-
 // oneThread refuses more than one.
 func oneThread(job *job) error {
 	if job.Threads == 1 {
 		return nil
 	}
 	return refusal("open", job.Path, 0, "%s is the work of one thread, not of %d", job.Workload, job.Threads)
-}
-
-// bufferOf splits `word:buffer=SIZE`. The size is 0 where none is written; `ok` is false where something else is.
-func bufferOf(method string) (word string, size uint64, ok bool) {
-	word, options, written := strings.Cut(method, ":")
-	if !written {
-		return word, 0, true
-	}
-	text, found := strings.CutPrefix(options, "buffer=")
-	if !found {
-		return word, 0, false
-	}
-	size, ok = parseSize(text)
-	return word, size, ok
-}
-
-// parseSize understands `100B`, `64KiB`, `1MiB`, `2GiB`: a whole number above 0 and a binary unit.
-func parseSize(text string) (uint64, bool) {
-	digits := strings.TrimRight(text, "KMGiB")
-	units := map[string]uint64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-	unit, known := units[text[len(digits):]]
-	count, err := strconv.ParseUint(digits, 10, 64)
-	if !known || err != nil || count == 0 || count > math.MaxInt64/unit {
-		return 0, false
-	}
-	return count * unit, true
 }

@@ -2,13 +2,13 @@
 
 Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memmap`, imported when a job asks for it.
 
-    random-read, sequential-read, scan (in pieces of 64 KiB)
-      mmap, mmap:random (reads only)
-                      a slice of an mmap.mmap, which is a new bytes object: one copy, as programs do it. Copying on into a
-                      buffer that is kept would be a second one. random: MADV_RANDOM of the whole span
-      pread           os.preadv into a buffer of the thread
-      readinto        seek and readinto of a raw file (io.FileIO) into a buffer of the thread; a scan seeks once
-      numpy-memmap    a slice of a numpy.memmap, assigned to an array of the thread
+    mmap            a slice of an mmap.mmap, which is a new bytes object: one copy, as programs do it. Copying on into a
+                    buffer that is kept would be a second one. random: MADV_RANDOM of the whole span
+    pread           os.preadv into a buffer of the thread
+    readinto        seek and readinto of a raw file (io.FileIO) into a buffer of the thread; a scan seeks once
+    numpy-memmap    a slice of a numpy.memmap, assigned to an array of the thread
+
+A scan goes by pieces of 64 KiB. Which of them there are for which workload stands in OFFERS.
 
 Threads are those of `threading`, under the interpreter's lock. A page fault in a slice of an mmap keeps that lock; a read
 call gives it away, and so does numpy while it copies.
@@ -35,8 +35,15 @@ import time
 
 PROTOCOL_VERSION = 5
 WORKER_VERSION = "1.0"
-READ_METHODS = ("mmap", "mmap:random", "pread", "readinto", "numpy-memmap")
-SCAN_METHODS = ("mmap", "pread", "readinto", "numpy-memmap")
+# A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each workload.
+# `-`: it is not for it; `none`: it takes none. `hello` is made of this, jobs are checked by it, and pagewise itself reads it.
+OFFERS = """
+word          access  reads   scan  append  fill
+mmap          mmap    random  none  -       -
+pread         pread   none    none  -       -
+readinto      read    none    none  -       -
+numpy-memmap  mmap    none    none  -       -
+"""
 SCAN_PIECE_BYTES = 64 << 10
 WORD_MASK = (1 << 64) - 1
 
@@ -80,13 +87,7 @@ def main():
         worker="python",
         version="%s %s" % (WORKER_VERSION, interpreter()),
         practice=0,
-        **{
-            "random-read": ",".join(READ_METHODS),
-            "sequential-read": ",".join(READ_METHODS),
-            "scan": ",".join(SCAN_METHODS),
-            "append": "",
-            "fill": "",
-        },
+        **{workload: ",".join(methods(workload)) for workload in WORKLOADS},
     )
     while True:
         request = talk.next()
@@ -104,6 +105,18 @@ def main():
 def interpreter():
     """Such as `cpython 3.11.7`."""
     return "%s %d.%d.%d" % ((sys.implementation.name,) + tuple(sys.version_info[:3]))
+
+
+WORKLOADS = ("random-read", "sequential-read", "scan", "append", "fill")
+
+
+def methods(workload):
+    """The methods for a workload: each word, and each with each of its options."""
+    columns, *lines = [line.split() for line in OFFERS.strip().split("\n")]
+    column = columns.index("reads" if workload.endswith("-read") else workload)
+    taken = [(line[0], line[column]) for line in lines if line[column] != "-"]
+    by_word = [[word] + [word + ":" + option for option in options.split(",") if option != "none"] for word, options in taken]
+    return sum(by_word, [])
 
 
 class Job:
@@ -489,12 +502,9 @@ class Task:
         self.sources = []
         self.table = None
         self.works = []
-        methods = {"random-read": READ_METHODS, "sequential-read": READ_METHODS, "scan": SCAN_METHODS}.get(job.workload)
-        if methods is None:
-            detail = "the python worker has no methods for the workload '%s'" % job.workload
-            raise Failure("open", job.path, detail, unavailable=1)
-        if job.method not in methods:
-            has = "the python worker has no method '%s' for %s; it has %s" % (job.method, job.workload, ", ".join(methods))
+        known = methods(job.workload) if job.workload in WORKLOADS else []
+        if job.method not in known:
+            has = "the python worker has no method '%s' for %s; it has %s" % (job.method, job.workload, ", ".join(known))
             raise Failure("open", job.path, has, unavailable=1)
         if job.consume not in ("touch", "sum", "lines"):
             detail = "the python worker cannot consume by '%s'" % job.consume

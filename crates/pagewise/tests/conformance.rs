@@ -3,10 +3,13 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use pagewise_host::toolchain::{self, Choices, Language};
+use pagewise_model::protocol::Hello;
+use pagewise_model::{Method, Worker, Workload};
 use serde_json::Value;
 use support::{Finished, PAGEWISE, Place, skipped};
 
@@ -46,6 +49,23 @@ fn conforms(place: &Place, command: &[&str], may_lack: &[&str]) -> Value {
     }
     assert_eq!(finished.code(), 0);
     judged
+}
+
+/// What it says in `hello` is what pagewise read in its table.
+#[track_caller]
+fn offers_what_is_known(worker: &Worker, command: &[&str]) {
+    let output =
+        Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().expect("it starts");
+    let hello: Hello = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    for &workload in Workload::ALL {
+        let methods = hello.methods(workload);
+        for method in &methods {
+            let known: Method = format!("{worker}/{method}").parse().expect(method);
+            assert_eq!(known.unsuited(workload), None);
+        }
+        let words: BTreeSet<&str> = methods.iter().filter_map(|method| method.split(':').next()).collect();
+        assert_eq!(words, Method::words(worker, workload).into_iter().collect(), "{workload}");
+    }
 }
 
 fn shipped(path: &str) -> PathBuf {
@@ -103,6 +123,7 @@ fn the_worker_in_go_conforms() {
     compile(&mut go).unwrap_or_else(|reason| panic!("{reason}"));
     let judged = conforms(&place, &[text(&program)], &[]);
     assert_eq!(judged["worker"], "go");
+    offers_what_is_known(&Worker::Go, &[text(&program)]);
 }
 
 #[test]
@@ -116,6 +137,7 @@ fn the_worker_in_python_conforms() {
     // Threads cannot share a position; numpy may be missing.
     let judged = conforms(&Place::new(), &command, &["readinto", "numpy-memmap", "append", "fill"]);
     assert_eq!(judged["worker"], "python");
+    offers_what_is_known(&Worker::Python, &command);
 }
 
 #[test]
@@ -136,6 +158,7 @@ fn the_worker_in_java_conforms() {
     command.extend(["-cp", text(&classes), "pagewise.Worker"]);
     let judged = conforms(&place, &command, &["prefetch", "buffered-reader"]);
     assert_eq!(judged["worker"], "jvm");
+    offers_what_is_known(&Worker::Jvm, &command);
 }
 
 fn misbehaving() -> PathBuf {

@@ -7,10 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.channels.FileChannel;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 
 /** What {@code open} asked for, and what was opened for it. */
 final class Job {
@@ -129,6 +126,7 @@ final class Job {
 
     /** Set-up: what each thread is to do. */
     void open() throws CallFailure {
+        Offers.check(this);
         if (threads < 1 || !reads() && threads != 1) {
             throw refusal(workload + " is not the work of " + threads + " threads", false);
         }
@@ -137,17 +135,6 @@ final class Job {
             case "scan" -> work = new Work[] {Scanners.open(this)};
             case "append", "fill" -> work = new Work[] {Writers.open(this)};
             default -> throw refusal("there is no workload '" + workload + "'", true);
-        }
-    }
-
-    /** Refuses what the workload does not know, so that nothing is measured under a wrong name. */
-    void allow(String... known) throws CallFailure {
-        Set<String> seen = new HashSet<>();
-        for (String option : options) {
-            String name = option.replaceFirst("=.*", "=");
-            if (!Arrays.asList(known).contains(name) || !seen.add(name)) {
-                throw unknown();
-            }
         }
     }
 
@@ -194,7 +181,8 @@ final class Job {
                 case "sequential" ->
                         Libc.advise(mapped, Libc.MADV_SEQUENTIAL, "madvise(MADV_SEQUENTIAL)", path);
                 case "willneed" -> Libc.advise(mapped, Libc.MADV_WILLNEED, "madvise(MADV_WILLNEED)", path);
-                default -> { }
+                case "prefetch", "in-place" -> { }
+                default -> throw unknown();
             }
         }
         return mapped;

@@ -10,7 +10,6 @@ import java.nio.file.StandardOpenOption;
 /** Makes the readers of a job, one for each thread. */
 final class Readers {
     static Work[] open(Job job) throws CallFailure {
-        checkOptions(job);
         if (job.readBytes < 1 || job.readBytes > 1 << 30 || job.readsPerOp < 1 || job.pageBytes < 8) {
             throw job.refusal("reads of " + job.readBytes + " bytes, " + job.readsPerOp + " to an operation and "
                     + "pages of " + job.pageBytes + " bytes are not known here", false);
@@ -32,20 +31,6 @@ final class Readers {
             readers[thread] = opened.reader(new Part(job, thread));
         }
         return readers;
-    }
-
-    private static void checkOptions(Job job) throws CallFailure {
-        switch (job.word) {
-            case "mmap" -> job.allow("random", "sequential", "willneed", "prefetch", "in-place");
-            case "pread" -> job.allow("direct");
-            case "filechannel" -> {
-                job.allow("direct-buffer", "heap-buffer");
-                if (job.options.size() != 1) {
-                    throw job.unknown();
-                }
-            }
-            default -> throw job.unknown();
-        }
     }
 
     /** The file, opened or mapped for one reader or for all. */

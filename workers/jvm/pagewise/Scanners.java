@@ -14,11 +14,6 @@ import java.nio.charset.StandardCharsets;
 /** Makes the scanner of a job. */
 final class Scanners {
     static Work open(Job job) throws CallFailure {
-        switch (job.word) {
-            case "mmap" -> job.allow("random", "sequential", "willneed", "in-place");
-            case "mapped-byte-buffer", "buffered-reader" -> job.allow();
-            default -> throw job.unknown();
-        }
         boolean words = job.consume.equals("touch") || job.consume.equals("sum");
         if (!words && !job.consume.equals("lines") || words && job.word.equals("buffered-reader")) {
             throw job.refusal("there is no '" + job.consume + "' of a scan by " + job.method, true);

@@ -8,6 +8,7 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -20,12 +21,6 @@ import java.util.concurrent.locks.LockSupport;
 public final class Worker {
     private static final int PROTOCOL = 5;
     private static final String VERSION = "1.0";
-
-    private static final String READS = "mmap,mmap:random,mmap:sequential,mmap:willneed,mmap:prefetch,"
-            + "mmap:random+prefetch,mmap:in-place,mmap:random+in-place,mmap:random+prefetch+in-place,"
-            + "pread,pread:direct,filechannel:direct-buffer,filechannel:heap-buffer";
-    private static final String SCANS = "mapped-byte-buffer,mmap,mmap:sequential,mmap:in-place,buffered-reader";
-    private static final String WRITES = "mmap,mmap:buffer=64KiB";
 
     private final BufferedReader requests;
     private final OutputStream replies;
@@ -61,10 +56,12 @@ public final class Worker {
     }
 
     private void converse() throws IOException {
-        say(new Json().text("type", "hello").number("protocol", PROTOCOL).text("worker", "jvm")
-                .text("version", VERSION + " on JDK " + Runtime.version()).number("practice", 1)
-                .text("random-read", READS).text("sequential-read", READS).text("scan", SCANS)
-                .text("append", WRITES).text("fill", WRITES));
+        Json hello = new Json().text("type", "hello").number("protocol", PROTOCOL).text("worker", "jvm")
+                .text("version", VERSION + " on JDK " + Runtime.version()).number("practice", 1);
+        for (String workload : List.of("random-read", "sequential-read", "scan", "append", "fill")) {
+            hello.text(workload, Offers.methods(workload));
+        }
+        say(hello);
         try {
             for (Request open = next(); open != null; open = next()) {
                 if (!open.type().equals("open")) {

@@ -7,10 +7,6 @@ import java.lang.foreign.ValueLayout;
 /** Makes the writer of a job. */
 final class Writers {
     static Work open(Job job) throws CallFailure {
-        if (!job.word.equals("mmap")) {
-            throw job.unknown();
-        }
-        job.allow("buffer=");
         if (job.recordBytes < 1 || job.recordBytes > job.fileBytes || job.sourcePeriod < 1) {
             throw job.refusal("records of " + job.recordBytes + " bytes from a source of period " + job.sourcePeriod
                     + " cannot be written to a file of " + job.fileBytes + " bytes", true);

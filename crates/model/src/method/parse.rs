@@ -164,7 +164,7 @@ fn of_shipped(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodEr
         let choices: Vec<String> = way.one_of.iter().map(|option| format!("{text}:{option}")).collect();
         return Err(MethodError::Incomplete { text: text.to_string(), choices: choices.join(" or ") });
     }
-    for default in way.defaults {
+    for default in &way.defaults {
         if !options.iter().any(|option| option.name() == default.name()) {
             options.push(*default);
         }

@@ -1,11 +1,10 @@
 //! The words that each worker has for an access, what they take, and for which work: one entry a way.
 
+use std::sync::LazyLock;
+
 use super::options::Kind;
 use super::{Access, Method, MethodOption, Worker};
 use crate::work::Workload;
-use MethodOption::{
-    Buffer, Depth, Direct, DirectBuffer, HeapBuffer, InPlace, Prefetch, Random, Sequential, WillNeed,
-};
 
 /// A word for an access.
 #[derive(Debug)]
@@ -15,167 +14,140 @@ pub(crate) struct Way {
     /// How its bytes move.
     pub(crate) access: Access,
     /// Options that are added where none of the same name is written.
-    pub(crate) defaults: &'static [MethodOption],
+    pub(crate) defaults: Vec<MethodOption>,
     /// One of these must be written, where there are any.
-    pub(crate) one_of: &'static [MethodOption],
-    /// What it takes in `random-read` and `sequential-read`; `None`: it is not for them.
-    reading: Taken,
-    /// The same in `scan`.
-    scanning: Taken,
-    /// The same in `append` and `fill`.
-    writing: Taken,
-    /// Whether it appends only.
-    appends_only: bool,
+    pub(crate) one_of: Vec<MethodOption>,
+    /// What it takes in each workload, by the order of [`COLUMNS`]; `None`: it is not for it.
+    taken: [Option<Vec<MethodOption>>; COLUMNS.len()],
 }
 
-/// The options of a way, in a kind of workload that it is for.
-type Taken = Option<Options>;
-
-#[derive(Clone, Copy, Debug)]
-enum Options {
-    /// Those whose entries name the access.
-    Registered,
-    /// These.
-    These(&'static [MethodOption]),
-}
-
-impl Options {
-    fn of(self, access: Access, kind: Kind) -> Vec<MethodOption> {
-        match self {
-            Options::These(options) => options.to_vec(),
-            Options::Registered => {
-                let entries =
-                    MethodOption::TABLE.iter().filter(|entry| entry.accesses(kind).contains(&access));
-                entries.map(|entry| entry.option).collect()
-            }
-        }
-    }
-}
-
-const DEPTH: MethodOption = Depth(Method::DEFAULT_DEPTH);
-const BUFFER: MethodOption = Buffer(Method::DEFAULT_BUFFER);
+/// Workloads as the tables of workers have them.
+const COLUMNS: [&str; 4] = ["reads", "scan", "append", "fill"];
 
 /// The word of the one way that has a line of its own: see [`super::LineRule`].
 pub(super) const BUFFERED_READER: &str = "buffered-reader";
 
 impl Way {
-    const fn new(word: &'static str, access: Access) -> Self {
-        Self {
-            word,
-            access,
-            defaults: &[],
-            one_of: &[],
-            reading: None,
-            scanning: None,
-            writing: None,
-            appends_only: false,
-        }
-    }
-
-    const fn reads(self) -> Self {
-        Self { reading: Some(Options::Registered), ..self }
-    }
-
-    const fn scans(self) -> Self {
-        Self { scanning: Some(Options::Registered), ..self }
-    }
-
-    const fn writes(self) -> Self {
-        Self { writing: Some(Options::Registered), ..self }
-    }
-
-    const fn reading(self, options: &'static [MethodOption]) -> Self {
-        Self { reading: Some(Options::These(options)), ..self }
-    }
-
-    const fn scanning(self, options: &'static [MethodOption]) -> Self {
-        Self { scanning: Some(Options::These(options)), ..self }
-    }
-
-    const fn writing(self, options: &'static [MethodOption]) -> Self {
-        Self { writing: Some(Options::These(options)), ..self }
-    }
-
-    const fn appending(self, options: &'static [MethodOption]) -> Self {
-        Self { appends_only: true, ..self.writing(options) }
-    }
-
-    const fn by_default(self, defaults: &'static [MethodOption]) -> Self {
-        Self { defaults, ..self }
-    }
-
-    const fn one_of(self, one_of: &'static [MethodOption]) -> Self {
-        Self { one_of, ..self }
-    }
-
     /// What it takes in a workload; `None`: it is not for it.
-    pub(crate) fn taken(&self, workload: Workload) -> Option<Vec<MethodOption>> {
-        let (taken, kind) = match workload {
-            Workload::RandomRead | Workload::SequentialRead => (self.reading, Kind::Reads),
-            Workload::Scan => (self.scanning, Kind::Scans),
-            Workload::Append => (self.writing, Kind::Writes),
-            Workload::Fill => (self.writing.filter(|_| !self.appends_only), Kind::Writes),
+    pub(crate) fn taken(&self, workload: Workload) -> Option<&[MethodOption]> {
+        let column = match workload {
+            Workload::RandomRead | Workload::SequentialRead => 0,
+            Workload::Scan => 1,
+            Workload::Append => 2,
+            Workload::Fill => 3,
         };
-        taken.map(|options| options.of(self.access, kind))
+        self.taken[column].as_deref()
     }
 
     /// What it takes in any.
     pub(crate) fn options(&self) -> Vec<MethodOption> {
         let mut options = Vec::new();
-        for taken in Workload::ALL.iter().filter_map(|workload| self.taken(*workload)) {
-            let new = taken.into_iter().filter(|option| !options.contains(option)).collect::<Vec<_>>();
-            options.extend(new);
+        for option in self.taken.iter().flatten().flatten() {
+            if !options.contains(option) {
+                options.push(*option);
+            }
         }
         options
     }
+
+    /// A native way for these kinds of workloads, with the options whose entries name its access.
+    fn native(access: Access, kinds: &[Kind], defaults: &[MethodOption]) -> Self {
+        let taken = [Kind::Reads, Kind::Scans, Kind::Writes, Kind::Writes].map(|kind| {
+            kinds.contains(&kind).then(|| {
+                let entries = MethodOption::TABLE.iter();
+                entries
+                    .filter(|entry| entry.accesses(kind).contains(&access))
+                    .map(|entry| entry.option)
+                    .collect()
+            })
+        });
+        Self { word: access.name(), access, defaults: defaults.to_vec(), one_of: Vec::new(), taken }
+    }
+
+    /// A line of a worker's table.
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut fields = line.split_whitespace();
+        let (word, access) = (fields.next()?, fields.next()?);
+        let access =
+            *[Access::Mmap, Access::Pread, Access::Read].iter().find(|known| known.name() == access)?;
+        let mut way =
+            Self { word, access, defaults: Vec::new(), one_of: Vec::new(), taken: Default::default() };
+        for column in &mut way.taken {
+            let field = fields.next()?;
+            if field == "-" {
+                continue;
+            }
+            let mut options = Vec::new();
+            for written in field.split([',', '|']).filter(|written| *written != "none") {
+                let option = option_of(written.trim_end_matches('*'))?;
+                options.push(option);
+                if written.ends_with('*') && !way.defaults.contains(&option) {
+                    way.defaults.push(option);
+                }
+            }
+            if field.contains('|') {
+                way.one_of = options.clone();
+            }
+            *column = Some(options);
+        }
+        fields.next().is_none().then_some(way)
+    }
 }
 
-const NATIVE: &[Way] = &[
-    Way::new("mmap", Access::Mmap).reads().scans().writes(),
-    Way::new("pread", Access::Pread).reads().scans(),
-    Way::new("read", Access::Read).scans().by_default(&[BUFFER]),
-    Way::new("pwrite", Access::Pwrite).writes(),
-    Way::new("write", Access::Write).writes(),
-    Way::new("uring", Access::Uring).reads().scans().writes().by_default(&[DEPTH]),
-];
+/// The option that is written so, with its value.
+fn option_of(written: &str) -> Option<MethodOption> {
+    let (name, value) = match written.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (written, None),
+    };
+    let mut named = MethodOption::TABLE.iter().filter(|entry| entry.word == name);
+    named.find_map(|entry| entry.option.with_value(value).ok())
+}
 
-/// Users cannot name the ceiling of memory.
-const ANONYMOUS_WAY: Way = Way::new("anonymous", Access::Anonymous).reads().scans().writes();
+/// The table that a worker's source holds: what stands behind its heading, up to the end of the text in which it is.
+///
+/// # Panics
+/// If there is none or a line is wrong, which is a defect of the shipped source and found by a test.
+fn table(source: &'static str) -> Vec<Way> {
+    let is_heading = |line: &&str| line.split_whitespace().eq(["word", "access"].into_iter().chain(COLUMNS));
+    let is_end = |line: &str| line.is_empty() || line.starts_with(['`', '"']);
+    let lines = source.lines().map(str::trim).skip_while(|line| !is_heading(line)).skip(1);
+    let lines = lines.take_while(|line| !is_end(line));
+    let ways: Vec<Way> = lines
+        .map(|line| Way::parse(line).unwrap_or_else(|| panic!("no line of a table of methods: {line}")))
+        .collect();
+    assert!(!ways.is_empty(), "a worker's source has no table of methods");
+    ways
+}
 
-const JVM: &[Way] = &[
-    Way::new("mmap", Access::Mmap)
-        .reading(&[Random, Sequential, WillNeed, Prefetch, InPlace])
-        .scanning(&[Random, Sequential, WillNeed, InPlace])
-        .writing(&[BUFFER]),
-    Way::new("mapped-byte-buffer", Access::Mmap).scanning(&[]),
-    Way::new("pread", Access::Pread).reading(&[Direct]),
-    Way::new("filechannel", Access::Pread)
-        .reading(&[DirectBuffer, HeapBuffer])
-        .one_of(&[DirectBuffer, HeapBuffer]),
-    Way::new(BUFFERED_READER, Access::Read).scanning(&[]),
-];
+fn native() -> Vec<Way> {
+    use Kind::{Reads, Scans, Writes};
+    let depth = [MethodOption::Depth(Method::DEFAULT_DEPTH)];
+    let buffer = [MethodOption::Buffer(Method::DEFAULT_BUFFER)];
+    vec![
+        Way::native(Access::Mmap, &[Reads, Scans, Writes], &[]),
+        Way::native(Access::Pread, &[Reads, Scans], &[]),
+        Way::native(Access::Read, &[Scans], &buffer),
+        Way::native(Access::Pwrite, &[Writes], &[]),
+        Way::native(Access::Write, &[Writes], &[]),
+        Way::native(Access::Uring, &[Reads, Scans, Writes], &depth),
+    ]
+}
 
-const GO: &[Way] = &[
-    Way::new("mmap", Access::Mmap).reading(&[Random]).scanning(&[]).writing(&[BUFFER]),
-    Way::new("pread", Access::Pread).reading(&[]).scanning(&[]),
-    // Written, it is a stream of writes: see `Cell::access`.
-    Way::new("bufio", Access::Read).scanning(&[BUFFER]).appending(&[BUFFER]).by_default(&[BUFFER]),
-];
-
-const PYTHON: &[Way] = &[
-    Way::new("mmap", Access::Mmap).reading(&[Random]).scanning(&[]),
-    Way::new("pread", Access::Pread).reading(&[]).scanning(&[]),
-    Way::new("readinto", Access::Read).reading(&[]).scanning(&[]),
-    Way::new("numpy-memmap", Access::Mmap).reading(&[]).scanning(&[]),
-];
-
-/// The words of a worker; none of one that is the user's own, which are not known.
-pub(super) const fn of(worker: &Worker) -> &'static [Way] {
+/// The words of a worker; none of one that is the user's own, which are not known. Of the other shipped workers they are
+/// those of the table in the worker itself.
+pub(super) fn of(worker: &Worker) -> &'static [Way] {
+    static NATIVE: LazyLock<Vec<Way>> = LazyLock::new(native);
+    static JVM: LazyLock<Vec<Way>> =
+        LazyLock::new(|| table(include_str!("../../../../workers/jvm/pagewise/Offers.java")));
+    static GO: LazyLock<Vec<Way>> = LazyLock::new(|| table(include_str!("../../../../workers/go/offers.go")));
+    static PYTHON: LazyLock<Vec<Way>> =
+        LazyLock::new(|| table(include_str!("../../../../workers/python/worker.py")));
     match worker {
-        Worker::Native => NATIVE,
-        Worker::Jvm => JVM,
-        Worker::Go => GO,
-        Worker::Python => PYTHON,
+        Worker::Native => &NATIVE,
+        Worker::Jvm => &JVM,
+        Worker::Go => &GO,
+        Worker::Python => &PYTHON,
         Worker::Other(_) => &[],
     }
 }
@@ -192,7 +164,9 @@ impl Method {
     /// The entry of its word; `None` where nothing is known of it. A word of the user's own worker means what it means to
     /// pagewise's.
     pub(super) fn way(&self) -> Option<&'static Way> {
-        static ANONYMOUS: Way = ANONYMOUS_WAY;
+        // Users cannot name the ceiling of memory.
+        static ANONYMOUS: LazyLock<Way> =
+            LazyLock::new(|| Way::native(Access::Anonymous, &[Kind::Reads, Kind::Scans, Kind::Writes], &[]));
         let ways = match (&self.worker, self.access) {
             (_, Access::Anonymous) => return Some(&ANONYMOUS),
             (_, Access::Unknown) => return None,

@@ -1,0 +1,78 @@
+package pagewise;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/** What the worker offers: {@code hello} is made of it, jobs are checked by it, and pagewise itself reads it. */
+final class Offers {
+    /**
+     * A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each
+     * workload. {@code -}: it is not for it; {@code none}: it takes none; {@code a|b}: one of them must be written. Of
+     * {@code buffer=SIZE} any size is taken.
+     */
+    private static final String TABLE = """
+            word                access  reads                                         scan                                 append        fill
+            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB  buffer=64KiB
+            mapped-byte-buffer  mmap    -                                             none                                 -             -
+            pread               pread   direct                                        -                                    -             -
+            filechannel         pread   direct-buffer|heap-buffer                     -                                    -             -
+            buffered-reader     read    -                                             none                                 -             -
+            """;
+    /** Tried by {@code conformance} beside each option by itself. */
+    private static final String COMBINED = "mmap:random+prefetch+in-place";
+
+    private Offers() { }
+
+    /** What a workload's column has: a word, then its options. */
+    private static List<String[]> column(String workload) {
+        List<String[]> lines = TABLE.lines().map(line -> line.split(" +")).toList();
+        int column = Arrays.asList(lines.get(0)).indexOf(workload.endsWith("-read") ? "reads" : workload);
+        List<String[]> taken = new ArrayList<>();
+        for (String[] line : lines.subList(1, column < 0 ? 1 : lines.size())) {
+            if (!line[column].equals("-")) {
+                taken.add(new String[] {line[0], line[column].equals("none") ? "" : line[column]});
+            }
+        }
+        return taken;
+    }
+
+    private static String[] options(String[] taken) {
+        return taken[1].isEmpty() ? new String[0] : taken[1].split("[,|]");
+    }
+
+    /** The methods for a workload: each word, if it needs no option, and each with each of its options. */
+    static String methods(String workload) {
+        List<String> methods = new ArrayList<>();
+        for (String[] taken : column(workload)) {
+            if (!taken[1].contains("|")) {
+                methods.add(taken[0]);
+            }
+            Arrays.stream(options(taken)).forEach(option -> methods.add(taken[0] + ":" + option));
+        }
+        if (workload.endsWith("-read")) {
+            methods.add(COMBINED);
+        }
+        return String.join(",", methods);
+    }
+
+    /** Refuses what the workload does not know, so that nothing is measured under a wrong name. */
+    static void check(Job job) throws CallFailure {
+        for (String[] taken : column(job.workload)) {
+            List<String> known = Arrays.stream(options(taken)).map(Offers::name).toList();
+            Set<String> names = new HashSet<>(job.options.stream().map(Offers::name).toList());
+            boolean single = !taken[1].contains("|") || names.size() == 1;
+            if (taken[0].equals(job.word) && known.containsAll(names) && names.size() == job.options.size() && single) {
+                return;
+            }
+        }
+        throw job.unknown();
+    }
+
+    /** An option without its value. */
+    private static String name(String option) {
+        return option.replaceFirst("=.*", "=");
+    }
+}
