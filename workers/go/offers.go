@@ -14,15 +14,16 @@ import (
 // workload. `-`: it is not for it; `none`: it takes none; `*`: what is meant where none of this name is written. Of
 // `buffer=SIZE` any size is taken.
 const offers = `
-word   access  reads   scan           append         fill
-mmap   mmap    random  none           buffer=64KiB   buffer=64KiB
-pread  pread   none    none           -              -
-bufio  read    -       buffer=64KiB*  buffer=64KiB*  -
+word   access  reads              scan           append         fill
+mmap   mmap    random,sequential  none           buffer=64KiB   buffer=64KiB
+pread  pread   none               none           -              -
+bufio  read    -                  buffer=64KiB*  buffer=64KiB*  -
 `
 
 // advice is what options tell madvise(2).
 var advice = map[string]int{
-	"random": syscall.MADV_RANDOM,
+	"random":     syscall.MADV_RANDOM,
+	"sequential": syscall.MADV_SEQUENTIAL,
 }
 
 // offered are the options of each word for a workload, in the order of the table.

@@ -5,7 +5,7 @@ use super::{append, cell, fill, kinds, limited, scan, set};
 use pagewise_model::{CacheState, FailureKind, Method, Practice, Workload};
 
 /// Reads by the table, in every language.
-const READS: [&str; 17] = [
+const READS: &[&str] = &[
     "jvm/mmap",
     "jvm/mmap:random",
     "jvm/mmap:random+prefetch",
@@ -16,6 +16,7 @@ const READS: [&str; 17] = [
     "jvm/filechannel:heap-buffer",
     "go/mmap",
     "go/mmap:random",
+    "go/mmap:sequential",
     "go/pread",
     "python/mmap",
     "python/pread",
