@@ -27,18 +27,16 @@ mod steps;
 mod table;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use pagewise_host::mounted;
 use pagewise_model::Workload;
 use pagewise_model::protocol::PROTOCOL_VERSION;
-use pagewise_model::random::mix;
 
+use super::begin::{claim, fresh_seed, stop_flag};
 use super::{Ending, Trouble};
-use crate::state::{Claim, State};
 pub use arguments::ConformanceArguments;
 use examiner::Examiner;
 use ground::Ground;
@@ -50,9 +48,9 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<Ending> {
         bail!("{missing}; a trial reaches its files by /proc, and looks there at what a worker does");
     }
     let stop = stop_flag()?;
-    let state = claim()?;
+    let state = claim()?.0;
     let directory = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let ground = Ground::make(&directory, state, seed(), &stop)?;
+    let ground = Ground::make(&directory, state, fresh_seed(), &stop)?;
     let steps = Steps::new(!arguments.json);
     let patience = Duration::from_secs(arguments.patience);
     let mut examiner = Examiner::begin(&arguments.command, ground, steps, patience, &stop)?;
@@ -178,30 +176,4 @@ fn end(examiner: &mut Examiner<'_>) {
         }
     };
     examiner.steps.judge("prints nothing but messages to stdout", only_messages);
-}
-
-fn claim() -> Result<State> {
-    match State::claim(&format!("pid {}, trying a worker", std::process::id()))? {
-        Claim::Refused { holder } => {
-            bail!("another run is measuring ({holder}), which a trial would disturb: wait or stop it")
-        }
-        Claim::Granted { state, swept } => {
-            swept.tell();
-            Ok(state)
-        }
-    }
-}
-
-fn seed() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    mix(since.as_nanos() as u64 ^ u64::from(std::process::id()))
-}
-
-/// Set by SIGINT, SIGTERM and SIGHUP.
-fn stop_flag() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;
-    }
-    Ok(stop)
 }

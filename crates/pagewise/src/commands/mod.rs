@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod begin;
 pub mod clean;
 pub mod conformance;
 pub mod doctor;

@@ -13,10 +13,8 @@ use pagewise_host::trusted::Refusal;
 use pagewise_model::run::{Header, Record};
 use pagewise_model::{Plan, Source};
 
-use super::run::{
-    Options, Place, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, identity,
-    stop_flag, unix_s,
-};
+use super::begin::{claim, fresh_seed, stop_flag};
+use super::run::{Options, Place, Taken, enter_scope, examine, find_workers, finish, identity, unix_s};
 use super::{Ending, report};
 use crate::arguments::RunArguments;
 use crate::course::Course;

@@ -3,24 +3,22 @@
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::{self, Control};
 use pagewise_host::{BlockDevice, cache, dataset, environment, files, mounted, pace, placement, toolchain};
-use pagewise_model::random::mix;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, WorkerFound};
 
+use super::begin::{claim, fresh_seed, stop_flag};
 use super::{Ending, Trouble, report, resume};
 use crate::arguments::RunArguments;
 use crate::course::{Course, Ended};
 use crate::output::{self, say};
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, PlanText, QUESTIONS, text};
-use crate::state::{Claim, State, Undone};
 use crate::store::Store;
 use crate::supervise::answer;
 use crate::supervise::programs::{self, Programs};
@@ -404,23 +402,6 @@ fn text_of(path: &Path) -> Result<String> {
     }
 }
 
-/// The right to run, and whether a setting of the machine was put back for it.
-pub(super) fn claim() -> Result<(State, bool)> {
-    let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
-    match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
-        Claim::Refused { holder } => {
-            bail!(
-                "another run is measuring ({holder}); two at once would disturb each other, so wait or stop it"
-            )
-        }
-        Claim::Granted { state, swept } => {
-            let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
-            swept.tell();
-            Ok((state, restored))
-        }
-    }
-}
-
 /// A run file of the first free number.
 fn create_numbered(header: &Header) -> Result<Store> {
     let question = &header.plan.question;
@@ -438,24 +419,6 @@ pub fn text_of_control(place: Result<&cgroup::Place, &cgroup::NoControl>) -> Str
     }
 }
 
-pub(super) fn fresh_seed() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // 53 bits, so that every JSON reader keeps the seed exactly.
-    mix(since.as_nanos() as u64 ^ u64::from(std::process::id())) >> 11
-}
-
 pub(super) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-/// Set by SIGINT, SIGTERM and SIGHUP.
-pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;
-    }
-    // A file size limit becomes the error of a write instead of a silent death.
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
-        .context("the signals cannot be taken")?;
-    Ok(stop)
 }
