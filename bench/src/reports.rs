@@ -91,6 +91,7 @@ fn write_run(path: &Path, cells: usize, samples: usize, methods: usize) -> Resul
             drop_caches: false,
             workers: Default::default(),
             search: None,
+            pivot: None,
             cells: cells.clone(),
         },
         environment: Environment { page_bytes: 4096, cpus: 4, ..Environment::default() },

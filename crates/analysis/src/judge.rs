@@ -13,7 +13,7 @@ mod evidence;
 mod judged;
 pub mod label;
 pub mod latency;
-pub mod lucene;
+pub mod pivot;
 pub mod simulation;
 mod stall;
 #[cfg(test)]
@@ -48,8 +48,8 @@ pub fn judge(run: &Run) -> Judged {
     let advice = advise_all(&comparisons, &cells);
     let summary = summary(run, &samples);
     let validity = validity(&samples, &checked);
-    let is_lucene = run.header.plan.question == lucene::QUESTION;
-    let lucene = is_lucene.then(|| lucene::tables(run, &samples, &cells, &comparisons));
+    let pivot = run.header.plan.pivot.as_ref();
+    let pivot = pivot.map(|pivot| pivot::tables(run, pivot, &samples, &cells, &comparisons));
     Judged {
         schema: SCHEMA_VERSION,
         warnings: warnings(run, &summary, &checked),
@@ -68,7 +68,7 @@ pub fn judge(run: &Run) -> Judged {
         validity,
         advice,
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
-        lucene,
+        pivot,
     }
 }
 

@@ -13,6 +13,7 @@ pub mod format;
 pub mod limits;
 pub mod method;
 mod outcome;
+pub mod pivot;
 pub mod plan;
 pub mod protocol;
 pub mod random;

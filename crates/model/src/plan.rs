@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{CacheState, Cell, Conditions, Content, Role};
 use crate::method::{Access, Worker};
+use crate::pivot::Pivot;
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
 
@@ -72,6 +73,9 @@ pub struct Plan {
     /// What is looked for beyond the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// The table that its comparisons are laid out as, if one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pivot: Option<Pivot>,
     /// The matrix. A search extends it as the run goes on.
     pub cells: Vec<Cell>,
 }
@@ -223,6 +227,7 @@ mod tests {
             drop_caches: false,
             workers: WorkerChoices::default(),
             search: None,
+            pivot: None,
             cells: Vec::new(),
         };
         plan.phases_ns(&cell)

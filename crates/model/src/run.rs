@@ -331,6 +331,7 @@ mod tests {
                 drop_caches: false,
                 workers: WorkerChoices::default(),
                 search: None,
+                pivot: None,
                 cells: Vec::new(),
             },
             environment: Environment::default(),

@@ -223,6 +223,7 @@ mod tests {
                 drop_caches: false,
                 workers: Default::default(),
                 search: None,
+                pivot: None,
                 cells: Vec::new(),
             },
             environment: Environment::default(),

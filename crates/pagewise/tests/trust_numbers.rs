@@ -57,6 +57,7 @@ fn header(rounds: u32, cells: Vec<Cell>) -> Record {
             drop_caches: false,
             workers: WorkerChoices::default(),
             search: None,
+            pivot: None,
             cells,
         },
         environment: Environment { page_bytes: 4096, cpus: 2, ..Environment::default() },

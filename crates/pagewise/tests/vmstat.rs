@@ -21,6 +21,7 @@ fn run_file(seconds: &[u64]) -> String {
             drop_caches: false,
             workers: Default::default(),
             search: None,
+            pivot: None,
             cells: Vec::new(),
         },
         environment: Environment::default(),

@@ -24,7 +24,7 @@ use pagewise_analysis::judge::{CellJudgement, Comparison, NoiseSource, Status};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::paragraph::{NARROWEST, WIDEST, paragraph};
-use crate::{cliff, lucene};
+use crate::{cliff, pivot};
 use pagewise_model::format::{bytes, counted, percent, percent_down, rate};
 
 /// Writes all of a judged run for a terminal of `width` columns.
@@ -36,9 +36,9 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         writeln!(out)?;
         return cliff::write(out, cliff, width);
     }
-    if let Some(tables) = &judged.lucene {
+    if let Some(tables) = &judged.pivot {
         writeln!(out)?;
-        lucene::write(out, judged, tables, width)?;
+        pivot::write(out, judged, tables, width)?;
         return write_ceilings(out, judged, width);
     }
     let cells = judged.by_id();

@@ -77,7 +77,7 @@ fn the_tables_of_the_study() {
     assert_golden("lucene-100.txt", &table_of(&run, 100));
     assert_golden("lucene-140.txt", &table_of(&run, 140));
     let judged = judge(&run);
-    let lucene = serde_json::to_string_pretty(&judged.lucene).expect("json");
+    let lucene = serde_json::to_string_pretty(&judged.pivot).expect("json");
     let lucene: String = lucene.lines().map(|line| rounded(line) + "\n").collect();
     assert_golden("lucene.json", lucene.as_bytes());
 }

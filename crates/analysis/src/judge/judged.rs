@@ -11,7 +11,7 @@ use super::bound::{CopyCeiling, DeviceCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
-use super::lucene::facts::Lucene;
+use super::pivot::facts::Tables;
 
 /// A run with all that follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,8 +38,8 @@ pub struct Judged {
     pub advice: Vec<Advice>,
     /// Where methods change places as the data grow, if the run looked for that.
     pub cliff: Option<Cliff>,
-    /// The tables of the study that the question `lucene` repeats; `None` of any other.
-    pub lucene: Option<Lucene>,
+    /// The tables of methods by threads or by size of the data; `None` of a plan that asks for none.
+    pub pivot: Option<Tables>,
 }
 
 /// What was run.

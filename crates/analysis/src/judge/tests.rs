@@ -49,6 +49,7 @@ fn run(entries: &[(Cell, u64)]) -> Run {
                 drop_caches: false,
                 workers: Default::default(),
                 search: None,
+                pivot: None,
                 cells: entries.iter().map(|(cell, _)| cell.clone()).collect(),
             },
             environment: Environment::default(),

@@ -123,6 +123,7 @@ mod tests {
             drop_caches: false,
             workers: Default::default(),
             search: None,
+            pivot: None,
             cells: vec![cell],
         };
         Run {

@@ -226,6 +226,7 @@ pub fn plan(setting: &Setting) -> Plan {
             tolerance_thousandths: setting.tolerance_thousandths,
             prefetch_windows: Vec::new(),
         }),
+        pivot: None,
         cells,
     }
 }

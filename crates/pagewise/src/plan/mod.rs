@@ -13,6 +13,7 @@ pub mod text;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use pagewise_model::pivot::Pivot;
 use pagewise_model::{Bytes, Workload};
 
 pub use axes::Axes;
@@ -125,6 +126,8 @@ pub struct PlanText {
     pub published: Option<Layer>,
     /// What is measured besides, over all variants but the published one.
     pub also: Option<Layer>,
+    /// The table that its comparisons are laid out as.
+    pub pivot: Option<Pivot>,
 }
 
 impl PlanText {

@@ -124,6 +124,7 @@ pub fn resolve(
         drop_caches: machine.drop_caches,
         workers: machine.workers.clone(),
         search,
+        pivot: plan.pivot.clone(),
         cells,
     })
 }

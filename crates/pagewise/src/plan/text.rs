@@ -4,15 +4,18 @@
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use pagewise_model::Workload;
+use pagewise_model::pivot::{Columns, Pivot};
 use pagewise_model::units::parse_duration_ns;
+use pagewise_model::{Method, Workload};
 use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
 const SAMPLING: &[&str] = &["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
 /// Beside axes, sampling and workloads, at the top of a plan.
-const TOP: &[&str] = &["quick", "full", "published", "also", "in_memory"];
+const TOP: &[&str] = &["quick", "full", "published", "also", "in_memory", "table"];
+/// In `[table]`.
+const TABLE: &[&str] = &["rows", "columns", "baseline", "against", "explain"];
 
 /// Reads the text of a plan file.
 pub fn parse(name: &str, text: &str) -> Result<PlanText> {
@@ -29,8 +32,41 @@ pub fn parse(name: &str, text: &str) -> Result<PlanText> {
     let (published, also) = (variant("published")?, variant("also")?);
     let in_memory =
         table.remove("in_memory").map_or(Ok(false), |value| flag(&value)).context("in 'in_memory'")?;
+    let pivot = match table.remove("table") {
+        None => None,
+        Some(Value::Table(table)) => Some(pivot(&table).context("in [table]")?),
+        Some(_) => bail!("'table' is a table: write [table] above its keys"),
+    };
     let base = layer(&table, TOP)?;
-    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published, also })
+    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published, also, pivot })
+}
+
+/// The table that the comparisons are laid out as.
+fn pivot(table: &Table) -> Result<Pivot> {
+    if let Some(key) = table.keys().find(|key| !TABLE.contains(&key.as_str())) {
+        return Err(unknown(key, TABLE));
+    }
+    let word = |key: &str| {
+        table.get(key).map(|value| text(value).with_context(|| format!("in '{key}'"))).transpose()
+    };
+    let list = |key: &str| table.get(key).map_or(Ok(Vec::new()), |value| texts(key, value));
+    if let Some(other) = word("rows")?.filter(|rows| *rows != "methods") {
+        bail!("unknown rows '{other}': write methods");
+    }
+    let columns = match word("columns")? {
+        None | Some("threads") => Columns::Threads,
+        Some("data") => Columns::Data,
+        Some(other) => bail!("unknown columns '{other}': write threads or data"),
+    };
+    let baseline = word("baseline")?.map(str::to_string);
+    let pivot = Pivot { columns, baseline, against: list("against")?, explain: list("explain")? };
+    for method in pivot.baseline.iter().chain(&pivot.against).chain(&pivot.explain) {
+        let known = |worker: &str| format!("{worker}{method}").parse::<Method>().is_ok();
+        if !["", "jvm/", "go/", "python/"].into_iter().any(known) {
+            method.parse::<Method>().map_err(anyhow::Error::msg)?;
+        }
+    }
+    Ok(pivot)
 }
 
 fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
@@ -169,6 +205,31 @@ mod tests {
         for (name, text) in QUESTIONS {
             parse(name, text).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         }
+    }
+
+    #[test]
+    fn any_plan_may_ask_for_a_table_whatever_its_name() {
+        let (_, lucene) = QUESTIONS.iter().find(|(name, _)| *name == "lucene").expect("a question");
+        let shipped = parse("lucene", lucene).expect("plan").pivot;
+        let copied = parse("indexing", lucene).expect("plan").pivot;
+        assert!(shipped.is_some() && shipped == copied);
+        let by_data = parse("test", "[table]\ncolumns = \"data\"").expect("plan").pivot.expect("a table");
+        assert_eq!((by_data.columns, by_data.baseline, by_data.against), (Columns::Data, None, Vec::new()));
+        assert_eq!(parse("test", "threads = 2").expect("plan").pivot, None);
+        assert_eq!(
+            refused("[table]\nbasline = \"pread\""),
+            "in [table]: unknown key 'basline'; the nearest known one is 'baseline'"
+        );
+        assert_eq!(
+            refused("[table]\ncolumns = \"cpus\""),
+            "in [table]: unknown columns 'cpus': write threads or data"
+        );
+        assert_eq!(
+            refused("[table]\nrows = \"threads\""),
+            "in [table]: unknown rows 'threads': write methods"
+        );
+        assert!(refused("[table]\nbaseline = \"preaad\"").starts_with("in [table]: "));
+        assert_eq!(refused("table = 1"), "'table' is a table: write [table] above its keys");
     }
 
     #[test]

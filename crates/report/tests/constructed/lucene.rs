@@ -1,5 +1,6 @@
 //! A run of the question `lucene` on a machine with two CPUs, with figures after those of the study.
 
+use pagewise_model::pivot::{Columns, Pivot};
 use pagewise_model::{Cell, GroupCounters, Surroundings, Window};
 
 use super::*;
@@ -196,7 +197,13 @@ pub fn lucene() -> Run {
     }
     let mut header = header();
     header.environment.cpus = 2;
-    let plan = Plan { question: "lucene".into(), sample_ns: WALL_NS, cells, ..header.plan };
+    let pivot = Pivot {
+        columns: Columns::Threads,
+        baseline: Some("pread".into()),
+        against: vec!["mmap".into(), "filechannel:direct-buffer".into()],
+        explain: vec!["filechannel:direct-buffer".into(), "filechannel:heap-buffer".into()],
+    };
+    let plan = Plan { question: "mine".into(), sample_ns: WALL_NS, pivot: Some(pivot), cells, ..header.plan };
     Run {
         header: Header { plan, ..header },
         checks: Vec::new(),

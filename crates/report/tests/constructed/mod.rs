@@ -207,6 +207,7 @@ fn header() -> Header {
             drop_caches: false,
             workers: Default::default(),
             search: None,
+            pivot: None,
             cells: figures().iter().map(cell).collect(),
         },
         environment: environment(),

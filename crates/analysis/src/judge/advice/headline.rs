@@ -14,8 +14,8 @@ pub fn headline(judged: &Judged) -> Vec<String> {
     if let Some(cliff) = &judged.cliff {
         return cliff.groups.iter().flat_map(|group| group.sentences.first().cloned()).take(2).collect();
     }
-    if let Some(lucene) = &judged.lucene {
-        return lucene.sentences.iter().take(2).cloned().collect();
+    if let Some(pivot) = &judged.pivot {
+        return pivot.sentences.iter().take(2).cloned().collect();
     }
     of_advice(&judged.advice)
 }

@@ -104,6 +104,7 @@ pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
                 drop_caches: false,
                 workers: Default::default(),
                 search: None,
+                pivot: None,
                 cells: cells.iter().map(|timed| timed.cell.clone()).collect(),
             },
             environment: Environment::default(),

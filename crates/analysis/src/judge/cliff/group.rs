@@ -338,7 +338,7 @@ fn ascending(spans: impl Iterator<Item = u64>) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::lucene::PairedRatio;
+    use crate::judge::pivot::PairedRatio;
     use proptest::prelude::*;
 
     /// Rates of a method in rounds, some of them lost: near 1, or near a difference.
@@ -365,7 +365,7 @@ mod tests {
             let judgement = verdict::judge(&[&first, &second], noise);
             let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Winner);
             let told = Told::of(0, &log_ratios, Some(noise), 1);
-            let table = PairedRatio::of(1, &first, &second, Some(noise)).map(|ratio| ratio.told);
+            let table = PairedRatio::of(&first, &second, Some(noise)).map(|ratio| ratio.told);
             let expected = match winner {
                 Some(0) => Some(Finding::Higher),
                 Some(_) => Some(Finding::Lower),

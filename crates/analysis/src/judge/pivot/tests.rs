@@ -6,6 +6,7 @@ use crate::judge::judge;
 use crate::judge::judged::Judged;
 use crate::judge::verdict::Finding;
 use crate::proof::honest;
+use pagewise_model::pivot::{Column, Columns, Pivot};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{
     Bytes, CacheState, Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
@@ -48,6 +49,16 @@ fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
     Sample { cell: rated.cell.id(), round, attempt: 0, started_ns: 0, outcome }
 }
 
+/// What `lucene` asks for.
+fn asked() -> Pivot {
+    Pivot {
+        columns: Columns::Threads,
+        baseline: Some("pread".into()),
+        against: vec!["mmap".into(), "filechannel:direct-buffer".into()],
+        explain: vec!["filechannel:direct-buffer".into(), "filechannel:heap-buffer".into()],
+    }
+}
+
 /// The run of these cells; the first of each comparison is repeated.
 fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
     let mut controls: Vec<Rated> = Vec::new();
@@ -67,7 +78,7 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
         }
     }
     let plan = Plan {
-        question: QUESTION.into(),
+        question: "mine".into(),
         source: Source::Dataset { directory: "data".into() },
         seed: 1,
         rounds: ROUNDS,
@@ -77,6 +88,7 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
         drop_caches: false,
         workers: Default::default(),
         search: None,
+        pivot: Some(asked()),
         cells: cells.into_iter().map(|rated| rated.cell).collect(),
     };
     let environment = Environment { cpus: 2, ..Environment::default() };
@@ -97,8 +109,8 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
     }
 }
 
-fn tables_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Lucene {
-    judged_of(cells, change).lucene.expect("the question is lucene")
+fn tables_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Tables {
+    judged_of(cells, change).pivot.expect("the plan asks for it")
 }
 
 fn judged_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Judged {
@@ -123,18 +135,37 @@ fn pair(ratio: f64) -> Vec<Rated> {
 }
 
 #[test]
-fn another_question_has_no_such_tables() {
+fn a_plan_that_asks_for_no_table_has_none() {
     let mut run = run_of(pair(0.5), |_, _| {});
-    run.header.plan.question = "read".into();
-    assert_eq!(judge(&run).lucene, None);
+    run.header.plan.pivot = None;
+    assert_eq!(judge(&run).pivot, None);
+}
+
+#[test]
+fn sizes_of_the_data_are_columns_where_a_plan_asks_for_them() {
+    let mut run = run_of([pair(2.0), pair(0.5)].concat(), |_, _| {});
+    run.header.plan.pivot = Some(Pivot { columns: Columns::Data, ..asked() });
+    let found = judge(&run).pivot.expect("the plan asks for it");
+    assert_eq!((found.tables.len(), found.falls.len()), (2, 0), "one for each number of threads");
+    for table in &found.tables {
+        let words: Vec<String> = table.columns.iter().map(ToString::to_string).collect();
+        assert_eq!(words, ["data 0.5x of the cache", "data 2x of the cache"]);
+        assert_eq!((table.advantages.len(), table.scaling[0].ratios.len()), (1, 1));
+        assert!(!table.label.contains("of the cache"), "{}", table.label);
+    }
+    assert!(
+        found.sentences[0].contains("over patterns, threads and warm-ups: all sizes: "),
+        "{:?}",
+        found.sentences
+    );
 }
 
 #[test]
 fn threads_are_columns_though_they_leave_less_cache() {
     let found = tables_of(pair(0.5), |_, _| {});
-    assert_eq!(found.matrices.len(), 1);
-    let matrix = &found.matrices[0];
-    assert_eq!(matrix.threads, [1, 16]);
+    assert_eq!(found.tables.len(), 1);
+    let matrix = &found.tables[0];
+    assert_eq!(matrix.columns, [Column::Threads(1), Column::Threads(16)]);
     let spans: Vec<Bytes> = pair(0.5).iter().map(|rated| rated.cell.conditions.span_bytes).collect();
     assert_ne!(spans[0], spans[2], "16 threads have buffers of their own");
     let methods: Vec<&str> = matrix.rows.iter().map(|row| row.method.as_str()).collect();
@@ -144,8 +175,8 @@ fn threads_are_columns_though_they_leave_less_cache() {
     let told: Vec<Finding> =
         matrix.advantages[0].ratios.iter().map(|ratio| ratio.as_ref().expect("both").told).collect();
     assert_eq!(told, [Finding::Lower, Finding::Indistinguishable]);
-    assert_eq!(matrix.leads[0].methods, ["jvm/mmap"]);
-    assert_eq!(matrix.leads[1].methods.len(), 2);
+    assert_eq!(matrix.fastest[0].methods, ["jvm/mmap"]);
+    assert_eq!(matrix.fastest[1].methods.len(), 2);
     assert!(found.falls.is_empty(), "there is one size");
 }
 
@@ -153,16 +184,16 @@ fn threads_are_columns_though_they_leave_less_cache() {
 fn sizes_are_tables_of_their_own_and_the_largest_is_held_against_the_smallest() {
     let cells: Vec<Rated> = [pair(0.5), pair(1.0), pair(2.0).into_iter().map(slowed).collect()].concat();
     let found = tables_of(cells, |_, _| {});
-    assert_eq!(found.matrices.len(), 3);
+    assert_eq!(found.tables.len(), 3);
     let [fall] = found.falls.as_slice() else { panic!("{:?}", found.falls) };
     assert!((fall.from - 0.5).abs() < 0.01 && (fall.to - 2.0).abs() < 0.01);
-    assert_eq!(fall.threads, [1, 16]);
+    assert_eq!(fall.columns, [Column::Threads(1), Column::Threads(16)]);
     let ratio = fall.rows[0].ratios[0].as_ref().expect("both sizes");
     assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.told == Finding::Lower, "{ratio:?}");
     // Without a limit there is no pressure.
     let unlimited = tables_of(pair(0.0), |_, _| {});
-    assert_eq!((unlimited.matrices.len(), unlimited.falls.len()), (1, 0));
-    assert_eq!(unlimited.matrices[0].data_over_cache, None);
+    assert_eq!((unlimited.tables.len(), unlimited.falls.len()), (1, 0));
+    assert_eq!(unlimited.tables[0].data_over_cache, None);
 }
 
 fn slowed(rated: Rated) -> Rated {
@@ -180,7 +211,7 @@ fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
             failures.push(Failure { kind: FailureKind::NotWarm, detail: "9 bytes".into() });
         }
     });
-    let matrix = &found.matrices[0];
+    let matrix = &found.tables[0];
     let row = |method: &str| matrix.rows.iter().find(|row| row.method == method).expect(method);
     assert!(row("jvm/pread").scores[0].is_none());
     let invalid = row("jvm/mmap").scores[1].as_ref().expect("it is in the plan");
@@ -200,7 +231,7 @@ fn a_round_fewer_is_paired_and_too_few_rounds_tell_nothing() {
                 sample.outcome = Outcome::Broken { failures: Vec::new(), stderr_tail: String::new() };
             }
         });
-        *found.matrices[0].advantages[0].ratios[0].as_ref().expect("both")
+        *found.tables[0].advantages[0].ratios[0].as_ref().expect("both")
     };
     let (whole, fewer, few) = (lost(0), lost(1), lost(2));
     assert_eq!((whole.rounds, fewer.rounds, few.rounds), (8, 7, 6));
@@ -218,7 +249,7 @@ fn what_noise_hides_is_not_told() {
                 measurement.operations = (measurement.operations as f64 * (1.0 + noise)) as u64;
             }
         });
-        found.matrices[0].advantages[0].ratios[0].as_ref().expect("both").told
+        found.tables[0].advantages[0].ratios[0].as_ref().expect("both").told
     };
     assert_eq!((told(0.0), told(0.2)), (Finding::Lower, Finding::Indistinguishable));
 }
@@ -234,9 +265,9 @@ fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> Waits {
             change(seen);
         }
     });
-    let score = found.matrices[0].rows[0].scores.last().cloned().flatten().expect("a score");
+    let score = found.tables[0].rows[0].scores.last().cloned().flatten().expect("a score");
     let waits = score.waits.expect("valid samples");
-    let sentence = &found.matrices[0].sentences[0];
+    let sentence = &found.tables[0].sentences[0];
     assert!(sentence.contains(&waits.words), "{sentence}");
     waits
 }
@@ -291,7 +322,7 @@ fn threads_that_never_stop_are_limited_by_their_cpu() {
         (seen.wall_ns, seen.cpu_ns, seen.run_queue_ns) = (100_000_000, Some(99_000_000), Some(0));
     });
     assert_eq!(
-        found.matrices[0].sentences,
+        found.tables[0].sentences,
         [
             "jvm/filechannel:heap-buffer on 2 CPUs: only 1 thread was measured; at 1 thread its thread runs all the time: the CPU \
           limits it."
@@ -321,7 +352,7 @@ fn cold(mmap: usize, pread: usize) -> ColdStart {
 #[test]
 fn which_one_warms_faster_is_told_where_it_can_be() {
     let sooner = cold(2, 4);
-    assert_eq!(sooner.mmap_over_pread.map(|ratio| ratio.told), Some(Finding::Higher));
+    assert_eq!(sooner.other_over_baseline.map(|ratio| ratio.told), Some(Finding::Higher));
     assert!(
         sooner.sentence.starts_with("At 2 threads jvm/mmap is warm sooner than jvm/pread, 2.00x"),
         "{}",
@@ -338,7 +369,7 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
     assert_eq!(half, ninety);
     assert_eq!(ninety, steady);
     assert_eq!(row.course.len(), 8);
-    assert_eq!(cold(4, 2).mmap_over_pread.map(|ratio| ratio.told), Some(Finding::Lower));
+    assert_eq!(cold(4, 2).other_over_baseline.map(|ratio| ratio.told), Some(Finding::Lower));
     let alike = cold(3, 3);
     assert!(alike.sentence.contains("cannot be told which is warm sooner"), "{}", alike.sentence);
 }
@@ -360,7 +391,7 @@ fn one_that_is_not_there_cannot_be_told() {
     assert_eq!((start.rows[1].status, start.rows[1].course.len()), (Status::Unavailable, 0));
     let alone = tables_of(vec![cell("jvm/mmap")], |_, _| {});
     assert!(
-        alone.cold_starts[0].sentence.contains("no plain pread and mmap"),
+        alone.cold_starts[0].sentence.contains("the run lacks pread"),
         "{}",
         alone.cold_starts[0].sentence
     );
@@ -372,8 +403,8 @@ fn a_run_that_has_only_begun_has_tables_without_scores() {
     run.samples.clear();
     run.elapsed_ns = None;
     let judged = judge(&run);
-    let lucene = judged.lucene.as_ref().expect("the question is lucene");
-    assert!(lucene.matrices[0].rows.iter().flat_map(|row| row.scores.iter().flatten()).all(|score| {
+    let lucene = judged.pivot.as_ref().expect("the plan asks for it");
+    assert!(lucene.tables[0].rows.iter().flat_map(|row| row.scores.iter().flatten()).all(|score| {
         score.status == Status::Unavailable && score.ops_per_ms.is_none() && score.waits.is_none()
     }));
     assert_eq!(crate::judge::advice::headline(&judged).len(), 1);

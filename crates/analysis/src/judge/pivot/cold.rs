@@ -1,9 +1,9 @@
-//! Cold starts: how soon each strategy is fast, and whether a mapping warms faster than pread.
+//! Cold starts: how soon each method is fast, and which of two warms faster.
 
 use pagewise_model::CacheState;
 use pagewise_model::counters::Window;
 
-use super::facts::{ColdRow, ColdStart, Data, not_ranked, pread_and_mmap, threads_in_words};
+use super::facts::{ColdRow, ColdStart, Data, not_ranked};
 use super::ratio::PairedRatio;
 use crate::judge::cell::{CellJudgement, MedianInterval, Status};
 use crate::judge::collected::CellSamples;
@@ -11,7 +11,8 @@ use crate::judge::comparison::Comparison;
 use crate::judge::verdict::Finding;
 use crate::proof::steady::time_to_warm;
 use crate::statistics::total;
-use pagewise_model::format::{bytes, time};
+use pagewise_model::format::{bytes, counted, time};
+use pagewise_model::pivot::Column;
 
 const HALF: f64 = 0.5;
 const NINETY: f64 = 0.9;
@@ -30,19 +31,19 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let found: Vec<(&CellSamples<'_>, &CellJudgement)> =
         comparison.cells.iter().filter_map(|id| Some((data.samples(id)?, data.judged(id)?))).collect();
     let methods: Vec<String> = found.iter().map(|(_, cell)| cell.method.clone()).collect();
-    let pair = pread_and_mmap(&methods);
+    let pair = data.pivot.pairs(&methods);
     let cell = |method: &str| found.iter().find(|(_, cell)| cell.method == method).copied();
-    let both = pair.as_ref().and_then(|(pread, mmap)| Some((cell(pread)?, cell(mmap)?)));
-    let mmap_over_pread = both.and_then(|((pread, _), (mmap, _))| {
-        PairedRatio::of(conditions.threads, &mmap.rates(), &pread.rates(), data.noise(&[comparison]))
+    let both = pair.and_then(|(baseline, against)| Some((cell(baseline)?, cell(against[0])?)));
+    let other_over_baseline = both.and_then(|((baseline, _), (other, _))| {
+        PairedRatio::of(&other.rates(), &baseline.rates(), data.noise(&[comparison]))
     });
-    let sentence = match both {
-        Some(((_, pread), (_, mmap))) => sentence(conditions.threads, pread, mmap, mmap_over_pread.as_ref()),
-        None => format!(
-            "At {} it cannot be told whether a mapping warms faster than pread: the run has no plain pread and mmap of one \
-             worker.",
-            threads_in_words(conditions.threads)
+    let at = Column::Threads(conditions.threads);
+    let sentence = match (both, &data.pivot.baseline) {
+        (Some(((_, baseline), (_, other))), _) => sentence(at, baseline, other, other_over_baseline.as_ref()),
+        (None, Some(baseline)) => format!(
+            "At {at} it cannot be told which method warms faster: the run lacks {baseline} or what it is held against."
         ),
+        (None, None) => String::new(),
     };
     ColdStart {
         label: comparison.conditions.label.clone(),
@@ -50,7 +51,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
         threads: conditions.threads,
         span_bytes: conditions.span_bytes,
         rows: found.iter().map(|(samples, cell)| row(comparison, samples, cell)).collect(),
-        mmap_over_pread,
+        other_over_baseline,
         sentence,
     }
 }
@@ -99,54 +100,53 @@ fn first_reached(windows: &[Window], wanted: f64) -> Option<f64> {
 }
 
 fn sentence(
-    threads: u32,
-    pread: &CellJudgement,
-    mmap: &CellJudgement,
+    at: Column,
+    baseline: &CellJudgement,
+    other: &CellJudgement,
     ratio: Option<&PairedRatio>,
 ) -> String {
-    let at = format!("At {}", threads_in_words(threads));
-    let (pread_name, mmap_name) = (&pread.method, &mmap.method);
+    let at = format!("At {at}");
+    let (baseline_name, other_name) = (&baseline.method, &other.method);
     let Some(ratio) = ratio else {
         return format!(
-            "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: {}.",
-            why_missing(pread, mmap)
+            "{at} it cannot be told whether {other_name} warms faster than {baseline_name}: {}.",
+            why_missing(baseline, other)
         );
     };
     let words = ratio.in_words();
     let verdict = match ratio.told {
-        Finding::Higher => format!("{at} {mmap_name} is warm sooner than {pread_name}, {words} as fast"),
-        Finding::Lower => format!("{at} {mmap_name} is warm later than {pread_name}, {words} as fast"),
+        Finding::Higher => format!("{at} {other_name} is warm sooner than {baseline_name}, {words} as fast"),
+        Finding::Lower => format!("{at} {other_name} is warm later than {baseline_name}, {words} as fast"),
         Finding::Indistinguishable => {
-            format!("{at} it cannot be told which is warm sooner, {mmap_name} or {pread_name} ({words})")
+            format!("{at} it cannot be told which is warm sooner, {other_name} or {baseline_name} ({words})")
         }
         Finding::TooFewRounds => {
-            let rounds =
-                if ratio.rounds == 1 { "1 round".to_string() } else { format!("{} rounds", ratio.rounds) };
+            let rounds = counted(ratio.rounds as u64, "round");
             format!(
-                "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: only {rounds} have both times"
+                "{at} it cannot be told whether {other_name} warms faster than {baseline_name}: only {rounds} have both times"
             )
         }
         Finding::NoiseUnknown => format!(
-            "{at} it cannot be told whether {mmap_name} warms faster than {pread_name}: the noise of the run is not known"
+            "{at} it cannot be told whether {other_name} warms faster than {baseline_name}: the noise of the run is not known"
         ),
     };
-    format!("{verdict}{}.", figures(pread, mmap))
+    format!("{verdict}{}.", figures(baseline, other))
 }
 
 /// Both times, and what each read until then.
-fn figures(pread: &CellJudgement, mmap: &CellJudgement) -> String {
+fn figures(baseline: &CellJudgement, other: &CellJudgement) -> String {
     let of = |cell: &CellJudgement| {
         let read =
             cell.bytes_to_warm.map_or_else(String::new, |read| format!(" and {} read", bytes(read.median)));
         Some(format!("{}{read}", time(cell.time_to_warm_ns?.median)))
     };
-    match (of(mmap), of(pread)) {
-        (Some(mmap), Some(pread)) => format!(": {mmap} against {pread}"),
+    match (of(other), of(baseline)) {
+        (Some(other), Some(baseline)) => format!(": {other} against {baseline}"),
         _ => String::new(),
     }
 }
 
-fn why_missing(pread: &CellJudgement, mmap: &CellJudgement) -> String {
+fn why_missing(baseline: &CellJudgement, other: &CellJudgement) -> String {
     let of = |cell: &CellJudgement| match (cell.status, cell.time_to_warm_ns) {
         (Status::Ok, Some(_)) => None,
         (Status::Ok, None) => Some(format!("{} did not become warm", cell.method)),
@@ -155,6 +155,6 @@ fn why_missing(pread: &CellJudgement, mmap: &CellJudgement) -> String {
             Some(format!("{} is {} ({reason})", cell.method, status.name()))
         }
     };
-    let reasons: Vec<String> = [mmap, pread].into_iter().filter_map(of).collect();
+    let reasons: Vec<String> = [other, baseline].into_iter().filter_map(of).collect();
     if reasons.is_empty() { "no round has both times".to_string() } else { reasons.join(", ") }
 }

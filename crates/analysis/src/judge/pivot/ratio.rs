@@ -9,8 +9,6 @@ use pagewise_model::format::times;
 /// The median over rounds of one rate over another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PairedRatio {
-    /// Threads of the first.
-    pub threads: u32,
     /// The median.
     pub ratio: f64,
     /// Lower end of its interval; `None` of too few rounds.
@@ -25,10 +23,9 @@ pub struct PairedRatio {
 
 impl PairedRatio {
     /// Of `rates` over `others`, given the noise of the run; `None` where no round has both.
-    pub(crate) fn of(threads: u32, rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
+    pub(crate) fn of(rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
         let decision = decide(&paired_log_ratios(rates, others), noise, Claim::Alone);
         Some(Self {
-            threads,
             ratio: decision.log_ratio?.exp(),
             low: decision.interval.map(|ends| ends.low),
             high: decision.interval.map(|ends| ends.high),

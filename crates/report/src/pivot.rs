@@ -1,14 +1,16 @@
-//! The tables of the question `lucene`, laid out as those of the study that it repeats: strategies as rows, threads as
-//! columns, one table for each pattern, size of the data and warm-up; then what is derived from them, and cold starts.
+//! Tables of methods by threads or by size of the data; then what is derived from them, and cold starts.
 
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::listed;
-use pagewise_analysis::judge::lucene::{ColdRow, ColdStart, Fall, Lead, Lucene, Matrix, PairedRatio, Score};
+use pagewise_analysis::judge::pivot::{
+    ColdRow, ColdStart, Fall, Fastest, MethodTable, PairedRatio, Score, Tables,
+};
 use pagewise_analysis::judge::verdict::{Finding, Verdict};
 use pagewise_analysis::judge::{ColdWindow, Status};
 use pagewise_model::Untrusted;
+use pagewise_model::pivot::Column;
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::paragraph;
@@ -22,8 +24,8 @@ const WIDEST_CHART: usize = 100;
 const NOT_TOLD: &str = "not told apart";
 
 /// Writes all tables for a terminal of `width` columns.
-pub fn write(out: &mut dyn Write, judged: &Judged, lucene: &Lucene, width: usize) -> io::Result<()> {
-    if lucene.matrices.is_empty() && lucene.cold_starts.is_empty() {
+pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize) -> io::Result<()> {
+    if tables.tables.is_empty() && tables.cold_starts.is_empty() {
         return paragraph(
             out,
             "",
@@ -31,8 +33,8 @@ pub fn write(out: &mut dyn Write, judged: &Judged, lucene: &Lucene, width: usize
             width,
         );
     }
-    if !lucene.matrices.is_empty() {
-        let noise = match lucene.noise {
+    if !tables.tables.is_empty() {
+        let noise = match tables.noise {
             Some(noise) => format!("beyond 2 % and the noise of the run ({} at most)", percent(noise)),
             None => "by nothing: the noise of the run is not known".to_string(),
         };
@@ -42,13 +44,13 @@ pub fn write(out: &mut dyn Write, judged: &Judged, lucene: &Lucene, width: usize
         );
         paragraph(out, "", &text, width)?;
     }
-    for matrix in &lucene.matrices {
+    for table in &tables.tables {
         writeln!(out)?;
-        write_matrix(out, judged, matrix, width)?;
+        write_table(out, judged, table, width)?;
     }
-    write_advantages(out, lucene, width)?;
-    write_scaling(out, lucene, width)?;
-    for (index, start) in lucene.cold_starts.iter().enumerate() {
+    write_advantages(out, tables, width)?;
+    write_scaling(out, tables, width)?;
+    for (index, start) in tables.cold_starts.iter().enumerate() {
         if index == 0 {
             writeln!(out, "\nCold start: operations per millisecond over time")?;
         }
@@ -56,32 +58,28 @@ pub fn write(out: &mut dyn Write, judged: &Judged, lucene: &Lucene, width: usize
         write_cold_start(out, start, width)?;
     }
     writeln!(out, "\nWhat follows")?;
-    lucene.sentences.iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+    tables.sentences.iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
 }
 
-fn write_matrix(out: &mut dyn Write, judged: &Judged, matrix: &Matrix, width: usize) -> io::Result<()> {
-    paragraph(out, "", &matrix.label, width)?;
+fn write_table(out: &mut dyn Write, judged: &Judged, table: &MethodTable, width: usize) -> io::Result<()> {
+    paragraph(out, "", &table.label, width)?;
     let rows =
-        matrix.rows.iter().map(|row| (row.method.clone(), row.scores.iter().map(score).collect())).collect();
-    write_grid(out, "strategy", &threads(&matrix.threads), rows, width)?;
-    for lead in &matrix.leads {
-        paragraph(out, "  ", &fastest(lead), width)?;
+        table.rows.iter().map(|row| (row.method.clone(), row.scores.iter().map(score).collect())).collect();
+    write_grid(out, "method", &names(&table.columns), rows, width)?;
+    for column in &table.fastest {
+        paragraph(out, "  ", &fastest(column), width)?;
     }
-    for note in notes(matrix) {
+    for note in notes(table) {
         paragraph(out, "  ", &note, width)?;
     }
-    for sentence in matrix.sentences.iter().chain(&stalls(judged, matrix)) {
+    for sentence in table.sentences.iter().chain(&stalls(judged, table)) {
         paragraph(out, "  ", sentence, width)?;
     }
     Ok(())
 }
 
-fn threads(threads: &[u32]) -> Vec<String> {
-    threads.iter().map(|threads| in_words(*threads)).collect()
-}
-
-fn in_words(threads: u32) -> String {
-    if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") }
+fn names(columns: &[Column]) -> Vec<String> {
+    columns.iter().map(ToString::to_string).collect()
 }
 
 /// `24.7 [24.3, 25.1]`, or why there is none.
@@ -93,34 +91,37 @@ fn score(score: &Option<Score>) -> String {
     }
 }
 
-fn fastest(lead: &Lead) -> String {
-    let threads = in_words(lead.threads);
-    match (lead.verdict, lead.methods.as_slice()) {
-        (Verdict::Winner, [winner]) => format!("fastest at {threads}: {winner}"),
-        (Verdict::Tie, [_, ..]) => format!("fastest at {threads}: {} ({NOT_TOLD})", listed(&lead.methods)),
+fn fastest(found: &Fastest) -> String {
+    let column = found.column;
+    match (found.verdict, found.methods.as_slice()) {
+        (Verdict::Winner, [winner]) => format!("fastest at {column}: {winner}"),
+        (Verdict::Tie, [_, ..]) => format!("fastest at {column}: {} ({NOT_TOLD})", listed(&found.methods)),
         _ => {
-            let reason = lead.reason.as_deref().unwrap_or("the data carry no verdict");
-            format!("fastest at {threads}: cannot be told, because {reason}")
+            let reason = found.reason.as_deref().unwrap_or("the data carry no verdict");
+            format!("fastest at {column}: cannot be told, because {reason}")
         }
     }
 }
 
-/// What is missing in a matrix and why; what is the same at several numbers of threads stands once.
-fn notes(matrix: &Matrix) -> Vec<String> {
-    let mut notes: Vec<(String, String, Vec<String>)> = Vec::new();
-    for row in &matrix.rows {
+/// What is missing in a table and why; what is the same in several columns stands once.
+fn notes(table: &MethodTable) -> Vec<String> {
+    let mut notes: Vec<(String, String, Vec<Column>)> = Vec::new();
+    for row in &table.rows {
         for score in row.scores.iter().flatten() {
             let Some(note) = note(score) else { continue };
-            let threads = score.threads.to_string();
             match notes.iter_mut().find(|(method, text, _)| *method == row.method && *text == note) {
-                Some((_, _, all)) => all.push(threads),
-                None => notes.push((row.method.clone(), note, vec![threads])),
+                Some((_, _, all)) => all.push(score.column),
+                None => notes.push((row.method.clone(), note, vec![score.column])),
             }
         }
     }
-    let line = |(method, note, threads): (String, String, Vec<String>)| match threads.as_slice() {
-        [only] if only == "1" => format!("{method} at 1 thread: {note}"),
-        all => format!("{method} at {} threads: {note}", listed(all)),
+    let line = |(method, note, columns): (String, String, Vec<Column>)| {
+        let numbers: Vec<String> = columns.iter().map(|column| column.number()).collect();
+        match columns.as_slice() {
+            [only] => format!("{method} at {only}: {note}"),
+            [Column::Threads(_), ..] => format!("{method} at {} threads: {note}", listed(&numbers)),
+            _ => format!("{method} at data of {}: {note}", listed(&numbers)),
+        }
     };
     notes.into_iter().map(line).collect()
 }
@@ -137,22 +138,22 @@ fn note(score: &Score) -> Option<String> {
     }
 }
 
-/// What the strategies of a matrix do to everything else in their process.
-fn stalls(judged: &Judged, matrix: &Matrix) -> Vec<String> {
+/// What the methods of a table do to everything else in their process.
+fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
     let ids: Vec<&String> =
-        matrix.rows.iter().flat_map(|row| row.scores.iter().flatten()).map(|score| &score.cell).collect();
+        table.rows.iter().flat_map(|row| row.scores.iter().flatten()).map(|score| &score.cell).collect();
     let of_comparison = judged.comparisons.iter().zip(&judged.advice);
     let own = of_comparison.filter(|(comparison, _)| comparison.cells.iter().any(|id| ids.contains(&id)));
     own.flat_map(|(comparison, advice)| {
-        let threads = comparison.conditions.conditions.threads;
-        advice.stalls.iter().map(move |sentence| format!("{}: {sentence}", in_words(threads)))
+        let threads = Column::Threads(comparison.conditions.conditions.threads);
+        advice.stalls.iter().map(move |sentence| format!("{threads}: {sentence}"))
     })
     .collect()
 }
 
-fn write_advantages(out: &mut dyn Write, lucene: &Lucene, width: usize) -> io::Result<()> {
+fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
-    for advantage in lucene.matrices.iter().flat_map(|matrix| &matrix.advantages) {
+    for advantage in tables.tables.iter().flat_map(|table| &table.advantages) {
         let pair = (advantage.method.as_str(), advantage.over.as_str());
         if !pairs.contains(&pair) {
             pairs.push(pair);
@@ -160,21 +161,21 @@ fn write_advantages(out: &mut dyn Write, lucene: &Lucene, width: usize) -> io::R
     }
     for (method, over) in pairs {
         writeln!(out)?;
-        let title = format!("Advantage by threads: {method} over {over}");
+        let title = format!("Advantage: {method} over {over}");
         paragraph(out, "", &title, width)?;
-        let rows = lucene.matrices.iter().filter_map(|matrix| {
-            let own = matrix.advantages.iter().find(|own| own.method == method && own.over == over)?;
-            Some((&matrix.threads, place(matrix), own.ratios.iter().map(ratio).collect()))
+        let rows = tables.tables.iter().filter_map(|table| {
+            let own = table.advantages.iter().find(|own| own.method == method && own.over == over)?;
+            Some((&table.columns, place(table), own.ratios.iter().map(ratio).collect()))
         });
         write_aligned(out, "data", rows.collect(), width)?;
     }
     Ok(())
 }
 
-/// Which matrix a row is of.
-fn place(matrix: &Matrix) -> String {
+/// Which table a row is of.
+fn place(table: &MethodTable) -> String {
     // The label begins with the pattern and the reads, which are the same all over.
-    let parts: Vec<&str> = matrix.label.split(" · ").collect();
+    let parts: Vec<&str> = table.label.split(" · ").collect();
     let rest = parts.iter().skip(2).filter(|part| !part.starts_with("memory "));
     std::iter::once(&parts[0]).chain(rest).copied().collect::<Vec<_>>().join(", ")
 }
@@ -191,16 +192,16 @@ fn ratio(ratio: &Option<PairedRatio>) -> String {
     }
 }
 
-fn write_scaling(out: &mut dyn Write, lucene: &Lucene, width: usize) -> io::Result<()> {
-    for matrix in lucene.matrices.iter().filter(|matrix| matrix.threads.len() > 1) {
-        let fewest = in_words(matrix.threads[0]);
+fn write_scaling(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
+    for table in tables.tables.iter().filter(|table| table.columns.len() > 1) {
+        let first = table.columns[0];
         writeln!(out)?;
-        paragraph(out, "", &format!("Scaling against {fewest}: {}", place(matrix)), width)?;
+        paragraph(out, "", &format!("Scaling against {first}: {}", place(table)), width)?;
         let rows =
-            matrix.scaling.iter().map(|own| (own.method.clone(), own.ratios.iter().map(ratio).collect()));
-        write_grid(out, "strategy", &threads(&matrix.threads[1..]), rows.collect(), width)?;
+            table.scaling.iter().map(|own| (own.method.clone(), own.ratios.iter().map(ratio).collect()));
+        write_grid(out, "method", &names(&table.columns[1..]), rows.collect(), width)?;
     }
-    for fall in &lucene.falls {
+    for fall in &tables.falls {
         write_fall(out, fall, width)?;
     }
     Ok(())
@@ -210,7 +211,7 @@ fn write_fall(out: &mut dyn Write, fall: &Fall, width: usize) -> io::Result<()> 
     writeln!(out)?;
     paragraph(out, "", &format!("Under pressure, {}", fall.label), width)?;
     let rows = fall.rows.iter().map(|row| (row.method.clone(), row.ratios.iter().map(ratio).collect()));
-    write_grid(out, "strategy", &threads(&fall.threads), rows.collect(), width)
+    write_grid(out, "method", &names(&fall.columns), rows.collect(), width)
 }
 
 fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
@@ -222,7 +223,7 @@ fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io:
         .iter()
         .enumerate()
         .map(|(index, row)| (format!("{} {}", letter(index), row.method), cold_row(row)));
-    write_grid(out, "strategy", &names.map(String::from), rows.collect(), width)?;
+    write_grid(out, "method", &names.map(String::from), rows.collect(), width)?;
     for row in start.rows.iter() {
         let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
         match row.status {
@@ -233,6 +234,9 @@ fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io:
             }
             status => paragraph(out, "  ", &format!("{}: {}: {reason}", row.method, status.name()), width)?,
         }
+    }
+    if start.sentence.is_empty() {
+        return Ok(());
     }
     paragraph(out, "  ", &start.sentence, width)
 }
@@ -266,22 +270,22 @@ fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Res
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))
 }
 
-/// A row with the threads of its own columns.
-type PlacedRow<'a> = (&'a Vec<u32>, String, Vec<String>);
+/// A row with its own columns.
+type PlacedRow<'a> = (&'a Vec<Column>, String, Vec<String>);
 
-/// Writes rows that may have different threads below one heading.
+/// Writes rows that may have different columns below one heading.
 fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, width: usize) -> io::Result<()> {
-    let mut all: Vec<u32> = rows.iter().flat_map(|(threads, _, _)| threads.iter().copied()).collect();
-    all.sort_unstable();
+    let mut all: Vec<Column> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
+    all.sort_by(|left, right| left.position().total_cmp(&right.position()));
     all.dedup();
     let aligned = rows.into_iter().map(|(own, name, texts)| {
-        let text = |threads: &u32| {
-            let index = own.iter().position(|other| other == threads);
+        let text = |column: &Column| {
+            let index = own.iter().position(|other| other == column);
             index.and_then(|index| texts.get(index).cloned()).unwrap_or_default()
         };
         (name, all.iter().map(text).collect())
     });
-    write_grid(out, head, &threads(&all), aligned.collect(), width)
+    write_grid(out, head, &names(&all), aligned.collect(), width)
 }
 
 /// Writes named rows below headings; columns that do not fit beside each other stand below each other. A name that leaves no

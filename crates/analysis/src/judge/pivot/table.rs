@@ -1,25 +1,24 @@
-//! Strategies by threads, and what is derived from these tables.
+//! Methods by column, and what is derived from these tables.
 
+use pagewise_model::format::multiple;
+use pagewise_model::pivot::{Column, Columns};
 use pagewise_model::{CacheState, Conditions};
 
 use super::facts::{
-    Advantage, Data, Fall, FallRow, Lead, Matrix, Row, Scaling, Score, is_direct_channel, not_ranked,
-    pread_and_mmap,
+    Advantage, Data, Fall, FallRow, Fastest, MethodRow, MethodTable, Scaling, Score, not_ranked,
 };
 use super::ratio::PairedRatio;
 use super::{sentences, waits};
-use crate::judge::cell::{CellJudgement, MedianInterval};
-use crate::judge::collected::CellSamples;
+use crate::judge::cell::MedianInterval;
 use crate::judge::comparison::Comparison;
 use crate::judge::label::{Part, data_over_cache, label_without};
 use crate::judge::verdict::Verdict;
-use pagewise_model::format::multiple;
 
 /// Spans that are this close as multiples of the cache are one size: they are whole MiB of it, and threads take some of it.
 const SAME_RATIO: f64 = 0.04;
 const PER_MS: f64 = 1e-3;
 
-/// Comparisons that are equal but for the threads, ascending by these.
+/// Comparisons that are equal but for their column, ascending by that.
 pub(super) type Group<'a> = Vec<&'a Comparison>;
 
 /// The groups of all reads but cold starts, in the order of the plan.
@@ -31,25 +30,41 @@ pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<Group<'a>> {
             continue;
         }
         let joins = |group: &&mut Group<'_>| {
-            let first = &group[0].conditions.conditions;
-            let has_threads =
-                group.iter().any(|other| other.conditions.conditions.threads == conditions.threads);
-            !has_threads && are_alike(first, conditions)
+            let own = column(data, comparison).position();
+            group.iter().all(|other| column(data, other).position() != own)
+                && are_alike(data.pivot.columns, &group[0].conditions.conditions, conditions)
         };
         match groups.iter_mut().find(joins) {
             Some(group) => group.push(comparison),
             None => groups.push(vec![comparison]),
         }
     }
+    let position = |comparison: &Comparison| column(data, comparison).position();
     groups
         .iter_mut()
-        .for_each(|group| group.sort_by_key(|comparison| comparison.conditions.conditions.threads));
+        .for_each(|group| group.sort_by(|left, right| position(left).total_cmp(&position(right))));
     groups
 }
 
-/// Whether conditions are equal but for the threads; the size of the data as a multiple of the cache, where there is a limit.
-fn are_alike(left: &Conditions, right: &Conditions) -> bool {
+/// The column in which a comparison stands.
+pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> Column {
+    let conditions = &comparison.conditions.conditions;
+    match data.pivot.columns {
+        Columns::Threads => Column::Threads(conditions.threads),
+        Columns::Data => size_of(conditions),
+    }
+}
+
+/// The size of the data, as a multiple of the cache where a limit leaves one.
+pub(super) fn size_of(conditions: &Conditions) -> Column {
+    data_over_cache(conditions).map_or(Column::Bytes(conditions.span_bytes), Column::OfCache)
+}
+
+/// Whether conditions are equal but for the column; by threads the data must be of one size, as a multiple of the cache where
+/// there is a limit.
+fn are_alike(columns: Columns, left: &Conditions, right: &Conditions) -> bool {
     let same_size = match (data_over_cache(left), data_over_cache(right)) {
+        _ if columns == Columns::Data => left.threads == right.threads,
         (Some(left), Some(right)) => (left / right - 1.0).abs() <= SAME_RATIO,
         (None, None) => left.span_bytes == right.span_bytes && left.file_bytes == right.file_bytes,
         _ => false,
@@ -74,31 +89,35 @@ fn methods(data: &Data<'_>, group: &Group<'_>) -> Vec<String> {
     methods
 }
 
-/// The matrix of a group.
-pub(super) fn matrix(data: &Data<'_>, group: &Group<'_>) -> Matrix {
+/// The table of a group.
+pub(super) fn table(data: &Data<'_>, group: &Group<'_>) -> MethodTable {
     let first = &group[0].conditions.conditions;
     let methods = methods(data, group);
     let scores = |method: &String| group.iter().map(|comparison| score(data, comparison, method)).collect();
-    let without: &[Part] = match data_over_cache(first) {
-        Some(_) => &[Part::Threads, Part::Size],
-        None => &[Part::Threads],
+    let without: &[Part] = match (data.pivot.columns, data_over_cache(first)) {
+        (Columns::Data, _) => &[Part::Size, Part::Data],
+        (Columns::Threads, Some(_)) => &[Part::Threads, Part::Size],
+        (Columns::Threads, None) => &[Part::Threads],
     };
-    let mut matrix = Matrix {
+    let mut table = MethodTable {
         label: label_without(first, without),
         workload: first.workload(),
         cache: first.cache,
         data_over_cache: data_over_cache(first),
         span_bytes: first.span_bytes,
         memory_limit_bytes: first.surroundings.memory_limit_bytes,
-        threads: group.iter().map(|comparison| comparison.conditions.conditions.threads).collect(),
-        rows: methods.iter().map(|method| Row { method: method.clone(), scores: scores(method) }).collect(),
-        leads: group.iter().map(|comparison| lead(comparison)).collect(),
+        columns: group.iter().map(|comparison| column(data, comparison)).collect(),
+        rows: methods
+            .iter()
+            .map(|method| MethodRow { method: method.clone(), scores: scores(method) })
+            .collect(),
+        fastest: group.iter().map(|comparison| fastest(data, comparison)).collect(),
         advantages: advantages(data, group, &methods),
         scaling: methods.iter().map(|method| scaling(data, group, method)).collect(),
         sentences: Vec::new(),
     };
-    matrix.sentences = sentences::of_channels(&matrix, data.cpus);
-    matrix
+    table.sentences = sentences::of_table(data, &table);
+    table
 }
 
 fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score> {
@@ -110,7 +129,7 @@ fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score
     };
     Some(Score {
         cell: cell.id.clone(),
-        threads: cell.threads,
+        column: column(data, comparison),
         status: cell.status,
         reason: cell.reason.clone(),
         not_ranked: not_ranked(comparison, cell),
@@ -121,41 +140,40 @@ fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score
     })
 }
 
-fn lead(comparison: &Comparison) -> Lead {
+fn fastest(data: &Data<'_>, comparison: &Comparison) -> Fastest {
     let methods = match comparison.verdict {
         Verdict::Winner => comparison.winner.iter().cloned().collect(),
         Verdict::Tie => comparison.tied.clone(),
         Verdict::NotComparable => Vec::new(),
     };
-    Lead {
-        threads: comparison.conditions.conditions.threads,
+    Fastest {
+        column: column(data, comparison),
         verdict: comparison.verdict,
         methods,
         reason: comparison.reason.clone(),
     }
 }
 
-/// pread against the mapping, and as in the study against the channel with a direct buffer.
+/// The baseline against what the plan holds it against.
 fn advantages(data: &Data<'_>, group: &Group<'_>, methods: &[String]) -> Vec<Advantage> {
-    let Some((pread, mmap)) = pread_and_mmap(methods) else { return Vec::new() };
-    let channel = methods.iter().find(|method| is_direct_channel(method)).cloned();
-    let against = |over: String| Advantage {
-        method: pread.clone(),
+    let Some((baseline, against)) = data.pivot.pairs(methods) else { return Vec::new() };
+    let over = |other: &str| Advantage {
+        method: baseline.to_string(),
+        over: other.to_string(),
         ratios: group
             .iter()
-            .map(|comparison| between(data, (comparison, &pread), (comparison, &over)))
+            .map(|comparison| between(data, (comparison, baseline), (comparison, other)))
             .collect(),
-        over,
     };
-    std::iter::once(mmap).chain(channel).map(against).collect()
+    against.into_iter().map(over).collect()
 }
 
 fn scaling(data: &Data<'_>, group: &Group<'_>, method: &str) -> Scaling {
-    let (fewest, more) = (group[0], &group[1..]);
+    let (first, later) = (group[0], &group[1..]);
     Scaling {
         method: method.to_string(),
-        from_threads: fewest.conditions.conditions.threads,
-        ratios: more.iter().map(|comparison| between(data, (comparison, method), (fewest, method))).collect(),
+        from: column(data, first),
+        ratios: later.iter().map(|comparison| between(data, (comparison, method), (first, method))).collect(),
     }
 }
 
@@ -164,16 +182,15 @@ type Place<'a> = (&'a Comparison, &'a str);
 
 /// The rate of one cell over that of another, paired by round.
 fn between(data: &Data<'_>, left: Place<'_>, right: Place<'_>) -> Option<PairedRatio> {
-    let rates = |(comparison, method): Place<'_>| {
-        let (samples, cell): (&CellSamples<'_>, &CellJudgement) = data.cell(comparison, method)?;
-        Some((samples.rates(), cell.threads))
-    };
-    let ((rates, threads), (others, _)) = (rates(left)?, rates(right)?);
-    PairedRatio::of(threads, &rates, &others, data.noise(&[left.0, right.0]))
+    let rates = |(comparison, method): Place<'_>| Some(data.cell(comparison, method)?.0.rates());
+    PairedRatio::of(&rates(left)?, &rates(right)?, data.noise(&[left.0, right.0]))
 }
 
 /// The largest size of the data against the smallest, for each pattern and warm-up that has both.
-pub(super) fn falls(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix]) -> Vec<Fall> {
+pub(super) fn falls(data: &Data<'_>, groups: &[Group<'_>], tables: &[MethodTable]) -> Vec<Fall> {
+    if data.pivot.columns == Columns::Data {
+        return Vec::new();
+    }
     let alike = |left: &Group<'_>, right: &Group<'_>| {
         let (left, right) = (&left[0].conditions.conditions, &right[0].conditions.conditions);
         left.workload() == right.workload()
@@ -181,8 +198,8 @@ pub(super) fn falls(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix]) 
             && left.surroundings == right.surroundings
     };
     let mut series: Vec<Vec<usize>> = Vec::new();
-    for (index, matrix) in matrices.iter().enumerate() {
-        if matrix.data_over_cache.is_none() {
+    for (index, table) in tables.iter().enumerate() {
+        if table.data_over_cache.is_none() {
             continue;
         }
         match series.iter_mut().find(|series| alike(&groups[series[0]], &groups[index])) {
@@ -190,11 +207,11 @@ pub(super) fn falls(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix]) 
             None => series.push(vec![index]),
         }
     }
-    series.iter().filter_map(|series| fall(data, groups, matrices, series)).collect()
+    series.iter().filter_map(|series| fall(data, groups, tables, series)).collect()
 }
 
-fn fall(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix], series: &[usize]) -> Option<Fall> {
-    let of = |index: &usize| matrices[*index].data_over_cache.unwrap_or(0.0);
+fn fall(data: &Data<'_>, groups: &[Group<'_>], tables: &[MethodTable], series: &[usize]) -> Option<Fall> {
+    let of = |index: &usize| tables[*index].data_over_cache.unwrap_or(0.0);
     let smallest = *series.iter().min_by(|left, right| of(left).total_cmp(&of(right)))?;
     let largest = *series.iter().max_by(|left, right| of(left).total_cmp(&of(right)))?;
     if smallest == largest {
@@ -207,12 +224,12 @@ fn fall(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix], series: &[us
         .iter()
         .filter_map(|large| Some((*large, at(smallest, large.conditions.conditions.threads)?)))
         .collect();
-    let matrix = &matrices[largest];
+    let table = &tables[largest];
     let ratios = |method: &str| {
         common.iter().map(|(large, small)| between(data, (large, method), (small, method))).collect()
     };
     let (from, to) = (of(&smallest), of(&largest));
-    let warm_up = match matrix.cache {
+    let warm_up = match table.cache {
         // Of the larger ones it is as warm as it gets.
         CacheState::Warm => "warm or settled".to_string(),
         cache => cache.to_string(),
@@ -220,16 +237,16 @@ fn fall(data: &Data<'_>, groups: &[Group<'_>], matrices: &[Matrix], series: &[us
     Some(Fall {
         label: format!(
             "{}, {warm_up}: data {} of the cache against {}",
-            matrix.workload,
+            table.workload,
             multiple(to),
             multiple(from)
         ),
-        workload: matrix.workload,
-        cache: matrix.cache,
+        workload: table.workload,
+        cache: table.cache,
         from,
         to,
-        threads: common.iter().map(|(large, _)| large.conditions.conditions.threads).collect(),
-        rows: matrix
+        columns: common.iter().map(|(large, _)| column(data, large)).collect(),
+        rows: table
             .rows
             .iter()
             .map(|row| FallRow { method: row.method.clone(), ratios: ratios(&row.method) })

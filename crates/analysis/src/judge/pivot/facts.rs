@@ -1,8 +1,9 @@
-//! What the tables of the study tell, and what they are made of.
+//! What tables of methods tell, and what they are made of.
 
 use std::collections::HashMap;
 
-use pagewise_model::{Bytes, CacheState, Method, MethodOption, Worker, Workload};
+use pagewise_model::pivot::{Column, Pivot};
+use pagewise_model::{Bytes, CacheState, Workload};
 use serde::Serialize;
 
 use super::ratio::PairedRatio;
@@ -15,14 +16,14 @@ use crate::judge::verdict::Verdict;
 
 /// All tables of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lucene {
+pub struct Tables {
     /// CPUs of the machine.
     pub cpus: u32,
     /// The farthest that a method was from itself in this run, as a share; `None` where nothing shows it.
     pub noise: Option<f64>,
-    /// One for each pattern, size of the data and warm-up, in the order of the plan.
-    pub matrices: Vec<Matrix>,
-    /// What is left of each strategy's score as the data grow, one for each pattern and warm-up.
+    /// One for each set of conditions that differ by more than the columns, in the order of the plan.
+    pub tables: Vec<MethodTable>,
+    /// Where threads are columns: what is left of each method's score as the data grow.
     pub falls: Vec<Fall>,
     /// Cold starts, one for each pattern, size and number of threads.
     pub cold_starts: Vec<ColdStart>,
@@ -30,10 +31,10 @@ pub struct Lucene {
     pub sentences: Vec<String>,
 }
 
-/// Conditions that are equal but for the threads.
+/// Conditions that are equal but for what the columns differ in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Matrix {
-    /// `random-read · 16 reads of 16 KiB · data 0.5x of the cache (60 MiB) · warm · memory 192 MiB`.
+pub struct MethodTable {
+    /// `random-read · 16 reads of 16 KiB · warm · memory 192 MiB · data 0.5x of the cache (60 MiB)`.
     pub label: String,
     /// Which accesses.
     pub workload: Workload,
@@ -45,36 +46,36 @@ pub struct Matrix {
     pub span_bytes: Bytes,
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
-    /// Threads of the columns, ascending.
-    pub threads: Vec<u32>,
-    /// One for each strategy, in the order of the plan.
-    pub rows: Vec<Row>,
-    /// The fastest strategies by threads.
-    pub leads: Vec<Lead>,
-    /// pread against what it is compared with.
+    /// The columns, ascending.
+    pub columns: Vec<Column>,
+    /// One for each method, in the order of the plan.
+    pub rows: Vec<MethodRow>,
+    /// The fastest methods by column.
+    pub fastest: Vec<Fastest>,
+    /// The baseline against what it is held against.
     pub advantages: Vec<Advantage>,
-    /// Each strategy against itself at the fewest threads.
+    /// Each method against itself in the first column.
     pub scaling: Vec<Scaling>,
-    /// What added threads do to channels and what these wait for, in words.
+    /// What the columns do to methods that the plan asks about, and what these wait for, in words.
     pub sentences: Vec<String>,
 }
 
-/// One strategy of a matrix.
+/// One method of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct MethodRow {
     /// Its canonical text.
     pub method: String,
-    /// One for each number of threads; `None` where the plan has no such cell.
+    /// One for each column; `None` where the plan has no such cell.
     pub scores: Vec<Option<Score>>,
 }
 
-/// One cell of a matrix.
+/// One cell of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
     /// Its id.
     pub cell: String,
-    /// Threads that read.
-    pub threads: u32,
+    /// Its column.
+    pub column: Column,
     /// Whether it has a score.
     pub status: Status,
     /// Why it has none, or why some samples are missing.
@@ -91,11 +92,11 @@ pub struct Score {
     pub waits: Option<Waits>,
 }
 
-/// The fastest strategies at a number of threads.
+/// The fastest methods of a column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lead {
-    /// Threads that read.
-    pub threads: u32,
+pub struct Fastest {
+    /// Their column.
+    pub column: Column,
     /// What the comparison came to.
     pub verdict: Verdict,
     /// The winner, or all that cannot be told from the leader, it first; empty where nothing can be compared.
@@ -104,25 +105,25 @@ pub struct Lead {
     pub reason: Option<String>,
 }
 
-/// One strategy against another.
+/// One method against another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advantage {
-    /// The strategy.
+    /// The method.
     pub method: String,
     /// What it is compared with.
     pub over: String,
-    /// Its score over the other's, one for each number of threads; `None` where no round has both.
+    /// Its score over the other's, one for each column; `None` where no round has both.
     pub ratios: Vec<Option<PairedRatio>>,
 }
 
-/// One strategy at more threads against itself at the fewest.
+/// One method at a later column against itself at the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scaling {
-    /// The strategy.
+    /// The method.
     pub method: String,
-    /// The fewest threads.
-    pub from_threads: u32,
-    /// One for each larger number of threads; `None` where no round has both.
+    /// The first column.
+    pub from: Column,
+    /// One for each later column; `None` where no round has both.
     pub ratios: Vec<Option<PairedRatio>>,
 }
 
@@ -139,16 +140,16 @@ pub struct Fall {
     pub from: f64,
     /// The largest.
     pub to: f64,
-    /// Threads of the columns, ascending.
-    pub threads: Vec<u32>,
-    /// One for each strategy.
+    /// The columns, ascending.
+    pub columns: Vec<Column>,
+    /// One for each method.
     pub rows: Vec<FallRow>,
 }
 
-/// One strategy of it.
+/// One method of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FallRow {
-    /// The strategy.
+    /// The method.
     pub method: String,
     /// Its score at the largest size over that at the smallest, by threads; `None` where no round has both.
     pub ratios: Vec<Option<PairedRatio>>,
@@ -165,18 +166,18 @@ pub struct ColdStart {
     pub threads: u32,
     /// The part of the file that is read.
     pub span_bytes: Bytes,
-    /// One for each strategy.
+    /// One for each method.
     pub rows: Vec<ColdRow>,
-    /// How much sooner the mapping is warm than pread: the time of pread over that of the mapping.
-    pub mmap_over_pread: Option<PairedRatio>,
-    /// Whether the mapping warms faster, in words.
+    /// How much sooner the first that the baseline is held against is warm: the time of the baseline over its.
+    pub other_over_baseline: Option<PairedRatio>,
+    /// Which of the two warms faster, in words.
     pub sentence: String,
 }
 
-/// One strategy from a cold start.
+/// One method from a cold start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColdRow {
-    /// The strategy.
+    /// The method.
     pub method: String,
     /// Its cell.
     pub cell: String,
@@ -204,6 +205,7 @@ pub struct ColdRow {
 
 /// What the tables are made of.
 pub(super) struct Data<'a> {
+    pub(super) pivot: &'a Pivot,
     pub(super) cpus: u32,
     pub(super) samples: HashMap<&'a str, &'a CellSamples<'a>>,
     pub(super) cells: ById<'a>,
@@ -242,38 +244,4 @@ impl<'a> Data<'a> {
 pub(super) fn not_ranked(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
     let found = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
     found.map(|unranked| unranked.reason.clone())
-}
-
-/// Whether a method is the plain way of that word in the JVM, or in the worker that has it.
-pub(super) fn is_plain(method: &str, word: &str) -> bool {
-    let parsed = method.parse::<Method>().ok();
-    parsed.is_some_and(|method| method.word() == word && method.options().is_empty())
-}
-
-/// The worker's plain `pread` and `mmap`: of the JVM, or of the first worker that has both.
-pub(super) fn pread_and_mmap(methods: &[String]) -> Option<(String, String)> {
-    let worker = |method: &str| method.parse::<Method>().ok().map(|method| method.worker().clone());
-    let pairs = methods.iter().filter(|method| is_plain(method, "pread")).filter_map(|pread| {
-        let same = |method: &&String| is_plain(method, "mmap") && worker(method) == worker(pread);
-        Some((pread.clone(), methods.iter().find(same)?.clone()))
-    });
-    let mut pairs: Vec<(String, String)> = pairs.collect();
-    pairs.sort_by_key(|(pread, _)| worker(pread) != Some(Worker::Jvm));
-    pairs.into_iter().next()
-}
-
-/// Whether a method is a channel of Java's.
-pub(super) fn is_channel(method: &str) -> bool {
-    let parsed = method.parse::<Method>().ok();
-    parsed.is_some_and(|method| *method.worker() == Worker::Jvm && method.word() == "filechannel")
-}
-
-/// Whether it is the channel that the study compares pread with.
-pub(super) fn is_direct_channel(method: &str) -> bool {
-    is_channel(method) && method.parse::<Method>().is_ok_and(|method| method.has(MethodOption::DirectBuffer))
-}
-
-/// `1 thread`, `4 threads`.
-pub(super) fn threads_in_words(threads: u32) -> String {
-    if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") }
 }

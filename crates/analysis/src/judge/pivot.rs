@@ -1,0 +1,45 @@
+//! Tables of methods by threads or by size of the data, for a plan that asks for them.
+//!
+//! Each set of conditions that are equal but for what the columns differ in is a table: methods as rows, the score in
+//! operations per millisecond with the interval of its median. From it follow the baseline against others, each method against itself in
+//! the first column, and where threads are columns, what is left as the data grow. Ratios are paired by round, and one is told only
+//! where its interval lies off 1 and its median is beyond the noise of the run. Counters say what methods wait for.
+
+mod cold;
+pub(crate) mod facts;
+pub(crate) mod ratio;
+mod sentences;
+mod table;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use pagewise_model::pivot::Pivot;
+use pagewise_model::run::Run;
+
+use crate::judge::cell::{CellJudgement, by_id};
+use crate::judge::collected::CellSamples;
+use crate::judge::comparison::Comparison;
+use facts::Data;
+
+pub use facts::*;
+pub use ratio::PairedRatio;
+pub use waits::{Cause, Waits};
+
+/// The tables of a run, from its samples by cell, its judged cells and its comparisons.
+pub(crate) fn tables(
+    run: &Run,
+    pivot: &Pivot,
+    samples: &[CellSamples<'_>],
+    cells: &[CellJudgement],
+    comparisons: &[Comparison],
+) -> Tables {
+    let samples = samples.iter().map(|samples| (samples.id.as_str(), samples)).collect();
+    let data = Data { pivot, cpus: run.header.environment.cpus, samples, cells: by_id(cells), comparisons };
+    let groups = table::groups(&data);
+    let tables: Vec<MethodTable> = groups.iter().map(|group| table::table(&data, group)).collect();
+    let falls = table::falls(&data, &groups, &tables);
+    let cold_starts = cold::cold_starts(&data);
+    let sentences = sentences::of_all(&data, &tables, &cold_starts);
+    Tables { cpus: data.cpus, noise: data.noise(&[]), tables, falls, cold_starts, sentences }
+}

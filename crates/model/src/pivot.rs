@@ -1,0 +1,143 @@
+//! The table that a plan may ask for: methods as rows, threads or sizes of the data as columns, held against one of them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::format::{bytes, multiple};
+use crate::method::Method;
+use crate::units::Bytes;
+
+/// What stands in a column of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Columns {
+    /// Each number of threads.
+    Threads,
+    /// Each size of the data: as a multiple of the cache where a memory limit leaves one.
+    Data,
+}
+
+/// A table that a plan asks for. A method is written as it is in the plan, or without its worker for that of any.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pivot {
+    /// What the columns are.
+    pub columns: Columns,
+    /// The method that is held against others.
+    pub baseline: Option<String>,
+    /// Those others, of the same worker; all of them where none is named.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// Methods of which it is told what the columns do to them, and what they wait for.
+    #[serde(default)]
+    pub explain: Vec<String>,
+}
+
+/// Where a column stands.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Column {
+    /// So many threads.
+    Threads(u32),
+    /// So many times the cache that a memory limit leaves.
+    OfCache(f64),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl Column {
+    /// What columns are put in order by.
+    pub fn position(self) -> f64 {
+        match self {
+            Column::Threads(threads) => f64::from(threads),
+            Column::OfCache(ratio) => ratio,
+            Column::Bytes(bytes) => bytes.0 as f64,
+        }
+    }
+
+    /// Its number alone, for a list of them.
+    pub fn number(self) -> String {
+        match self {
+            Column::Threads(threads) => threads.to_string(),
+            Column::OfCache(ratio) => multiple(ratio),
+            Column::Bytes(size) => bytes(size),
+        }
+    }
+}
+
+/// `1 thread`, `4 threads`, `data 0.5x of the cache`, `data of 64 MiB`.
+impl fmt::Display for Column {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Column::Threads(1) => write!(formatter, "1 thread"),
+            Column::Threads(_) => write!(formatter, "{} threads", self.number()),
+            Column::OfCache(_) => write!(formatter, "data {} of the cache", self.number()),
+            Column::Bytes(_) => write!(formatter, "data of {}", self.number()),
+        }
+    }
+}
+
+impl Pivot {
+    /// Whether a plan's word names a method.
+    pub fn names(word: &str, method: &str) -> bool {
+        word == method || method.split_once('/').is_some_and(|(_, rest)| rest == word)
+    }
+
+    /// Whether it is told what the columns do to a method.
+    pub fn explains(&self, method: &str) -> bool {
+        self.explain.iter().any(|word| Self::names(word, method))
+    }
+
+    /// The baseline among `methods`, and those that it is held against: of the first worker that has both.
+    pub fn pairs<'a>(&self, methods: &'a [String]) -> Option<(&'a str, Vec<&'a str>)> {
+        let worker = |method: &str| method.parse::<Method>().ok().map(|method| method.worker().clone());
+        let word = self.baseline.as_deref()?;
+        methods.iter().filter(|method| Self::names(word, method)).find_map(|baseline| {
+            let others = || {
+                methods
+                    .iter()
+                    .filter(|method| *method != baseline && worker(method) == worker(baseline))
+                    .map(String::as_str)
+            };
+            let named = |word: &String| others().find(|method| Self::names(word, method));
+            let against: Vec<&str> = match self.against.is_empty() {
+                true => others().collect(),
+                false => self.against.iter().filter_map(named).collect(),
+            };
+            (!against.is_empty()).then_some((baseline.as_str(), against))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_named_with_their_worker_or_without() {
+        let methods = ["pread", "jvm/mmap", "jvm/pread", "jvm/filechannel:direct-buffer"].map(String::from);
+        let pivot = |against: &[&str]| Pivot {
+            columns: Columns::Threads,
+            baseline: Some("pread".into()),
+            against: against.iter().map(ToString::to_string).collect(),
+            explain: vec!["filechannel:direct-buffer".into()],
+        };
+        // The native worker has nothing that pread could be held against.
+        assert_eq!(pivot(&["mmap"]).pairs(&methods), Some(("jvm/pread", vec!["jvm/mmap"])));
+        let all = pivot(&[]).pairs(&methods).expect("a pair");
+        assert_eq!(all, ("jvm/pread", vec!["jvm/mmap", "jvm/filechannel:direct-buffer"]));
+        assert_eq!(pivot(&["uring"]).pairs(&methods), None);
+        assert!(pivot(&[]).explains(&methods[3]) && !pivot(&[]).explains("jvm/filechannel:heap-buffer"));
+    }
+
+    #[test]
+    fn columns_have_words_and_an_order() {
+        let words =
+            [Column::Threads(1), Column::Threads(4), Column::OfCache(0.5), Column::Bytes(Bytes::mib(64))];
+        assert_eq!(
+            words.map(|column| column.to_string()),
+            ["1 thread", "4 threads", "data 0.5x of the cache", "data of 64 MiB"]
+        );
+        assert!(Column::OfCache(0.5).position() < Column::OfCache(2.0).position());
+    }
+}
