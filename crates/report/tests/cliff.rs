@@ -92,8 +92,11 @@ fn assert_golden(name: &str, found: &str) {
 }
 
 #[test]
-fn the_cliff_at_100_columns() {
-    assert_golden("cliff-100.txt", &text(&crossings(&run()), 100));
+fn a_wider_terminal_has_all_ratios_in_one_table() {
+    let (narrow, wide) = (text(&crossings(&run()), 60), text(&crossings(&run()), 100));
+    assert!(narrow.matches("data / memory limit").count() >= wide.matches("data / memory limit").count());
+    assert_eq!(wide.matches("data / memory limit").count(), 1, "{wide}");
+    assert!(wide.lines().any(|line| line.chars().count() > 80), "{wide}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs with made-up numbers, the same ones each time.
 
-mod lucene;
 mod once;
+mod pivot;
 mod settings;
 mod workers;
 
@@ -12,8 +12,8 @@ use pagewise_model::{
     FailureKind, Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
-pub use lucene::lucene;
 pub use once::{append, fill, part, scan};
+pub use pivot::pivot;
 pub use settings::settings;
 pub use workers::workers;
 

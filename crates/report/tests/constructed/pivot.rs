@@ -1,4 +1,4 @@
-//! A run of the question `lucene` on a machine with two CPUs, with figures after those of the study.
+//! A run of the methods of `lucene` on a machine with two CPUs, with figures after those of the study.
 
 use pagewise_model::pivot::{Columns, Pivot};
 use pagewise_model::{Cell, GroupCounters, Surroundings, Window};
@@ -117,7 +117,7 @@ fn course(cold: u64, operations: u64, device_bytes: u64) -> Vec<Window> {
     (0..12).map(window).collect()
 }
 
-fn lucene_sample(cell: &Cell, index: usize, round: u32) -> Sample {
+fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
     let doing = doing(cell);
     let operations = scattered((doing.ops_per_ms * WALL_NS as f64 / 1e6 * 20.0) as u64, index, round);
     let threads = u64::from(cell.conditions.threads);
@@ -171,12 +171,12 @@ fn lucene_sample(cell: &Cell, index: usize, round: u32) -> Sample {
 }
 
 /// A whole run. The filesystem refuses O_DIRECT at 16 threads, one cell has no valid sample, and one lost two rounds.
-pub fn lucene() -> Run {
+pub fn pivot() -> Run {
     let cells = cells();
     let mut samples = Vec::new();
     for round in 0..ROUNDS {
         for (index, cell) in cells.iter().enumerate() {
-            let mut sample = lucene_sample(cell, index, round);
+            let mut sample = pivot_sample(cell, index, round);
             let (method, threads) = (cell.method.to_string(), cell.conditions.threads);
             let random = matches!(cell.conditions.work, Work::RandomRead(_));
             match (method.as_str(), threads, random, cell.conditions.fits_memory()) {
