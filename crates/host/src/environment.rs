@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pagewise_model::{Bytes, Environment};
+use pagewise_model::{Bytes, Environment, format};
 use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::counters::CpuTicks;
@@ -233,7 +233,8 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
         Some(Bytes(0)) => warnings
             .push("readahead is 0: sequential reads and plain mappings wait for every page".to_string()),
         Some(bytes) if bytes >= Bytes::mib(1) => warnings.push(format!(
-            "readahead is {bytes}, most machines have 128KiB: plain mmap may read that much around each fault"
+            "readahead is {}, most machines have 128 KiB: plain mmap may read that much around each fault",
+            format::bytes(bytes)
         )),
         _ => {}
     }
@@ -406,7 +407,7 @@ mod tests {
         let expected = [
             "btrfs compresses",
             "no block device",
-            "readahead is 8MiB",
+            "readahead is 8 MiB",
             "'always'",
             "(0x0007)",
             "DAMON is on with the action 'pageout'",
