@@ -152,19 +152,20 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
 }
 
 fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
-    let mut pairs: Vec<(&str, &str)> = Vec::new();
-    for advantage in tables.tables.iter().flat_map(|table| &table.advantages) {
-        let pair = (advantage.method.as_str(), advantage.over.as_str());
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
+    let mut pairs: Vec<(&String, &String)> = Vec::new();
+    for own in tables.tables.iter().flat_map(|table| &table.advantages) {
+        let pair = own.over.as_ref().map(|over| (&own.method, over));
+        pairs.extend(pair.filter(|pair| !pairs.contains(pair)));
     }
     for (method, over) in pairs {
         writeln!(out)?;
         let title = format!("Advantage: {method} over {over}");
         paragraph(out, "", &title, width)?;
         let rows = tables.tables.iter().filter_map(|table| {
-            let own = table.advantages.iter().find(|own| own.method == method && own.over == over)?;
+            let own = table
+                .advantages
+                .iter()
+                .find(|own| own.method == *method && own.over.as_ref() == Some(over))?;
             Some((&table.columns, place(table), own.ratios.iter().map(ratio).collect()))
         });
         write_aligned(out, "data", rows.collect(), width)?;

@@ -138,7 +138,6 @@ fn methods_by_threads_with_a_baseline_scaling_and_cold_starts() {
         ("/pivot/tables/0/rows/1/scores/0/ops_per_ms/median", json!(24.7642264)),
         ("/pivot/tables/0/advantages/0/ratios/0/ratio", json!(0.64691674)),
         ("/pivot/tables/0/advantages/0/ratios/0/told", json!("lower")),
-        ("/pivot/tables/0/scaling/1/from", json!(1)),
         ("/pivot/tables/0/scaling/1/ratios/0/ratio", json!(1.90379026)),
         ("/pivot/falls/0/rows/1/ratios/0/ratio", json!(0.00932735789)),
         ("/pivot/cold_starts/0/other_over_baseline/told", json!("higher")),

@@ -53,9 +53,9 @@ pub struct MethodTable {
     /// The fastest methods by column.
     pub fastest: Vec<Fastest>,
     /// The baseline against what it is held against.
-    pub advantages: Vec<Advantage>,
+    pub advantages: Vec<Ratios>,
     /// Each method against itself in the first column.
-    pub scaling: Vec<Scaling>,
+    pub scaling: Vec<Ratios>,
     /// What the columns do to methods that the plan asks about, and what these wait for, in words.
     pub sentences: Vec<String>,
 }
@@ -105,25 +105,14 @@ pub struct Fastest {
     pub reason: Option<String>,
 }
 
-/// One method against another.
+/// Ratios of one method's scores, column by column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Advantage {
+pub struct Ratios {
     /// The method.
     pub method: String,
-    /// What it is compared with.
-    pub over: String,
-    /// Its score over the other's, one for each column; `None` where no round has both.
-    pub ratios: Vec<Option<PairedRatio>>,
-}
-
-/// One method at a later column against itself at the first.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Scaling {
-    /// The method.
-    pub method: String,
-    /// The first column.
-    pub from: Column,
-    /// One for each later column; `None` where no round has both.
+    /// The method that it is held against; `None`: itself in the first column, or at the smallest size of the data.
+    pub over: Option<String>,
+    /// One for each column, or for each later one; `None` where no round has both.
     pub ratios: Vec<Option<PairedRatio>>,
 }
 
@@ -143,16 +132,7 @@ pub struct Fall {
     /// The columns, ascending.
     pub columns: Vec<Column>,
     /// One for each method.
-    pub rows: Vec<FallRow>,
-}
-
-/// One method of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FallRow {
-    /// The method.
-    pub method: String,
-    /// Its score at the largest size over that at the smallest, by threads; `None` where no round has both.
-    pub ratios: Vec<Option<PairedRatio>>,
+    pub rows: Vec<Ratios>,
 }
 
 /// Cold starts under one set of conditions.

@@ -124,7 +124,7 @@ fn advantages(data: &Data<'_>, tables: &[MethodTable]) -> Vec<String> {
         tables
             .iter()
             .flat_map(|table| &table.advantages)
-            .map(|advantage| (advantage.method.clone(), advantage.over.clone())),
+            .filter_map(|own| Some((own.method.clone(), own.over.clone()?))),
     );
     let sentence = |(method, over): &(String, String)| {
         let at = |size: &String| {
@@ -132,7 +132,7 @@ fn advantages(data: &Data<'_>, tables: &[MethodTable]) -> Vec<String> {
                 .iter()
                 .filter(|table| place(data, table) == *size)
                 .flat_map(|table| &table.advantages)
-                .filter(|advantage| advantage.method == *method && advantage.over == *over)
+                .filter(|advantage| advantage.method == *method && advantage.over.as_ref() == Some(over))
                 .flat_map(|advantage| &advantage.ratios);
             format!("{size}: {}", Tally::of(ratios).in_words("ahead", "behind", "cannot be told"))
         };

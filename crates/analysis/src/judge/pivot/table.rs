@@ -4,9 +4,7 @@ use pagewise_model::format::multiple;
 use pagewise_model::pivot::{Column, Columns};
 use pagewise_model::{CacheState, Conditions};
 
-use super::facts::{
-    Advantage, Data, Fall, FallRow, Fastest, MethodRow, MethodTable, Scaling, Score, not_ranked,
-};
+use super::facts::{Data, Fall, Fastest, MethodRow, MethodTable, Ratios, Score, not_ranked};
 use super::ratio::PairedRatio;
 use super::{sentences, waits};
 use crate::judge::cell::MedianInterval;
@@ -155,11 +153,11 @@ fn fastest(data: &Data<'_>, comparison: &Comparison) -> Fastest {
 }
 
 /// The baseline against what the plan holds it against.
-fn advantages(data: &Data<'_>, group: &Group<'_>, methods: &[String]) -> Vec<Advantage> {
+fn advantages(data: &Data<'_>, group: &Group<'_>, methods: &[String]) -> Vec<Ratios> {
     let Some((baseline, against)) = data.pivot.pairs(methods) else { return Vec::new() };
-    let over = |other: &str| Advantage {
+    let over = |other: &str| Ratios {
         method: baseline.to_string(),
-        over: other.to_string(),
+        over: Some(other.to_string()),
         ratios: group
             .iter()
             .map(|comparison| between(data, (comparison, baseline), (comparison, other)))
@@ -168,11 +166,11 @@ fn advantages(data: &Data<'_>, group: &Group<'_>, methods: &[String]) -> Vec<Adv
     against.into_iter().map(over).collect()
 }
 
-fn scaling(data: &Data<'_>, group: &Group<'_>, method: &str) -> Scaling {
+fn scaling(data: &Data<'_>, group: &Group<'_>, method: &str) -> Ratios {
     let (first, later) = (group[0], &group[1..]);
-    Scaling {
+    Ratios {
         method: method.to_string(),
-        from: column(data, first),
+        over: None,
         ratios: later.iter().map(|comparison| between(data, (comparison, method), (first, method))).collect(),
     }
 }
@@ -249,7 +247,7 @@ fn fall(data: &Data<'_>, groups: &[Group<'_>], tables: &[MethodTable], series: &
         rows: table
             .rows
             .iter()
-            .map(|row| FallRow { method: row.method.clone(), ratios: ratios(&row.method) })
+            .map(|row| Ratios { method: row.method.clone(), over: None, ratios: ratios(&row.method) })
             .collect(),
     })
 }
