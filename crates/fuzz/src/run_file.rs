@@ -215,10 +215,11 @@ fn change(random: &mut Random, records: &mut Vec<Value>, donor: &[Value], operat
             };
         }
         Operation::Cells => {
-            let others = donor.first().and_then(|header| header["plan"]["cells"].as_array());
+            let others = donor.first().and_then(|header| header.pointer("/plan/cells")?.as_array());
             let (Some(others), Some(header)) = (others, records.first_mut()) else { return };
             let other = pick(random, &(0..others.len()).collect::<Vec<_>>());
-            if let (Some(other), Some(cells)) = (other, header["plan"]["cells"].as_array_mut()) {
+            let cells = header.pointer_mut("/plan/cells").and_then(|cells| cells.as_array_mut());
+            if let (Some(other), Some(cells)) = (other, cells) {
                 cells.push(others[other].clone());
             }
         }
