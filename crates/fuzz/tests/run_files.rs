@@ -170,7 +170,8 @@ fn checks_find_in_the_corpus_what_they_found_when_it_was_measured() {
             }
         }
         // Files of the format before run files held what checks need.
-        let older = ["lucene.jsonl", "cliff.jsonl", "cold-start.jsonl", "memory.jsonl"].contains(&name.as_str());
+        let older =
+            ["lucene.jsonl", "cliff.jsonl", "cold-start.jsonl", "memory.jsonl"].contains(&name.as_str());
         assert_eq!(again.as_measured > 0, older, "{name}");
         let as_of = if older { AsOf::Measurement } else { AsOf::Report };
         assert_eq!(judge(&run).validity.as_of, as_of, "{name}");

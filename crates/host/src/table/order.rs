@@ -10,6 +10,9 @@ use pagewise_sys::SharedMemory;
 
 use super::{OffsetTable, TableError};
 
+/// One part in so many of a table must be left for a `go` that is to have operations that were not done yet.
+const LEAST_LEFT: u64 = 4;
+
 /// Which operation of a table stands at which place in one `go`. Threads keep their parts.
 pub struct Order {
     /// For each place, the operation that stands there.
@@ -27,15 +30,17 @@ impl OffsetTable {
 
     /// Another order, drawn from the seed of the table, for a `go` that begins with `first_operation` and follows others.
     ///
-    /// A part that is begun again and again is turned by some third to two thirds of it: reads that follow each other are
-    /// as far apart from those like them as before, so that a cache that cannot hold all finds as much as it did. A shuffled
-    /// one would bring back what was just read, and more of it. Where no operation may come twice, those that are
-    /// not done yet are shuffled.
+    /// A part that is begun again and again is turned, by a third to two thirds of what is left of it: the next operations are
+    /// some that were not done yet. One that was done lately would find pages that the kernel keeps since then, so that the cache
+    /// would look larger than it is; where little is left the whole part is turned. A shuffled part would bring back
+    /// what was just read, and more of it. Where no operation may come twice, those that are not done yet are shuffled.
     pub fn anew(&self, first_operation: u64) -> Order {
         let mut order = self.as_drawn();
         let mut random = Random::for_purpose(self.seed, "another order");
         let part = order.part;
-        let turn = part / 3 + random.below(part / 3 + 1);
+        let left = part.saturating_sub(first_operation);
+        let room = if left >= part / LEAST_LEFT { left } else { part };
+        let turn = room / 3 + random.below(room / 3 + 1);
         for operations in order.operations.chunks_exact_mut(part as usize) {
             if self.repeats {
                 operations.rotate_left((turn % part) as usize);

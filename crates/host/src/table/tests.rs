@@ -388,3 +388,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_follows_others_was_not_done_yet_while_enough_is_left() {
+    let conditions = conditions(Workload::RandomRead, CacheState::Warm, 64 << 20, 4096, 4096);
+    let table = OffsetTable::new(&conditions, 5).expect("table");
+    let part = table.operations_per_thread();
+    for done in [0, 1, part / 3, part / 2, part * 3 / 4] {
+        let order = table.anew(done);
+        let next = |index: u64| table.operation(&order, 0, done + index).expect("it repeats").as_ptr();
+        let drawn = table.as_drawn();
+        let before: HashSet<*const u64> =
+            (0..done).map(|index| table.operation(&drawn, 0, index).expect("it repeats").as_ptr()).collect();
+        let room = part - done;
+        assert!((0..room / 3).all(|index| !before.contains(&next(index))), "{done} of {part} are done");
+        assert!(done == 0 || next(0) != table.operation(&drawn, 0, done).expect("it repeats").as_ptr());
+    }
+}
