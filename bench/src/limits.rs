@@ -119,7 +119,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let random =
         Random::for_purpose(u64::from(std::process::id()), &dataset.path.to_string_lossy()).next_u64();
     scratch.sweep_on_signal(control.group_paths(random, true, true));
-    let in_group = |place: Result<&pagewise_host::cgroup::Place, _>| {
+    let in_group = |place: Result<&pagewise_host::cgroup::ParentGroup, _>| {
         place.map_or_else(|error: &pagewise_host::NoControl| error.to_string(), ToString::to_string)
     };
     writeln!(

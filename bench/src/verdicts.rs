@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pagewise_analysis::judge::simulation::{Scatter, Setting, simulate};
+use pagewise_analysis::judge::simulation::{ComparisonScenario, Scatter, simulate};
 use pagewise_analysis::judge::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
 
 /// How often the verdict names a winner among equals, on made-up comparisons.
@@ -37,7 +37,11 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
         for methods in 2..=10 {
             for rounds in [QUICK_ROUNDS as usize, FULL_ROUNDS as usize] {
                 let tally = |truth: Vec<f64>| {
-                    simulate(&Setting { truth, rounds, scatter }, options.comparisons, options.seed)
+                    simulate(
+                        &ComparisonScenario { truth, rounds, scatter },
+                        options.comparisons,
+                        options.seed,
+                    )
                 };
                 let equals = tally(vec![1.0; methods]);
                 let mut truth = vec![0.6; methods];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use pagewise_model::protocol::Job;
 use pagewise_model::random::Random;
-use pagewise_model::ring::{Ring, SOURCE_PERIOD};
+use pagewise_model::ring::{RecordRing, SOURCE_PERIOD};
 use pagewise_model::{Bytes, content};
 
 use super::{Sample, Spent, alternate, bare, worker};
@@ -54,8 +54,8 @@ pub struct RingCell {
 
 impl RingCell {
     /// The ring in numbers.
-    pub const fn ring(&self) -> Ring {
-        Ring::new(self.file_bytes, self.record_bytes, self.laps)
+    pub const fn ring(&self) -> RecordRing {
+        RecordRing::new(self.file_bytes, self.record_bytes, self.laps)
     }
 
     /// The method, as pagewise writes it.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use pagewise_analysis::judge::simulation::Scatter;
-use pagewise_analysis::search::simulation::{Setting, Shape, simulate};
+use pagewise_analysis::search::simulation::{CurveShape, SearchScenario, simulate};
 
 /// Three percent on each sample, nothing else.
 const PLAIN: Scatter =
@@ -15,28 +15,29 @@ const PLAIN: Scatter =
 const QUICK: [f64; 4] = [0.5, 0.9, 1.08, 4.0];
 const FULL: [f64; 8] = [0.5, 0.75, 0.9, 1.05, 1.25, 1.6, 2.4, 4.0];
 
-fn shapes() -> Vec<(&'static str, Vec<Shape>)> {
-    let power =
-        |exponent: f64| vec![Shape::Power { at_one: 1.3f64.powf(-exponent), exponent }, Shape::Flat(1.0)];
-    let missing = Shape::Missing { hit: 2.0, miss: 150.0 };
+fn shapes() -> Vec<(&'static str, Vec<CurveShape>)> {
+    let power = |exponent: f64| {
+        vec![CurveShape::Power { at_one: 1.3f64.powf(-exponent), exponent }, CurveShape::Flat(1.0)]
+    };
+    let missing = CurveShape::Missing { hit: 2.0, miss: 150.0 };
     vec![
         ("rate ~ ratio^-20, at 1.3x", power(20.0)),
         ("rate ~ ratio^-10, at 1.3x", power(10.0)),
         ("rate ~ ratio^-5, at 1.3x", power(5.0)),
-        ("cache misses, at 1.3x", vec![missing, Shape::Flat(missing.duration(1.3))]),
+        ("cache misses, at 1.3x", vec![missing, CurveShape::Flat(missing.duration(1.3))]),
         (
             "cache misses, 4 methods",
             vec![
-                Shape::Missing { hit: 2.0, miss: 4000.0 },
-                Shape::Missing { hit: 2.6, miss: 70.0 },
-                Shape::Missing { hit: 2.0, miss: 200.0 },
-                Shape::Missing { hit: 2.7, miss: 75.0 },
+                CurveShape::Missing { hit: 2.0, miss: 4000.0 },
+                CurveShape::Missing { hit: 2.6, miss: 70.0 },
+                CurveShape::Missing { hit: 2.0, miss: 200.0 },
+                CurveShape::Missing { hit: 2.7, miss: 75.0 },
             ],
         ),
-        ("2 equal", vec![Shape::Flat(1.0); 2]),
-        ("4 equal", vec![Shape::Flat(1.0); 4]),
-        ("7 equal", vec![Shape::Flat(1.0); 7]),
-        ("10 % apart", vec![Shape::Flat(1.0), Shape::Flat(1.1)]),
+        ("2 equal", vec![CurveShape::Flat(1.0); 2]),
+        ("4 equal", vec![CurveShape::Flat(1.0); 4]),
+        ("7 equal", vec![CurveShape::Flat(1.0); 7]),
+        ("10 % apart", vec![CurveShape::Flat(1.0), CurveShape::Flat(1.1)]),
     ]
 }
 
@@ -65,7 +66,7 @@ fn main() -> io::Result<()> {
         for (name, shapes) in shapes() {
             let kinds = [(7, 100, &QUICK[..]), (7, 50, &FULL[..]), (11, 50, &FULL[..])];
             for (rounds, tolerance_thousandths, ratios) in kinds {
-                let setting = Setting {
+                let setting = SearchScenario {
                     shapes: shapes.clone(),
                     ratios: ratios.to_vec(),
                     rounds,

@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use pagewise_analysis::judge::simulation::{Scatter, Setting, simulate};
+use pagewise_analysis::judge::simulation::{ComparisonScenario, Scatter, simulate};
 
 fn settings() -> Vec<(&'static str, Vec<f64>)> {
     let with_best = |best: &[f64], others: f64, methods: usize| {
@@ -54,7 +54,7 @@ fn main() -> io::Result<()> {
     for (noise, scatter) in [("typical", Scatter::TYPICAL), ("heavy", Scatter::HEAVY)] {
         for (name, truth) in settings() {
             for rounds in [7, 9, 11, 15, 21, 31, 33] {
-                let setting = Setting { truth: truth.clone(), rounds, scatter };
+                let setting = ComparisonScenario { truth: truth.clone(), rounds, scatter };
                 let tally = simulate(&setting, comparisons, seed);
                 let percent = |count| 100.0 * tally.share(count);
                 writeln!(

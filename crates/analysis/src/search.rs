@@ -6,12 +6,12 @@ mod tests;
 
 use std::collections::HashSet;
 
-use pagewise_model::plan::Search;
+use pagewise_model::plan::CliffSearch;
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Method, Role};
 
 use crate::judge::cliff::change::{self, Change, Narrowing};
-use crate::judge::cliff::group::Group;
+use crate::judge::cliff::group::CliffGroup;
 use crate::judge::collected::collect;
 
 /// What to do after the cells of a plan have been sampled.
@@ -24,7 +24,7 @@ pub enum Next {
 }
 
 /// What halving may add to a group.
-struct Allowance {
+struct HalvingAllowance {
     /// Cells for each 100 of the grid.
     percent: usize,
     /// Cells in any case: enough for one pair of methods.
@@ -33,11 +33,11 @@ struct Allowance {
 
 /// From this tolerance on, in thousandths, a search is to be short.
 const COARSE_THOUSANDTHS: u32 = 100;
-const COARSE: Allowance = Allowance { percent: 60, least: 12 };
-const FINE: Allowance = Allowance { percent: 100, least: 30 };
+const COARSE: HalvingAllowance = HalvingAllowance { percent: 60, least: 12 };
+const FINE: HalvingAllowance = HalvingAllowance { percent: 100, least: 30 };
 
 /// Cells that halving may still add to a group.
-fn affordable(group: &Group<'_>, search: &Search) -> usize {
+fn affordable(group: &CliffGroup<'_>, search: &CliffSearch) -> usize {
     let (grid, added) = group.cell_counts();
     let allowance = if search.tolerance_thousandths >= COARSE_THOUSANDTHS { COARSE } else { FINE };
     (grid * allowance.percent / 100).max(allowance.least).saturating_sub(added)
@@ -48,7 +48,7 @@ pub fn next(run: &Run) -> Next {
     let samples = collect(run);
     let plan = &run.header.plan;
     let Some(search) = &plan.search else { return Next::Done };
-    let groups = Group::all(run, &samples);
+    let groups = CliffGroup::all(run, &samples);
     let known: HashSet<String> = plan.cells.iter().map(Cell::id).collect();
     let new = |cells: Vec<Cell>| -> Vec<Cell> {
         cells.into_iter().filter(|cell| !known.contains(&cell.id())).collect()
@@ -63,7 +63,7 @@ pub fn next(run: &Run) -> Next {
 }
 
 /// The chosen window of each prefetching method, at the spans of the grid that lack it.
-fn chosen_windows(group: &Group<'_>) -> Vec<Cell> {
+fn chosen_windows(group: &CliffGroup<'_>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for method in group.families.iter().filter_map(|family| family.chosen.as_ref()) {
         for span in group.grid().into_iter().filter(|span| group.member(method, *span).is_none()) {
@@ -82,7 +82,7 @@ fn chosen_windows(group: &Group<'_>) -> Vec<Cell> {
 }
 
 /// The fastest rival without a control at a span.
-fn bridge(group: &Group<'_>, method: &Method, span: u64) -> Option<Method> {
+fn bridge(group: &CliffGroup<'_>, method: &Method, span: u64) -> Option<Method> {
     let rivals =
         group.methods().iter().copied().filter(|rival| *rival != method && !group.has_control(rival, span));
     let rates = rivals.filter_map(|rival| Some((rival, group.member(rival, span)?.median_rate()?)));
@@ -91,7 +91,7 @@ fn bridge(group: &Group<'_>, method: &Method, span: u64) -> Option<Method> {
 
 /// The next middles of every change in a group, as far as they can be afforded. Changes with the same middle share its
 /// cells: measured later it would need a span of its own.
-fn middles(group: &Group<'_>, search: &Search, page_bytes: u64) -> Vec<Cell> {
+fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec<Cell> {
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
     let changes = change::changes(group);
     let mut columns: Vec<(u64, Vec<&Change<'_>>)> = Vec::new();
@@ -117,7 +117,7 @@ fn middles(group: &Group<'_>, search: &Search, page_bytes: u64) -> Vec<Cell> {
 /// The methods of as many of these changes as `most` cells allow, with one control, and how often their intervals must
 /// be halved.
 fn column(
-    group: &Group<'_>,
+    group: &CliffGroup<'_>,
     span: u64,
     sharing: &[&Change<'_>],
     tolerance: f64,

@@ -223,13 +223,13 @@ impl IoMode {
 }
 
 /// A read that did not bring what it should: at which offset, with which errno or how many bytes.
-pub(crate) struct Stopped {
+pub(crate) struct FailedRead {
     pub offset: u64,
     pub expected: usize,
     pub result: Result<usize, Errno>,
 }
 
-impl Stopped {
+impl FailedRead {
     /// The same, as a ring tells it.
     pub fn at_completion(offset: u64, expected: usize, completion: Completion) -> Self {
         let result = match completion.result {

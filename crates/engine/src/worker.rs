@@ -46,30 +46,30 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         };
         match serve(&job, &mut requests, &mut replies) {
             Ok(()) => {}
-            Err(Ending::Call(failure)) => return say(&mut replies, &Reply::Failed(failure)),
-            Err(Ending::Conversation(error)) => return Err(error),
+            Err(JobEnd::Call(failure)) => return say(&mut replies, &Reply::Failed(failure)),
+            Err(JobEnd::Conversation(error)) => return Err(error),
         }
     }
     Ok(())
 }
 
 /// Why a job ends before its time.
-enum Ending {
+enum JobEnd {
     /// A call failed, which is told in the conversation.
     Call(CallFailure),
     /// The conversation itself cannot go on.
     Conversation(io::Error),
 }
 
-impl From<CallFailure> for Ending {
+impl From<CallFailure> for JobEnd {
     fn from(failure: CallFailure) -> Self {
-        Ending::Call(failure)
+        JobEnd::Call(failure)
     }
 }
 
-impl From<io::Error> for Ending {
+impl From<io::Error> for JobEnd {
     fn from(error: io::Error) -> Self {
-        Ending::Conversation(error)
+        JobEnd::Conversation(error)
     }
 }
 
@@ -93,10 +93,10 @@ fn nonsense(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("not of the protocol: {reason}"))
 }
 
-fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl Write) -> Result<(), Ending> {
+fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl Write) -> Result<(), JobEnd> {
     let method = method_of(&job.method).map_err(|reason| unknown(job, reason))?;
-    let task = Task::of(job, method).map_err(|error| nonsense(&error))?;
-    let table = if task.work == Work::Reads { Some(table(job)?) } else { None };
+    let task = ParsedJob::of(job, method).map_err(|error| nonsense(&error))?;
+    let table = if task.work == WorkMode::Reads { Some(table(job)?) } else { None };
     let started = now_ns();
     let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started })?;
@@ -120,7 +120,7 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
                 let (sample, beats) = with_beats(heart.as_ref(), || crew.sample(&go))?;
                 Reply::Sample(Box::new(SampleReply { beats, ..sample }))
             }
-            Request::Verify(verify) if task.work == Work::Reads => hand_over(&crew, job, verify)?,
+            Request::Verify(verify) if task.work == WorkMode::Reads => hand_over(&crew, job, verify)?,
             Request::Verify(_) => return Err(nonsense(&format!("verify of {}", job.workload)).into()),
             Request::Close => {
                 drop(heart);
@@ -147,7 +147,7 @@ fn with_beats<T>(
 
 /// What kind of work a job is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
+enum WorkMode {
     /// By the offset table.
     Reads,
     Scan,
@@ -155,9 +155,9 @@ enum Work {
 }
 
 /// A job, its words understood.
-struct Task {
+struct ParsedJob {
     workload: Workload,
-    work: Work,
+    work: WorkMode,
     method: Method,
     /// Where bytes are read.
     consume: Consume,
@@ -165,15 +165,15 @@ struct Task {
     sync_at_end: bool,
 }
 
-impl Task {
+impl ParsedJob {
     fn of(job: &Job, method: Method) -> Result<Self, String> {
         let workload: Workload = job.workload.parse()?;
         let work = match workload {
-            Workload::RandomRead | Workload::SequentialRead => Work::Reads,
-            Workload::Scan => Work::Scan,
-            Workload::Append | Workload::Fill => Work::Records,
+            Workload::RandomRead | Workload::SequentialRead => WorkMode::Reads,
+            Workload::Scan => WorkMode::Scan,
+            Workload::Append | Workload::Fill => WorkMode::Records,
         };
-        let writes = work == Work::Records;
+        let writes = work == WorkMode::Records;
         Ok(Self {
             workload,
             work,
@@ -195,16 +195,16 @@ impl Task {
         }
         ensure_in_effect(&self.method, &job.path)?;
         match (self.work, table) {
-            (Work::Reads, Some(table)) => {
+            (WorkMode::Reads, Some(table)) => {
                 let readers = reader::open(&self.method, job, self.consume, self.per_thread)?;
                 Ok((TableReads::divide(readers, table, job), Bounds::timed(job)))
             }
-            (Work::Reads, None) => unreachable!("reads have a table"),
-            (Work::Scan, _) => {
+            (WorkMode::Reads, None) => unreachable!("reads have a table"),
+            (WorkMode::Scan, _) => {
                 let scanner = scanner::open(&self.method, job, self.consume)?;
                 Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)))
             }
-            (Work::Records, _) => {
+            (WorkMode::Records, _) => {
                 let records = Records::new(writer::open(&self.method, job)?);
                 Ok((vec![Box::new(records)], Bounds::fixed(job, job.records)))
             }
@@ -212,7 +212,7 @@ impl Task {
     }
 
     fn refuses(&self, job: &Job) -> Option<String> {
-        if self.work != Work::Reads && job.threads != 1 {
+        if self.work != WorkMode::Reads && job.threads != 1 {
             return Some(format!("{} is the work of one thread, not of {}", self.workload, job.threads));
         }
         self.method.unsuited(self.workload)

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::files::FileKey;
 use crate::memory::Memory;
-use crate::mounts::{Kind, Mount};
+use crate::mounts::{FilesystemKind, Mount};
 use crate::process::maps_file;
 use crate::{kernel_files, scratch};
 
@@ -146,7 +146,7 @@ fn path_of(file: &File) -> PathBuf {
 /// The filesystem of `file` if it keeps its files in memory: nothing can be evicted there, and no device reads.
 pub fn in_memory(file: &File) -> Option<String> {
     let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
-    if let Some(mount) = mount.filter(|mount| mount.kind() == Kind::Memory) {
+    if let Some(mount) = mount.filter(|mount| mount.kind() == FilesystemKind::Memory) {
         return Some(mount.filesystem);
     }
     // A nameless file cannot be found by its path; statfs(2) knows the two types by number.
@@ -229,7 +229,7 @@ fn name_of(process: &Path) -> String {
 
 /// A file that was brought into the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warmed {
+pub struct WarmedFile {
     /// Bytes that had to be read for it.
     pub read_bytes: u64,
     /// What is there now: the whole span, or unknown with the reason.
@@ -261,7 +261,7 @@ fn known(bytes: Option<u64>) -> String {
 
 /// Brings the first `len` bytes of `file` into the page cache by reading what is not there, and proves that
 /// they are all there at the same time. Where residency is unknown the file is read once, and that is said.
-pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<Warmed, WarmError> {
+pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, WarmError> {
     let mut read_bytes = 0;
     let mut after = residency(file, len);
     let available_bytes = Memory::read().available_bytes;
@@ -294,7 +294,7 @@ pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<Warmed, WarmErro
         after = residency(file, len);
         passes += 1;
     }
-    Ok(Warmed { read_bytes, after })
+    Ok(WarmedFile { read_bytes, after })
 }
 
 /// One pass over the file; stretches that are in the cache are left alone.
@@ -354,7 +354,7 @@ mod tests {
     fn on_storage() -> Option<tempfile::TempDir> {
         let directory = tempfile::tempdir().expect("directory");
         let mount = Mount::holding(directory.path()).expect("read").expect("mount");
-        if mount.kind() == Kind::Block {
+        if mount.kind() == FilesystemKind::Block {
             return Some(directory);
         }
         println!("skipped: {} lies on {}", directory.path().display(), mount.filesystem);

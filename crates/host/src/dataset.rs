@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pagewise_model::{Bytes, Content, checksum};
 
 use crate::memory::Memory;
-use crate::mounts::{Kind, Mount};
+use crate::mounts::{FilesystemKind, Mount};
 use crate::{cache, scratch};
 
 /// Size of every write but the last.
@@ -188,8 +188,8 @@ pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
             reserve: Bytes(reserve),
         });
     }
-    let in_memory =
-        Mount::holding(directory).is_ok_and(|mount| mount.is_some_and(|mount| mount.kind() == Kind::Memory));
+    let in_memory = Mount::holding(directory)
+        .is_ok_and(|mount| mount.is_some_and(|mount| mount.kind() == FilesystemKind::Memory));
     let memory = Memory::read();
     if in_memory && let (Some(total), Some(available)) = (memory.total_bytes, memory.available_bytes) {
         let reserve = memory_reserve(total);

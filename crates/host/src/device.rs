@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::kernel_files::{self, chosen};
-use crate::mounts::{Kind, Mount};
+use crate::mounts::{FilesystemKind, Mount};
 use crate::{btrfs, overlay};
 
 /// Sectors of the block layer's counters, whatever the device's own are.
@@ -76,12 +76,12 @@ impl BlockDevice {
             return Ok(device);
         }
         Err(NoDevice(match mount.kind() {
-            Kind::Memory => format!("{} keeps its files in memory", mount.filesystem),
-            Kind::Network => format!("{} gets its bytes from another machine", mount.filesystem),
-            Kind::Fuse => format!("{} is served by a program", mount.filesystem),
-            Kind::Overlay => format!("{} hides which filesystem holds a file", mount.filesystem),
-            Kind::Kernel => format!("{} is made up by the kernel", mount.filesystem),
-            Kind::Block => format!("{} does not say which devices it uses", mount.filesystem),
+            FilesystemKind::Memory => format!("{} keeps its files in memory", mount.filesystem),
+            FilesystemKind::Network => format!("{} gets its bytes from another machine", mount.filesystem),
+            FilesystemKind::Fuse => format!("{} is served by a program", mount.filesystem),
+            FilesystemKind::Overlay => format!("{} hides which filesystem holds a file", mount.filesystem),
+            FilesystemKind::Kernel => format!("{} is made up by the kernel", mount.filesystem),
+            FilesystemKind::Block => format!("{} does not say which devices it uses", mount.filesystem),
         }))
     }
 

@@ -16,7 +16,7 @@ use crate::device::BlockDevice;
 use crate::kernel_files::{self, chosen, field};
 use crate::memory::Memory;
 use crate::mounted;
-use crate::mounts::{Kind, Mount};
+use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
 
 /// Looks at the machine and at the filesystem that holds `path`, a file or a directory.
@@ -286,21 +286,25 @@ fn lru_gen_is_on(state: &str) -> bool {
 fn filesystem_warning(mount: &Mount) -> Option<String> {
     let name = &mount.filesystem;
     match mount.kind() {
-        Kind::Memory => Some(format!(
+        FilesystemKind::Memory => Some(format!(
             "{name} keeps its files in memory: nothing can be cold, and O_DIRECT \
             is served from memory"
         )),
-        Kind::Network => Some(format!(
+        FilesystemKind::Network => Some(format!(
             "{name} gets its bytes from another machine, whose cache and \
             network are measured too"
         )),
-        Kind::Fuse => Some(format!("{name} is served by a program, whose speed and cache are measured too")),
-        Kind::Overlay => Some(format!(
+        FilesystemKind::Fuse => {
+            Some(format!("{name} is served by a program, whose speed and cache are measured too"))
+        }
+        FilesystemKind::Overlay => Some(format!(
             "{name} passes reads to another filesystem, and copies a file of a \
             lower layer when it is first written"
         )),
-        Kind::Kernel => Some(format!("{name} is made up by the kernel and has no bytes on storage")),
-        Kind::Block => match name.as_str() {
+        FilesystemKind::Kernel => {
+            Some(format!("{name} is made up by the kernel and has no bytes on storage"))
+        }
+        FilesystemKind::Block => match name.as_str() {
             "btrfs" if mount.has_option("compress") || mount.has_option("compress-force") => {
                 Some("btrfs compresses here: bytes of the device are not bytes of the file".to_string())
             }

@@ -11,7 +11,7 @@ use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
 use rustix::fs::OFlags;
 
-use crate::mounts::{Kind, Mount};
+use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
 
 /// What a file is called in other processes' /proc: device, inode, and its path for filesystems whose
@@ -72,7 +72,7 @@ pub fn identify(path: &Path) -> Result<(File, FileIdentity), FileError> {
         return Err(FileError::NotRegular { path: owned(), what });
     }
     if let Ok(Some(mount)) = Mount::holding(path)
-        && mount.kind() == Kind::Kernel
+        && mount.kind() == FilesystemKind::Kernel
     {
         return Err(FileError::Kernel { path: owned(), filesystem: mount.filesystem });
     }
@@ -170,7 +170,7 @@ pub fn check_directory(path: &Path) -> Result<(), DirectoryError> {
         return Err(DirectoryError::NotADirectory { path: owned() });
     }
     if let Ok(Some(mount)) = Mount::holding(path)
-        && mount.kind() == Kind::Kernel
+        && mount.kind() == FilesystemKind::Kernel
     {
         return Err(DirectoryError::Kernel { path: owned(), filesystem: mount.filesystem });
     }

@@ -28,7 +28,7 @@ pub struct Mount {
 
 /// How a filesystem gets its bytes, as far as that decides what can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FilesystemKind {
     /// On a block device of its own.
     Block,
     /// Files live in memory; nothing can be cold.
@@ -54,17 +54,17 @@ impl Mount {
     }
 
     /// What its type means.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FilesystemKind {
         match self.filesystem.as_str() {
-            "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => Kind::Memory,
+            "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => FilesystemKind::Memory,
             "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "9p" | "ceph" | "lustre" | "afs" | "gpfs"
-            | "beegfs" | "virtiofs" | "ocfs2" | "gfs2" | "orangefs" => Kind::Network,
-            "overlay" | "aufs" | "ecryptfs" => Kind::Overlay,
+            | "beegfs" | "virtiofs" | "ocfs2" | "gfs2" | "orangefs" => FilesystemKind::Network,
+            "overlay" | "aufs" | "ecryptfs" => FilesystemKind::Overlay,
             "proc" | "sysfs" | "debugfs" | "tracefs" | "cgroup" | "cgroup2" | "securityfs" | "configfs"
-            | "devpts" | "mqueue" | "bpf" | "pstore" | "efivarfs" => Kind::Kernel,
-            "fuseblk" => Kind::Fuse,
-            name if name == "fuse" || name.starts_with("fuse.") => Kind::Fuse,
-            _ => Kind::Block,
+            | "devpts" | "mqueue" | "bpf" | "pstore" | "efivarfs" => FilesystemKind::Kernel,
+            "fuseblk" => FilesystemKind::Fuse,
+            name if name == "fuse" || name.starts_with("fuse.") => FilesystemKind::Fuse,
+            _ => FilesystemKind::Block,
         }
     }
 
@@ -161,11 +161,11 @@ mod tests {
     #[test]
     fn types_are_told_apart() {
         let kind = |path: &str, number| holding(path, number).kind();
-        assert_eq!(kind("/dev/shm", (0, 27)), Kind::Memory);
-        assert_eq!(kind("/net/data", (0, 60)), Kind::Network);
-        assert_eq!(kind("/home/me/cloud", (0, 61)), Kind::Fuse);
-        assert_eq!(kind("/var/lib/docker/overlay2/abc/merged", (0, 62)), Kind::Overlay);
-        assert_eq!(kind("/", (259, 2)), Kind::Block);
+        assert_eq!(kind("/dev/shm", (0, 27)), FilesystemKind::Memory);
+        assert_eq!(kind("/net/data", (0, 60)), FilesystemKind::Network);
+        assert_eq!(kind("/home/me/cloud", (0, 61)), FilesystemKind::Fuse);
+        assert_eq!(kind("/var/lib/docker/overlay2/abc/merged", (0, 62)), FilesystemKind::Overlay);
+        assert_eq!(kind("/", (259, 2)), FilesystemKind::Block);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(root.mount_point, Path::new("/"));
         assert_eq!(
             Mount::holding(Path::new("/proc/self/stat")).expect("read").expect("mount").kind(),
-            Kind::Kernel
+            FilesystemKind::Kernel
         );
     }
 }

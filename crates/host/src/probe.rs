@@ -10,7 +10,7 @@ use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use pagewise_model::method::options::{Entry, MethodOption, Since};
+use pagewise_model::method::options::{MethodOption, OptionEntry, Since};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags};
@@ -37,7 +37,7 @@ pub const RWF_DONTCACHE: u32 = 0x80;
 
 /// Whether something works here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Availability {
     /// It was done.
     Available,
     /// It was refused, or did not do what its name says.
@@ -58,34 +58,34 @@ pub struct Capability {
     /// What it is called in methods or in the manual.
     pub name: &'static str,
     /// Whether it works.
-    pub state: State,
+    pub state: Availability,
     /// What was found beside that; may be empty.
     pub detail: String,
 }
 
 impl Capability {
     fn available(name: &'static str, detail: impl Into<String>) -> Self {
-        Self { name, state: State::Available, detail: detail.into() }
+        Self { name, state: Availability::Available, detail: detail.into() }
     }
 
     fn unavailable(name: &'static str, reason: impl Into<String>) -> Self {
-        Self { name, state: State::Unavailable { reason: reason.into() }, detail: String::new() }
+        Self { name, state: Availability::Unavailable { reason: reason.into() }, detail: String::new() }
     }
 
     fn unknown(name: &'static str, reason: impl Into<String>) -> Self {
-        Self { name, state: State::Unknown { reason: reason.into() }, detail: String::new() }
+        Self { name, state: Availability::Unknown { reason: reason.into() }, detail: String::new() }
     }
 
     /// Whether it works.
     pub fn is_available(&self) -> bool {
-        self.state == State::Available
+        self.state == Availability::Available
     }
 
     /// Why it does not, or is not known to.
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
-            State::Available => None,
-            State::Unavailable { reason } | State::Unknown { reason } => Some(reason),
+            Availability::Available => None,
+            Availability::Unavailable { reason } | Availability::Unknown { reason } => Some(reason),
         }
     }
 }
@@ -93,9 +93,9 @@ impl Capability {
 impl fmt::Display for Capability {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, text) = match &self.state {
-            State::Available => ("available", &self.detail),
-            State::Unavailable { reason } => ("unavailable", reason),
-            State::Unknown { reason } => ("unknown", reason),
+            Availability::Available => ("available", &self.detail),
+            Availability::Unavailable { reason } => ("unavailable", reason),
+            Availability::Unknown { reason } => ("unknown", reason),
         };
         write!(formatter, "{}: {word}", self.name)?;
         if text.is_empty() { Ok(()) } else { write!(formatter, " ({text})") }
@@ -129,7 +129,7 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
 pub fn options() -> Vec<Capability> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let ignorable = MethodOption::TABLE.iter().filter(|entry| matches!(entry.since, Since::Ignored(_)));
-    let capability = |entry: &Entry| {
+    let capability = |entry: &OptionEntry| {
         let version = entry.since.version().unwrap_or_default();
         if entry.since.acts_on(&release) {
             Capability::available(entry.word, format!("from Linux {version} on"))
@@ -440,18 +440,18 @@ mod tests {
         let capability = probe_direct(shm);
         match &capability.state {
             // Linux 6.6 takes O_DIRECT on tmpfs; before, open(2) refuses it.
-            State::Unavailable { reason } => {
+            Availability::Unavailable { reason } => {
                 assert!(reason.contains("served from memory") || reason.starts_with("open: "), "{reason}");
             }
-            State::Unknown { reason } => println!("skipped: {reason}"),
-            State::Available => panic!("{capability}"),
+            Availability::Unknown { reason } => println!("skipped: {reason}"),
+            Availability::Available => panic!("{capability}"),
         }
     }
 
     #[test]
     fn without_a_directory_nothing_is_known() {
         for capability in [probe_mmap, probe_direct, probe_uring].map(|probe| probe(Path::new("/nowhere"))) {
-            assert!(matches!(capability.state, State::Unknown { .. }), "{capability}");
+            assert!(matches!(capability.state, Availability::Unknown { .. }), "{capability}");
         }
     }
 

@@ -169,19 +169,19 @@ fn thread(
 
 /// Sums over threads; unknown where one of them is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
+struct ThreadSums {
     cpu_ns: Option<u64>,
     run_queue_ns: Option<u64>,
     voluntary_switches: Option<u64>,
     involuntary_switches: Option<u64>,
 }
 
-fn sum(threads: &[Thread]) -> Sums {
+fn sum(threads: &[Thread]) -> ThreadSums {
     let total = |part: fn(&Thread) -> Option<u64>| {
         let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
         threads.iter().map(part).reduce(add).flatten()
     };
-    Sums {
+    ThreadSums {
         cpu_ns: total(|thread| thread.counters.cpu_ns),
         run_queue_ns: total(|thread| thread.run_queue_ns),
         voluntary_switches: total(|thread| thread.counters.voluntary_switches),
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!((total.voluntary_switches, total.involuntary_switches), (Some(6), Some(8)));
         let unknown = sum(&[one, thread(9, None, None, Some(STATUS), TICK_NS)]);
         assert_eq!((unknown.cpu_ns, unknown.voluntary_switches), (None, Some(6)));
-        assert_eq!(sum(&[]), Sums::default());
+        assert_eq!(sum(&[]), ThreadSums::default());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::probe::{Capability, State};
+use crate::probe::{Availability, Capability};
 use crate::trusted::Directory;
 
 mod child;
@@ -23,8 +23,8 @@ mod surroundings;
 mod tests;
 mod words;
 
-pub use sources::Source;
-use store::Store;
+pub use sources::SourceFile;
+use store::WorkerStore;
 use surroundings::Surroundings;
 pub use words::{UnclosedQuote, split_words};
 
@@ -58,7 +58,7 @@ impl Language {
     }
 
     /// The files of its worker.
-    pub fn sources(self) -> &'static [Source] {
+    pub fn sources(self) -> &'static [SourceFile] {
         sources::of(self)
     }
 }
@@ -114,7 +114,7 @@ pub struct Built {
     /// How it is built and run, to be recorded.
     pub flags: String,
     /// Where it lies.
-    pub folder: Held,
+    pub folder: WorkerFolder,
     /// Sentences on what was passed over, those of [`Found`] too.
     pub notes: Vec<String>,
 }
@@ -133,9 +133,9 @@ impl Built {
 
 /// The folder of a built worker, held open. Two are the same if their paths are.
 #[derive(Clone, Debug)]
-pub struct Held(Arc<Directory>);
+pub struct WorkerFolder(Arc<Directory>);
 
-impl Held {
+impl WorkerFolder {
     fn of(directory: Directory) -> Self {
         Self(Arc::new(directory))
     }
@@ -154,13 +154,13 @@ impl Held {
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for WorkerFolder {
     fn eq(&self, other: &Self) -> bool {
         self.path() == other.path()
     }
 }
 
-impl Eq for Held {}
+impl Eq for WorkerFolder {}
 
 /// Looks for a toolchain.
 pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
@@ -175,7 +175,7 @@ pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Buil
 /// Removes what killed builds left; the paths that are gone. What is being built is left alone.
 pub fn sweep() -> Vec<PathBuf> {
     let surroundings = Surroundings::here();
-    Store::of(&surroundings).map_or(Vec::new(), |store| store.sweep_dead())
+    WorkerStore::of(&surroundings).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
 /// For `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
@@ -197,10 +197,10 @@ impl Surroundings {
         &self,
         found: &Found,
         choices: &Choices,
-        sources: &[Source],
+        sources: &[SourceFile],
         stop: &AtomicBool,
     ) -> Result<Built, Missing> {
-        let store = Store::of(self)?;
+        let store = WorkerStore::of(self)?;
         let mut built = match found.language {
             Language::Jvm => jvm::build(self, &store, found, choices, sources, stop)?,
             Language::Go => go::build(self, &store, found, sources, stop)?,
@@ -217,7 +217,7 @@ impl Surroundings {
             Language::Python => "worker python",
         };
         let usable = self.find(language, choices).and_then(|found| {
-            let store = Store::of(self)?;
+            let store = WorkerStore::of(self)?;
             store.check(&folder(&store, &found, language.sources()))?;
             Ok(found)
         });
@@ -228,17 +228,17 @@ impl Surroundings {
                     detail.push_str("; ");
                     detail.push_str(note);
                 }
-                Capability { name, state: State::Available, detail }
+                Capability { name, state: Availability::Available, detail }
             }
             Err(Missing(reason)) => {
-                Capability { name, state: State::Unavailable { reason }, detail: String::new() }
+                Capability { name, state: Availability::Unavailable { reason }, detail: String::new() }
             }
         }
     }
 }
 
 /// Where the worker of a toolchain lies, once built.
-fn folder(store: &Store, found: &Found, sources: &[Source]) -> PathBuf {
+fn folder(store: &WorkerStore, found: &Found, sources: &[SourceFile]) -> PathBuf {
     let flags: &[&str] = match found.language {
         Language::Jvm => &jvm::BUILD_FLAGS,
         Language::Go => &go::BUILD_FLAGS,

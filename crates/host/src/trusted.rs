@@ -263,7 +263,7 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
         source,
     })?;
     let mut pending = steps(&whole);
-    let mut at = Step::root()?;
+    let mut at = PathStep::root()?;
     let mut links = 0;
     while let Some(name) = pending.pop_front() {
         check_parent(&at.stat, &at.path)?;
@@ -294,7 +294,7 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
                     .map_err(|errno| Refusal::call("readlink", &next.path, errno))?;
                 let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                 if target.is_absolute() {
-                    at = Step::root()?;
+                    at = PathStep::root()?;
                 }
                 for step in steps(&target).into_iter().rev() {
                     pending.push_front(step);
@@ -327,13 +327,13 @@ fn steps(path: &Path) -> VecDeque<OsString> {
 }
 
 /// A place on the way.
-struct Step {
+struct PathStep {
     fd: OwnedFd,
     stat: Stat,
     path: PathBuf,
 }
 
-impl Step {
+impl PathStep {
     fn root() -> Result<Self, Refusal> {
         Self::open(rustix::fs::CWD, OsStr::new("/"), PathBuf::from("/"))
     }

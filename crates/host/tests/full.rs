@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use mounted::{Mounted, run, text};
 use pagewise_host::{NewFile, ReadBack, written};
 use pagewise_model::sample::Written;
-use pagewise_model::{Content, Ring};
+use pagewise_model::{Content, RecordRing};
 
 const FILE_BYTES: u64 = 16 << 20;
 
@@ -23,7 +23,7 @@ fn what_did_not_fit_is_missing_and_looking_for_it_takes_no_room() {
         return;
     }
     let mounted = Mounted(point);
-    let ring = Ring::new(FILE_BYTES, 4096, 1);
+    let ring = RecordRing::new(FILE_BYTES, 4096, 1);
     let mut source = vec![0; ring.source_bytes() as usize];
     Content::Random.fill(1, 0, &mut source);
     let file = NewFile::create(&mounted.0.join("written"), FILE_BYTES).expect("a sparse file needs no room");

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::method::{Access, Method, MethodOption, Worker};
-use crate::ring::Ring;
+use crate::ring::RecordRing;
 use crate::surroundings::Surroundings;
 use crate::units::Bytes;
 use crate::words::words;
@@ -144,9 +144,9 @@ impl Conditions {
     }
 
     /// Where records come to lie, where the workload writes.
-    pub fn ring(&self) -> Option<Ring> {
+    pub fn ring(&self) -> Option<RecordRing> {
         let writes = self.writes()?;
-        Some(Ring::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.laps)))
+        Some(RecordRing::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.laps)))
     }
 
     /// Page cache that fits under the memory limit beside what worker and kernel take; `None` without a limit, 0 where

@@ -229,7 +229,7 @@ pub struct HostSecond {
 
 /// A stretch of a sample, as long as one `go` lasts: of a cold start, or of warming up by the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub struct RateWindow {
     /// How long it lasted.
     pub elapsed_ns: u64,
     /// Operations done in it.

@@ -29,11 +29,11 @@ pub mod workers;
 
 pub use cell::{CacheState, Cell, Conditions, Content, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};
-pub use counters::{GroupCounters, HostCounters, HostSecond, ProcessCounters, ThreadCounters, Window};
+pub use counters::{GroupCounters, HostCounters, HostSecond, ProcessCounters, RateWindow, ThreadCounters};
 pub use environment::Environment;
 pub use method::{Access, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
-pub use ring::Ring;
+pub use ring::RecordRing;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
 pub use surroundings::{
     CpuList, DeviceCap, KernelSettings, Numa, SettingsInForce, Skew, Surroundings, Switch,

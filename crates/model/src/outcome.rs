@@ -7,7 +7,7 @@ use crate::sample::{Evidence, Failure, Measurement, Outcome};
 
 /// All that any outcome may hold.
 #[derive(Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct OutcomeFields {
     outcome: Word,
     measurement: Option<Measurement>,
     evidence: Option<Box<Evidence>>,
@@ -24,10 +24,10 @@ enum Word {
     Unavailable,
 }
 
-impl TryFrom<Told> for Outcome {
+impl TryFrom<OutcomeFields> for Outcome {
     type Error = String;
 
-    fn try_from(told: Told) -> Result<Self, String> {
+    fn try_from(told: OutcomeFields) -> Result<Self, String> {
         let missing = |field: &str| format!("missing field `{field}`");
         Ok(match told.outcome {
             Word::Taken => Outcome::Taken {

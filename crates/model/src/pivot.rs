@@ -11,7 +11,7 @@ use crate::units::Bytes;
 /// What stands in a column of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Columns {
+pub enum PivotColumns {
     /// Each number of threads.
     Threads,
     /// Each size of the data: as a multiple of the cache where a memory limit leaves one.
@@ -22,7 +22,7 @@ pub enum Columns {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pivot {
     /// What the columns are.
-    pub columns: Columns,
+    pub columns: PivotColumns,
     /// The method that is held against others.
     pub baseline: Option<String>,
     /// Those others, of the same worker; all of them where none is named.
@@ -36,7 +36,7 @@ pub struct Pivot {
 /// Where a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Column {
+pub enum PivotColumn {
     /// So many threads.
     Threads(u32),
     /// So many times the cache that a memory limit leaves.
@@ -45,34 +45,34 @@ pub enum Column {
     Bytes(Bytes),
 }
 
-impl Column {
+impl PivotColumn {
     /// What columns are put in order by.
     pub fn position(self) -> f64 {
         match self {
-            Column::Threads(threads) => f64::from(threads),
-            Column::OfCache(ratio) => ratio,
-            Column::Bytes(bytes) => bytes.0 as f64,
+            PivotColumn::Threads(threads) => f64::from(threads),
+            PivotColumn::OfCache(ratio) => ratio,
+            PivotColumn::Bytes(bytes) => bytes.0 as f64,
         }
     }
 
     /// Its number alone, for a list of them.
     pub fn number(self) -> String {
         match self {
-            Column::Threads(threads) => threads.to_string(),
-            Column::OfCache(ratio) => multiple(ratio),
-            Column::Bytes(size) => bytes(size),
+            PivotColumn::Threads(threads) => threads.to_string(),
+            PivotColumn::OfCache(ratio) => multiple(ratio),
+            PivotColumn::Bytes(size) => bytes(size),
         }
     }
 }
 
 /// `1 thread`, `4 threads`, `data 0.5x of the cache`, `data of 64 MiB`.
-impl fmt::Display for Column {
+impl fmt::Display for PivotColumn {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Column::Threads(1) => write!(formatter, "1 thread"),
-            Column::Threads(_) => write!(formatter, "{} threads", self.number()),
-            Column::OfCache(_) => write!(formatter, "data {} of the cache", self.number()),
-            Column::Bytes(_) => write!(formatter, "data of {}", self.number()),
+            PivotColumn::Threads(1) => write!(formatter, "1 thread"),
+            PivotColumn::Threads(_) => write!(formatter, "{} threads", self.number()),
+            PivotColumn::OfCache(_) => write!(formatter, "data {} of the cache", self.number()),
+            PivotColumn::Bytes(_) => write!(formatter, "data of {}", self.number()),
         }
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     fn methods_are_named_with_their_worker_or_without() {
         let methods = ["pread", "jvm/mmap", "jvm/pread", "jvm/filechannel:direct-buffer"].map(String::from);
         let pivot = |against: &[&str]| Pivot {
-            columns: Columns::Threads,
+            columns: PivotColumns::Threads,
             baseline: Some("pread".into()),
             against: against.iter().map(ToString::to_string).collect(),
             explain: vec!["filechannel:direct-buffer".into()],
@@ -132,12 +132,16 @@ mod tests {
 
     #[test]
     fn columns_have_words_and_an_order() {
-        let words =
-            [Column::Threads(1), Column::Threads(4), Column::OfCache(0.5), Column::Bytes(Bytes::mib(64))];
+        let words = [
+            PivotColumn::Threads(1),
+            PivotColumn::Threads(4),
+            PivotColumn::OfCache(0.5),
+            PivotColumn::Bytes(Bytes::mib(64)),
+        ];
         assert_eq!(
             words.map(|column| column.to_string()),
             ["1 thread", "4 threads", "data 0.5x of the cache", "data of 64 MiB"]
         );
-        assert!(Column::OfCache(0.5).position() < Column::OfCache(2.0).position());
+        assert!(PivotColumn::OfCache(0.5).position() < PivotColumn::OfCache(2.0).position());
     }
 }

@@ -72,7 +72,7 @@ pub struct Plan {
     pub workers: WorkerChoices,
     /// What is looked for beyond the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<Search>,
+    pub search: Option<CliffSearch>,
     /// The table that its comparisons are laid out as, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pivot: Option<Pivot>,
@@ -82,7 +82,7 @@ pub struct Plan {
 
 /// The search for the ratio of data to cache at which two methods change places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Search {
+pub struct CliffSearch {
     /// The interval of a crossing is halved until its ends are this close, in thousandths.
     pub tolerance_thousandths: u32,
     /// Windows of `mmap:random+prefetch` that are tried first; the best is measured everywhere.

@@ -13,13 +13,13 @@ pub const SOURCE_PERIOD: u64 = 16_381;
 
 /// The places of records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
+pub struct RecordRing {
     record_bytes: u64,
     slots: u64,
     laps: u64,
 }
 
-impl Ring {
+impl RecordRing {
     /// `laps` times round a file of `file_bytes`; neither may be 0.
     pub const fn new(file_bytes: u64, record_bytes: u64, laps: u64) -> Self {
         Self { record_bytes, slots: file_bytes / record_bytes, laps }
@@ -68,7 +68,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_last_record_in_a_slot_is_found(slots in 1u64..20, records in 0u64..100) {
-            let ring = Ring::new(slots * 10, 10, 1);
+            let ring = RecordRing::new(slots * 10, 10, 1);
             let mut last = vec![None; slots as usize];
             for record in 0..records {
                 last[(record % slots) as usize] = Some(record);
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn a_record_never_straddles_the_end() {
-        let ring = Ring::new(10 << 20, 100, 2);
+        let ring = RecordRing::new(10 << 20, 100, 2);
         assert_eq!((ring.slots(), ring.bytes(), ring.records()), (104_857, 10_485_700, 209_714));
         assert_eq!(ring.source_range(1), 100..200);
         assert_eq!(ring.source_range(164), 19..119);
-        assert_eq!(Ring::new(5, 10, 1).records(), 0);
+        assert_eq!(RecordRing::new(5, 10, 1).records(), 0);
     }
 }

@@ -143,7 +143,7 @@ const SAMPLE: &str = r#"{"kind":"sample","#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line<'a> {
+struct RunLine<'a> {
     check: String,
     #[serde(borrow)]
     record: &'a RawValue,
@@ -170,7 +170,7 @@ impl Record {
 
     fn from_line(text: &str, line: usize) -> Result<Self, RunError> {
         let malformed = |error: serde_json::Error| RunError::Malformed { line, reason: error.to_string() };
-        let parsed: Line<'_> = serde_json::from_str(text).map_err(malformed)?;
+        let parsed: RunLine<'_> = serde_json::from_str(text).map_err(malformed)?;
         if check_of(parsed.record.get()) != parsed.check {
             return Err(RunError::Check { line });
         }

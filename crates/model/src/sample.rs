@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{GroupCounters, HostCounters, ThreadCounters, Window};
+use crate::counters::{GroupCounters, HostCounters, RateWindow, ThreadCounters};
 use crate::surroundings::SettingsInForce;
 use crate::workers::{Heartbeat, Practice};
 
@@ -23,7 +23,7 @@ pub struct Sample {
 
 /// What came of a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case", try_from = "crate::outcome::Told")]
+#[serde(tag = "outcome", rename_all = "kebab-case", try_from = "crate::outcome::OutcomeFields")]
 pub enum Outcome {
     /// The worker answered.
     Taken {
@@ -117,11 +117,11 @@ pub struct Evidence {
     pub teardown_wall_ns: Option<u64>,
     /// What the worker did from `open` to `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before_ready: Option<Stretch>,
+    pub before_ready: Option<OutsideStretch>,
     /// What the worker did while it had nothing to do: between `ready` and `go`, between two of them, and between `sample`
     /// and `close`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<Stretch>,
+    pub waiting: Option<OutsideStretch>,
     /// Bytes that the accesses asked for or wrote, in both phases.
     pub requested_bytes: u64,
     /// Bytes that storage read for the worker: /proc/PID/io read_bytes.
@@ -222,7 +222,7 @@ pub struct Evidence {
     pub placement: Option<Placement>,
     /// Stretches before the measured region in which the workload warmed the cache itself, or those of a cold start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<Window>,
+    pub windows: Vec<RateWindow>,
     /// How late the worker's heartbeats came, one entry for each kind; empty without heartbeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heartbeats: Vec<Heartbeat>,
@@ -250,7 +250,7 @@ pub struct Evidence {
 
 /// What the worker's process did outside of the measured region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct OutsideStretch {
     /// How long it lasted.
     pub wall_ns: u64,
     /// CPU time of its threads.

@@ -74,7 +74,7 @@ fn converse(defects: Defects) -> io::Result<()> {
         match serde_json::from_str(&line?)? {
             Request::Open(job) => {
                 let started = Instant::now();
-                ring = Some(Ring::open(*job, defects)?);
+                ring = Some(RecordRing::open(*job, defects)?);
                 say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
                 say(&Reply::Ready { warmup_ns: 0 })?;
             }
@@ -97,7 +97,7 @@ fn nanoseconds(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64
 }
 
-struct Ring {
+struct RecordRing {
     job: Job,
     defects: Defects,
     mapping: WritableMapping,
@@ -108,7 +108,7 @@ struct Ring {
     cursor: usize,
 }
 
-impl Ring {
+impl RecordRing {
     fn open(job: Job, defects: Defects) -> io::Result<Self> {
         let method: Method = job.method.parse().map_err(io::Error::other)?;
         let file = File::options().read(true).write(true).open(&job.path)?;

@@ -16,19 +16,19 @@ use crate::plan::estimate;
 use crate::schedule::{Ledger, order};
 use crate::series::Series;
 use crate::state::State;
-use crate::store::Store;
+use crate::store::RunFile;
 use crate::supervise::files::Input;
 use crate::supervise::programs::Programs;
-use crate::supervise::sample::Setting;
+use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
-use crate::supervise::setting::Setter;
+use crate::supervise::setting::ConditionSetter;
 
 /// A run file that is to be completed.
-pub struct Course {
+pub struct RunSession {
     /// Its first line; a search extends the plan.
     pub header: Header,
     /// Where records go.
-    pub store: Store,
+    pub store: RunFile,
     /// What was taken before the run was resumed.
     pub earlier: Vec<Sample>,
     /// How long that took.
@@ -40,21 +40,21 @@ pub struct Course {
 }
 
 /// How sampling went.
-pub enum Ended {
+pub enum SamplingEnd {
     /// To the end of the plan and of its search.
     Completed,
     /// The user stopped it.
     Interrupted,
 }
 
-impl Course {
+impl RunSession {
     /// Takes the samples that are missing, then undoes everything; with the path of the run file.
     pub fn complete(
         mut self,
         programs: Programs,
         patience: Duration,
         stop: &AtomicBool,
-    ) -> Result<(Ended, PathBuf)> {
+    ) -> Result<(SamplingEnd, PathBuf)> {
         let progress = Progress::new();
         let outcome = self.measure(programs, patience, stop, &progress);
         progress.clear();
@@ -72,8 +72,8 @@ impl Course {
         patience: Duration,
         stop: &AtomicBool,
         progress: &Progress,
-    ) -> Result<Ended> {
-        let Some(inputs) = self.inputs(stop, progress)? else { return Ok(Ended::Interrupted) };
+    ) -> Result<SamplingEnd> {
+        let Some(inputs) = self.inputs(stop, progress)? else { return Ok(SamplingEnd::Interrupted) };
         // Pages that somebody has still to write would be written while something is measured.
         for input in &inputs {
             rustix::fs::syncfs(input.file())
@@ -100,8 +100,8 @@ impl Course {
         };
         let mut first = 0;
         loop {
-            if let Ended::Interrupted = rounds.take_from(first)? {
-                return Ok(Ended::Interrupted);
+            if let SamplingEnd::Interrupted = rounds.take_from(first)? {
+                return Ok(SamplingEnd::Interrupted);
             }
             first = rounds.course.header.plan.cells.len();
             if !rounds.extend()? {
@@ -116,10 +116,10 @@ impl Course {
             elapsed_ns,
             supervisor_peak_bytes: memory::own_peak_bytes(),
         })?;
-        Ok(Ended::Completed)
+        Ok(SamplingEnd::Completed)
     }
 
-    fn setting(&mut self, plan: &Plan, programs: Programs, patience: Duration) -> Result<Setting> {
+    fn setting(&mut self, plan: &Plan, programs: Programs, patience: Duration) -> Result<MachineFacts> {
         let new_path = match (&plan.source, plan.largest_written()) {
             (Source::Dataset { directory }, Some(_)) => {
                 Some(self.state.reserve(Path::new(directory), mix(!self.random))?)
@@ -132,14 +132,14 @@ impl Course {
             Source::File { path, .. } => Path::new(path),
         };
         let device = BlockDevice::behind(path).ok();
-        Ok(Setting {
+        Ok(MachineFacts {
             programs,
             patience,
             page_bytes: environment.page_bytes,
             cpus: environment.cpus,
             answer_ns: environment.worker_answer_ns.unwrap_or(0),
             direct_alignment: environment.direct_alignment_bytes.unwrap_or(environment.page_bytes),
-            setter: Setter::new(plan, path, device.clone(), self.random),
+            setter: ConditionSetter::new(plan, path, device.clone(), self.random),
             device,
             new_path,
         })
@@ -174,7 +174,7 @@ impl Course {
 
 /// Rounds of samples, and what they need.
 struct Rounds<'a> {
-    course: &'a mut Course,
+    course: &'a mut RunSession,
     sampler: Sampler<'a>,
     series: Series,
     started: Instant,
@@ -193,7 +193,7 @@ impl Rounds<'_> {
     }
 
     /// All rounds of the cells from `first` on.
-    fn take_from(&mut self, first: usize) -> Result<Ended> {
+    fn take_from(&mut self, first: usize) -> Result<SamplingEnd> {
         let plan = self.course.header.plan.clone();
         self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan));
         for round in 0..plan.rounds {
@@ -208,10 +208,12 @@ impl Rounds<'_> {
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
                     let started_ns = self.elapsed_ns();
                     let taken = self.sampler.take(cell, round, &mut self.course.state);
-                    let Ok(outcome) = taken.map_err(|Stopped| ()) else { return Ok(Ended::Interrupted) };
+                    let Ok(outcome) = taken.map_err(|Stopped| ()) else {
+                        return Ok(SamplingEnd::Interrupted);
+                    };
                     if self.stop.load(Ordering::Relaxed) {
                         // The wish to stop may have reached the worker too, as Ctrl-C does.
-                        return Ok(Ended::Interrupted);
+                        return Ok(SamplingEnd::Interrupted);
                     }
                     let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
                     self.ledger.note(&sample);
@@ -225,7 +227,7 @@ impl Rounds<'_> {
                 self.progress.advance(1);
             }
         }
-        Ok(Ended::Completed)
+        Ok(SamplingEnd::Completed)
     }
 
     fn note_seconds(&mut self) -> Result<()> {

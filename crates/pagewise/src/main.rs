@@ -23,7 +23,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
-use commands::{Ending, Trouble};
+use commands::{CommandEnd, CommandError};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -40,18 +40,18 @@ fn main() -> ExitCode {
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {
-            supervise::warming::read_into_cache(file, *bytes).map(|()| Ending::Done)
+            supervise::warming::read_into_cache(file, *bytes).map(|()| CommandEnd::Done)
         }
     };
     if let Some(code) = lost_output() {
         return code;
     }
     match ending {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::FellShort) => ExitCode::from(1),
+        Ok(CommandEnd::Done) => ExitCode::SUCCESS,
+        Ok(CommandEnd::FellShort) => ExitCode::from(1),
         Err(error) => {
             output::say(format_args!("pagewise: {}", sentence(&error)));
-            ExitCode::from(if error.is::<Trouble>() { 1 } else { 2 })
+            ExitCode::from(if error.is::<CommandError>() { 1 } else { 2 })
         }
     }
 }
@@ -69,7 +69,7 @@ fn lost_output() -> Option<ExitCode> {
 
 /// The error and its causes; a cause that the sentence before it has told is not told again.
 fn sentence(error: &anyhow::Error) -> String {
-    let error = error.downcast_ref::<Trouble>().map_or(error, |trouble| &trouble.0);
+    let error = error.downcast_ref::<CommandError>().map_or(error, |trouble| &trouble.0);
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.is_empty() {
         true => cause,
         false if told.contains(&cause) => told,
@@ -96,16 +96,16 @@ fn explain(error: &clap::Error) -> ExitCode {
 }
 
 /// Completions of a shell, for the arguments as they are.
-fn completions(shell: clap_complete::Shell) -> anyhow::Result<Ending> {
+fn completions(shell: clap_complete::Shell) -> anyhow::Result<CommandEnd> {
     let mut command = Arguments::command();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "pagewise", &mut script);
     output::stdout().write_all(&script)?;
-    Ok(Ending::Done)
+    Ok(CommandEnd::Done)
 }
 
-fn worker() -> anyhow::Result<Ending> {
+fn worker() -> anyhow::Result<CommandEnd> {
     let (stdin, stdout) = output::conversation();
-    pagewise_engine::worker::converse(stdin, stdout).map_err(|error| Trouble(error.into()))?;
-    Ok(Ending::Done)
+    pagewise_engine::worker::converse(stdin, stdout).map_err(|error| CommandError(error.into()))?;
+    Ok(CommandEnd::Done)
 }

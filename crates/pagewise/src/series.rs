@@ -22,12 +22,12 @@ pub struct Series {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SeriesState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SeriesState {
     seconds: Vec<HostSecond>,
     is_ending: bool,
 }
@@ -66,7 +66,7 @@ impl Drop for Series {
 
 impl Shared {
     /// A reader that panicked has left whole seconds behind: there is nothing to mistrust.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SeriesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

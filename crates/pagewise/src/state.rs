@@ -23,7 +23,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::output::say;
-use journal::{Entry, Journal};
+use journal::{Journal, JournalEntry};
 
 /// Every file that pagewise makes to measure on is named so; a journal line that names anything else is
 /// not followed.
@@ -106,7 +106,7 @@ pub struct State {
 }
 
 /// Whether another run lives.
-pub enum Claim {
+pub enum RunClaim {
     /// None: the right is ours, and what a dead run left has been removed.
     Granted {
         /// The right.
@@ -124,20 +124,22 @@ pub enum Claim {
 impl State {
     /// Claims the right to run for a process that describes itself, and sweeps: what a dead run with the same state
     /// directory left, and what belongs to the machine.
-    pub fn claim(description: &str) -> Result<Claim> {
+    pub fn claim(description: &str) -> Result<RunClaim> {
         Ok(match Self::claim_in(place::usable()?, description, OutOfReach::Kept)? {
-            Claim::Granted { state, swept } => Claim::Granted { state, swept: swept.and(sweep_machine()) },
+            RunClaim::Granted { state, swept } => {
+                RunClaim::Granted { state, swept: swept.and(sweep_machine()) }
+            }
             refused => refused,
         })
     }
 
     /// Claims every state directory that a run of this user could have had, one after the other.
-    pub fn claim_all(description: &str, out_of_reach: OutOfReach) -> Result<Vec<Claim>> {
+    pub fn claim_all(description: &str, out_of_reach: OutOfReach) -> Result<Vec<RunClaim>> {
         let places = place::existing()?.into_iter();
         places.map(|directory| Self::claim_in(directory, description, out_of_reach)).collect()
     }
 
-    fn claim_in(directory: Directory, description: &str, out_of_reach: OutOfReach) -> Result<Claim> {
+    fn claim_in(directory: Directory, description: &str, out_of_reach: OutOfReach) -> Result<RunClaim> {
         directory
             .close_to_others(&[LOCK, journal::NAME, journal::NEW, journal::ASIDE])
             .with_context(unusable)?;
@@ -146,7 +148,7 @@ impl State {
             let mut holder = String::new();
             let _ = lock.take(MAX_DESCRIPTION_BYTES).read_to_string(&mut holder);
             let holder = holder.trim().to_string();
-            return Ok(Claim::Refused {
+            return Ok(RunClaim::Refused {
                 holder: if holder.is_empty() { "it is starting".into() } else { holder },
             });
         }
@@ -155,26 +157,27 @@ impl State {
         lock.set_len(0)
             .and_then(|()| lock.write_all(format!("{description}\n").as_bytes()))
             .context("the lock of the run cannot be written")?;
-        Ok(Claim::Granted { state: State { _lock: lock, journal }, swept })
+        Ok(RunClaim::Granted { state: State { _lock: lock, journal }, swept })
     }
 
     /// A path for a file that this run may make in `directory`; if the run dies, the next one removes it.
     pub fn reserve(&mut self, directory: &Path, random: u64) -> Result<PathBuf> {
         let path = directory.join(format!("{DATASET_PREFIX}{random:016x}.dataset"));
-        self.journal.write(&[Entry::file(&path)?])?;
+        self.journal.write(&[JournalEntry::file(&path)?])?;
         Ok(path)
     }
 
     /// Announces cgroups that this run is about to make.
     pub fn announce_groups(&mut self, paths: &[PathBuf]) -> Result<()> {
-        let entries: Vec<Entry> = paths.iter().map(|path| Entry::Group { path: path.clone() }).collect();
+        let entries: Vec<JournalEntry> =
+            paths.iter().map(|path| JournalEntry::Group { path: path.clone() }).collect();
         self.journal.write(&entries)
     }
 
     /// Announces processes: a variable that they have in their environment, and what it holds.
     pub fn announce_processes(&mut self, random: u64) -> Result<(&'static str, String)> {
         let mark = format!("{random:016x}");
-        self.journal.write(&[Entry::Processes { mark: mark.clone() }])?;
+        self.journal.write(&[JournalEntry::Processes { mark: mark.clone() }])?;
         Ok((processes::VARIABLE, mark))
     }
 

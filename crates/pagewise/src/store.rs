@@ -26,22 +26,22 @@ const MODE: Mode = Mode::from_raw_mode(0o644);
 const MOMENT: Duration = Duration::from_secs(5);
 
 /// A run file that is being written; its lock goes with it.
-pub struct Store {
+pub struct RunFile {
     file: File,
     path: PathBuf,
 }
 
 /// A run file that is to be continued.
 pub struct Resumed {
-    /// Where records go, behind [`Store::cut`].
-    pub store: Store,
+    /// Where records go, behind [`RunFile::cut`].
+    pub store: RunFile,
     /// What it holds.
     pub run: Run,
     /// Why another user could have written it, or put it there.
     pub doubt: Option<Refusal>,
 }
 
-impl Store {
+impl RunFile {
     /// Begins a run file where there is nothing yet.
     pub fn create(path: &Path, header: Header) -> Result<Self> {
         let taken = || anyhow!("{} exists; continue it with --resume or name another --out", path.display());
@@ -104,7 +104,7 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// Opens and locks a run file to continue it; nothing of it is changed before [`Store::cut`]. Root continues no file that
+    /// Opens and locks a run file to continue it; nothing of it is changed before [`RunFile::cut`]. Root continues no file that
     /// another user could have written or put there.
     pub fn resume(path: &Path) -> Result<Resumed> {
         let mut options = OpenOptions::new();
@@ -236,10 +236,10 @@ mod tests {
     fn a_torn_line_is_cut_off_and_the_file_goes_on() {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("run.jsonl");
-        Store::create(&path, header()).expect("create");
+        RunFile::create(&path, header()).expect("create");
         let whole = std::fs::read(&path).expect("read");
         std::fs::write(&path, [&whole[..], b"{\"check\":\"12"].concat()).expect("write");
-        let Resumed { mut store, run, .. } = Store::resume(&path).expect("resume");
+        let Resumed { mut store, run, .. } = RunFile::resume(&path).expect("resume");
         assert!(!run.is_complete());
         store.cut(run.intact_bytes).expect("cut");
         store
@@ -255,22 +255,22 @@ mod tests {
         std::fs::write(path(1), "").expect("write");
         std::os::unix::fs::symlink("nowhere", path(2)).expect("link");
         std::fs::create_dir(path(3)).expect("directory");
-        let made = Store::create_first((1..9).map(path), header()).expect("made").expect("a free name");
+        let made = RunFile::create_first((1..9).map(path), header()).expect("made").expect("a free name");
         assert_eq!(made.path(), path(4));
         assert_eq!(std::fs::metadata(path(1)).expect("stat").len(), 0, "an empty file is somebody's too");
         assert!(!directory.path().join("nowhere").exists());
-        assert!(Store::create_first((1..5).map(path), header()).expect("no error").is_none());
+        assert!(RunFile::create_first((1..5).map(path), header()).expect("no error").is_none());
     }
 
     #[test]
     fn who_writes_a_run_file_is_alone() {
         let directory = tempfile::tempdir().expect("directory");
-        type Make = fn(&Path, &str) -> Result<Option<Store>>;
-        for (name, make) in [("nameless", Store::appear as Make), ("named", Store::appear_named)] {
+        type Make = fn(&Path, &str) -> Result<Option<RunFile>>;
+        for (name, make) in [("nameless", RunFile::appear as Make), ("named", RunFile::appear_named)] {
             let path = directory.path().join(name);
             let line = Record::Header(Box::new(header())).to_line();
             let mut first = make(&path, &line).expect("made").expect("a free name");
-            let refused = Store::resume(&path).map(drop).expect_err("locked").to_string();
+            let refused = RunFile::resume(&path).map(drop).expect_err("locked").to_string();
             assert!(refused.ends_with("is being written by another process"), "{refused}");
             assert!(make(&path, &line).expect("no error").is_none());
             first.append(&Record::Resumed { unix_s: 1 }).expect("append");
@@ -287,7 +287,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("run.jsonl");
         std::fs::write(&path, "precious").expect("write");
-        let error = Store::create(&path, header()).map(drop).expect_err("it exists");
+        let error = RunFile::create(&path, header()).map(drop).expect_err("it exists");
         assert!(error.to_string().ends_with("exists; continue it with --resume or name another --out"));
         assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
         assert!(

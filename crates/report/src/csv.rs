@@ -12,13 +12,13 @@ use std::io::{self, Write};
 use pagewise_analysis::judge::{Lateness, stall_not_told};
 use pagewise_analysis::proof;
 use pagewise_model::run::Run;
-use pagewise_model::sample::{Measurement, Placement, Stretch, Written};
+use pagewise_model::sample::{Measurement, OutsideStretch, Placement, Written};
 use pagewise_model::{
     Bytes, Cell, CheckContext, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice,
-    Sample, SettingsInForce, Surroundings, ThreadCounters, Untrusted, Window, Work,
+    RateWindow, Sample, SettingsInForce, Surroundings, ThreadCounters, Untrusted, Work,
 };
 
-use flat::{Columns, Field, UNKNOWN};
+use flat::{Columns, CsvField, UNKNOWN};
 
 const CONDITIONS: &[&str] = &[
     "run",
@@ -55,7 +55,7 @@ macro_rules! columns {
     ($names:ident, $fields:ident, $type:ty { $($field:ident $(.$convert:ident)?,)+ }) => {
         const $names: &[&str] = &[$(stringify!($field)),+];
 
-        fn $fields(value: &$type) -> Vec<Field> {
+        fn $fields(value: &$type) -> Vec<CsvField> {
             vec![$(value.$field$(.$convert())?.field()),+]
         }
     };
@@ -63,48 +63,48 @@ macro_rules! columns {
 
 /// How a value stands in a field.
 trait AsField {
-    fn field(&self) -> Field;
+    fn field(&self) -> CsvField;
 }
 
 impl AsField for u64 {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.to_string()
     }
 }
 
 impl AsField for u32 {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.to_string()
     }
 }
 
 impl AsField for Bytes {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.0.to_string()
     }
 }
 
 impl AsField for bool {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.to_string()
     }
 }
 
 impl AsField for String {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.clone()
     }
 }
 
 impl<T: AsField> AsField for Option<T> {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.as_ref().map_or_else(String::new, AsField::field)
     }
 }
 
 /// Several numbers in one field, separated by spaces.
 impl AsField for Vec<u64> {
-    fn field(&self) -> Field {
+    fn field(&self) -> CsvField {
         self.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
     }
 }
@@ -136,10 +136,10 @@ fn whole_evidence() -> Evidence {
         threads: vec![ThreadCounters::default()],
         placement: Some(Placement::default()),
         written: Some(Written::default()),
-        before_ready: Some(Stretch::default()),
-        waiting: Some(Stretch::default()),
+        before_ready: Some(OutsideStretch::default()),
+        waiting: Some(OutsideStretch::default()),
         mapping_line: Some(String::new()),
-        windows: vec![Window::default()],
+        windows: vec![RateWindow::default()],
         practice: Some(Practice::default()),
         settings: SettingsInForce::read(|_| Some(String::new())),
         ..Evidence::default()
@@ -156,9 +156,9 @@ const HEARTBEATS: &[&str] = &[
     "heartbeat_busy_max_ns",
 ];
 
-fn heartbeat_fields(heartbeats: &[Heartbeat]) -> Vec<Field> {
+fn heartbeat_fields(heartbeats: &[Heartbeat]) -> Vec<CsvField> {
     let of_each =
-        |text: &dyn Fn(&Heartbeat) -> Field| heartbeats.iter().map(text).collect::<Vec<_>>().join(" ");
+        |text: &dyn Fn(&Heartbeat) -> CsvField| heartbeats.iter().map(text).collect::<Vec<_>>().join(" ");
     let late = |delays: &Delays, figure: fn(&Lateness) -> u64| {
         Lateness::merged([delays]).map_or(UNKNOWN.to_string(), |late| figure(&late).to_string())
     };
@@ -192,7 +192,7 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
         // What a cell says is the same for all its samples.
-        let of_cells: HashMap<&str, Vec<Field>> = run
+        let of_cells: HashMap<&str, Vec<CsvField>> = run
             .samples
             .iter()
             .map(|sample| sample.cell.as_str())
@@ -242,7 +242,7 @@ fn rows_of(
     })
 }
 
-fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> Vec<Field> {
+fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> Vec<CsvField> {
     let mut fields = vec![index.to_string(), run.header.plan.seed.to_string(), id.to_string()];
     match cell {
         Some(Cell { role, method, conditions }) => {
@@ -262,7 +262,7 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
             fields.extend(conditions.surroundings.fields());
         }
         // The plan does not have this cell; its id is all that is known of it.
-        None => fields.resize(CONDITIONS.len() + Surroundings::COLUMNS.len(), Field::new()),
+        None => fields.resize(CONDITIONS.len() + Surroundings::COLUMNS.len(), CsvField::new()),
     }
     fields
 }
@@ -273,7 +273,7 @@ fn version(run: &Run, worker: &str) -> Option<String> {
 }
 
 /// What defines the work: of a workload that has no such thing a field is empty.
-fn work_fields(conditions: &Conditions) -> [Field; 11] {
+fn work_fields(conditions: &Conditions) -> [CsvField; 11] {
     let (reads, writes) = (conditions.reads(), conditions.writes());
     let (record_bytes, block_bytes) = match &conditions.work {
         Work::Append(append) => (Some(append.record_bytes), None),
@@ -304,7 +304,7 @@ fn as_of(sample: &Sample, cell: Option<&Cell>, context: Option<&CheckContext>) -
     }
 }
 
-fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Columns) -> Vec<Field> {
+fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Columns) -> Vec<CsvField> {
     let (status, reason) = match &sample.outcome {
         Outcome::Taken { failures, .. } if failures.is_empty() => ("valid", String::new()),
         Outcome::Taken { .. } => ("invalid", details(sample)),
@@ -328,7 +328,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
             let capped = cell.is_some_and(|cell| cell.conditions.surroundings.device_cap.is_some());
             let measured = MEASUREMENT.iter().zip(measurement_fields(measurement));
             fields.extend(measured.map(|(column, field)| match capped && LATENCY.contains(column) {
-                true => Field::new(),
+                true => CsvField::new(),
                 false => field,
             }));
             fields.extend(columns.fields(evidence));
@@ -338,7 +338,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
         }
         _ => fields.resize(
             OUTCOME.len() + MEASUREMENT.len() + columns.names().len() + HEARTBEATS.len(),
-            Field::new(),
+            CsvField::new(),
         ),
     }
     fields
@@ -348,7 +348,7 @@ fn details(sample: &Sample) -> String {
     sample.failures().iter().map(|failure| failure.detail.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = Field>) -> io::Result<()> {
+fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = CsvField>) -> io::Result<()> {
     let mut row = String::new();
     for field in fields {
         match is_plain(&field) {
@@ -367,7 +367,7 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// A field that a spreadsheet only shows: on one line, and with an apostrophe before what would be a formula. A number is
 /// none, also below 0.
-fn inert(field: Field) -> Field {
+fn inert(field: CsvField) -> CsvField {
     let field = Untrusted(field).to_string();
     if field.starts_with(FORMULA) && !is_number(&field) { format!("'{field}") } else { field }
 }
@@ -382,7 +382,7 @@ fn is_number(field: &str) -> bool {
 }
 
 /// A field with a comma or a quote stands in quotes, and its quotes are doubled. None has a line break.
-fn quoted(field: Field) -> Field {
+fn quoted(field: CsvField) -> CsvField {
     if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
@@ -427,10 +427,10 @@ mod tests {
             clock_step_ns: Some(-3),
             descriptor_direct: Some(true),
             group: Some(GroupCounters { peak_bytes: Some(7), ..GroupCounters::default() }),
-            waiting: Some(Stretch { wall_ns: 4, ..Stretch::default() }),
+            waiting: Some(OutsideStretch { wall_ns: 4, ..OutsideStretch::default() }),
             windows: vec![
-                Window { elapsed_ns: 5, operations: 1, device_read_bytes: None, resident_bytes: None },
-                Window { elapsed_ns: 6, operations: 2, device_read_bytes: Some(8), resident_bytes: None },
+                RateWindow { elapsed_ns: 5, operations: 1, device_read_bytes: None, resident_bytes: None },
+                RateWindow { elapsed_ns: 6, operations: 2, device_read_bytes: Some(8), resident_bytes: None },
             ],
             ..Evidence::default()
         };

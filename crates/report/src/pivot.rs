@@ -10,7 +10,7 @@ use pagewise_analysis::judge::pivot::{
 use pagewise_analysis::judge::verdict::{Finding, Verdict};
 use pagewise_analysis::judge::{ColdWindow, Status};
 use pagewise_model::Untrusted;
-use pagewise_model::pivot::Column;
+use pagewise_model::pivot::PivotColumn;
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::paragraph;
@@ -78,7 +78,7 @@ fn write_table(out: &mut dyn Write, judged: &Judged, table: &MethodTable, width:
     Ok(())
 }
 
-fn names(columns: &[Column]) -> Vec<String> {
+fn names(columns: &[PivotColumn]) -> Vec<String> {
     columns.iter().map(ToString::to_string).collect()
 }
 
@@ -105,7 +105,7 @@ fn fastest(found: &Fastest) -> String {
 
 /// What is missing in a table and why; what is the same in several columns stands once.
 fn notes(table: &MethodTable) -> Vec<String> {
-    let mut notes: Vec<(String, String, Vec<Column>)> = Vec::new();
+    let mut notes: Vec<(String, String, Vec<PivotColumn>)> = Vec::new();
     for row in &table.rows {
         for score in row.scores.iter().flatten() {
             let Some(note) = note(score) else { continue };
@@ -115,11 +115,11 @@ fn notes(table: &MethodTable) -> Vec<String> {
             }
         }
     }
-    let line = |(method, note, columns): (String, String, Vec<Column>)| {
+    let line = |(method, note, columns): (String, String, Vec<PivotColumn>)| {
         let numbers: Vec<String> = columns.iter().map(|column| column.number()).collect();
         match columns.as_slice() {
             [only] => format!("{method} at {only}: {note}"),
-            [Column::Threads(_), ..] => format!("{method} at {} threads: {note}", listed(&numbers)),
+            [PivotColumn::Threads(_), ..] => format!("{method} at {} threads: {note}", listed(&numbers)),
             _ => format!("{method} at data of {}: {note}", listed(&numbers)),
         }
     };
@@ -145,7 +145,7 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
     let of_comparison = judged.comparisons.iter().zip(&judged.advice);
     let own = of_comparison.filter(|(comparison, _)| comparison.cells.iter().any(|id| ids.contains(&id)));
     own.flat_map(|(comparison, advice)| {
-        let threads = Column::Threads(comparison.conditions.conditions.threads);
+        let threads = PivotColumn::Threads(comparison.conditions.conditions.threads);
         advice.stalls.iter().map(move |sentence| format!("{threads}: {sentence}"))
     })
     .collect()
@@ -272,15 +272,15 @@ fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Res
 }
 
 /// A row with its own columns.
-type PlacedRow<'a> = (&'a Vec<Column>, String, Vec<String>);
+type PlacedRow<'a> = (&'a Vec<PivotColumn>, String, Vec<String>);
 
 /// Writes rows that may have different columns below one heading.
 fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, width: usize) -> io::Result<()> {
-    let mut all: Vec<Column> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
+    let mut all: Vec<PivotColumn> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
     all.sort_by(|left, right| left.position().total_cmp(&right.position()));
     all.dedup();
     let aligned = rows.into_iter().map(|(own, name, texts)| {
-        let text = |column: &Column| {
+        let text = |column: &PivotColumn| {
             let index = own.iter().position(|other| other == column);
             index.and_then(|index| texts.get(index).cloned()).unwrap_or_default()
         };

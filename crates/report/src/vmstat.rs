@@ -18,7 +18,7 @@ const CPU_PARTS: usize = 5;
 
 /// The host between two readings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct VmstatRow {
     /// Of the later reading, since the run began.
     pub at_ns: u64,
     /// All columns but the time.
@@ -27,12 +27,12 @@ pub struct Row {
 
 /// A row for each pair of consecutive readings. There is none over an interruption of the run: what the host did
 /// meanwhile is no part of it.
-pub fn rows(seconds: &[HostSecond]) -> Vec<Row> {
+pub fn rows(seconds: &[HostSecond]) -> Vec<VmstatRow> {
     let pairs = seconds.iter().zip(seconds.iter().skip(1));
     pairs.filter_map(|(before, after)| row(before, after)).collect()
 }
 
-fn row(before: &HostSecond, after: &HostSecond) -> Option<Row> {
+fn row(before: &HostSecond, after: &HostSecond) -> Option<VmstatRow> {
     let elapsed_ns = after.at_ns.checked_sub(before.at_ns).filter(|ns| *ns > 0 && !after.begins)?;
     // A total that went back is unknown.
     let done =
@@ -66,7 +66,7 @@ fn row(before: &HostSecond, after: &HostSecond) -> Option<Row> {
         wait,
         steal,
     ];
-    Some(Row { at_ns: after.at_ns, values })
+    Some(VmstatRow { at_ns: after.at_ns, values })
 }
 
 /// Rounded to the nearest whole unit.
@@ -99,7 +99,7 @@ fn percent(parts: [Option<u64>; CPU_PARTS]) -> [Option<u64>; CPU_PARTS] {
 }
 
 /// Writes the rows below a header (RFC 4180).
-pub fn write(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, rows: &[VmstatRow]) -> io::Result<()> {
     write!(out, "{}\r\n", COLUMNS.join(","))?;
     for row in rows {
         write!(out, "{}.{:03}", row.at_ns / 1_000_000_000, row.at_ns / 1_000_000 % 1000)?;
@@ -124,7 +124,7 @@ mod tests {
         HostSecond { at_ns, begins: false, host }
     }
 
-    fn column(row: &Row, name: &str) -> Option<u64> {
+    fn column(row: &VmstatRow, name: &str) -> Option<u64> {
         let index = COLUMNS.iter().position(|column| *column == name).expect("a column");
         row.values[index - 1]
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pagewise_analysis::judge::cliff::{Cliff, crossings};
 use pagewise_analysis::judge::simulation::Scatter;
-use pagewise_analysis::search::simulation::{Setting, Shape, drive, plan};
+use pagewise_analysis::search::simulation::{CurveShape, SearchScenario, drive, plan};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Cell, GroupCounters, Outcome};
@@ -15,12 +15,12 @@ const QUIET: Scatter =
     Scatter { sample: 0.0, slowed_share: 0.0, slowed_by: (0.0, 0.0), round: 0.0, invalid_share: 0.0 };
 
 /// How long an operation takes in microseconds: `mmap` falls off where the cache ends, the others bend.
-fn shape(method: &str) -> Shape {
+fn shape(method: &str) -> CurveShape {
     match method {
-        "mmap" => Shape::Missing { hit: 28.0, miss: 20_000.0 },
-        "mmap:random" => Shape::Missing { hit: 28.0, miss: 1_600.0 },
-        "pread" => Shape::Missing { hit: 41.0, miss: 600.0 },
-        _ => Shape::Missing { hit: 42.0, miss: 560.0 },
+        "mmap" => CurveShape::Missing { hit: 28.0, miss: 20_000.0 },
+        "mmap:random" => CurveShape::Missing { hit: 28.0, miss: 1_600.0 },
+        "pread" => CurveShape::Missing { hit: 41.0, miss: 600.0 },
+        _ => CurveShape::Missing { hit: 42.0, miss: 560.0 },
     }
 }
 
@@ -39,8 +39,8 @@ fn ratio(cell: &Cell) -> f64 {
 }
 
 fn run() -> Run {
-    let setting = Setting {
-        shapes: vec![Shape::Flat(1.0); 4],
+    let setting = SearchScenario {
+        shapes: vec![CurveShape::Flat(1.0); 4],
         ratios: vec![0.5, 0.9, 1.08, 4.0],
         rounds: 7,
         scatter: QUIET,

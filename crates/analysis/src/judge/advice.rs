@@ -28,15 +28,15 @@ use given::unsteady;
 use pagewise_model::format::times;
 use words::what;
 
-pub use given::{Advice, Buffers, UNSTEADY};
+pub use given::{Buffers, Recommendation, UNSTEADY};
 pub use headline::headline;
 pub use reads::AMPLIFIED;
 pub use words::listed;
 
 /// The advice that follows from each comparison; `cells` are all of the run.
-pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Advice> {
+pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Recommendation> {
     let by_id = by_id(cells);
-    let mut all: Vec<Advice> =
+    let mut all: Vec<Recommendation> =
         comparisons.iter().map(|comparison| advise(comparison, cells, &by_id)).collect();
     for (index, sentence) in append::by_file_size(&all) {
         all[index].notes.push(sentence);
@@ -45,7 +45,7 @@ pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Ad
 }
 
 /// The advice that follows from a comparison; `cells` are all of the run.
-fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) -> Advice {
+fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) -> Recommendation {
     let compared: Vec<&CellJudgement> =
         comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied()).collect();
     let obstacle = obstacle(comparison, &compared);
@@ -76,7 +76,7 @@ fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) ->
     };
     let stalls = stall::sentences(&case);
     let first = insight.as_ref().map(|insight| format!("{insight}."));
-    Advice {
+    Recommendation {
         conditions: comparison.conditions.clone(),
         recommended,
         alternatives,

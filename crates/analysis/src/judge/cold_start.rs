@@ -1,6 +1,6 @@
 //! The course of a cold start, and when it had become warm.
 
-use pagewise_model::counters::Window;
+use pagewise_model::counters::RateWindow;
 use pagewise_model::{CacheState, Evidence};
 use serde::Serialize;
 
@@ -54,13 +54,13 @@ pub(super) fn course(samples: &CellSamples<'_>) -> Option<Vec<ColdWindow>> {
 }
 
 fn window(evidence: &[&Evidence], index: usize) -> Option<ColdWindow> {
-    let having: Vec<&[Window]> =
+    let having: Vec<&[RateWindow]> =
         evidence.iter().map(|seen| seen.windows.as_slice()).filter(|windows| windows.len() > index).collect();
-    let count = |field: &dyn Fn(&Window) -> Option<u64>| {
+    let count = |field: &dyn Fn(&RateWindow) -> Option<u64>| {
         median_count(&having.iter().filter_map(|windows| field(&windows[index])).collect::<Vec<_>>())
     };
-    let end = |windows: &&[Window]| total(windows[..=index].iter().map(|window| &window.elapsed_ns));
-    let rate = |windows: &&[Window]| {
+    let end = |windows: &&[RateWindow]| total(windows[..=index].iter().map(|window| &window.elapsed_ns));
+    let rate = |windows: &&[RateWindow]| {
         windows[index].operations as f64 * 1e9 / windows[index].elapsed_ns.max(1) as f64
     };
     Some(ColdWindow {

@@ -6,7 +6,7 @@ use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source, WorkerFound};
 use serde::Serialize;
 
-use super::advice::given::Advice;
+use super::advice::given::Recommendation;
 use super::bound::{CopyCeiling, DeviceCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
@@ -35,7 +35,7 @@ pub struct Judged {
     /// How many samples can be believed.
     pub validity: Validity,
     /// What to choose, one for each comparison.
-    pub advice: Vec<Advice>,
+    pub advice: Vec<Recommendation>,
     /// Where methods change places as the data grow, if the run looked for that.
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` of a plan that asks for none.

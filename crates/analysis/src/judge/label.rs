@@ -8,7 +8,7 @@ use pagewise_model::{
 
 /// What a label has a part for that differs where conditions are shown side by side, and can be left out there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum LabelPart {
     /// Threads.
     Threads,
     /// Size of the file and of the part that is read.
@@ -25,7 +25,7 @@ pub fn label(conditions: &Conditions) -> String {
 }
 
 /// The same without some parts.
-pub fn label_without(conditions: &Conditions, without: &[Part]) -> String {
+pub fn label_without(conditions: &Conditions, without: &[LabelPart]) -> String {
     let parts = parts(conditions, without).into_iter().filter(|(part, _)| !without.contains(part));
     parts.map(|(_, text)| text).collect::<Vec<_>>().join(" · ")
 }
@@ -36,51 +36,54 @@ pub fn data_over_cache(conditions: &Conditions) -> Option<f64> {
     Some(conditions.span_bytes.0 as f64 / capacity.0 as f64)
 }
 
-fn parts(conditions: &Conditions, without: &[Part]) -> Vec<(Part, String)> {
+fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, String)> {
     let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, surroundings } =
         conditions;
-    let mut all: Vec<(Part, String)> = Vec::new();
-    let mut add = |part: Part, text: Option<String>| all.extend(text.map(|text| (part, text)));
+    let mut all: Vec<(LabelPart, String)> = Vec::new();
+    let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
     let writes = matches!(work, Work::Append(_) | Work::Fill(_));
-    add(Part::Other, Some(conditions.workload().name().to_string()));
-    add(Part::Other, work_in_words(work));
+    add(LabelPart::Other, Some(conditions.workload().name().to_string()));
+    add(LabelPart::Other, work_in_words(work));
     add(
-        Part::Other,
+        LabelPart::Other,
         Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
     );
     let threaded = matches!(work, Work::RandomRead(_) | Work::SequentialRead(_));
-    add(Part::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
-    add(Part::Size, Some(bytes(*file_bytes)));
-    add(Part::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));
+    add(LabelPart::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
+    add(LabelPart::Size, Some(bytes(*file_bytes)));
+    add(LabelPart::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));
     for text in details(work) {
-        add(Part::Other, text);
+        add(LabelPart::Other, text);
     }
-    add(Part::Other, (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()));
+    add(
+        LabelPart::Other,
+        (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()),
+    );
     let usual = writes || *content == work.usual_content();
-    add(Part::Other, (!usual).then(|| format!("{content} content")));
+    add(LabelPart::Other, (!usual).then(|| format!("{content} content")));
     let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = surroundings;
-    add(Part::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
+    add(LabelPart::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
     let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
         // Where the size has no part of its own, it stands here.
-        Some(ratio) if without.contains(&Part::Size) => {
+        Some(ratio) if without.contains(&LabelPart::Size) => {
             format!("data {} of the cache ({})", multiple(ratio), bytes(*span_bytes))
         }
         Some(ratio) => format!("data {} of the cache", multiple(ratio)),
         None => "no cache left by the limit".to_string(),
     });
-    add(Part::Data, data);
-    add(Part::Other, device_cap.map(|cap| format!("cap {cap}")));
+    add(LabelPart::Data, data);
+    add(LabelPart::Other, device_cap.map(|cap| format!("cap {cap}")));
     for (name, wanted) in kernel.wanted() {
         let value = |typed: String| typed.parse::<pagewise_model::Bytes>().map_or(typed, bytes);
-        add(Part::Other, wanted.map(|wanted| format!("{name} {}", value(wanted.typed))));
+        add(LabelPart::Other, wanted.map(|wanted| format!("{name} {}", value(wanted.typed))));
     }
-    add(Part::Other, cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    add(LabelPart::Other, cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let numa = numa.map(|numa| match numa {
         Numa::Same => "pages on the same node".to_string(),
         Numa::Other => "pages on the other node".to_string(),
         Numa::Node(node) => format!("pages on node {node}"),
     });
-    add(Part::Other, numa);
+    add(LabelPart::Other, numa);
     all
 }
 
@@ -133,11 +136,11 @@ fn consume_in_words(consume: Consume) -> &'static str {
     }
 }
 
-fn cache_of_reads(conditions: &Conditions, without: &[Part]) -> String {
+fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
     match conditions.cache {
         CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
         // It cannot be whole: it is as warm as it gets.
-        CacheState::Warm if !conditions.fits_memory() && !without.contains(&Part::Data) => {
+        CacheState::Warm if !conditions.fits_memory() && !without.contains(&LabelPart::Data) => {
             "settled".to_string()
         }
         cache => cache.to_string(),

@@ -46,7 +46,7 @@ impl Scatter {
 
 /// A kind of comparison.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct ComparisonScenario {
     /// True rates of the methods. The first one is the best, or one of the best.
     pub truth: Vec<f64>,
     /// Rounds of the run.
@@ -57,7 +57,7 @@ pub struct Setting {
 
 /// How often a setting was judged how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ComparisonTally {
     /// Comparisons judged.
     pub comparisons: u32,
     /// The best method was named.
@@ -70,7 +70,7 @@ pub struct Tally {
     pub not_comparable: u32,
 }
 
-impl Tally {
+impl ComparisonTally {
     /// `count` as a share of all.
     pub fn share(&self, count: u32) -> f64 {
         f64::from(count) / f64::from(self.comparisons.max(1))
@@ -78,16 +78,16 @@ impl Tally {
 }
 
 /// Judges `comparisons` made-up comparisons of one setting. The same seed gives the same tally.
-pub fn simulate(setting: &Setting, comparisons: u32, seed: u64) -> Tally {
+pub fn simulate(setting: &ComparisonScenario, comparisons: u32, seed: u64) -> ComparisonTally {
     let mut random = Random::for_purpose(seed, "verdicts");
-    let mut tally = Tally { comparisons, ..Tally::default() };
+    let mut tally = ComparisonTally { comparisons, ..ComparisonTally::default() };
     for _ in 0..comparisons {
         count(&mut tally, setting, &judged(setting, &mut random));
     }
     tally
 }
 
-fn judged(setting: &Setting, random: &mut Random) -> Judgement {
+fn judged(setting: &ComparisonScenario, random: &mut Random) -> Judgement {
     let mut rates = vec![vec![None; setting.rounds]; setting.truth.len()];
     let mut control = vec![None; setting.rounds];
     for round in 0..setting.rounds {
@@ -121,7 +121,7 @@ pub(crate) fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-fn count(tally: &mut Tally, setting: &Setting, judgement: &Judgement) {
+fn count(tally: &mut ComparisonTally, setting: &ComparisonScenario, judgement: &Judgement) {
     let best = setting.truth.iter().copied().fold(0.0, f64::max);
     let of_the_best = |method: usize| setting.truth[method] == best;
     match (judgement.verdict, judgement.leader) {
@@ -148,8 +148,8 @@ mod tests {
 
     const COMPARISONS: u32 = 1000;
 
-    fn setting(truth: &[f64], rounds: u32, scatter: Scatter) -> Setting {
-        Setting { truth: truth.to_vec(), rounds: rounds as usize, scatter }
+    fn setting(truth: &[f64], rounds: u32, scatter: Scatter) -> ComparisonScenario {
+        ComparisonScenario { truth: truth.to_vec(), rounds: rounds as usize, scatter }
     }
 
     /// The bound of 2 %, and three standard errors of a share of 2 % among 1,000.

@@ -113,7 +113,7 @@ pub enum Finding {
 
 /// How much is claimed at once, which sets the coverage that the interval of a ratio needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum ClaimedTogether {
     /// One difference: [`CLAIM_LEVEL`].
     Alone,
     /// One of so many: [`FALSE_EXCLUSIONS`] divided by them. Where the rounds are too few for that level, all of them must
@@ -152,7 +152,7 @@ impl Decision {
 
 /// The one rule by which two rates differ: of verdicts, of the cliff, and of the tables by threads. `log_ratios` are those of
 /// [`paired_log_ratios`], of the first rate over the second.
-pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: Claim) -> Decision {
+pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: ClaimedTogether) -> Decision {
     let log_ratio = median(log_ratios);
     let threshold = noise.map(|noise| noise.max(SMALLEST_DIFFERENCE).ln_1p());
     let every =
@@ -164,8 +164,8 @@ pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: Claim) -> Decision 
     let at = |level: f64| median_interval(log_ratios, level);
     let (above, below) = match (claim, at(claim.level())) {
         (_, Some(ends)) => (ends.low > 0.0, ends.high < 0.0),
-        (Claim::OneOf(_), None) => (always_above, always_below),
-        (Claim::Alone | Claim::Narrowing, None) => (false, false),
+        (ClaimedTogether::OneOf(_), None) => (always_above, always_below),
+        (ClaimedTogether::Alone | ClaimedTogether::Narrowing, None) => (false, false),
     };
     let finding = match (log_ratio, threshold) {
         _ if log_ratios.len() < FEWEST_ROUNDS => Finding::TooFewRounds,
@@ -185,12 +185,12 @@ pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: Claim) -> Decision 
     }
 }
 
-impl Claim {
+impl ClaimedTogether {
     fn level(self) -> f64 {
         match self {
-            Claim::Alone => CLAIM_LEVEL,
-            Claim::OneOf(claims) => 1.0 - FALSE_EXCLUSIONS / claims.max(1) as f64,
-            Claim::Narrowing => NARROWING_LEVEL,
+            ClaimedTogether::Alone => CLAIM_LEVEL,
+            ClaimedTogether::OneOf(claims) => 1.0 - FALSE_EXCLUSIONS / claims.max(1) as f64,
+            ClaimedTogether::Narrowing => NARROWING_LEVEL,
         }
     }
 }
@@ -272,12 +272,12 @@ pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
         return Judgement::not_comparable(too_few_methods(methods.len(), ranked.len()), unranked);
     }
     let leader = leader(methods, &ranked);
-    let decided = |other: usize, claim: Claim| {
+    let decided = |other: usize, claim: ClaimedTogether| {
         decide(&paired_log_ratios(methods[leader], methods[other]), Some(noise), claim)
     };
     let against = |others: &[usize]| -> Vec<Ratio> {
         let others = others.iter().filter(|other| **other != leader);
-        others.map(|other| Ratio::of(*other, decided(*other, Claim::Alone))).collect()
+        others.map(|other| Ratio::of(*other, decided(*other, ClaimedTogether::Alone))).collect()
     };
     let mut ratios = against(&ranked);
     // A method that lost some samples is still a rival unless each sample that it has says otherwise.
@@ -290,7 +290,7 @@ pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
     }
     let claims = ratios.len();
     for ratio in ratios.iter_mut().filter(|ratio| ratio.beaten) {
-        ratio.beaten = decided(ratio.other, Claim::OneOf(claims)).finding == Finding::Higher;
+        ratio.beaten = decided(ratio.other, ClaimedTogether::OneOf(claims)).finding == Finding::Higher;
     }
     let tied = ratios.iter().filter(|ratio| !ratio.beaten).map(|ratio| ratio.other);
     let tied = std::iter::once(leader).chain(tied).collect();

@@ -35,7 +35,7 @@ pub fn again(run: &Run) -> Again<'_> {
     let cells: HashMap<String, &Cell> = run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
     let mut again = Again { run: Cow::Borrowed(run), as_measured: 0, valid_now: 0, invalid_now: 0 };
     let per_thread = run.samples.len().div_ceil(THREADS).max(SAMPLES_PER_THREAD);
-    let stretches: Vec<Vec<Judged>> = std::thread::scope(|scope| {
+    let stretches: Vec<Vec<CheckedSample>> = std::thread::scope(|scope| {
         let check = |(index, sample): (usize, &Sample)| judged(run, &cells, index, sample);
         let threads: Vec<_> = run
             .samples
@@ -50,16 +50,16 @@ pub fn again(run: &Run) -> Again<'_> {
     });
     for (index, judged) in stretches.into_iter().flatten().enumerate() {
         match judged {
-            Judged::NotTaken | Judged::Alike => {}
-            Judged::AsMeasured => again.as_measured += 1,
-            Judged::Otherwise(failures) => again.replace(index, failures),
+            CheckedSample::NotTaken | CheckedSample::Alike => {}
+            CheckedSample::AsMeasured => again.as_measured += 1,
+            CheckedSample::Otherwise(failures) => again.replace(index, failures),
         }
     }
     again
 }
 
 /// What today's checks say of one sample.
-enum Judged {
+enum CheckedSample {
     /// It has no measurement that could be checked.
     NotTaken,
     /// The file does not hold what checks need.
@@ -70,15 +70,15 @@ enum Judged {
     Otherwise(Vec<Failure>),
 }
 
-fn judged(run: &Run, cells: &HashMap<String, &Cell>, index: usize, sample: &Sample) -> Judged {
+fn judged(run: &Run, cells: &HashMap<String, &Cell>, index: usize, sample: &Sample) -> CheckedSample {
     let Outcome::Taken { measurement, evidence, failures: before } = &sample.outcome else {
-        return Judged::NotTaken;
+        return CheckedSample::NotTaken;
     };
     let (Some(context), Some(cell)) = (run.check_context(index), cells.get(&sample.cell)) else {
-        return Judged::AsMeasured;
+        return CheckedSample::AsMeasured;
     };
     let now = failures(cell, measurement, evidence, context);
-    if now == *before { Judged::Alike } else { Judged::Otherwise(now) }
+    if now == *before { CheckedSample::Alike } else { CheckedSample::Otherwise(now) }
 }
 
 impl Again<'_> {

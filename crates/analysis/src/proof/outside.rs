@@ -4,7 +4,7 @@
 //! worker holds zeros until `go`, so what could be gained ahead is the file as a whole: a copy of it in memory of the
 //! worker's own, or its pages in the cache. Methods whose set-up is to read do so openly, and their set-up is shown.
 
-use pagewise_model::sample::Stretch;
+use pagewise_model::sample::OutsideStretch;
 use pagewise_model::{Access, CacheState, MethodOption};
 
 use super::conditions::READAHEAD_SLACK_BYTES;
@@ -22,7 +22,7 @@ const WAITING_SHARE: f64 = 0.05;
 const RUNTIME_WAITING_SHARE: f64 = 0.5;
 
 /// Sums up what is known of the stretches before `go`; waiting after `sample` is in it too, when nothing is read.
-fn before_go(subject: &Subject<'_>, part: fn(&Stretch) -> Option<u64>) -> Option<u64> {
+fn before_go(subject: &Subject<'_>, part: fn(&OutsideStretch) -> Option<u64>) -> Option<u64> {
     let evidence = subject.evidence;
     let before_ready = part(evidence.before_ready.as_ref()?)?;
     Some(before_ready.saturating_add(evidence.waiting.as_ref().and_then(part).unwrap_or(0)))
@@ -114,12 +114,12 @@ mod tests {
     use pagewise_model::FailureKind::{self, ContradictsMethod, FalseTime, NotCold};
     use pagewise_model::{Cell, Evidence};
 
-    fn before_ready(cell: &Cell, stretch: Stretch) -> Vec<FailureKind> {
+    fn before_ready(cell: &Cell, stretch: OutsideStretch) -> Vec<FailureKind> {
         kinds(cell, |_, evidence: &mut Evidence| evidence.before_ready = Some(stretch))
     }
 
-    fn from_device(bytes: u64) -> Stretch {
-        Stretch { device_read_bytes: Some(bytes), ..Stretch::default() }
+    fn from_device(bytes: u64) -> OutsideStretch {
+        OutsideStretch { device_read_bytes: Some(bytes), ..OutsideStretch::default() }
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn reads_made_ahead_are_noticed() {
-        let called = |bytes| Stretch { read_call_bytes: Some(bytes), ..Stretch::default() };
+        let called = |bytes| OutsideStretch { read_call_bytes: Some(bytes), ..OutsideStretch::default() };
         for cell in
             [cell("pread", Warm), cell("mine/pread", Warm), scan("read", Warm), cell("go/pread", Cold)]
         {
@@ -160,9 +160,10 @@ mod tests {
         }
         // How it reads is its own business.
         assert_eq!(before_ready(&cell("mine/get", Warm), called(256 << 20)), []);
-        let waiting = |cell: &Cell, stretch: Stretch| {
+        let waiting = |cell: &Cell, stretch: OutsideStretch| {
             kinds(cell, |_, evidence: &mut Evidence| {
-                evidence.before_ready = Some(Stretch { read_call_bytes: Some(0), ..Stretch::default() });
+                evidence.before_ready =
+                    Some(OutsideStretch { read_call_bytes: Some(0), ..OutsideStretch::default() });
                 evidence.waiting = Some(stretch);
             })
         };
@@ -173,7 +174,8 @@ mod tests {
     fn work_in_no_clock_is_noticed() {
         let waited = |cell: &Cell, cpu_ns, wall_ns| {
             kinds(cell, |_, evidence: &mut Evidence| {
-                evidence.waiting = Some(Stretch { wall_ns, cpu_ns: Some(cpu_ns), ..Stretch::default() });
+                evidence.waiting =
+                    Some(OutsideStretch { wall_ns, cpu_ns: Some(cpu_ns), ..OutsideStretch::default() });
             })
         };
         for method in ["pread", "mmap"] {
@@ -186,7 +188,8 @@ mod tests {
         assert_eq!(waited(&cell("jvm/pread", Warm), 2_600_000_000, 650_000_000), [FalseTime]);
         let wrote = |bytes| {
             kinds(&append("pwrite", Cold), move |_, evidence: &mut Evidence| {
-                evidence.waiting = Some(Stretch { write_call_bytes: Some(bytes), ..Stretch::default() });
+                evidence.waiting =
+                    Some(OutsideStretch { write_call_bytes: Some(bytes), ..OutsideStretch::default() });
             })
         };
         assert_eq!((wrote(500), wrote(10 << 20)), (vec![], vec![FalseTime]));

@@ -1,7 +1,7 @@
 //! Whether what the cell asks of the machine was in force: memory limit, device cap, readahead, CPUs, node; and whether
 //! a cache under a limit was as warm as it gets.
 
-use pagewise_model::counters::{UNLIMITED, Window};
+use pagewise_model::counters::{RateWindow, UNLIMITED};
 use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa, Skew};
 
 use super::subject::Subject;
@@ -98,7 +98,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
         let windows = evidence.windows.len();
         return Some(format!("{windows} windows of warming up were taken, two are needed to see it settle"));
     };
-    let measured = Window {
+    let measured = RateWindow {
         elapsed_ns: subject.worker_ns(),
         operations: subject.operations(),
         device_read_bytes: subject.device_bytes(),

@@ -2,7 +2,7 @@
 //!
 //! The supervisor asks these functions when to stop, the checks ask them afterwards, so both mean the same.
 
-use pagewise_model::counters::Window;
+use pagewise_model::counters::RateWindow;
 use pagewise_model::{Access, Cell, MethodOption};
 
 use crate::proof::calls;
@@ -53,7 +53,7 @@ pub struct Warmed {
 /// where residency is not known, which alone can tell.
 ///
 /// Counters decide and not the rate, which a busy machine keeps unsteady long after the cache is full.
-pub fn time_to_warm(op_bytes: u64, windows: &[Window]) -> Option<Warmed> {
+pub fn time_to_warm(op_bytes: u64, windows: &[RateWindow]) -> Option<Warmed> {
     if windows.len() < FEWEST_WINDOWS {
         return None;
     }
@@ -73,14 +73,14 @@ pub fn time_to_warm(op_bytes: u64, windows: &[Window]) -> Option<Warmed> {
 }
 
 /// Whether a cold start has become warm, so that no more windows are needed.
-pub fn is_steady(op_bytes: u64, windows: &[Window]) -> bool {
+pub fn is_steady(op_bytes: u64, windows: &[RateWindow]) -> bool {
     time_to_warm(op_bytes, windows).is_some()
 }
 
 /// Whether the workload of `cell` has warmed a cache that cannot hold all: device bytes per operation of the last two
 /// windows of at least five agree, and the cache keeps no more than it gives up. `readahead_bytes` is that of the
 /// device.
-pub fn settled(cell: &Cell, readahead_bytes: Option<u64>, windows: &[Window]) -> bool {
+pub fn settled(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> bool {
     let [earlier @ .., before, after] = windows else { return false };
     windows.len() >= FEWEST_SETTLING
         && apart(cell, readahead_bytes, earlier, &[*before, *after]) == Some(None)
@@ -92,8 +92,8 @@ pub fn settled(cell: &Cell, readahead_bytes: Option<u64>, windows: &[Window]) ->
 pub(crate) fn apart(
     cell: &Cell,
     readahead_bytes: Option<u64>,
-    earlier: &[Window],
-    windows: &[Window],
+    earlier: &[RateWindow],
+    windows: &[RateWindow],
 ) -> Option<Option<(f64, f64, f64)>> {
     let per_operation: Vec<f64> = windows.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
     let least = per_operation.iter().copied().min_by(f64::total_cmp)?;
@@ -107,9 +107,9 @@ pub(crate) fn apart(
 /// The standard error of a difference, if misses are independent. A miss brings in a certain size; n misses scatter by at
 /// most the root of n (they are binomial, so by less where most reads miss), and the difference of two counts by the
 /// root of 1/n + 1/m.
-fn chance(cell: &Cell, readahead_bytes: Option<u64>, windows: &[Window]) -> Option<f64> {
+fn chance(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> Option<f64> {
     let size = miss_bytes(cell, readahead_bytes) as f64;
-    let misses = |window: &Window| Some((window.device_read_bytes? as f64 / size).max(1.0));
+    let misses = |window: &RateWindow| Some((window.device_read_bytes? as f64 / size).max(1.0));
     let counts: Vec<f64> = windows.iter().map(misses).collect::<Option<_>>()?;
     let fewest = counts.into_iter().min_by(f64::total_cmp)?;
     Some((2.0 / fewest).sqrt())
@@ -117,7 +117,7 @@ fn chance(cell: &Cell, readahead_bytes: Option<u64>, windows: &[Window]) -> Opti
 
 /// The standard deviation of the difference between a window and the next, over their mean: with readahead misses are
 /// not independent, since one brings in what others would have missed. `None` of fewer than three windows.
-fn scatter(windows: &[Window]) -> Option<f64> {
+fn scatter(windows: &[RateWindow]) -> Option<f64> {
     let recent = &windows[windows.len().saturating_sub(SCATTER_WINDOWS)..];
     let values: Vec<f64> = recent.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
     let squares: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
@@ -141,13 +141,13 @@ fn miss_bytes(cell: &Cell, readahead_bytes: Option<u64>) -> u64 {
     }
 }
 
-fn device_bytes_per_operation(window: &Window) -> Option<f64> {
+fn device_bytes_per_operation(window: &RateWindow) -> Option<f64> {
     (window.operations > 0).then_some(())?;
     Some(window.device_read_bytes? as f64 / window.operations as f64)
 }
 
 /// Whether the cache keeps more of what came in than one that is full.
-fn gains(before: &Window, after: &Window) -> bool {
+fn gains(before: &RateWindow, after: &RateWindow) -> bool {
     let (Some(was), Some(is), Some(read)) =
         (before.resident_bytes, after.resident_bytes, after.device_read_bytes)
     else {
@@ -157,12 +157,12 @@ fn gains(before: &Window, after: &Window) -> bool {
 }
 
 /// What the device delivered in all of them; `None` where that is not known of one.
-fn delivered_bytes(windows: &[Window]) -> Option<u64> {
+fn delivered_bytes(windows: &[RateWindow]) -> Option<u64> {
     windows.iter().try_fold(0u64, |sum, window| Some(sum.saturating_add(window.device_read_bytes?)))
 }
 
 /// Whether the windows from `first` on still fill the cache; `None` where residency or device bytes are not known.
-fn fills_up(windows: &[Window], first: usize) -> Option<bool> {
+fn fills_up(windows: &[RateWindow], first: usize) -> Option<bool> {
     let last = windows.last()?.resident_bytes?;
     let before = match first.checked_sub(1) {
         Some(before) => windows[before].resident_bytes?,
@@ -182,8 +182,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const MIB: u64 = 1 << 20;
 
-    fn window(operations: u64, device_mib: u64, resident_mib: u64) -> Window {
-        Window {
+    fn window(operations: u64, device_mib: u64, resident_mib: u64) -> RateWindow {
+        RateWindow {
             elapsed_ns: 100 * MS,
             operations,
             device_read_bytes: Some(device_mib * MIB),
@@ -193,12 +193,12 @@ mod tests {
 
     const OP_BYTES: u64 = 256 << 10;
 
-    fn warm(windows: &[Window]) -> Option<Warmed> {
+    fn warm(windows: &[RateWindow]) -> Option<Warmed> {
         time_to_warm(OP_BYTES, windows)
     }
 
     /// 64 MiB come in within four windows, then everything is served from memory.
-    fn warming() -> Vec<Window> {
+    fn warming() -> Vec<RateWindow> {
         let filling = [window(100, 16, 16), window(120, 16, 32), window(150, 16, 48), window(400, 16, 64)];
         filling.into_iter().chain([window(1000, 0, 64); 5]).collect()
     }
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn an_even_pace_while_the_cache_fills_is_not_warm() {
-        let filling: Vec<Window> = (1..20).map(|index| window(100, 16, 16 * index)).collect();
+        let filling: Vec<RateWindow> = (1..20).map(|index| window(100, 16, 16 * index)).collect();
         assert_eq!(warm(&filling), None);
         // Full: what comes in pushes out what is there.
-        let full: Vec<Window> = (1..40).map(|index| window(100, 16, (16 * index).min(64))).collect();
+        let full: Vec<RateWindow> = (1..40).map(|index| window(100, 16, (16 * index).min(64))).collect();
         assert_eq!(warm(&full).map(|warmed| warmed.window), Some(0));
         assert_eq!(warm(&full).map(|warmed| warmed.time_ns), Some(100 * MS), "no shorter than a window");
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     /// Whether a warm-up that ends so is settled, after three windows like the first of the two.
-    fn settles(method: &str, readahead_bytes: Option<u64>, before: Window, after: Window) -> bool {
+    fn settles(method: &str, readahead_bytes: Option<u64>, before: RateWindow, after: RateWindow) -> bool {
         let cell = honest::cell(method, CacheState::Warm);
         settled(&cell, readahead_bytes, &[before, before, before, before, after])
     }
@@ -264,7 +264,7 @@ mod tests {
         assert!(pread(window(1000, 0, 126), window(1000, 1, 126)), "under 1 % of the 250 MiB asked for");
         let cell = honest::cell("pread:random", CacheState::Warm);
         assert!(!settled(&cell, None, &[window(1000, 190, 126); 4]), "too few windows");
-        let unknown = Window { device_read_bytes: None, ..window(1000, 0, 126) };
+        let unknown = RateWindow { device_read_bytes: None, ..window(1000, 0, 126) };
         assert!(!pread(unknown, unknown));
     }
 
@@ -287,7 +287,7 @@ mod tests {
         };
         assert!(!with([190, 191, 190]));
         assert!(with([190, 220, 200]), "readahead makes misses depend on each other");
-        let other_scale: Vec<Window> =
+        let other_scale: Vec<RateWindow> =
             [2000, 2010, 2000, 190, 230].map(|mib| window(1000, mib, 126)).to_vec();
         assert!(!settled(&pread, None, &other_scale), "scatter counts as a share");
     }

@@ -4,7 +4,7 @@
 //! that there is no result. A copy to anonymous memory writes no file, and has no such evidence.
 
 use pagewise_model::sample::Written;
-use pagewise_model::{Access, CacheState, Method, MethodOption, Ring, Sync};
+use pagewise_model::{Access, CacheState, Method, MethodOption, RecordRing, Sync};
 
 use super::conditions::{OTHERS_BYTES, OTHERS_SHARE};
 use super::subject::Subject;
@@ -29,7 +29,7 @@ const ANSWER_BYTES: u64 = 1 << 20;
 
 impl Subject<'_> {
     /// The places of records, where the sample writes a file.
-    fn ring_in_file(&self) -> Option<Ring> {
+    fn ring_in_file(&self) -> Option<RecordRing> {
         let ring = self.cell.conditions.ring()?;
         (self.cell.access() != Access::Anonymous).then_some(ring)
     }

@@ -21,7 +21,7 @@
 //! in none where no curves cross: 2, 4 and 7 equal methods, or 10 % apart, at each noise. What is not found under heavy
 //! noise is said to be unclear, and so is what is found and not known to the tolerance.
 
-use pagewise_model::plan::Search;
+use pagewise_model::plan::CliffSearch;
 use pagewise_model::random::Random;
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
@@ -49,7 +49,7 @@ const MOST_BATCHES: usize = 100;
 
 /// How long an operation takes over the ratio of data to cache, in no particular unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
+pub enum CurveShape {
     /// The same everywhere: what bypasses the cache.
     Flat(f64),
     /// A hit and, for the share of reads that uniform reads over a full cache miss, a miss on top.
@@ -68,22 +68,22 @@ pub enum Shape {
     },
 }
 
-impl Shape {
+impl CurveShape {
     /// How long an operation takes at a ratio.
     pub fn duration(self, ratio: f64) -> f64 {
         match self {
-            Shape::Flat(duration) => duration,
-            Shape::Missing { hit, miss } => hit + miss * (1.0 - 1.0 / ratio).max(0.0),
-            Shape::Power { at_one, exponent } => at_one * ratio.powf(exponent),
+            CurveShape::Flat(duration) => duration,
+            CurveShape::Missing { hit, miss } => hit + miss * (1.0 - 1.0 / ratio).max(0.0),
+            CurveShape::Power { at_one, exponent } => at_one * ratio.powf(exponent),
         }
     }
 }
 
 /// A kind of search.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct SearchScenario {
     /// One for each method, at most seven.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<CurveShape>,
     /// The grid, ascending.
     pub ratios: Vec<f64>,
     /// Rounds of each batch.
@@ -96,7 +96,7 @@ pub struct Setting {
 
 /// How searches of a setting came out. A crossing counts for a pair of methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct SearchTally {
     /// Searches made.
     pub searches: u32,
     /// Crossings that there are, over all searches.
@@ -117,7 +117,7 @@ pub struct Tally {
     pub added_cells_most: u64,
 }
 
-impl Tally {
+impl SearchTally {
     /// `count` as a share of the crossings that there are.
     pub fn share(&self, count: u32) -> f64 {
         f64::from(count) / f64::from(self.true_crossings.max(1))
@@ -125,8 +125,8 @@ impl Tally {
 }
 
 /// Makes `searches` searches of one setting. The same seed gives the same tally.
-pub fn simulate(setting: &Setting, searches: u32, seed: u64) -> Tally {
-    let mut tally = Tally { searches, ..Tally::default() };
+pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTally {
+    let mut tally = SearchTally { searches, ..SearchTally::default() };
     let plan = plan(setting);
     for search in 0..searches {
         let mut random = Random::for_purpose(seed.wrapping_add(u64::from(search)), "cliff");
@@ -200,7 +200,7 @@ fn outcome(rate: Option<Option<f64>>) -> Outcome {
 }
 
 /// The grid of a setting as a plan.
-pub fn plan(setting: &Setting) -> Plan {
+pub fn plan(setting: &SearchScenario) -> Plan {
     let mut cells = Vec::new();
     for ratio in &setting.ratios {
         let conditions = conditions(*ratio);
@@ -222,7 +222,7 @@ pub fn plan(setting: &Setting) -> Plan {
         retakes: 0,
         drop_caches: false,
         workers: Default::default(),
-        search: Some(Search {
+        search: Some(CliffSearch {
             tolerance_thousandths: setting.tolerance_thousandths,
             prefetch_windows: Vec::new(),
         }),
@@ -262,14 +262,14 @@ pub(crate) fn ratio_of(cell: &Cell) -> f64 {
     cell.conditions.span_bytes.0 as f64 / capacity as f64
 }
 
-fn rate(setting: &Setting, cell: &Cell) -> f64 {
+fn rate(setting: &SearchScenario, cell: &Cell) -> f64 {
     let method = cell.method.to_string();
     let index = METHODS.iter().position(|name| *name == method).expect("a known method");
     1e6 / setting.shapes[index].duration(ratio_of(cell))
 }
 
 /// Where two shapes are equal between the ends of the grid, if they change places there.
-fn true_crossing(setting: &Setting, before: usize, after: usize) -> Option<f64> {
+fn true_crossing(setting: &SearchScenario, before: usize, after: usize) -> Option<f64> {
     let ahead = |ratio: f64| setting.shapes[before].duration(ratio) < setting.shapes[after].duration(ratio);
     let (mut low, mut high) = (setting.ratios[0], setting.ratios[setting.ratios.len() - 1]);
     if !ahead(low) || setting.shapes[after].duration(high) >= setting.shapes[before].duration(high) {
@@ -282,7 +282,7 @@ fn true_crossing(setting: &Setting, before: usize, after: usize) -> Option<f64> 
     Some((low * high).sqrt())
 }
 
-fn count(tally: &mut Tally, setting: &Setting, cliff: &Cliff) {
+fn count(tally: &mut SearchTally, setting: &SearchScenario, cliff: &Cliff) {
     let methods = setting.shapes.len();
     let index = |name: &str| METHODS.iter().position(|method| *method == name).expect("a known method");
     let pairs = (0..methods).flat_map(|before| (0..methods).map(move |after| (before, after)));

@@ -4,7 +4,9 @@ use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Cell, Evidence, GroupCounters, Outcome, Plan, Role, Surroundings};
 
-use super::simulation::{Setting, Shape, Tally, conditions, drive, plan, ratio_of, simulate};
+use super::simulation::{
+    CurveShape, SearchScenario, SearchTally, conditions, drive, plan, ratio_of, simulate,
+};
 use super::*;
 use crate::judge::cliff::*;
 use crate::judge::simulation::Scatter;
@@ -15,16 +17,21 @@ const THREE_PERCENT: Scatter =
 const QUICK: [f64; 4] = [0.5, 0.9, 1.08, 4.0];
 const FULL: [f64; 8] = [0.5, 0.75, 0.9, 1.05, 1.25, 1.6, 2.4, 4.0];
 
-fn setting(shapes: Vec<Shape>, ratios: &[f64], rounds: u32, tolerance_thousandths: u32) -> Setting {
-    Setting { shapes, ratios: ratios.to_vec(), rounds, scatter: THREE_PERCENT, tolerance_thousandths }
+fn setting(
+    shapes: Vec<CurveShape>,
+    ratios: &[f64],
+    rounds: u32,
+    tolerance_thousandths: u32,
+) -> SearchScenario {
+    SearchScenario { shapes, ratios: ratios.to_vec(), rounds, scatter: THREE_PERCENT, tolerance_thousandths }
 }
 
 /// The first method falls off with this power of the ratio and meets the second one at 1.3.
-fn falling(exponent: f64) -> Vec<Shape> {
-    vec![Shape::Power { at_one: 1.3f64.powf(-exponent), exponent }, Shape::Flat(1.0)]
+fn falling(exponent: f64) -> Vec<CurveShape> {
+    vec![CurveShape::Power { at_one: 1.3f64.powf(-exponent), exponent }, CurveShape::Flat(1.0)]
 }
 
-fn assert_nearly_all(tally: Tally, within_tolerance: f64) {
+fn assert_nearly_all(tally: SearchTally, within_tolerance: f64) {
     assert!(tally.true_crossings > 0);
     assert!(tally.share(tally.held_within_tolerance) >= within_tolerance, "{tally:?}");
     assert!(tally.share(tally.excluded) <= 0.02, "{tally:?}");
@@ -45,9 +52,11 @@ fn a_quick_search_brackets_it_to_ten_percent() {
 
 #[test]
 fn curves_that_do_not_cross_have_no_crossing() {
-    for shapes in
-        [vec![Shape::Flat(1.0); 2], vec![Shape::Flat(1.0); 7], vec![Shape::Flat(1.0), Shape::Flat(1.1)]]
-    {
+    for shapes in [
+        vec![CurveShape::Flat(1.0); 2],
+        vec![CurveShape::Flat(1.0); 7],
+        vec![CurveShape::Flat(1.0), CurveShape::Flat(1.1)],
+    ] {
         let tally = simulate(&setting(shapes, &QUICK, 7, 100), 100, 4);
         assert!(tally.false_searches <= 1, "{tally:?}");
     }

@@ -8,17 +8,17 @@ use pagewise_sys::AnonymousMemory;
 
 use super::dependent::{Chain, Follow};
 use super::mmap::{copy_dependent_reads, copy_reads};
-use super::{Due, Reader, Target};
+use super::{Due, ReadTarget, Reader};
 use crate::consume::by_consumer;
 
 struct AnonymousReader {
     memory: Arc<AnonymousMemory>,
     buffer: AnonymousMemory,
-    target: Target,
+    target: ReadTarget,
 }
 
 pub(super) fn open(
-    target: &Target,
+    target: &ReadTarget,
     threads: usize,
     dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {

@@ -6,7 +6,7 @@
 use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
 
-use super::{Due, Reader, Target};
+use super::{Due, ReadTarget, Reader};
 
 /// A way to read that can follow a chain.
 pub(super) trait Follow: Reader + Sized + 'static {
@@ -14,7 +14,7 @@ pub(super) trait Follow: Reader + Sized + 'static {
     fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure>;
 
     /// This reader, or one of dependent reads by it.
-    fn boxed(self, target: &Target, dependent: bool) -> Box<dyn Reader> {
+    fn boxed(self, target: &ReadTarget, dependent: bool) -> Box<dyn Reader> {
         if dependent {
             return Box::new(DependentReader { chain: Chain::new(target), reader: self });
         }
@@ -51,7 +51,7 @@ pub(super) enum ChainStopped<E> {
 
 impl<E> ChainStopped<E> {
     #[cold]
-    pub fn into_failure(self, target: &Target, of_read: impl FnOnce(E) -> CallFailure) -> CallFailure {
+    pub fn into_failure(self, target: &ReadTarget, of_read: impl FnOnce(E) -> CallFailure) -> CallFailure {
         let offset = match self {
             ChainStopped::Astray(offset) => offset,
             ChainStopped::Read(error) => return of_read(error),
@@ -66,7 +66,7 @@ impl<E> ChainStopped<E> {
 }
 
 /// Why a method cannot do dependent reads.
-pub(super) fn refusal(method: &Method, reason: &str, target: &Target) -> CallFailure {
+pub(super) fn refusal(method: &Method, reason: &str, target: &ReadTarget) -> CallFailure {
     CallFailure {
         call: "dependent read".to_string(),
         errno: 0,
@@ -89,7 +89,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    pub fn new(target: &Target) -> Self {
+    pub fn new(target: &ReadTarget) -> Self {
         let last_offset = (target.file.span_bytes as u64).saturating_sub(target.read_bytes as u64);
         Self { reads_per_op: target.reads_per_op, last_offset }
     }

@@ -23,8 +23,8 @@ use crate::clock::now_ns;
 use crate::failure::refusal;
 use crate::file::DataFile;
 use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
-pub use reads::{Due, Reads};
-pub use table::{Part, TableReads};
+pub use reads::{Due, ReadRange};
+pub use table::{TablePart, TableReads};
 
 /// A way to read, bound to a file and one thread's buffer.
 pub trait Reader: Send {
@@ -33,7 +33,7 @@ pub trait Reader: Send {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure>;
 
     /// As [`Reader::read`] of the reads that are due, for a reader that makes use of what comes behind them.
-    fn read_ahead(&mut self, reads: Reads<'_>) -> Result<u64, CallFailure> {
+    fn read_ahead(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         self.read(reads.due())
     }
 
@@ -46,7 +46,7 @@ pub trait Reader: Send {
     /// recorded: from asking for its first byte to having consumed its last.
     fn read_timed(
         &mut self,
-        reads: Reads<'_>,
+        reads: ReadRange<'_>,
         reads_per_op: usize,
         latencies: &mut Latencies,
     ) -> Result<u64, CallFailure> {
@@ -76,7 +76,7 @@ pub trait Reader: Send {
 
 /// What all readers of a job need to know.
 #[derive(Clone)]
-pub struct Target {
+pub struct ReadTarget {
     file: DataFile,
     read_bytes: usize,
     reads_per_op: usize,
@@ -92,7 +92,7 @@ pub fn open(
     consume: Consume,
     per_thread: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
-    let target = Target {
+    let target = ReadTarget {
         file: DataFile::new(job, method),
         read_bytes: job.read_bytes as usize,
         reads_per_op: job.reads_per_op as usize,

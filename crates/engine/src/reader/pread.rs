@@ -10,19 +10,19 @@ use rustix::io::Errno;
 
 use super::dependent::{Chain, ChainStopped, Follow, link};
 use super::widening::{Widened, widen, widest};
-use super::{Due, Reader, Target, share};
+use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
-use crate::file::{DONTCACHE, IoMode, Stopped};
+use crate::file::{DONTCACHE, FailedRead, IoMode};
 
 struct PreadReader {
     file: Arc<OwnedFd>,
     buffer: AnonymousMemory,
-    target: Target,
+    target: ReadTarget,
     mode: IoMode,
 }
 
 pub(super) fn open(
-    target: &Target,
+    target: &ReadTarget,
     threads: usize,
     per_thread: bool,
     dependent: bool,
@@ -51,12 +51,12 @@ fn pread_reads(
     due: Due<'_>,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Stopped> {
+) -> Result<u64, FailedRead> {
     let mut total = 0u64;
     for (weight, offset) in due.weighted() {
         let result = rustix::io::pread(file, &mut *buffer, offset);
         if result != Ok(buffer.len()) {
-            return Err(Stopped { offset, expected: buffer.len(), result });
+            return Err(FailedRead { offset, expected: buffer.len(), result });
         }
         total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
     }
@@ -70,12 +70,12 @@ fn dontcache_reads(
     due: Due<'_>,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Stopped> {
+) -> Result<u64, FailedRead> {
     let mut total = 0u64;
     for (weight, offset) in due.weighted() {
         let result = rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE);
         if result != Ok(buffer.len()) {
-            return Err(Stopped { offset, expected: buffer.len(), result });
+            return Err(FailedRead { offset, expected: buffer.len(), result });
         }
         total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
     }
@@ -88,15 +88,15 @@ fn direct_reads(
     file: &OwnedFd,
     due: Due<'_>,
     buffer: &mut [u8],
-    target: &Target,
+    target: &ReadTarget,
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Stopped> {
+) -> Result<u64, FailedRead> {
     let mut total = 0u64;
     for (weight, offset) in due.weighted() {
         let read = widen(offset, target.read_bytes, target.file.direct_alignment, target.file.file_bytes);
         let result = rustix::io::pread(file, &mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
-            return Err(Stopped { offset, expected: read.expected, result });
+            return Err(FailedRead { offset, expected: read.expected, result });
         }
         let checksum = consume(&buffer[read.inner..read.inner + target.read_bytes]);
         total = total.wrapping_add(weight.wrapping_mul(checksum));
@@ -141,12 +141,12 @@ fn dependent_reads(
     place: impl Fn(u64) -> Widened,
     call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
     (len, consume): (usize, impl Fn(&[u8]) -> u64),
-) -> Result<u64, ChainStopped<Stopped>> {
+) -> Result<u64, ChainStopped<FailedRead>> {
     chain.follow(due, |offset| {
         let read = place(offset);
         let result = call(&mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
-            return Err(Stopped { offset, expected: read.expected, result });
+            return Err(FailedRead { offset, expected: read.expected, result });
         }
         let bytes = &buffer[read.inner..read.inner + len];
         Ok((link(bytes), consume(bytes)))
@@ -168,7 +168,7 @@ impl Follow for PreadReader {
             IoMode::DontCache => dependent_reads(due, chain, buffer, as_asked, dontcache, (len, consume)),
             IoMode::Direct => dependent_reads(due, chain, buffer, aligned, plain, (len, consume)),
         });
-        let of_read = |stopped: Stopped| stopped.into_failure(mode.pread(), &target.file.path);
+        let of_read = |stopped: FailedRead| stopped.into_failure(mode.pread(), &target.file.path);
         result.map_err(|stopped| stopped.into_failure(target, of_read))
     }
 }

@@ -28,7 +28,7 @@ impl<'a> Due<'a> {
 
 /// Some consecutive reads of a thread's part of the table. Positions count reads from the part's start, laps too.
 #[derive(Clone, Copy)]
-pub struct Reads<'a> {
+pub struct ReadRange<'a> {
     part: &'a [u64],
     first: u64,
     count: usize,
@@ -36,7 +36,7 @@ pub struct Reads<'a> {
     place: u64,
 }
 
-impl<'a> Reads<'a> {
+impl<'a> ReadRange<'a> {
     /// `count` reads of `part` from position `first` on, at most to the end of the part. None will be done from position
     /// `end` on. The part begins at `place` of the table.
     pub fn new(part: &'a [u64], first: u64, count: usize, end: u64, place: u64) -> Self {
@@ -76,8 +76,8 @@ impl<'a> Reads<'a> {
     }
 
     /// Those that are due by operations of `reads_per_op`.
-    pub fn operations(self, reads_per_op: usize) -> impl Iterator<Item = Reads<'a>> {
-        (0..self.count / reads_per_op).map(move |operation| Reads {
+    pub fn operations(self, reads_per_op: usize) -> impl Iterator<Item = ReadRange<'a>> {
+        (0..self.count / reads_per_op).map(move |operation| ReadRange {
             first: self.first + (operation * reads_per_op) as u64,
             count: reads_per_op,
             ..self
@@ -94,15 +94,15 @@ mod tests {
         let part: Vec<u64> = (100..110).collect();
         let due =
             |range: std::ops::Range<usize>| Due { place: 1000 + range.start as u64, entries: &part[range] };
-        let reads = Reads::new(&part, 26, 8, u64::MAX, 1000);
+        let reads = ReadRange::new(&part, 26, 8, u64::MAX, 1000);
         assert_eq!((reads.due(), reads.first()), (due(6..10), 26));
         assert_eq!([29, 30, 31].map(|position| reads.at(position)), [109, 100, 101]);
         let operations: Vec<(u64, Due<'_>)> =
             reads.operations(2).map(|operation| (operation.first(), operation.due())).collect();
         assert_eq!(operations, [(26, due(6..8)), (28, due(8..10))]);
         assert_eq!(reads.due().operations(2).collect::<Vec<_>>(), [due(6..8), due(8..10)]);
-        assert_eq!(Reads::alone(due(0..10)).due(), due(0..10));
-        assert!(Reads::alone(Due { entries: &[], place: 0 }).due().entries.is_empty());
+        assert_eq!(ReadRange::alone(due(0..10)).due(), due(0..10));
+        assert!(ReadRange::alone(Due { entries: &[], place: 0 }).due().entries.is_empty());
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_sys::FileMapping;
 
-use super::{Reader, Reads};
+use super::{ReadRange, Reader};
 use crate::operations::{Done, Latencies, Operations};
 
 /// A thread's part of the offset table.
 #[derive(Clone, Copy)]
-pub struct Part<'a> {
+pub struct TablePart<'a> {
     /// Its entries, whole operations.
     pub entries: &'a [u64],
     /// Where in the whole table it begins.
@@ -20,7 +20,7 @@ pub struct Part<'a> {
     pub reads_per_op: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> TablePart<'a> {
     fn operations(&self) -> u64 {
         (self.entries.len() / self.reads_per_op) as u64
     }
@@ -28,11 +28,17 @@ impl<'a> Part<'a> {
     /// Up to `wanted` operations from `position` on, which counts laps too; never across the end. None will be
     /// done from operation `end` on.
     #[inline(always)]
-    pub fn batch(&self, position: u64, wanted: u64, end: u64) -> Reads<'a> {
+    pub fn batch(&self, position: u64, wanted: u64, end: u64) -> ReadRange<'a> {
         let reads_per_op = self.reads_per_op as u64;
         let wanted = wanted.min(self.operations());
         let end = end.saturating_mul(reads_per_op);
-        Reads::new(self.entries, position * reads_per_op, (wanted * reads_per_op) as usize, end, self.place)
+        ReadRange::new(
+            self.entries,
+            position * reads_per_op,
+            (wanted * reads_per_op) as usize,
+            end,
+            self.place,
+        )
     }
 }
 
@@ -66,10 +72,10 @@ impl TableReads {
     fn batch(
         &mut self,
         (position, wanted, end): (u64, u64, u64),
-        read: impl FnOnce(&mut dyn Reader, Reads<'_>, usize) -> Result<u64, CallFailure>,
+        read: impl FnOnce(&mut dyn Reader, ReadRange<'_>, usize) -> Result<u64, CallFailure>,
     ) -> Result<Done, CallFailure> {
         let (entries, place) = (&self.table.words()[self.part.clone()], self.part.start as u64);
-        let part = Part { entries, place, reads_per_op: self.reads_per_op };
+        let part = TablePart { entries, place, reads_per_op: self.reads_per_op };
         let reads = part.batch(position, wanted, end);
         let operations = (reads.due().entries.len() / self.reads_per_op) as u64;
         let checksum = read(self.reader.as_mut(), reads, self.reads_per_op)?;

@@ -160,8 +160,9 @@ fn every_method_reads_the_bytes_of_the_table() {
                 assert_eq!(total, expected, "{what}");
 
                 let mut latencies = Latencies::new(3).expect("histogram");
-                let total =
-                    reader.read_timed(Reads::alone(from_table(&offsets)), 4, &mut latencies).expect(&what);
+                let total = reader
+                    .read_timed(ReadRange::alone(from_table(&offsets)), 4, &mut latencies)
+                    .expect(&what);
                 assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
 
                 let mut fetched = vec![0; read_bytes as usize];
@@ -287,8 +288,9 @@ fn dependent_reads_follow_the_data() {
                 assert!(reader.is_sequential(), "{what}");
 
                 let mut latencies = Latencies::new(3).expect("histogram");
-                let total =
-                    reader.read_timed(Reads::alone(from_table(&entries)), 4, &mut latencies).expect(&what);
+                let total = reader
+                    .read_timed(ReadRange::alone(from_table(&entries)), 4, &mut latencies)
+                    .expect(&what);
                 assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
 
                 // What is verified is asked for by its true offset.

@@ -8,15 +8,15 @@ use pagewise_sys::{Completion, Ring};
 
 use super::dependent::{Chain, ChainStopped, Follow, link};
 use super::widening::{Widened, widen, widest};
-use super::{Due, Latencies, Reader, Reads, TIMED_BATCH_OPERATIONS, Target};
+use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS};
 use crate::clock::now_ns;
 use crate::consume::by_consumer;
 use crate::failure::failed;
-use crate::file::Stopped;
+use crate::file::FailedRead;
 
 struct UringReader {
     ring: Ring,
-    target: Target,
+    target: ReadTarget,
     /// 1 without O_DIRECT: then nothing is widened.
     alignment: usize,
     free: Vec<usize>,
@@ -37,7 +37,7 @@ struct Pending {
 }
 
 pub(super) fn open(
-    target: &Target,
+    target: &ReadTarget,
     threads: usize,
     per_thread: bool,
     dependent: bool,
@@ -93,7 +93,7 @@ impl UringReader {
     #[cold]
     fn failure(&self, completion: Completion) -> CallFailure {
         let read = self.reads[completion.slot];
-        Stopped::at_completion(read.offset, read.expected, completion)
+        FailedRead::at_completion(read.offset, read.expected, completion)
             .into_failure("io_uring read", &self.target.file.path)
     }
 
@@ -186,7 +186,7 @@ impl Reader for UringReader {
 
     fn read_timed(
         &mut self,
-        reads: Reads<'_>,
+        reads: ReadRange<'_>,
         reads_per_op: usize,
         latencies: &mut Latencies,
     ) -> Result<u64, CallFailure> {

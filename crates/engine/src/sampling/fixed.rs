@@ -45,7 +45,7 @@ pub fn sample(
     latencies: Latencies,
 ) -> Result<ThreadSample, CallFailure> {
     let bytes_before = work.bytes();
-    let mut course = Course {
+    let mut course = WorkProgress {
         position: first_operation,
         end: first_operation.saturating_add(amount.operations),
         checksum: 0,
@@ -88,7 +88,7 @@ pub fn sample(
 }
 
 /// How far the work has come.
-struct Course {
+struct WorkProgress {
     position: u64,
     end: u64,
     checksum: u64,
@@ -113,7 +113,7 @@ impl Early {
     }
 }
 
-impl Course {
+impl WorkProgress {
     /// Does `wanted` operations, fewer at the end, and returns the clock behind them. `before` is the clock behind those
     /// before them; a single operation has a clock of its own, so that its latency is nothing but its own.
     #[inline(always)]

@@ -5,22 +5,22 @@ use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::mmap::consume_pieces;
-use super::{Scanner, Target};
+use super::{ScanTarget, Scanner};
 use crate::consume::by_consumer;
 
 struct AnonymousScanner {
     memory: AnonymousMemory,
-    target: Target,
+    target: ScanTarget,
 }
 
-pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> {
     let memory = target.file.load()?;
     Ok(Box::new(AnonymousScanner { memory, target }))
 }
 
 impl Scanner for AnonymousScanner {
     fn pass(&mut self) -> Result<u64, CallFailure> {
-        let Target { file, piece_bytes, consumption } = &self.target;
+        let ScanTarget { file, piece_bytes, consumption } = &self.target;
         let source = &self.memory.bytes()[..file.span_bytes];
         Ok(by_consumer!(consumption, |consume| consume_pieces(source, *piece_bytes, consume)))
     }

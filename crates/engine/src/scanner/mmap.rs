@@ -3,21 +3,21 @@
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
-use super::{Scanner, Target};
+use super::{ScanTarget, Scanner};
 use crate::consume::by_consumer;
 
 struct CopyScanner {
     mapping: FileMapping,
     buffer: AnonymousMemory,
-    target: Target,
+    target: ScanTarget,
 }
 
 struct InPlaceScanner {
     mapping: FileMapping,
-    target: Target,
+    target: ScanTarget,
 }
 
-pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> {
     let mapping = target.file.map()?;
     if target.file.effects.in_place {
         return Ok(Box::new(InPlaceScanner { mapping, target }));

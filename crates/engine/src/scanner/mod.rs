@@ -29,13 +29,13 @@ pub trait Scanner: Send {
 }
 
 /// What all scanners need to know.
-struct Target {
+struct ScanTarget {
     file: DataFile,
     piece_bytes: usize,
     consumption: Consumption,
 }
 
-impl Target {
+impl ScanTarget {
     /// The span by pieces; as O_DIRECT wants them where it is asked for.
     fn pieces(&self) -> Pieces {
         let alignment = if self.file.effects.direct { self.file.direct_alignment } else { 1 };
@@ -46,7 +46,7 @@ impl Target {
 /// Makes the scanner of a job: this is set-up, and what it does is timed as such.
 pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scanner>, CallFailure> {
     let file = DataFile::new(job, method);
-    let target = Target {
+    let target = ScanTarget {
         piece_bytes: piece_bytes(method, &file.effects, job, consume)?,
         file,
         // The last word of each piece would make the checksum depend on where pieces end.

@@ -8,19 +8,19 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::pieces::Pieces;
-use super::{Scanner, Target};
+use super::{ScanTarget, Scanner};
 use crate::consume::by_consumer;
-use crate::file::{DONTCACHE, IoMode, Stopped};
+use crate::file::{DONTCACHE, FailedRead, IoMode};
 
 struct PreadScanner {
     file: OwnedFd,
     buffer: AnonymousMemory,
-    target: Target,
+    target: ScanTarget,
     pieces: Pieces,
     mode: IoMode,
 }
 
-pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> {
     let mode = IoMode::of(&target.file.effects);
     let file = target.file.open_advised()?;
     let mut buffer = target.file.buffer(target.piece_bytes)?;
@@ -37,11 +37,11 @@ fn pread_pieces(
     buffer: &mut [u8],
     call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Stopped> {
+) -> Result<u64, FailedRead> {
     pieces.sum(|piece| {
         let result = call(&mut buffer[..piece.len], piece.offset);
         if result != Ok(piece.expected) {
-            return Err(Stopped { offset: piece.offset, expected: piece.expected, result });
+            return Err(FailedRead { offset: piece.offset, expected: piece.expected, result });
         }
         Ok(consume(&buffer[..piece.consumed]))
     })

@@ -6,20 +6,20 @@ use rustix::fd::OwnedFd;
 use rustix::fs::SeekFrom;
 
 use super::pieces::Pieces;
-use super::{Scanner, Target};
+use super::{ScanTarget, Scanner};
 use crate::consume::by_consumer;
 use crate::failure::failed;
-use crate::file::{IoMode, Stopped};
+use crate::file::{FailedRead, IoMode};
 
 struct StreamScanner {
     file: OwnedFd,
     buffer: AnonymousMemory,
-    target: Target,
+    target: ScanTarget,
     pieces: Pieces,
     call: &'static str,
 }
 
-pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> {
     let file = target.file.open_advised()?;
     let mut buffer = target.file.buffer(target.piece_bytes)?;
     IoMode::of(&target.file.effects).try_out(&file, &mut buffer, &target.file)?;
@@ -35,11 +35,11 @@ fn read_pieces(
     pieces: Pieces,
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Stopped> {
+) -> Result<u64, FailedRead> {
     pieces.sum(|piece| {
         let result = rustix::io::read(file, &mut buffer[..piece.len]);
         if result != Ok(piece.expected) {
-            return Err(Stopped { offset: piece.offset, expected: piece.expected, result });
+            return Err(FailedRead { offset: piece.offset, expected: piece.expected, result });
         }
         Ok(consume(&buffer[..piece.consumed]))
     })

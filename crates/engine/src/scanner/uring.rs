@@ -4,21 +4,21 @@ use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
 use super::pieces::{Piece, Pieces};
-use super::{Scanner, Target};
+use super::{ScanTarget, Scanner};
 use crate::consume::by_consumer;
 use crate::failure::failed;
-use crate::file::Stopped;
+use crate::file::FailedRead;
 
 struct UringScanner {
     ring: Ring,
-    target: Target,
+    target: ScanTarget,
     pieces: Pieces,
     free: Vec<usize>,
     /// The piece that each slot is for.
     in_slot: Vec<Piece>,
 }
 
-pub(super) fn open(target: Target) -> Result<Box<dyn Scanner>, CallFailure> {
+pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> {
     let direct = target.file.effects.direct;
     let file = target.file.open(direct)?;
     let ring = target.file.ring(file, target.piece_bytes)?;
@@ -63,7 +63,7 @@ impl UringScanner {
 
     #[cold]
     fn failure(&self, piece: Piece, completion: Completion) -> CallFailure {
-        Stopped::at_completion(piece.offset, piece.expected, completion)
+        FailedRead::at_completion(piece.offset, piece.expected, completion)
             .into_failure("io_uring read", &self.target.file.path)
     }
 }

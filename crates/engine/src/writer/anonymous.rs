@@ -5,13 +5,13 @@ use std::ops::Range;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
-use super::mmap::{Memory, straight};
+use super::mmap::{RingMemory, straight};
 use super::supply::Supply;
-use super::{Sink, Target, Writer};
+use super::{Sink, WriteTarget, Writer};
 
 struct Ceiling(AnonymousMemory);
 
-pub(super) fn open(target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
     Ok(straight(Ceiling(target.memory(target.ring_bytes as usize)?), target, supply))
 }
 
@@ -32,7 +32,7 @@ impl Sink for Ceiling {
     }
 }
 
-impl Memory for Ceiling {
+impl RingMemory for Ceiling {
     #[inline(always)]
     fn bytes_mut(&mut self) -> &mut [u8] {
         self.0.bytes_mut()

@@ -9,11 +9,11 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::progress::Progress;
+use super::progress::WriteProgress;
 use super::setup::{impossible, write_failure};
-use super::staging::{Blocks, Staged, Stream};
+use super::staging::{BlockSink, BlockStream, Staged};
 use super::supply::Supply;
-use super::{Sink, Target, Writer, sync_now, sync_rest};
+use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 use crate::failure::{failed, short};
 
 /// pwrite(2) at the offset.
@@ -35,10 +35,14 @@ struct Write {
 struct Recordwise<S> {
     sink: S,
     supply: Supply,
-    progress: Progress,
+    progress: WriteProgress,
 }
 
-pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+pub(super) fn open(
+    method: &Method,
+    target: &WriteTarget,
+    supply: Supply,
+) -> Result<Box<dyn Writer>, CallFailure> {
     let direct = target.effects.direct;
     // What lies behind the last byte in its block is read before the block is written.
     let file = target.open(if direct { OFlags::RDWR } else { OFlags::WRONLY }, direct)?;
@@ -54,13 +58,13 @@ pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<B
 }
 
 fn writer(
-    sink: impl Blocks + 'static,
+    sink: impl BlockSink + 'static,
     method: &Method,
-    target: &Target,
+    target: &WriteTarget,
     supply: Supply,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     Ok(match target.effects.buffer {
-        Some(buffer) if target.effects.direct => Box::new(Stream::new(sink, buffer, target, supply)?),
+        Some(buffer) if target.effects.direct => Box::new(BlockStream::new(sink, buffer, target, supply)?),
         Some(buffer) => Box::new(Staged::new(sink, buffer, target, supply)?),
         None if target.effects.direct => return Err(needs_buffer(method, target)),
         None => Box::new(Recordwise { sink, supply, progress: target.progress() }),
@@ -68,7 +72,7 @@ fn writer(
 }
 
 /// O_DIRECT moves whole blocks.
-pub(super) fn needs_buffer(method: &Method, target: &Target) -> CallFailure {
+pub(super) fn needs_buffer(method: &Method, target: &WriteTarget) -> CallFailure {
     impossible(
         &target.path,
         format!("{method} needs a buffer, because O_DIRECT moves whole blocks; write {method}+buffer=64KiB"),
@@ -158,7 +162,7 @@ impl Sink for Pwrite {
     }
 }
 
-impl Blocks for Pwrite {
+impl BlockSink for Pwrite {
     fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure> {
         read_block(&self.file, &self.path, block, offset)
     }
@@ -185,7 +189,7 @@ impl Sink for Write {
     }
 }
 
-impl Blocks for Write {
+impl BlockSink for Write {
     fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure> {
         read_block(&self.file, &self.path, block, offset)
     }

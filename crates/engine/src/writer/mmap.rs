@@ -7,15 +7,15 @@ use pagewise_model::protocol::CallFailure;
 use pagewise_sys::WritableMapping;
 
 use super::pretouch::Pretoucher;
-use super::progress::Progress;
+use super::progress::WriteProgress;
 use super::setup::impossible;
 use super::staging::Staged;
 use super::supply::Supply;
-use super::{Sink, Target, Writer, sync_now, sync_rest};
+use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 use crate::failure::failed;
 
 /// Memory that the ring lies in.
-pub(super) trait Memory: Sink {
+pub(super) trait RingMemory: Sink {
     /// All of it.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
@@ -29,11 +29,15 @@ struct MappedFile {
 struct Straight<M> {
     memory: M,
     supply: Supply,
-    progress: Progress,
+    progress: WriteProgress,
     pretoucher: Option<Pretoucher>,
 }
 
-pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+pub(super) fn open(
+    method: &Method,
+    target: &WriteTarget,
+    supply: Supply,
+) -> Result<Box<dyn Writer>, CallFailure> {
     if target.effects.buffer.is_some() && target.effects.pretouch.is_some() {
         return Err(impossible(
             &target.path,
@@ -54,11 +58,15 @@ pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<B
 }
 
 /// A writer that copies records straight into `memory`.
-pub(super) fn straight(memory: impl Memory + 'static, target: &Target, supply: Supply) -> Box<dyn Writer> {
+pub(super) fn straight(
+    memory: impl RingMemory + 'static,
+    target: &WriteTarget,
+    supply: Supply,
+) -> Box<dyn Writer> {
     Box::new(Straight { memory, supply, progress: target.progress(), pretoucher: None })
 }
 
-impl<M: Memory> Straight<M> {
+impl<M: RingMemory> Straight<M> {
     /// Bytes of whole records to the next place where something beside copying is to be done.
     fn stretch(&self, left: u64) -> u64 {
         let stretch = left.min(self.progress.room());
@@ -71,7 +79,7 @@ impl<M: Memory> Straight<M> {
     }
 }
 
-impl<M: Memory> Writer for Straight<M> {
+impl<M: RingMemory> Writer for Straight<M> {
     /// Timed region: [`Supply::records`] for each stretch, which ends at the end of the ring or where a sync is due.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.supply.record_bytes() as u64;
@@ -134,7 +142,7 @@ impl Sink for MappedFile {
     }
 }
 
-impl Memory for MappedFile {
+impl RingMemory for MappedFile {
     #[inline(always)]
     fn bytes_mut(&mut self) -> &mut [u8] {
         self.mapping.bytes_mut()

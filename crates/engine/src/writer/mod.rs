@@ -26,11 +26,11 @@ mod uring;
 use std::ops::Range;
 
 use pagewise_model::protocol::{CallFailure, Job};
-use pagewise_model::ring::Ring;
+use pagewise_model::ring::RecordRing;
 use pagewise_model::{Access, Method, Sync, Workload};
 
 use crate::effects::Effects;
-use progress::Progress;
+use progress::WriteProgress;
 use setup::impossible;
 use supply::Supply;
 
@@ -63,20 +63,20 @@ trait Sink: Send {
 }
 
 /// A sync within the measured region.
-fn sync_now(sink: &mut impl Sink, progress: &mut Progress) -> Result<(), CallFailure> {
+fn sync_now(sink: &mut impl Sink, progress: &mut WriteProgress) -> Result<(), CallFailure> {
     sink.sync_ranges(progress.unsynced())?;
     progress.synced();
     Ok(())
 }
 
 /// The end of the measured region, where syncs belong to it.
-fn sync_rest(sink: &mut impl Sink, progress: &mut Progress) -> Result<(), CallFailure> {
+fn sync_rest(sink: &mut impl Sink, progress: &mut WriteProgress) -> Result<(), CallFailure> {
     if progress.owes_sync() { sync_now(sink, progress) } else { Ok(()) }
 }
 
 /// What all writers of a job need to know.
 #[derive(Clone, Debug)]
-struct Target {
+struct WriteTarget {
     path: String,
     file_bytes: u64,
     record_bytes: usize,
@@ -87,7 +87,7 @@ struct Target {
     effects: Effects,
 }
 
-impl Target {
+impl WriteTarget {
     fn new(method: &Method, job: &Job) -> Result<Self, CallFailure> {
         let refuse = |detail: String| impossible(&job.path, detail);
         let sync = job.sync.parse().map_err(refuse)?;
@@ -115,7 +115,7 @@ impl Target {
             path: job.path.clone(),
             file_bytes: job.file_bytes,
             record_bytes: job.record_bytes as usize,
-            ring_bytes: Ring::new(job.file_bytes, job.record_bytes, 1).bytes(),
+            ring_bytes: RecordRing::new(job.file_bytes, job.record_bytes, 1).bytes(),
             sync,
             direct_alignment: job.direct_alignment.max(1) as usize,
             direct_flag: job.direct_flag,
@@ -123,15 +123,15 @@ impl Target {
         })
     }
 
-    fn progress(&self) -> Progress {
-        Progress::new(self.ring_bytes, self.sync)
+    fn progress(&self) -> WriteProgress {
+        WriteProgress::new(self.ring_bytes, self.sync)
     }
 }
 
 /// Makes the writer of a job: this is set-up, and what it does is timed as such. Opens the file, which has its size
 /// already, allocates, maps and advises in the order in which the options are written.
 pub fn open(method: &Method, job: &Job) -> Result<Box<dyn Writer>, CallFailure> {
-    let target = Target::new(method, job)?;
+    let target = WriteTarget::new(method, job)?;
     let supply = Supply::read(job)?;
     match method.access() {
         Access::Mmap => mmap::open(method, &target, supply),

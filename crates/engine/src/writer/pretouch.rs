@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Advice, Advisor, AnonymousMemory, WritableMapping};
 
-use super::Target;
+use super::WriteTarget;
 use super::setup::populate_failure;
 use crate::failure::{failed, refused};
 
@@ -44,7 +44,7 @@ impl Pretoucher {
     /// Starts a thread that runs at most `ahead` bytes, rounded up to whole pages, ahead of a writer.
     pub(super) fn start(
         mapping: &WritableMapping,
-        target: &Target,
+        target: &WriteTarget,
         ahead: usize,
     ) -> Result<Self, CallFailure> {
         try_out(&target.path)?;

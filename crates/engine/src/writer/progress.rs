@@ -5,7 +5,7 @@ use std::ops::Range;
 use pagewise_model::work::Sync;
 
 /// Where the next byte goes, and what has got there.
-pub(super) struct Progress {
+pub(super) struct WriteProgress {
     cursor: u64,
     ring_bytes: u64,
     written: u64,
@@ -14,7 +14,7 @@ pub(super) struct Progress {
     sync_bytes: u64,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(super) fn new(ring_bytes: u64, sync: Sync) -> Self {
         let sync_bytes = if let Sync::Every(bytes) = sync { bytes.0 } else { u64::MAX };
         Self { cursor: 0, ring_bytes, written: 0, unsynced: 0, sync_bytes }
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_sync_is_due_when_so_much_was_written() {
-        let mut progress = Progress::new(100, Sync::Every(Bytes(25)));
+        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(25)));
         assert_eq!((progress.until_sync(), progress.advance(20)), (25, false));
         assert_eq!((progress.until_sync(), progress.advance(20)), (5, true));
         assert_eq!((progress.until_sync(), progress.owes_sync()), (0, true));
         progress.synced();
         assert_eq!((progress.until_sync(), progress.owes_sync(), progress.written()), (25, false, 40));
         for sync in [Sync::None, Sync::End] {
-            let mut progress = Progress::new(100, sync);
+            let mut progress = WriteProgress::new(100, sync);
             assert!(!progress.advance(100));
             assert_eq!((progress.until_sync() > 1 << 60, progress.owes_sync()), (true, false));
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_not_synced_may_lie_on_both_ends() {
-        let mut progress = Progress::new(100, Sync::Every(Bytes(1000)));
+        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(1000)));
         progress.advance(70);
         assert_eq!(progress.unsynced(), [0..70, 0..0]);
         progress.synced();

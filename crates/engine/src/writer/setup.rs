@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::Target;
+use super::WriteTarget;
 use crate::effects::Step;
 use crate::failure::{failed, refused};
 use crate::file::map_advice;
@@ -45,7 +45,7 @@ fn refused_or_full(call: &str, error: io::Error, path: &str) -> CallFailure {
     }
 }
 
-impl Target {
+impl WriteTarget {
     /// Opens the file with `access`; with `direct` by O_DIRECT, which is tried out with a read, because it may be
     /// accepted at open and refused at the first transfer.
     pub(super) fn open(&self, access: OFlags, direct: bool) -> Result<OwnedFd, CallFailure> {

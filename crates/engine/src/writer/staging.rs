@@ -1,19 +1,19 @@
 //! `buffer=`: records are collected in memory, and the bytes go to the file together.
 //!
-//! [`Staged`] collects whole records and flushes when the next one does not fit. [`Stream`] fills its buffer to the last
+//! [`Staged`] collects whole records and flushes when the next one does not fit. [`BlockStream`] fills its buffer to the last
 //! byte, a record going on in the next one, because O_DIRECT moves whole blocks at multiples of their size.
 
 use pagewise_model::Bytes;
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
-use super::progress::Progress;
+use super::progress::WriteProgress;
 use super::setup::impossible;
 use super::supply::Supply;
-use super::{Sink, Target, Writer, sync_now, sync_rest};
+use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 
 /// A sink that takes whole blocks.
-pub(super) trait Blocks: Sink {
+pub(super) trait BlockSink: Sink {
     /// Reads the block at `offset`.
     fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure>;
 }
@@ -22,14 +22,19 @@ pub(super) trait Blocks: Sink {
 pub(super) struct Staged<S> {
     sink: S,
     supply: Supply,
-    progress: Progress,
+    progress: WriteProgress,
     /// As many whole records as the buffer has room for.
     buffer: AnonymousMemory,
     filled: usize,
 }
 
 impl<S: Sink> Staged<S> {
-    pub(super) fn new(sink: S, buffer: Bytes, target: &Target, supply: Supply) -> Result<Self, CallFailure> {
+    pub(super) fn new(
+        sink: S,
+        buffer: Bytes,
+        target: &WriteTarget,
+        supply: Supply,
+    ) -> Result<Self, CallFailure> {
         let capacity = buffer.0 as usize / target.record_bytes * target.record_bytes;
         let buffer = target.memory(capacity)?;
         Ok(Self { sink, supply, progress: target.progress(), buffer, filled: 0 })
@@ -101,10 +106,10 @@ impl<S: Sink> Writer for Staged<S> {
 }
 
 /// A stream of bytes on its way to the file, in whole blocks.
-pub(super) struct Stream<S> {
+pub(super) struct BlockStream<S> {
     sink: S,
     supply: Supply,
-    progress: Progress,
+    progress: WriteProgress,
     blocks: BlockRules,
     buffer: AnonymousMemory,
     /// Where in the file the buffer's first byte goes: a multiple of the alignment.
@@ -126,7 +131,7 @@ pub(super) struct BlockRules {
 
 impl BlockRules {
     /// Fails where a buffer is no whole number of blocks, or the last block of the ring would make the file longer.
-    pub(super) fn new(capacity: Bytes, target: &Target) -> Result<Self, CallFailure> {
+    pub(super) fn new(capacity: Bytes, target: &WriteTarget) -> Result<Self, CallFailure> {
         let alignment = target.direct_alignment;
         if !capacity.0.is_multiple_of(alignment as u64) {
             return Err(impossible(
@@ -149,7 +154,7 @@ impl BlockRules {
     }
 
     /// The same without O_DIRECT: blocks of one byte.
-    pub(super) fn bytes(capacity: usize, target: &Target) -> Self {
+    pub(super) fn bytes(capacity: usize, target: &WriteTarget) -> Self {
         Self { alignment: 1, capacity, ring_bytes: target.ring_bytes }
     }
 
@@ -186,8 +191,13 @@ impl BlockRules {
     }
 }
 
-impl<S: Blocks> Stream<S> {
-    pub(super) fn new(sink: S, buffer: Bytes, target: &Target, supply: Supply) -> Result<Self, CallFailure> {
+impl<S: BlockSink> BlockStream<S> {
+    pub(super) fn new(
+        sink: S,
+        buffer: Bytes,
+        target: &WriteTarget,
+        supply: Supply,
+    ) -> Result<Self, CallFailure> {
         let blocks = BlockRules::new(buffer, target)?;
         Ok(Self {
             sink,
@@ -230,7 +240,7 @@ impl<S: Blocks> Stream<S> {
     }
 }
 
-impl<S: Blocks> Writer for Stream<S> {
+impl<S: BlockSink> Writer for BlockStream<S> {
     /// Timed region: `while bytes are left: if the buffer is full: put(buffer), filled = 0; copy what fits`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.supply.record_bytes() as u64;

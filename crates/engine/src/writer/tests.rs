@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pagewise_model::Method;
 use pagewise_model::content;
 use pagewise_model::protocol::{CallFailure, Job};
-use pagewise_model::ring::{Ring, SOURCE_PERIOD};
+use pagewise_model::ring::{RecordRing, SOURCE_PERIOD};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 
@@ -40,7 +40,7 @@ impl Fixture {
     fn new(folder: &Path, record_bytes: u64, file_bytes: u64, laps: u64) -> Self {
         let temporary = tempfile::Builder::new().prefix("pagewise-").tempdir_in(folder).expect("folder");
         let path = |name: &str| temporary.path().join(name).to_str().expect("UTF-8").to_string();
-        let ring = Ring::new(file_bytes, record_bytes, laps);
+        let ring = RecordRing::new(file_bytes, record_bytes, laps);
         let mut source = vec![0; ring.source_bytes() as usize];
         content::fill(SEED, 0, &mut source);
         fs::write(path("source"), &source).expect("source");
@@ -182,7 +182,7 @@ fn sizes(record_bytes: u64) -> [u64; 4] {
 /// All laps and stops of one file.
 fn go_round(fixture: &mut Fixture, method: &str) -> Result<(), CallFailure> {
     for laps in 1..=3 {
-        let ring = Ring::new(fixture.job.file_bytes, fixture.job.record_bytes, laps);
+        let ring = RecordRing::new(fixture.job.file_bytes, fixture.job.record_bytes, laps);
         fixture.job.records = ring.records();
         fixture.check(method, ring.records())?;
         fixture.check(method, ring.records() - ring.slots() / 2)?;
@@ -236,7 +236,7 @@ fn direct_writes_keep_every_record() {
     for folder in folders() {
         for record_bytes in RECORDS {
             for file_bytes in [8192, 20_480 + 100, 28_672] {
-                let end = Ring::new(file_bytes, record_bytes, 1).bytes();
+                let end = RecordRing::new(file_bytes, record_bytes, 1).bytes();
                 if end.next_multiple_of(4096) > file_bytes {
                     // Refused for what it is, which has its own test.
                     continue;

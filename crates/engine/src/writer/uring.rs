@@ -15,11 +15,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::call::{needs_buffer, read_block, sync_file};
-use super::progress::Progress;
+use super::progress::WriteProgress;
 use super::setup::write_failure;
 use super::staging::BlockRules;
 use super::supply::Supply;
-use super::{Target, Writer};
+use super::{WriteTarget, Writer};
 use crate::failure::{failed, refused, short};
 
 /// A buffer of at least this size is submitted as soon as it is full, so that the device works while the next one is
@@ -28,7 +28,7 @@ const SUBMITTED_AT_ONCE_BYTES: usize = 4096;
 
 /// A write that is queued or in flight.
 #[derive(Clone, Copy, Default)]
-struct Piece {
+struct QueuedWrite {
     /// Where in the file the buffer's first byte goes.
     base: u64,
     /// The part of the buffer that is not written yet.
@@ -41,10 +41,10 @@ struct Piece {
 struct UringWriter {
     ring: Ring,
     supply: Supply,
-    progress: Progress,
+    progress: WriteProgress,
     path: String,
     blocks: BlockRules,
-    pieces: Vec<Piece>,
+    pieces: Vec<QueuedWrite>,
     /// The slot whose buffer is being filled.
     slot: usize,
     /// Where in the file that buffer begins.
@@ -61,7 +61,11 @@ struct UringWriter {
     block: AnonymousMemory,
 }
 
-pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+pub(super) fn open(
+    method: &Method,
+    target: &WriteTarget,
+    supply: Supply,
+) -> Result<Box<dyn Writer>, CallFailure> {
     let record_bytes = target.record_bytes;
     let blocks = match target.effects.buffer {
         Some(buffer) if target.effects.direct => BlockRules::new(buffer, target)?,
@@ -82,7 +86,7 @@ pub(super) fn open(method: &Method, target: &Target, supply: Supply) -> Result<B
         progress: target.progress(),
         path: target.path.clone(),
         blocks,
-        pieces: vec![Piece::default(); depth],
+        pieces: vec![QueuedWrite::default(); depth],
         slot: 0,
         base: 0,
         filled: 0,
@@ -98,7 +102,7 @@ impl UringWriter {
     /// Queues what stands in the buffer, `len` bytes with what fills up the last block.
     fn queue(&mut self, len: usize) {
         let fresh = (self.filled - self.put) as u64;
-        self.pieces[self.slot] = Piece { base: self.base, start: 0, end: len, fresh };
+        self.pieces[self.slot] = QueuedWrite { base: self.base, start: 0, end: len, fresh };
         self.ring.queue_write(self.slot, 0..len, self.base);
         self.queued += fresh;
     }
@@ -180,7 +184,7 @@ impl UringWriter {
 }
 
 #[cold]
-fn failure(result: i32, piece: Piece, path: &str) -> CallFailure {
+fn failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
     let offset = piece.base + piece.start as u64;
     if result == 0 {
         return short("io_uring write", path, offset, piece.end - piece.start, 0);

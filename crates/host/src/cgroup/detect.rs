@@ -6,7 +6,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::scope::{self, Scope};
-use super::{Control, Controller, NoControl, Place, Version};
+use super::{Control, Controller, NoControl, ParentGroup, Version};
 use crate::kernel_files;
 use crate::mounts::{self, Mount};
 
@@ -42,7 +42,7 @@ impl Survey<'_> {
             .collect();
         let mut v2 = self.v2(&wanted);
         let [memory, device] = v1;
-        let mut find = |controller, found: Option<Result<Place, NoControl>>| {
+        let mut find = |controller, found: Option<Result<ParentGroup, NoControl>>| {
             found.unwrap_or_else(|| {
                 let at = wanted.iter().position(|one| *one == controller).expect("wanted what v1 lacks");
                 v2[at].take().expect("each is asked for once")
@@ -52,7 +52,7 @@ impl Survey<'_> {
     }
 
     /// `None` if v1 does not have the controller.
-    fn v1(&self, controller: Controller) -> Option<Result<Place, NoControl>> {
+    fn v1(&self, controller: Controller) -> Option<Result<ParentGroup, NoControl>> {
         let name = controller.name(Version::V1);
         // `4:memory:/group`; a line for each hierarchy, and `0::/group` for v2 (cgroups(7)).
         let own = self.own.lines().find_map(|line| {
@@ -67,7 +67,7 @@ impl Survey<'_> {
         let place = directory(mount, own).and_then(|parent| {
             writable(&parent, mount, &[])?;
             let mount_point = mount.mount_point.clone();
-            Ok(Place { version: Version::V1, mount_point, parent, missing: Vec::new() })
+            Ok(ParentGroup { version: Version::V1, mount_point, parent, missing: Vec::new() })
         });
         // What root lacks, sudo does not bring.
         let hint = if rustix::process::geteuid().is_root() { "" } else { "; run pagewise with sudo" };
@@ -76,7 +76,7 @@ impl Survey<'_> {
 
     /// An answer for each of `wanted`, of which those that have a place have the same: a process is in one
     /// group of v2.
-    fn v2(&self, wanted: &[Controller]) -> Vec<Option<Result<Place, NoControl>>> {
+    fn v2(&self, wanted: &[Controller]) -> Vec<Option<Result<ParentGroup, NoControl>>> {
         let all = |reason: String| wanted.iter().map(|_| Some(Err(no(reason.clone())))).collect();
         let Some(mount) = self.mounts.iter().rev().find(|mount| mount.filesystem == "cgroup2") else {
             return all("no cgroup filesystem is mounted that has this controller".to_string());
@@ -108,7 +108,7 @@ impl Survey<'_> {
             })
             .filter(|candidate| !candidate.offers.is_empty());
         let answer = |controller: &Controller| match best {
-            Some(best) if best.offers.contains(controller) => Ok(Place {
+            Some(best) if best.offers.contains(controller) => Ok(ParentGroup {
                 version: Version::V2,
                 mount_point: mount.mount_point.clone(),
                 parent: best.group.clone(),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pagewise_model::{Bytes, DeviceCap, GroupCounters};
 
 use super::sweep::{self, remove_directory};
-use super::{Control, LEAST_MEMORY_BYTES, NoControl, Place, Version, group_path, v1, v2};
+use super::{Control, LEAST_MEMORY_BYTES, NoControl, ParentGroup, Version, group_path, v1, v2};
 use crate::kernel_files;
 
 /// How long a group whose last process is dead may take to become removable.
@@ -79,8 +79,8 @@ impl GroupError {
 
 /// One directory of a group, with what it is for.
 #[derive(Debug)]
-struct Part {
-    place: Place,
+struct GroupDirectory {
+    place: ParentGroup,
     path: PathBuf,
     memory: bool,
     device: bool,
@@ -89,7 +89,7 @@ struct Part {
 /// A group that this process has made. Dropping it removes it if nothing runs in it.
 #[derive(Debug)]
 pub struct Group {
-    parts: Vec<Part>,
+    parts: Vec<GroupDirectory>,
 }
 
 impl Group {
@@ -127,7 +127,7 @@ impl Group {
                 let _ = sweep::leave_leaves(&place.parent);
                 return Err(error);
             }
-            group.parts.push(Part { place, path, memory: is_memory, device: !is_memory });
+            group.parts.push(GroupDirectory { place, path, memory: is_memory, device: !is_memory });
         }
         if let (Some(limit_bytes), Some(part)) = (memory_limit, group.memory()) {
             match part.place.version {
@@ -145,7 +145,7 @@ impl Group {
 
     /// Its `cgroup.procs` files, for a child to join by writing `0` ([`pagewise_sys::Spawn`]).
     pub fn entry(&self) -> Result<Vec<OwnedFd>, GroupError> {
-        let open = |part: &Part| {
+        let open = |part: &GroupDirectory| {
             let path = part.path.join("cgroup.procs");
             OpenOptions::new()
                 .write(true)
@@ -247,7 +247,7 @@ impl Group {
         Ok(())
     }
 
-    fn memory(&self) -> Option<&Part> {
+    fn memory(&self) -> Option<&GroupDirectory> {
         self.parts.iter().find(|part| part.memory)
     }
 }

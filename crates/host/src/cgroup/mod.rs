@@ -70,7 +70,7 @@ impl Controller {
 
 /// A group below which groups with a controller can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ParentGroup {
     version: Version,
     mount_point: PathBuf,
     parent: PathBuf,
@@ -78,7 +78,7 @@ pub struct Place {
     missing: Vec<&'static str>,
 }
 
-impl Place {
+impl ParentGroup {
     /// Which interface.
     pub fn version(&self) -> Version {
         self.version
@@ -91,7 +91,7 @@ impl Place {
 }
 
 /// `cgroup v1 at /sys/fs/cgroup/memory`.
-impl fmt::Display for Place {
+impl fmt::Display for ParentGroup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "cgroup {} at {}", self.version, self.mount_point.display())
     }
@@ -110,8 +110,8 @@ pub struct NoControl {
 /// What can be limited here.
 #[derive(Clone, Debug)]
 pub struct Control {
-    memory: Result<Place, NoControl>,
-    device: Result<Place, NoControl>,
+    memory: Result<ParentGroup, NoControl>,
+    device: Result<ParentGroup, NoControl>,
 }
 
 impl Control {
@@ -138,12 +138,12 @@ impl Control {
     }
 
     /// Where memory can be limited.
-    pub fn memory(&self) -> Result<&Place, &NoControl> {
+    pub fn memory(&self) -> Result<&ParentGroup, &NoControl> {
         self.memory.as_ref()
     }
 
     /// Where devices can be capped.
-    pub fn device(&self) -> Result<&Place, &NoControl> {
+    pub fn device(&self) -> Result<&ParentGroup, &NoControl> {
         self.device.as_ref()
     }
 
@@ -162,7 +162,7 @@ impl Control {
         paths
     }
 
-    fn places(&self, needs_memory: bool, needs_cap: bool) -> Vec<&Place> {
+    fn places(&self, needs_memory: bool, needs_cap: bool) -> Vec<&ParentGroup> {
         let memory = self.memory.as_ref().ok().filter(|_| needs_memory);
         let device = self.device.as_ref().ok().filter(|_| needs_cap);
         memory.into_iter().chain(device).collect()
@@ -184,13 +184,13 @@ pub const LEAST_MEMORY_BYTES: u64 = 8 << 20;
 const GROUP_PREFIX: &str = "pagewise-";
 const LEAF_PREFIX: &str = "pagewise-leaf-";
 
-fn group_path(place: &Place, random: u64) -> PathBuf {
+fn group_path(place: &ParentGroup, random: u64) -> PathBuf {
     place.parent.join(format!("{GROUP_PREFIX}{random:016x}"))
 }
 
 /// The leaf to which the processes of the own group are moved. It says what was enabled for it, because that
 /// must be disabled with it, also by another process.
-fn leaf_path(place: &Place, random: u64) -> PathBuf {
+fn leaf_path(place: &ParentGroup, random: u64) -> PathBuf {
     place.parent.join(format!("{LEAF_PREFIX}{random:016x}.{}", place.missing.join(".")))
 }
 

@@ -133,7 +133,7 @@ fn a_limit_that_cannot_hold_is_refused() {
     let outer_random = random();
     let outer = Group::create(&control, outer_random, Some(16 << 20), false).expect("group");
     let place = control.memory().expect("seen above");
-    let inner = Place { parent: outer.paths()[0].to_path_buf(), missing: Vec::new(), ..place.clone() };
+    let inner = ParentGroup { parent: outer.paths()[0].to_path_buf(), missing: Vec::new(), ..place.clone() };
     if place.version() == Version::V2 {
         let control = outer.paths()[0].join("cgroup.subtree_control");
         fs::write(control, "+memory").expect("enable");

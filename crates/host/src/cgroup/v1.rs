@@ -22,7 +22,7 @@ pub(super) fn set_memory_limit(group: &Path, limit_bytes: u64) -> Result<(), Gro
     write_if_there(&group.join("memory.memsw.limit_in_bytes"), &limit_bytes.to_string())?;
     write_if_there(&group.join("memory.swappiness"), "0")?;
     expect_pages(&path, limit_bytes)?;
-    let memory = Memory::parse(&kernel_files::text(group.join("memory.stat")).unwrap_or_default());
+    let memory = MemoryStat::parse(&kernel_files::text(group.join("memory.stat")).unwrap_or_default());
     match memory.effective_limit_bytes {
         Some(above_bytes) if above_bytes < limit_bytes / PAGE_MAX * PAGE_MAX => Err(GroupError::LowerAbove {
             limit_bytes,
@@ -69,7 +69,7 @@ pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Resu
 pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
     let number = |name: &str| kernel_files::number::<u64>(group.join(name));
     let text = |name: &str| kernel_files::text(group.join(name)).unwrap_or_default();
-    let memory = Memory::parse(&text("memory.stat"));
+    let memory = MemoryStat::parse(&text("memory.stat"));
     counters.limit_bytes =
         number("memory.limit_in_bytes").map(|bytes| if bytes >= NO_LIMIT_FROM { UNLIMITED } else { bytes });
     counters.peak_bytes = number("memory.max_usage_in_bytes");
@@ -110,14 +110,14 @@ pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
 
 /// What memory.stat says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Memory {
+struct MemoryStat {
     effective_limit_bytes: Option<u64>,
     file_bytes: Option<u64>,
     anonymous_bytes: Option<u64>,
     refaults: Option<u64>,
 }
 
-impl Memory {
+impl MemoryStat {
     /// The totals where the group counts its children, else its own numbers.
     fn parse(stat: &str) -> Self {
         let number = |name: &str| keyed(stat, &format!("total_{name}")).or_else(|| keyed(stat, name));
@@ -153,7 +153,7 @@ fn reads_of_device(text: &str, device: (u32, u32)) -> Option<u64> {
 /// Hands a text to every reader here.
 #[cfg(test)]
 pub(super) fn read_anything(text: &str) {
-    Memory::parse(text);
+    MemoryStat::parse(text);
     of_device(text, (254, 0));
     reads_of_device(text, (254, 0));
 }
@@ -166,8 +166,8 @@ mod tests {
     fn memory_of_linux_6_18() {
         let text = include_str!("../../tests/fixtures/memory-stat-v1-6.18.txt");
         assert_eq!(
-            Memory::parse(text),
-            Memory {
+            MemoryStat::parse(text),
+            MemoryStat {
                 effective_limit_bytes: Some(9_223_372_036_854_771_712),
                 file_bytes: Some(3_858_432),
                 anonymous_bytes: Some(1_744_896),
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn older_kernels_count_refaults_in_one_number() {
-        let memory = Memory::parse("cache 4096\nrss 0\nworkingset_refault 7\ntotal_cache 8192\n");
+        let memory = MemoryStat::parse("cache 4096\nrss 0\nworkingset_refault 7\ntotal_cache 8192\n");
         assert_eq!((memory.file_bytes, memory.refaults), (Some(8192), Some(7)));
-        assert_eq!(Memory::parse(""), Memory::default());
+        assert_eq!(MemoryStat::parse(""), MemoryStat::default());
     }
 
     #[test]

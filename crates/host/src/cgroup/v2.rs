@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::group::{GroupError, write, write_if_there};
 use super::v1::{expect_pages, keyed};
-use super::{Place, UNLIMITED, leaf_path, sweep};
+use super::{ParentGroup, UNLIMITED, leaf_path, sweep};
 use crate::kernel_files;
 
 /// Processes may fork while they are moved; this many rounds are tried.
@@ -18,7 +18,7 @@ const ENABLE_ATTEMPTS: u32 = 20;
 const EMPTY_ATTEMPTS: u32 = 5;
 
 /// Enables for the children of the place what is missing; if processes are in the way, moves them to a leaf.
-pub(super) fn enable(place: &Place, random: u64) -> Result<(), GroupError> {
+pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError> {
     let control = place.parent.join("cgroup.subtree_control");
     let enabled = kernel_files::text(&control).unwrap_or_default();
     if place.missing.iter().all(|name| enabled.split_whitespace().any(|word| word == *name)) {
@@ -35,7 +35,7 @@ pub(super) fn enable(place: &Place, random: u64) -> Result<(), GroupError> {
     enabled
 }
 
-fn enable_with(place: &Place, leaf: &Path, control: &Path) -> Result<(), GroupError> {
+fn enable_with(place: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), GroupError> {
     let words: Vec<String> = place.missing.iter().map(|name| format!("+{name}")).collect();
     let mut attempts = 0;
     loop {
@@ -81,7 +81,7 @@ pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Resu
     let wanted = format!("{}:{} rbps={} riops={}", device.0, device.1, text(bytes), text(cap.read_iops));
     write(&path, &wanted)?;
     let found = kernel_files::text(&path).unwrap_or_default();
-    let line = Line::of_device(&found, device);
+    let line = IoLine::of_device(&found, device);
     if (line.cap("rbps"), line.cap("riops")) == (bytes, cap.read_iops) {
         return Ok(());
     }
@@ -92,7 +92,7 @@ pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Resu
 pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
     let number = |name: &str| kernel_files::number::<u64>(group.join(name));
     let text = |name: &str| kernel_files::text(group.join(name)).unwrap_or_default();
-    let memory = Memory::parse(&text("memory.stat"));
+    let memory = MemoryStat::parse(&text("memory.stat"));
     counters.limit_bytes = match text("memory.max").as_str() {
         "max" => Some(UNLIMITED),
         other => other.parse().ok(),
@@ -113,12 +113,12 @@ pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
 pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut GroupCounters) {
     // Devices without a cap, and such that have done nothing for the group, have no line.
     if let Some(text) = kernel_files::text_or_empty(group.join("io.max")) {
-        let line = Line::of_device(&text, device);
+        let line = IoLine::of_device(&text, device);
         counters.cap_read_iops = Some(line.cap("riops").unwrap_or(UNLIMITED));
         counters.cap_read_bytes_per_second = Some(line.cap("rbps").unwrap_or(UNLIMITED));
     }
     if let Some(text) = kernel_files::text_or_empty(group.join("io.stat")) {
-        let line = Line::of_device(&text, device);
+        let line = IoLine::of_device(&text, device);
         counters.device_read_bytes = Some(line.number("rbytes").unwrap_or(0));
         counters.device_read_requests = Some(line.number("rios").unwrap_or(0));
     }
@@ -153,7 +153,7 @@ pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
 
 /// What memory.stat says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Memory {
+struct MemoryStat {
     file_bytes: Option<u64>,
     anonymous_bytes: Option<u64>,
     kernel_bytes: Option<u64>,
@@ -162,7 +162,7 @@ struct Memory {
     reclaimed_pages: Option<u64>,
 }
 
-impl Memory {
+impl MemoryStat {
     fn parse(stat: &str) -> Self {
         let number = |name| keyed(stat, name);
         Self {
@@ -179,9 +179,9 @@ impl Memory {
 }
 
 /// The `key=value` words after `major:minor`; none where the device has no line.
-struct Line<'a>(&'a str);
+struct IoLine<'a>(&'a str);
 
-impl<'a> Line<'a> {
+impl<'a> IoLine<'a> {
     fn of_device(text: &'a str, device: (u32, u32)) -> Self {
         let start = format!("{}:{} ", device.0, device.1);
         Self(text.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or_default())
@@ -204,8 +204,8 @@ impl<'a> Line<'a> {
 /// Hands a text to every reader here.
 #[cfg(test)]
 pub(super) fn read_anything(text: &str) {
-    Memory::parse(text);
-    let line = Line::of_device(text, (254, 0));
+    MemoryStat::parse(text);
+    let line = IoLine::of_device(text, (254, 0));
     for key in ["rbytes", "rios", "rbps", "riops"] {
         line.number(key);
         line.cap(key);
@@ -219,7 +219,7 @@ mod tests {
     /// A group of 8 MiB after three passes over a file of 30 MB.
     #[test]
     fn memory_of_linux_6_1_and_6_12() {
-        let memory = |file_bytes, kernel_bytes, refaults, scanned_pages, reclaimed_pages| Memory {
+        let memory = |file_bytes, kernel_bytes, refaults, scanned_pages, reclaimed_pages| MemoryStat {
             file_bytes: Some(file_bytes),
             anonymous_bytes: Some(0),
             kernel_bytes: Some(kernel_bytes),
@@ -228,32 +228,32 @@ mod tests {
             reclaimed_pages: Some(reclaimed_pages),
         };
         assert_eq!(
-            Memory::parse(include_str!("../../tests/fixtures/memory-stat-v2-6.1.txt")),
+            MemoryStat::parse(include_str!("../../tests/fixtures/memory-stat-v2-6.1.txt")),
             memory(7_958_528, 90_112, 14_650, 25_478, 25_476)
         );
         assert_eq!(
-            Memory::parse(include_str!("../../tests/fixtures/memory-stat-v2-6.12.txt")),
+            MemoryStat::parse(include_str!("../../tests/fixtures/memory-stat-v2-6.12.txt")),
             memory(7_995_392, 77_824, 12_988, 25_856, 25_420)
         );
     }
 
     #[test]
     fn what_a_kernel_lacks_is_unknown() {
-        let memory = Memory::parse("anon 4096\nfile 8192\nworkingset_refault 3\n");
+        let memory = MemoryStat::parse("anon 4096\nfile 8192\nworkingset_refault 3\n");
         assert_eq!((memory.refaults, memory.kernel_bytes, memory.scanned_pages), (Some(3), None, None));
     }
 
     #[test]
     fn lines_of_devices() {
         // Linux 6.1 and 6.12 write the same.
-        let both = Line::of_device("254:0 rbps=1048576 wbps=max riops=2000 wiops=max\n", (254, 0));
+        let both = IoLine::of_device("254:0 rbps=1048576 wbps=max riops=2000 wiops=max\n", (254, 0));
         assert_eq!((both.cap("rbps"), both.cap("riops")), (Some(1 << 20), Some(2000)));
         let caps = "8:16 rbps=2097152 wbps=max riops=max wiops=120\n";
-        let line = Line::of_device(caps, (8, 16));
+        let line = IoLine::of_device(caps, (8, 16));
         assert_eq!((line.cap("rbps"), line.cap("riops")), (Some(2_097_152), None));
-        assert_eq!(Line::of_device(caps, (8, 1)).cap("rbps"), None);
+        assert_eq!(IoLine::of_device(caps, (8, 1)).cap("rbps"), None);
         let done = "8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0\n253:0 \n";
-        let line = Line::of_device(done, (8, 16));
+        let line = IoLine::of_device(done, (8, 16));
         assert_eq!((line.number("rbytes"), line.number("rios")), (Some(1_459_200), Some(192)));
     }
 }

@@ -10,7 +10,7 @@ use pagewise_model::{DeviceCap, Numa};
 use rustix::fs::{Access, AtFlags, MemfdFlags};
 
 use super::{Capability, FILE_BYTES};
-use crate::cgroup::{self, Control, Group, Place};
+use crate::cgroup::{self, Control, Group, ParentGroup};
 use crate::device::BlockDevice;
 use crate::placement;
 use crate::settings::{self, HostSetting, SettingFile};
@@ -70,7 +70,7 @@ fn device_cap(directory: &Path, number: u64) -> Capability {
     }
 }
 
-fn where_below(place: &Place) -> String {
+fn where_below(place: &ParentGroup) -> String {
     format!("cgroup {}, groups below {}", place.version(), place.parent().display())
 }
 
@@ -81,7 +81,7 @@ fn own_number() -> u64 {
 }
 
 /// A probe has no journal; a killed one left a group whose name tells the process.
-fn sweep_dead_probes(place: &Place) {
+fn sweep_dead_probes(place: &ParentGroup) {
     for entry in fs::read_dir(place.parent()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name

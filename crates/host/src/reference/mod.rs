@@ -23,9 +23,9 @@ use std::sync::atomic::AtomicBool;
 use pagewise_model::checksum::{Consumption, sum, weight};
 use pagewise_model::{Conditions, Consume, Content, Reads, content};
 
-use crate::table::{OffsetTable, Order};
-pub use pass::{Source, pass, read_lines};
-use source::{ByteSource, Formula, Reader, buffer};
+use crate::table::{OffsetTable, OperationOrder};
+pub use pass::{PassSource, pass, read_lines};
+use source::{ByteSource, Formula, SourceReader, buffer};
 use windows::{WINDOW_BYTES, each_read};
 
 /// Granules summed at a time: 2 MiB of sums.
@@ -62,7 +62,7 @@ pub enum ReferenceError {
 
 /// Checksums of all operations of a table.
 pub struct Reference {
-    sums: Sums,
+    sums: ReadSums,
     part: u64,
     repeats: bool,
     source: ReferenceSource,
@@ -70,7 +70,7 @@ pub struct Reference {
 
 /// Sums over the reads of each operation. As the weight of the j-th read of the operation at place p is that of j and
 /// `2 * reads_per_op * p` more, two of them tell the weighted checksum at any place.
-struct Sums {
+struct ReadSums {
     reads_per_op: usize,
     /// Checksums of the reads.
     plain: Vec<u64>,
@@ -78,7 +78,7 @@ struct Sums {
     weighted: Vec<u64>,
 }
 
-impl Sums {
+impl ReadSums {
     fn new(table: &OffsetTable) -> Self {
         let operations = table.operations() as usize;
         let reads_per_op = table.shape().reads_per_op as usize;
@@ -112,7 +112,7 @@ impl Reference {
         let reads = table.shape();
         let consumption = reads.consumption(page_bytes);
         let mut formula = Formula { content: table.content(), seed };
-        let mut sums = Sums::new(table);
+        let mut sums = ReadSums::new(table);
         if reads.consume == Consume::Touch {
             for (read, offset) in table.offsets().iter().enumerate() {
                 sums.add(read, touch_words(&formula, *offset, reads.read_bytes.0, &consumption));
@@ -132,20 +132,26 @@ impl Reference {
         stop: &AtomicBool,
     ) -> Result<Self, ReferenceError> {
         let span_bytes = conditions.span_bytes.0;
-        let (mut reader, source) = Reader::open(file, span_bytes, stop)?;
-        let mut sums = Sums::new(table);
+        let (mut reader, source) = SourceReader::open(file, span_bytes, stop)?;
+        let mut sums = ReadSums::new(table);
         add_reads(&mut sums, table, span_bytes, &table.shape().consumption(page_bytes), &mut reader)?;
         Ok(Self::of(sums, table, source))
     }
 
-    fn of(sums: Sums, table: &OffsetTable, source: ReferenceSource) -> Self {
+    fn of(sums: ReadSums, table: &OffsetTable, source: ReferenceSource) -> Self {
         Self { sums, part: table.operations_per_thread(), repeats: table.repeats(), source }
     }
 
     /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on, where they stand in
     /// this order; the part is begun again at its end. `None` behind the end of a part that is not repeated, and of a thread
     /// that has none.
-    pub fn expected(&self, order: &Order, thread: u32, first_operation: u64, operations: u64) -> Option<u64> {
+    pub fn expected(
+        &self,
+        order: &OperationOrder,
+        thread: u32,
+        first_operation: u64,
+        operations: u64,
+    ) -> Option<u64> {
         let end = first_operation.checked_add(operations)?;
         let has_part = (u64::from(thread) + 1) * self.part <= self.sums.plain.len() as u64;
         if !has_part || !self.repeats && end > self.part {
@@ -185,7 +191,7 @@ fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Co
 
 /// Adds the checksum of every read to the sum of its operation.
 fn add_reads(
-    sums: &mut Sums,
+    sums: &mut ReadSums,
     table: &OffsetTable,
     span_bytes: u64,
     consumption: &Consumption,
@@ -211,7 +217,7 @@ fn granule_bytes(reads: &Reads, page_bytes: u64) -> Option<u64> {
 }
 
 fn add_by_granules(
-    sums: &mut Sums,
+    sums: &mut ReadSums,
     table: &OffsetTable,
     span_bytes: u64,
     granule_bytes: u64,

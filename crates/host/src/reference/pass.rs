@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pagewise_model::Consume;
 use pagewise_model::checksum::Consumption;
 
-use super::source::{ByteSource, Formula, Reader, buffer};
+use super::source::{ByteSource, Formula, SourceReader, buffer};
 use super::windows::WINDOW_BYTES;
 use super::{ReferenceError, touch_words};
 use crate::dataset::Dataset;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum PassSource<'a> {
     /// pagewise's own.
     Dataset(&'a Dataset),
     /// The user's, which is read, past the page cache where that can be (see [`super::ReferenceSource`]).
@@ -27,7 +27,7 @@ pub enum Source<'a> {
 /// Lines of a dataset are those that were counted as it was written. It takes a whole pass where the bytes have to be read
 /// or computed: keep it.
 pub fn pass(
-    source: &Source<'_>,
+    source: &PassSource<'_>,
     consume: Consume,
     page_bytes: u64,
     span_bytes: u64,
@@ -35,11 +35,11 @@ pub fn pass(
 ) -> Result<u64, ReferenceError> {
     let consumption = Consumption { consume, page_bytes: page_bytes as usize, touch_last: false };
     match *source {
-        Source::Foreign(file) => {
-            let (mut reader, _) = Reader::open(file, span_bytes, stop)?;
+        PassSource::Foreign(file) => {
+            let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
             add_pieces(&mut reader, &consumption, span_bytes, &mut || Ok(()))
         }
-        Source::Dataset(dataset) => {
+        PassSource::Dataset(dataset) => {
             let mut formula = Formula { content: dataset.content(), seed: dataset.seed() };
             match (consume, dataset.lines()) {
                 (Consume::Lines, Some(lines)) if span_bytes == dataset.file_bytes() => Ok(lines),
@@ -53,15 +53,19 @@ pub fn pass(
 }
 
 /// The lines that Java's `readLine` finds in the first `span_bytes` ([`pagewise_model::LineRule::ReadLine`]).
-pub fn read_lines(source: &Source<'_>, span_bytes: u64, stop: &AtomicBool) -> Result<u64, ReferenceError> {
+pub fn read_lines(
+    source: &PassSource<'_>,
+    span_bytes: u64,
+    stop: &AtomicBool,
+) -> Result<u64, ReferenceError> {
     let mut lines = ReadLines::default();
     let mut look = |bytes: &[u8]| lines.look(bytes);
     match *source {
-        Source::Foreign(file) => {
-            let (mut reader, _) = Reader::open(file, span_bytes, stop)?;
+        PassSource::Foreign(file) => {
+            let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
             each_piece(&mut reader, span_bytes, &mut || Ok(()), &mut look)?;
         }
-        Source::Dataset(dataset) => {
+        PassSource::Dataset(dataset) => {
             let mut formula = Formula { content: dataset.content(), seed: dataset.seed() };
             each_piece(&mut formula, span_bytes, &mut || stopped(dataset.path(), stop), &mut look)?;
         }
@@ -170,8 +174,12 @@ mod tests {
                 for consume in CONSUMERS {
                     let of = |source| pass(&source, consume, PAGE, span, &GO).expect("pass");
                     let expected = naive(consume, &bytes[..span as usize], 1 << 16);
-                    assert_eq!(of(Source::Dataset(&dataset)), expected, "{content} {consume} {span}");
-                    assert_eq!(of(Source::Foreign(dataset.file())), expected, "{content} {consume} {span}");
+                    assert_eq!(of(PassSource::Dataset(&dataset)), expected, "{content} {consume} {span}");
+                    assert_eq!(
+                        of(PassSource::Foreign(dataset.file())),
+                        expected,
+                        "{content} {consume} {span}"
+                    );
                     assert_eq!(naive(consume, &bytes[..span as usize], 3 << 12), expected);
                 }
             }
@@ -185,7 +193,7 @@ mod tests {
         for (text, lines) in [(&b"no newline"[..], 0), (b"\n", 1), (b"a\n\nb", 2), (b"\0\xff\n\r\n\0", 2)] {
             file.set_len(0).expect("truncate");
             file.write_all_at(text, 0).expect("write");
-            let found = pass(&Source::Foreign(&file), Consume::Lines, PAGE, text.len() as u64, &GO);
+            let found = pass(&PassSource::Foreign(&file), Consume::Lines, PAGE, text.len() as u64, &GO);
             assert_eq!(found.expect("pass"), lines);
             assert_eq!(checksum::lines(text), lines);
         }
@@ -205,14 +213,17 @@ mod tests {
         ] {
             file.set_len(0).expect("truncate");
             file.write_all_at(text, 0).expect("write");
-            let found = read_lines(&Source::Foreign(&file), text.len() as u64, &GO).expect("lines");
+            let found = read_lines(&PassSource::Foreign(&file), text.len() as u64, &GO).expect("lines");
             assert_eq!(found, lines, "{:?}", String::from_utf8_lossy(text));
         }
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("data");
         let dataset = Dataset::create(&path, 1 << 20, Content::Text, 3, &mut |_| (), &GO).expect("create");
-        let of_dataset = read_lines(&Source::Dataset(&dataset), 1 << 20, &GO).expect("lines");
-        assert_eq!(read_lines(&Source::Foreign(dataset.file()), 1 << 20, &GO).expect("lines"), of_dataset);
+        let of_dataset = read_lines(&PassSource::Dataset(&dataset), 1 << 20, &GO).expect("lines");
+        assert_eq!(
+            read_lines(&PassSource::Foreign(dataset.file()), 1 << 20, &GO).expect("lines"),
+            of_dataset
+        );
         assert!(of_dataset.abs_diff(dataset.lines().expect("text")) <= 1, "no returns in it");
     }
 
@@ -225,8 +236,8 @@ mod tests {
             println!("skipped: {error}");
             return;
         }
-        let (_, source) = Reader::open(&file, 3 << 20, &GO).expect("open");
-        let lines = pass(&Source::Foreign(&file), Consume::Lines, PAGE, 3 << 20, &GO).expect("pass");
+        let (_, source) = SourceReader::open(&file, 3 << 20, &GO).expect("open");
+        let lines = pass(&PassSource::Foreign(&file), Consume::Lines, PAGE, 3 << 20, &GO).expect("pass");
         assert_eq!(lines, 3 << 20);
         match source {
             crate::ReferenceSource::DirectReads => {
@@ -242,12 +253,12 @@ mod tests {
         let dataset =
             Dataset::create(&directory.path().join("data"), 5000, Content::Text, 3, &mut |_| (), &GO)
                 .expect("create");
-        match pass(&Source::Foreign(dataset.file()), Consume::Lines, PAGE, 6000, &GO) {
+        match pass(&PassSource::Foreign(dataset.file()), Consume::Lines, PAGE, 6000, &GO) {
             Err(ReferenceError::Short { offset, .. }) => assert_eq!(offset, 5000),
             other => panic!("{other:?}"),
         }
         let stop = AtomicBool::new(true);
-        for source in [Source::Dataset(&dataset), Source::Foreign(dataset.file())] {
+        for source in [PassSource::Dataset(&dataset), PassSource::Foreign(dataset.file())] {
             let stopped = pass(&source, Consume::Sum, PAGE, 5000, &stop);
             assert!(matches!(stopped, Err(ReferenceError::Stopped { .. })), "{stopped:?}");
         }

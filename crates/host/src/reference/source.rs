@@ -41,14 +41,14 @@ impl ByteSource for Formula {
     }
 }
 
-pub(crate) struct Reader<'a> {
+pub(crate) struct SourceReader<'a> {
     file: File,
     path: PathBuf,
     alignment: u64,
     stop: &'a AtomicBool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SourceReader<'a> {
     /// The file opened anew, so that the user's descriptor keeps its readahead state.
     pub(crate) fn open(
         file: &File,
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl ByteSource for Reader<'_> {
+impl ByteSource for SourceReader<'_> {
     fn alignment(&self) -> u64 {
         self.alignment
     }

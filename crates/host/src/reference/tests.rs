@@ -48,7 +48,7 @@ fn bytes_of(content: Content, span: u64, seed: u64) -> Vec<u8> {
 /// What a worker would return for operations of a thread, one read at a time.
 fn naive(
     table: &OffsetTable,
-    order: &Order,
+    order: &OperationOrder,
     bytes: &[u8],
     thread: u32,
     operations: std::ops::Range<u64>,

@@ -41,7 +41,7 @@ pub enum RecordError {
 
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Record {
+struct SettingNote {
     setting: PathBuf,
     boot: String,
     /// The text before the first change.
@@ -73,14 +73,14 @@ pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) ->
     let name = name_of(setting.path());
     for attempt in 1.. {
         let noted = Directory::make(Path::new(DIRECTORY)).map_err(RecordError::Place).and_then(|directory| {
-            let earlier = Record::load(&directory, &name).filter(|record| record.boot == boot);
+            let earlier = SettingNote::load(&directory, &name).filter(|record| record.boot == boot);
             let earlier = earlier.filter(|record| record.before == before);
             let mut set = earlier.map_or(Vec::new(), |record| record.set);
             if !set.iter().any(|value| value == wanted) {
                 set.push(wanted.to_string());
             }
             let (setting, before) = (setting.path().to_path_buf(), before.to_string());
-            Record { setting, boot: boot.clone(), before, set }.store(&directory, &name)
+            SettingNote { setting, boot: boot.clone(), before, set }.store(&directory, &name)
         });
         match noted {
             Err(error) if attempt < ATTEMPTS && error.is_missing() => continue,
@@ -111,7 +111,7 @@ pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
     let names = directory.names().unwrap_or_default();
     let names = names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(PREFIX));
     let restored = names.filter_map(|name| {
-        let record = Record::load(&directory, name)?;
+        let record = SettingNote::load(&directory, name)?;
         let told = |error: String| format!("{} cannot be put back: {error}", record.setting.display());
         match lock(&record.setting) {
             Ok(Some(_right)) => {
@@ -130,7 +130,7 @@ pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
 }
 
 fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, String)>, RecordError> {
-    let Some(record) = Record::load(directory, name) else { return Ok(None) };
+    let Some(record) = SettingNote::load(directory, name) else { return Ok(None) };
     let mut restored = None;
     // A boot has undone the change, and what somebody else has set since is theirs.
     let setting = SettingFile::of_path(&record.setting)
@@ -175,7 +175,7 @@ impl RecordError {
     }
 }
 
-impl Record {
+impl SettingNote {
     fn text(&self) -> String {
         format!("{} {} {} {}\n", self.boot, self.before, self.set.join(","), self.setting.display())
     }
@@ -222,21 +222,21 @@ mod tests {
 
     #[test]
     fn a_note_reads_back() {
-        let record = Record {
+        let record = SettingNote {
             setting: "/sys/class/bdi/254:0/read_ahead_kb".into(),
             boot: "b00t".into(),
             before: "2560".into(),
             set: vec!["131072".into(), "0".into()],
         };
-        assert_eq!(Record::parse(&record.text()), Some(record.clone()));
+        assert_eq!(SettingNote::parse(&record.text()), Some(record.clone()));
         assert_eq!(name_of(&record.setting), "setting-class-bdi-254:0-read_ahead_kb");
         assert_eq!(
             name_of(Path::new("/sys/block/vda/queue/read_ahead_kb")),
             "setting-block-vda-queue-read_ahead_kb"
         );
         for text in ["", "\n", "boot 1 2 /etc/passwd\n", "boot 1 2,x /sys/class/bdi/1:0/read_ahead_kb\n"] {
-            assert_eq!(Record::parse(text), None, "{text}");
+            assert_eq!(SettingNote::parse(text), None, "{text}");
         }
-        assert_eq!(Record::parse(record.text().trim_end()), None, "it is torn");
+        assert_eq!(SettingNote::parse(record.text().trim_end()), None, "it is torn");
     }
 }

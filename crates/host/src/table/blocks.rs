@@ -6,14 +6,14 @@ use pagewise_model::random::Random;
 /// read finds a page that one of another block has brought in.
 ///
 /// Where the alignment is smaller than the read, blocks are therefore fewer than the places at which a read may begin.
-pub(super) struct Blocks {
+pub(super) struct SpanBlocks {
     count: u64,
     block_bytes: u64,
     drawn_bytes: u64,
     align_bytes: u64,
 }
 
-impl Blocks {
+impl SpanBlocks {
     pub(super) fn new(span_bytes: u64, drawn_bytes: u64, align_bytes: u64, page: u64) -> Self {
         let block_bytes = if align_bytes.is_multiple_of(page) {
             drawn_bytes.next_multiple_of(align_bytes)

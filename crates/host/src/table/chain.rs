@@ -11,7 +11,7 @@ use pagewise_model::Method;
 
 use super::OffsetTable;
 use crate::reference::ReferenceError;
-use crate::reference::source::Reader;
+use crate::reference::source::SourceReader;
 use crate::reference::windows::each_read;
 
 impl OffsetTable {
@@ -40,7 +40,7 @@ impl OffsetTable {
         stop: &AtomicBool,
     ) -> Result<(), ReferenceError> {
         self.chain(|offsets, see| {
-            let (mut reader, _) = Reader::open(file, span_bytes, stop)?;
+            let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
             each_read(offsets, Method::LINK_BYTES, &mut reader, see)
         })
     }

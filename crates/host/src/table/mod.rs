@@ -25,8 +25,8 @@ use std::io;
 use pagewise_model::random::Random;
 use pagewise_model::{CacheState, Conditions, Content, Method, Reads, Skew, Workload};
 
-use blocks::Blocks;
-pub use order::{Order, TableMemory};
+use blocks::SpanBlocks;
+pub use order::{OperationOrder, TableMemory};
 use permutation::Permutation;
 use zipf::PopularPlaces;
 
@@ -98,7 +98,7 @@ impl OffsetTable {
     fn with_page(conditions: &Conditions, seed: u64, page: u64) -> Result<Self, TableError> {
         let workload = conditions.workload();
         let Some(&shape) = conditions.reads() else { return Err(TableError::NoTable { workload }) };
-        let accesses = Accesses { workload, reads: shape, conditions };
+        let accesses = AccessShape { workload, reads: shape, conditions };
         accesses.check()?;
         let mut random = Random::for_purpose(seed, &accesses.purpose());
         let places = Places::new(&accesses, page, &mut random)?;
@@ -180,19 +180,19 @@ enum Places {
     /// At any aligned place, each alike.
     Uniform { starts: u64, align_bytes: u64 },
     /// In each block once, in random order.
-    Once(Blocks, Permutation),
+    Once(SpanBlocks, Permutation),
     /// At the start of each block, some more often than others.
     Popular(PopularPlaces),
 }
 
 impl Places {
-    fn new(accesses: &Accesses, page: u64, random: &mut Random) -> Result<Self, TableError> {
-        let Accesses { conditions, reads, .. } = accesses;
+    fn new(accesses: &AccessShape, page: u64, random: &mut Random) -> Result<Self, TableError> {
+        let AccessShape { conditions, reads, .. } = accesses;
         let drawn_bytes = accesses.drawn_bytes();
         let align_bytes = reads.align_bytes.0;
         Ok(match (conditions.cache, reads.skew) {
             (CacheState::Cold, _) => {
-                let blocks = Blocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
+                let blocks = SpanBlocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
                 let permutation = Permutation::new(blocks.count(), random.next_u64());
                 Places::Once(blocks, permutation)
             }
@@ -201,7 +201,7 @@ impl Places {
                 Places::Uniform { starts, align_bytes }
             }
             (_, Skew::Zipf { theta_thousandths }) => {
-                let blocks = Blocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
+                let blocks = SpanBlocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
                 if blocks.count() == 0 {
                     let (span_bytes, block_bytes) = (conditions.span_bytes.0, blocks.block_bytes());
                     return Err(TableError::NoPlace { span_bytes, block_bytes });
@@ -222,13 +222,13 @@ impl Places {
 }
 
 /// What shapes the accesses of a table.
-struct Accesses<'a> {
+struct AccessShape<'a> {
     workload: Workload,
     reads: Reads,
     conditions: &'a Conditions,
 }
 
-impl Accesses<'_> {
+impl AccessShape<'_> {
     fn check(&self) -> Result<(), TableError> {
         let Reads { read_bytes, reads_per_op, align_bytes, skew, dependent, .. } = self.reads;
         let (threads, span_bytes) = (self.conditions.threads, self.conditions.span_bytes.0);
@@ -309,7 +309,7 @@ impl Accesses<'_> {
     }
 
     /// Operations of a table in which no block comes twice.
-    fn cold_operations(&self, blocks: &Blocks) -> Result<u64, TableError> {
+    fn cold_operations(&self, blocks: &SpanBlocks) -> Result<u64, TableError> {
         let reads_per_op = u64::from(self.reads.reads_per_op);
         let operations = if self.is_sequential() { blocks.count() } else { blocks.count() / reads_per_op };
         let Conditions { threads, span_bytes, .. } = *self.conditions;

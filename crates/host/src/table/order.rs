@@ -14,7 +14,7 @@ use super::{OffsetTable, TableError};
 const LEAST_LEFT: u64 = 4;
 
 /// Which operation of a table stands at which place in one `go`. Threads keep their parts.
-pub struct Order {
+pub struct OperationOrder {
     /// For each place, the operation that stands there.
     operations: Vec<u32>,
     part: u64,
@@ -23,9 +23,9 @@ pub struct Order {
 
 impl OffsetTable {
     /// The table as it was drawn.
-    pub fn as_drawn(&self) -> Order {
+    pub fn as_drawn(&self) -> OperationOrder {
         let operations = (0..self.operations() as u32).collect();
-        Order { operations, part: self.operations_per_thread(), repeats: self.repeats }
+        OperationOrder { operations, part: self.operations_per_thread(), repeats: self.repeats }
     }
 
     /// Another order, drawn from the seed of the table, for a `go` that begins with `first_operation` and follows others.
@@ -34,7 +34,7 @@ impl OffsetTable {
     /// some that were not done yet. One that was done lately would find pages that the kernel keeps since then, so that the cache
     /// would look larger than it is; where little is left the whole part is turned. A shuffled part would bring back
     /// what was just read, and more of it. Where no operation may come twice, those that are not done yet are shuffled.
-    pub fn anew(&self, first_operation: u64) -> Order {
+    pub fn anew(&self, first_operation: u64) -> OperationOrder {
         let mut order = self.as_drawn();
         let mut random = Random::for_purpose(self.seed, "another order");
         let part = order.part;
@@ -53,7 +53,7 @@ impl OffsetTable {
 
     /// The offsets of one operation of thread `thread`, which counts from the start of its part and goes on to count in its
     /// next laps; `None` behind the end of a part that is not repeated.
-    pub fn operation(&self, order: &Order, thread: u32, operation: u64) -> Option<&[u64]> {
+    pub fn operation(&self, order: &OperationOrder, thread: u32, operation: u64) -> Option<&[u64]> {
         assert!(u64::from(thread) < self.threads, "a thread that has no part of the table");
         if operation >= order.part && !order.repeats {
             return None;
@@ -67,7 +67,7 @@ impl OffsetTable {
     }
 }
 
-impl Order {
+impl OperationOrder {
     /// The place of an operation of thread `thread`, laps counted.
     fn place(&self, thread: u32, operation: u64) -> usize {
         (u64::from(thread) * self.part + operation % self.part) as usize
@@ -111,7 +111,7 @@ impl TableMemory {
     ///
     /// # Panics
     /// If reads are dependent and the table has not been chained, or if the memory is for a table of another size.
-    pub fn put(&mut self, table: &OffsetTable, order: &Order) {
+    pub fn put(&mut self, table: &OffsetTable, order: &OperationOrder) {
         let reads = table.reads_per_op as usize;
         let into = self.0.bytes_mut();
         assert_eq!(into.len(), table.reads as usize * 8, "memory of another table");

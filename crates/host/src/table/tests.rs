@@ -227,7 +227,7 @@ fn sequential_operations_can_be_skewed() {
 }
 
 /// What a child finds in memory into which a table was put in this order; nothing but zeros before.
-fn seen_by_child(table: &OffsetTable, order: &Order) -> Vec<u64> {
+fn seen_by_child(table: &OffsetTable, order: &OperationOrder) -> Vec<u64> {
     let mut memory = TableMemory::new(table.reads()).expect("memory");
     assert!(
         read_by_child(&memory).iter().all(|entry| *entry == 0),
@@ -315,7 +315,7 @@ fn another_order_has_the_same_operations_elsewhere() {
     for conditions in [warm, cold] {
         let table = OffsetTable::with_page(&conditions, 5, 4096).expect("table");
         let part = table.operations_per_thread();
-        let of = |order: &Order, thread: u32| -> Vec<Vec<u64>> {
+        let of = |order: &OperationOrder, thread: u32| -> Vec<Vec<u64>> {
             let at = |operation| table.operation(order, thread, operation).expect("a place").to_vec();
             (0..part).map(at).collect()
         };

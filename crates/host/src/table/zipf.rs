@@ -2,7 +2,7 @@
 
 use pagewise_model::random::{Random, mix};
 
-use super::blocks::Blocks;
+use super::blocks::SpanBlocks;
 use super::permutation::Permutation;
 
 /// The places of a span by popularity.
@@ -11,7 +11,7 @@ use super::permutation::Permutation;
 /// aligned to pages. So places share no page, and the share of draws that a cache can answer follows from how
 /// many blocks it holds. Which block is how popular is scattered over the span by the seed.
 pub(super) struct PopularPlaces {
-    blocks: Blocks,
+    blocks: SpanBlocks,
     ranks: Zipf,
     scattered: Permutation,
     starts_key: u64,
@@ -19,7 +19,7 @@ pub(super) struct PopularPlaces {
 
 impl PopularPlaces {
     /// `blocks` must be at least one.
-    pub(super) fn new(blocks: Blocks, theta_thousandths: u32, random: &mut Random) -> Self {
+    pub(super) fn new(blocks: SpanBlocks, theta_thousandths: u32, random: &mut Random) -> Self {
         let ranks = Zipf::new(blocks.count(), f64::from(theta_thousandths) / 1000.0);
         let scattered = Permutation::new(blocks.count(), random.next_u64());
         Self { blocks, ranks, scattered, starts_key: random.next_u64() }

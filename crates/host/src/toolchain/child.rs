@@ -58,35 +58,37 @@ pub(super) fn run(command: &mut Command, within: Duration, stop: &AtomicBool) ->
         Err(trouble) => {
             kill(&mut child);
             Err(match trouble {
-                Trouble::Late => format!("did not end within {:.0} s and was killed", within.as_secs_f64()),
-                Trouble::Stopped => "was stopped".to_string(),
-                Trouble::Call(error) => format!("could not be waited for: {error}"),
+                ChildError::Late => {
+                    format!("did not end within {:.0} s and was killed", within.as_secs_f64())
+                }
+                ChildError::Stopped => "was stopped".to_string(),
+                ChildError::Call(error) => format!("could not be waited for: {error}"),
             })
         }
     }
 }
 
-enum Trouble {
+enum ChildError {
     Late,
     Stopped,
     Call(io::Error),
 }
 
-fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool) -> Result<Said, Trouble> {
+fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool) -> Result<Said, ChildError> {
     let mut stdout = Stream::new(child.stdout.take());
     let mut stderr = Stream::new(child.stderr.take());
     loop {
         // Asked before reading: what was written before the end is read below.
-        let ended = child.try_wait().map_err(Trouble::Call)?;
+        let ended = child.try_wait().map_err(ChildError::Call)?;
         let patience = if ended.is_some() { Duration::ZERO } else { LOOK };
-        let more = read_ready(&mut stdout, &mut stderr, patience).map_err(Trouble::Call)?;
+        let more = read_ready(&mut stdout, &mut stderr, patience).map_err(ChildError::Call)?;
         match ended {
             // Something that it left behind may hold its streams open: what is there has been read.
             Some(status) if !more => {
                 return Ok(Said { status, stdout: stdout.text(), stderr: stderr.text() });
             }
-            _ if stop.load(Ordering::Relaxed) => return Err(Trouble::Stopped),
-            _ if Instant::now() >= deadline => return Err(Trouble::Late),
+            _ if stop.load(Ordering::Relaxed) => return Err(ChildError::Stopped),
+            _ if Instant::now() >= deadline => return Err(ChildError::Late),
             _ => {}
         }
     }

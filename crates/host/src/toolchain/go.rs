@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use super::child::{self, Said};
-use super::store::{Store, Trouble, Workshop};
+use super::store::{BuildError, WorkerStore, Workshop};
 use super::surroundings::{Surroundings, entries, is_program, numbers};
-use super::{Built, Found, Language, Missing, Source};
+use super::{Built, Found, Language, Missing, SourceFile};
 
 /// The first with GOTOOLCHAIN, and with the language version that the worker is written in.
 const MIN_VERSION: [u64; 2] = [1, 21];
@@ -94,9 +94,9 @@ fn ask(surroundings: &Surroundings, program: &Path, arguments: &[&str]) -> Resul
 
 pub(super) fn build(
     surroundings: &Surroundings,
-    store: &Store,
+    store: &WorkerStore,
     found: &Found,
-    sources: &[Source],
+    sources: &[SourceFile],
     stop: &AtomicBool,
 ) -> Result<Built, Missing> {
     store.check_executable(Language::Go)?;
@@ -109,7 +109,7 @@ pub(super) fn build(
         command.args(BUILD_FLAGS).arg("-o").arg(workshop.product().join(PROGRAM)).arg(".").current_dir(&work);
         let said = child::run(&mut command, surroundings.built_within, stop).and_then(Said::well);
         said.map(drop).map_err(|why| {
-            Trouble::said(format!("{} build in {}: {why}", found.program.display(), work.display()))
+            BuildError::said(format!("{} build in {}: {why}", found.program.display(), work.display()))
         })
     })?;
     let mut flags = format!("go {}, CGO_ENABLED=0", BUILD_FLAGS.join(" "));
@@ -143,8 +143,8 @@ fn settle(
     surroundings: &Surroundings,
     found: &Found,
     workshop: &Workshop,
-) -> Result<(), Trouble> {
-    let said = ask(surroundings, &found.program, &["env", "GOCACHE"]).map_err(Trouble::said)?;
+) -> Result<(), BuildError> {
+    let said = ask(surroundings, &found.program, &["env", "GOCACHE"]).map_err(BuildError::said)?;
     // It is "off" where no variable leads to a folder.
     let cache = Some(PathBuf::from(said.stdout.trim())).filter(|cache| cache.is_absolute());
     for name in surroundings.variables.keys().filter(|name| name.to_string_lossy().starts_with("GO")) {
@@ -153,7 +153,7 @@ fn settle(
     let work = workshop.work();
     let temporary = work.join("temporary");
     std::fs::create_dir(workshop.reach(&temporary))
-        .map_err(|error| Trouble::call("mkdir", &temporary, &error))?;
+        .map_err(|error| BuildError::call("mkdir", &temporary, &error))?;
     command
         .env("GOCACHE", cache.unwrap_or_else(|| work.join("cache")))
         .env("GOPATH", work.join("path"))

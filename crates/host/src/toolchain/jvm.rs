@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::child::{self, Said};
-use super::store::{Store, Trouble};
+use super::store::{BuildError, WorkerStore};
 use super::surroundings::{Surroundings, entries, is_program, numbers};
 use super::words::split_words;
-use super::{Built, Choices, Found, Language, Missing, Source};
+use super::{Built, Choices, Found, Language, Missing, SourceFile};
 
 /// JEP 454: the foreign-function and memory API is final in JDK 22.
 const MIN_VERSION: u64 = 22;
@@ -57,19 +57,19 @@ pub(super) fn find(surroundings: &Surroundings, choices: &Choices) -> Result<Fou
         return check(surroundings, &home)
             .map_err(|why| Missing(format!("--jdk {}: {why}; {WANTED} is needed", jdk.display())));
     }
-    let mut search = Search { surroundings, seen: BTreeSet::new(), passed: Vec::new() };
+    let mut search = JdkSearch { surroundings, seen: BTreeSet::new(), passed: Vec::new() };
     let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
     found.ok_or_else(|| search.missing())
 }
 
 /// Goes from place to place and remembers what was wrong.
-struct Search<'a> {
+struct JdkSearch<'a> {
     surroundings: &'a Surroundings,
     seen: BTreeSet<PathBuf>,
     passed: Vec<String>,
 }
 
-impl Search<'_> {
+impl JdkSearch<'_> {
     fn of_environment(&mut self) -> Option<Found> {
         let Some(home) = self.surroundings.variable("JAVA_HOME").map(PathBuf::from) else {
             self.passed.push("JAVA_HOME is not set".to_string());
@@ -253,10 +253,10 @@ fn ask(surroundings: &Surroundings, java: &Path, arguments: &[&str]) -> Result<S
 
 pub(super) fn build(
     surroundings: &Surroundings,
-    store: &Store,
+    store: &WorkerStore,
     found: &Found,
     choices: &Choices,
-    sources: &[Source],
+    sources: &[SourceFile],
     stop: &AtomicBool,
 ) -> Result<Built, Missing> {
     let flags = flags(choices)?;
@@ -278,7 +278,7 @@ pub(super) fn build(
         command.args(&paths).current_dir(workshop.work()).stdin(workshop.lock_as_stdin()?);
         let said = child::run(&mut command, surroundings.built_within, stop).and_then(Said::well);
         said.map(drop).map_err(|why| {
-            Trouble::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))
+            BuildError::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))
         })
     })?;
     let mut notes = found.notes.clone();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::child::{self, Said};
-use super::store::Store;
+use super::store::WorkerStore;
 use super::surroundings::{Surroundings, is_program, numbers};
-use super::{Built, Found, Language, Missing, Source};
+use super::{Built, Found, Language, Missing, SourceFile};
 
 const MIN_VERSION: [u64; 2] = [3, 8];
 const WANTED: &str = "Python 3.8 or newer";
@@ -86,9 +86,9 @@ fn check(surroundings: &Surroundings, program: &Path) -> Result<Found, String> {
 
 pub(super) fn build(
     surroundings: &Surroundings,
-    store: &Store,
+    store: &WorkerStore,
     found: &Found,
-    sources: &[Source],
+    sources: &[SourceFile],
     stop: &AtomicBool,
 ) -> Result<Built, Missing> {
     let folder = store.worker(Language::Python, super::folder(store, found, sources), stop, |workshop| {

@@ -4,7 +4,7 @@ use super::Language;
 
 /// A source file of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFile {
     /// Its name, without a folder.
     pub name: &'static str,
     /// What is in it.
@@ -13,11 +13,11 @@ pub struct Source {
 
 macro_rules! sources {
     ($folder:literal, $($name:literal)+) => {
-        &[$(Source { name: $name, text: include_str!(concat!("../../../../workers/", $folder, "/", $name)) }),+]
+        &[$(SourceFile { name: $name, text: include_str!(concat!("../../../../workers/", $folder, "/", $name)) }),+]
     };
 }
 
-const JVM: &[Source] = sources!(
+const JVM: &[SourceFile] = sources!(
     "jvm/pagewise",
     "CallFailure.java"
     "Crew.java"
@@ -49,7 +49,7 @@ const JVM: &[Source] = sources!(
     "Writers.java"
 );
 
-const GO: &[Source] = sources!(
+const GO: &[SourceFile] = sources!(
     "go",
     "amount.go"
     "consume.go"
@@ -68,10 +68,10 @@ const GO: &[Source] = sources!(
     "timed.go"
 );
 
-const PYTHON: &[Source] = sources!("python", "worker.py");
+const PYTHON: &[SourceFile] = sources!("python", "worker.py");
 
 /// The files of a language's worker.
-pub(super) const fn of(language: Language) -> &'static [Source] {
+pub(super) const fn of(language: Language) -> &'static [SourceFile] {
     match language {
         Language::Jvm => JVM,
         Language::Go => GO,

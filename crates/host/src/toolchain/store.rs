@@ -24,7 +24,7 @@ use rustix::fs::{Access, FlockOperation, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::surroundings::Surroundings;
-use super::{Found, Held, Language, Missing, Source};
+use super::{Found, Language, Missing, SourceFile, WorkerFolder};
 use crate::trusted::{Directory, Refusal};
 
 /// Names every product of its folder.
@@ -37,7 +37,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const REMEDY: &str = "set XDG_CACHE_HOME to a folder of yours that can be written and has room";
 
 /// Where built workers are.
-pub(super) struct Store {
+pub(super) struct WorkerStore {
     workers: PathBuf,
     wait: Duration,
     /// A XDG_CACHE_HOME that was passed over.
@@ -55,17 +55,17 @@ pub(super) struct Workshop {
 
 /// Why a build failed.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum BuildError {
     /// The folder is full, cannot be written, is not ours.
     Storage(String),
     /// Something else.
     Other(String),
 }
 
-impl Trouble {
+impl BuildError {
     /// A call that failed on a file of the store.
     pub fn call(call: &str, path: &Path, error: &io::Error) -> Self {
-        Trouble::Storage(format!("{call} {}: {error}", path.display()))
+        BuildError::Storage(format!("{call} {}: {error}", path.display()))
     }
 
     /// What a compiler complained of. Compilers have no errno to tell; these are the C library's words for EROFS, ENOSPC and EDQUOT.
@@ -73,19 +73,19 @@ impl Trouble {
         let lower = sentence.to_lowercase();
         let of_storage = ["read-only file system", "no space left on device", "disk quota exceeded"]
             .map(|text| lower.contains(text));
-        if of_storage.contains(&true) { Trouble::Storage(sentence) } else { Trouble::Other(sentence) }
+        if of_storage.contains(&true) { BuildError::Storage(sentence) } else { BuildError::Other(sentence) }
     }
 
     fn of(self, language: Language) -> Missing {
         let what = format!("the {language} worker cannot be built");
         Missing(match self {
-            Trouble::Storage(sentence) => format!("{what}: {sentence}; {REMEDY}"),
-            Trouble::Other(sentence) => format!("{what}: {sentence}"),
+            BuildError::Storage(sentence) => format!("{what}: {sentence}; {REMEDY}"),
+            BuildError::Other(sentence) => format!("{what}: {sentence}"),
         })
     }
 }
 
-impl Store {
+impl WorkerStore {
     /// `$XDG_CACHE_HOME`, which must be absolute by its specification, else `~/.cache`.
     pub fn of(surroundings: &Surroundings) -> Result<Self, Missing> {
         let mut notes: Vec<String> = surroundings.another_home.iter().map(|home| home_note(home)).collect();
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Where the worker of a toolchain lies, once built.
-    pub fn folder(&self, found: &Found, build_flags: &str, sources: &[Source]) -> PathBuf {
+    pub fn folder(&self, found: &Found, build_flags: &str, sources: &[SourceFile]) -> PathBuf {
         let sources = sources.iter().flat_map(|source| [source.name, source.text]);
         let hash = sources
             .chain([&*found.release, build_flags, std::env::consts::ARCH])
@@ -166,19 +166,19 @@ impl Store {
         language: Language,
         folder: PathBuf,
         stop: &AtomicBool,
-        make: impl FnOnce(&Workshop) -> Result<(), Trouble>,
-    ) -> Result<Held, Missing> {
-        let refused = |trouble: Trouble| trouble.of(language);
+        make: impl FnOnce(&Workshop) -> Result<(), BuildError>,
+    ) -> Result<WorkerFolder, Missing> {
+        let refused = |trouble: BuildError| trouble.of(language);
         match Directory::open(&self.workers) {
             Ok(workers) => {
                 if let Some(folder) = complete(&workers, &folder) {
-                    return Ok(Held::of(folder));
+                    return Ok(WorkerFolder::of(folder));
                 }
             }
             Err(refusal) if refusal.is_missing() => {}
             Err(refusal) => return Err(refused(refusal.into())),
         }
-        self.build(language, &folder, stop, make).map(Held::of).map_err(refused)
+        self.build(language, &folder, stop, make).map(WorkerFolder::of).map_err(refused)
     }
 
     fn build(
@@ -186,8 +186,8 @@ impl Store {
         language: Language,
         folder: &Path,
         stop: &AtomicBool,
-        make: impl FnOnce(&Workshop) -> Result<(), Trouble>,
-    ) -> Result<Directory, Trouble> {
+        make: impl FnOnce(&Workshop) -> Result<(), BuildError>,
+    ) -> Result<Directory, BuildError> {
         let workers = Arc::new(Directory::make(&self.workers)?);
         let lock = self.lock(&workers, stop)?;
         if let Some(folder) = complete(&workers, folder) {
@@ -215,7 +215,7 @@ impl Store {
     }
 
     /// Waits for another pagewise that builds.
-    fn lock(&self, workers: &Directory, stop: &AtomicBool) -> Result<File, Trouble> {
+    fn lock(&self, workers: &Directory, stop: &AtomicBool) -> Result<File, BuildError> {
         let path = workers.path().join(LOCK);
         let file = workers.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         let deadline = Instant::now() + self.wait;
@@ -223,24 +223,24 @@ impl Store {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(errno) => return Err(Trouble::call("flock", &path, &errno.into())),
+                Err(errno) => return Err(BuildError::call("flock", &path, &errno.into())),
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Other("it was stopped".to_string()));
+                return Err(BuildError::Other("it was stopped".to_string()));
             }
             if Instant::now() >= deadline {
                 let waited = self.wait.as_secs_f64();
                 let shown = path.display();
-                return Err(Trouble::Other(format!("another process has held {shown} for {waited:.0} s")));
+                return Err(BuildError::Other(format!("another process has held {shown} for {waited:.0} s")));
             }
             thread::sleep(LOCK_PAUSE);
         }
     }
 }
 
-impl From<Refusal> for Trouble {
+impl From<Refusal> for BuildError {
     fn from(refusal: Refusal) -> Self {
-        Trouble::Storage(refusal.to_string())
+        BuildError::Storage(refusal.to_string())
     }
 }
 
@@ -275,13 +275,13 @@ fn keep_newest(workers: &Directory, language: Language, newest: &Path) {
 }
 
 impl Workshop {
-    fn new(workers: Arc<Directory>, lock: File) -> Result<Self, Trouble> {
+    fn new(workers: Arc<Directory>, lock: File) -> Result<Self, BuildError> {
         let workshop = Self { workers, name: format!("{TEMPORARY}{}", std::process::id()), lock };
         for folder in [workshop.folder(), workshop.product(), workshop.work()] {
             DirBuilder::new()
                 .mode(0o700)
                 .create(workshop.reach(&folder))
-                .map_err(|error| Trouble::call("mkdir", &folder, &error))?;
+                .map_err(|error| BuildError::call("mkdir", &folder, &error))?;
         }
         Ok(workshop)
     }
@@ -309,8 +309,8 @@ impl Workshop {
     }
 
     /// Writes sources to a folder of it; their paths.
-    pub fn write_all(&self, folder: &Path, sources: &[Source]) -> Result<Vec<PathBuf>, Trouble> {
-        let write = |source: &Source| {
+    pub fn write_all(&self, folder: &Path, sources: &[SourceFile]) -> Result<Vec<PathBuf>, BuildError> {
+        let write = |source: &SourceFile| {
             let path = folder.join(source.name);
             self.write(&path, source.text).map(|()| path)
         };
@@ -318,30 +318,30 @@ impl Workshop {
     }
 
     /// Writes a file in it.
-    pub fn write(&self, path: &Path, text: &str) -> Result<(), Trouble> {
-        fs::write(self.reach(path), text).map_err(|error| Trouble::call("write", path, &error))
+    pub fn write(&self, path: &Path, text: &str) -> Result<(), BuildError> {
+        fs::write(self.reach(path), text).map_err(|error| BuildError::call("write", path, &error))
     }
 
     /// The lock as a compiler's stdin: while it lives, also after pagewise was killed, nobody else builds.
-    pub fn lock_as_stdin(&self) -> Result<Stdio, Trouble> {
+    pub fn lock_as_stdin(&self) -> Result<Stdio, BuildError> {
         let lock = self.lock.try_clone();
-        Ok(lock.map_err(|error| Trouble::Other(format!("the lock cannot be duplicated: {error}")))?.into())
+        Ok(lock.map_err(|error| BuildError::Other(format!("the lock cannot be duplicated: {error}")))?.into())
     }
 
     /// Stamps the product and puts it into its place.
-    fn finish(&self, folder: &Path) -> Result<(), Trouble> {
+    fn finish(&self, folder: &Path) -> Result<(), BuildError> {
         let product = self.product();
-        let failed = |error| Trouble::call("read", &product, &error);
+        let failed = |error| BuildError::call("read", &product, &error);
         close_to_others(&self.reach(&product)).map_err(failed)?;
-        let stamp = self.workers.below(&self.name)?.below("product").map_err(Trouble::from);
+        let stamp = self.workers.below(&self.name)?.below("product").map_err(BuildError::from);
         let stamp = stamp.and_then(|product| Ok(stamp_of(&product)?))?;
         if stamp.is_empty() {
-            return Err(Trouble::Other("the compiler ended well and made nothing".to_string()));
+            return Err(BuildError::Other("the compiler ended well and made nothing".to_string()));
         }
         self.write(&product.join(STAMP), &stamp)?;
         let rename = |from: &Path, to: &Path| {
             fs::rename(self.reach(from), self.reach(to))
-                .map_err(|error| Trouble::call("rename", folder, &error))
+                .map_err(|error| BuildError::call("rename", folder, &error))
         };
         if fs::symlink_metadata(self.reach(folder)).is_ok() {
             // Incomplete, or it would have been used; a folder is not replaced by a rename.

@@ -16,11 +16,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::surroundings::Surroundings;
-use super::{Built, Choices, Found, Language, Missing, Source};
+use super::{Built, Choices, Found, Language, Missing, SourceFile};
 
 const SOURCE: &str = "the source of a worker\n";
 /// The fake compilers look at no name, and Python is started with this one.
-const SOURCES: &[Source] = &[Source { name: "worker.py", text: SOURCE }];
+const SOURCES: &[SourceFile] = &[SourceFile { name: "worker.py", text: SOURCE }];
 /// A compiler that makes a class and notes that it did.
 const JAVAC: &str = r#"echo built >> "$HOME/built"
 while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done

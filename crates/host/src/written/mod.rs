@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use pagewise_model::Ring;
+use pagewise_model::RecordRing;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 
@@ -64,11 +64,11 @@ impl NewFile {
     }
 
     /// Writes the whole file once and syncs it: each place the complement of what the first lap writes there, by `source`
-    /// as [`Ring`] says; zeros behind the last place. Then it lies in the page cache, and nothing of it is dirty.
+    /// as [`RecordRing`] says; zeros behind the last place. Then it lies in the page cache, and nothing of it is dirty.
     ///
     /// # Errors
     /// Those of write(2) and fsync(2), such as a filesystem that is full.
-    pub fn make_warm(&mut self, ring: &Ring, source: &[u8]) -> io::Result<()> {
+    pub fn make_warm(&mut self, ring: &RecordRing, source: &[u8]) -> io::Result<()> {
         let mut buffer = vec![0; WRITE_BYTES.min(self.file_bytes) as usize];
         let (mut offset, mut synced) = (0, 0);
         while offset < self.file_bytes {
@@ -135,7 +135,7 @@ pub fn is_full(file: &File) -> bool {
 }
 
 /// What the file holds from `offset` on when it is warm.
-fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &Ring, source: &[u8]) {
+fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &RecordRing, source: &[u8]) {
     let records = ring.bytes().saturating_sub(offset).min(piece.len() as u64) as usize;
     let (places, tail) = piece.split_at_mut(records);
     let mut done = 0;
@@ -150,14 +150,14 @@ fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &Ring, source: &[u8
 }
 
 /// Size of a record.
-fn record_bytes(ring: &Ring) -> u64 {
+fn record_bytes(ring: &RecordRing) -> u64 {
     ring.source_bytes() - SOURCE_PERIOD
 }
 
 /// Where the source holds what lies at byte `at` of the file, and for how many bytes on file and source go together: to
 /// the end of the record with which the source begins anew, or to place `end`. Places up to there hold the records
 /// `lap_records` and more behind their own numbers.
-fn stretch(ring: &Ring, lap_records: u64, end: u64, at: u64) -> (usize, u64) {
+fn stretch(ring: &RecordRing, lap_records: u64, end: u64, at: u64) -> (usize, u64) {
     let record_bytes = record_bytes(ring);
     let slot = at / record_bytes;
     let within = at - slot * record_bytes;

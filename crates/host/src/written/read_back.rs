@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use pagewise_model::Ring;
+use pagewise_model::RecordRing;
 use pagewise_model::sample::Written;
 use pagewise_sys::{Advice, FileMapping};
 use rustix::io::Errno;
@@ -38,7 +38,7 @@ impl ReadBack {
 
 impl NewFile {
     /// Compares the file with what it must hold once the first `records` records of all laps were written, and completes
-    /// `written`. `source` is what records hold, by [`Ring::source_range`].
+    /// `written`. `source` is what records hold, by [`RecordRing::source_range`].
     ///
     /// A record is missing as a whole if a byte of it differs or lies behind the end of a file that was shortened. Foreign
     /// bytes are those which differ from what was there before: in places without a record, behind the last place, and
@@ -48,7 +48,7 @@ impl NewFile {
     /// Those of reading; what was found before stays out of `written`.
     pub fn read_back(
         &self,
-        ring: &Ring,
+        ring: &RecordRing,
         source: &[u8],
         records: u64,
         by: ReadBack,
@@ -56,7 +56,7 @@ impl NewFile {
     ) -> io::Result<()> {
         let size = self.file.metadata()?.len();
         let present = size.min(self.file_bytes);
-        let mut comparison = Comparison::new(ring, source, records, self.before);
+        let mut comparison = FoundBytes::new(ring, source, records, self.before);
         let mut view = View::new(&self.file, present, by)?;
         let mut at = 0;
         while at < present {
@@ -65,7 +65,7 @@ impl NewFile {
             at += len;
         }
         comparison.see_none(present, self.file_bytes);
-        let Comparison { missing_bytes, first_missing_at, foreign_bytes, .. } = comparison;
+        let FoundBytes { missing_bytes, first_missing_at, foreign_bytes, .. } = comparison;
         written.read_back = by.name().to_string();
         written.expected_bytes = records.min(ring.slots()) * record_bytes(ring);
         written.missing_bytes = missing_bytes;
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
 }
 
 /// What a stretch of the file must hold.
-enum Held {
+enum ExpectedBytes {
     /// Records: the source from here on.
     Records(usize),
     /// What was there before: the complement of the source from here on.
@@ -140,8 +140,8 @@ enum Held {
 }
 
 /// What was found so far.
-struct Comparison<'a> {
-    ring: &'a Ring,
+struct FoundBytes<'a> {
+    ring: &'a RecordRing,
     source: &'a [u8],
     records: u64,
     before: Before,
@@ -151,8 +151,8 @@ struct Comparison<'a> {
     foreign_bytes: u64,
 }
 
-impl<'a> Comparison<'a> {
-    fn new(ring: &'a Ring, source: &'a [u8], records: u64, before: Before) -> Self {
+impl<'a> FoundBytes<'a> {
+    fn new(ring: &'a RecordRing, source: &'a [u8], records: u64, before: Before) -> Self {
         Self {
             ring,
             source,
@@ -166,10 +166,10 @@ impl<'a> Comparison<'a> {
     }
 
     /// What byte `at` and those behind it must hold, and for how many bytes that can be said at once.
-    fn held(&self, at: u64) -> (Held, u64) {
+    fn held(&self, at: u64) -> (ExpectedBytes, u64) {
         let (ring, slots) = (self.ring, self.ring.slots());
         if at >= ring.bytes() {
-            return (Held::Zeros, u64::MAX);
+            return (ExpectedBytes::Zeros, u64::MAX);
         }
         let slot = at / record_bytes(ring);
         // Places before this one were written once more than those behind it.
@@ -178,13 +178,13 @@ impl<'a> Comparison<'a> {
         match (ring.record_in(slot, self.records), self.before) {
             (Some(record), _) => {
                 let (start, len) = stretch(ring, record - slot, end, at);
-                (Held::Records(start), len)
+                (ExpectedBytes::Records(start), len)
             }
             (None, Before::Complement) => {
                 let (start, len) = stretch(ring, 0, end, at);
-                (Held::Complement(start), len)
+                (ExpectedBytes::Complement(start), len)
             }
-            (None, Before::Zeros) => (Held::Zeros, ring.bytes() - at),
+            (None, Before::Zeros) => (ExpectedBytes::Zeros, ring.bytes() - at),
         }
     }
 
@@ -194,19 +194,19 @@ impl<'a> Comparison<'a> {
             let (held, len) = self.held(at);
             let (here, rest) = bytes.split_at(len.min(bytes.len() as u64) as usize);
             match held {
-                Held::Records(start) => {
+                ExpectedBytes::Records(start) => {
                     let expected = &self.source[start..start + here.len()];
                     if here != expected {
                         self.see_records(at, here, expected);
                     }
                 }
-                Held::Complement(start) => {
+                ExpectedBytes::Complement(start) => {
                     let expected = &self.source[start..start + here.len()];
                     let differing =
                         here.iter().zip(expected).filter(|(byte, expected)| **byte != !**expected);
                     self.foreign_bytes += differing.count() as u64;
                 }
-                Held::Zeros => {
+                ExpectedBytes::Zeros => {
                     self.foreign_bytes += here.iter().filter(|byte| **byte != 0).count() as u64;
                 }
             }

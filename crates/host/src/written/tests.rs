@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const WAYS: [ReadBack; 2] = [ReadBack::Pread, ReadBack::Mapping];
 
-fn source(ring: &Ring) -> Vec<u8> {
+fn source(ring: &RecordRing) -> Vec<u8> {
     let mut source = vec![0; ring.source_bytes() as usize];
     Content::Random.fill(21, 0, &mut source);
     source
@@ -21,7 +21,7 @@ fn new_file(directory: &tempfile::TempDir, file_bytes: u64) -> NewFile {
 }
 
 /// Writes the first `records` records as an honest worker does.
-fn write(file: &NewFile, ring: &Ring, source: &[u8], records: u64) {
+fn write(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) {
     let record_bytes = record_bytes(ring);
     for record in 0..records {
         let at = record % ring.slots() * record_bytes;
@@ -29,14 +29,14 @@ fn write(file: &NewFile, ring: &Ring, source: &[u8], records: u64) {
     }
 }
 
-fn read_back(file: &NewFile, ring: &Ring, source: &[u8], records: u64, by: ReadBack) -> Written {
+fn read_back(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64, by: ReadBack) -> Written {
     let mut written = Written::default();
     file.read_back(ring, source, records, by, &mut written).expect("read");
     written
 }
 
 /// Missing bytes, where the first are, foreign bytes.
-fn found(file: &NewFile, ring: &Ring, source: &[u8], records: u64) -> (u64, Option<u64>, u64) {
+fn found(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) -> (u64, Option<u64>, u64) {
     let [one, other] = WAYS.map(|way| {
         let written = read_back(file, ring, source, records, way);
         assert_eq!(written.read_back, way.name());
@@ -93,7 +93,7 @@ fn a_warm_file_is_there_and_clean_and_holds_the_complement() {
     // Records smaller and larger than the source's period, and a tail.
     for (record, file_bytes) in [(10u64, (1 << 20) + 7), (4096, 2 << 20), (100_000, (2 << 20) + 5000)] {
         let directory = tempfile::tempdir().expect("directory");
-        let ring = Ring::new(file_bytes, record, 2);
+        let ring = RecordRing::new(file_bytes, record, 2);
         let source = source(&ring);
         let mut file = new_file(&directory, file_bytes);
         file.make_warm(&ring, &source).expect("warm");
@@ -123,7 +123,7 @@ fn an_honest_worker_misses_nothing() {
         [(10u64, 200_000u64, 1), (100, 200_000, 3), (70_000, 3 << 20, 2), (16_381, 1 << 20, 1)]
     {
         for warm in [false, true] {
-            let ring = Ring::new(file_bytes, record, laps);
+            let ring = RecordRing::new(file_bytes, record, laps);
             let source = source(&ring);
             // A worker that is stopped early, in the first lap and in the last.
             for records in [ring.records(), ring.slots() / 2, ring.records() - 1, 1] {
@@ -142,7 +142,7 @@ fn an_honest_worker_misses_nothing() {
 #[test]
 fn a_record_left_out_is_named_by_its_place() {
     let directory = tempfile::tempdir().expect("directory");
-    let ring = Ring::new(3 << 20, 100, 1);
+    let ring = RecordRing::new(3 << 20, 100, 1);
     let source = source(&ring);
     for warm in [false, true] {
         let mut file = new_file(&directory, 3 << 20);
@@ -160,7 +160,7 @@ fn a_record_left_out_is_named_by_its_place() {
 #[test]
 fn the_published_defects_are_counted() {
     // A cursor that moves by the record's size where seven records are flushed: all but the first are overwritten.
-    let ring = Ring::new(1 << 20, 1024, 1);
+    let ring = RecordRing::new(1 << 20, 1024, 1);
     let source = source(&ring);
     let directory = tempfile::tempdir().expect("directory");
     let file = new_file(&directory, 1 << 20);
@@ -177,7 +177,7 @@ fn the_published_defects_are_counted() {
 #[test]
 fn a_single_byte_shows_wherever_it_is() {
     let directory = tempfile::tempdir().expect("directory");
-    let ring = Ring::new((2 << 20) + 50, 1000, 1);
+    let ring = RecordRing::new((2 << 20) + 50, 1000, 1);
     let source = source(&ring);
     let half = ring.slots() / 2;
     for warm in [false, true] {
@@ -210,7 +210,7 @@ fn a_single_byte_shows_wherever_it_is() {
 #[test]
 fn a_file_of_another_size_lacks_bytes_or_has_foreign_ones() {
     let directory = tempfile::tempdir().expect("directory");
-    let ring = Ring::new(100_050, 1000, 1);
+    let ring = RecordRing::new(100_050, 1000, 1);
     let source = source(&ring);
     let file = new_file(&directory, 100_050);
     write(&file, &ring, &source, 100);
@@ -231,7 +231,7 @@ fn holes_are_not_filled_by_looking_at_them() {
         println!("skipped: no /dev/shm");
         return;
     };
-    let ring = Ring::new(16 << 20, 4096, 1);
+    let ring = RecordRing::new(16 << 20, 4096, 1);
     let source = source(&ring);
     let file = new_file(&directory, 16 << 20);
     write(&file, &ring, &source, 300);
@@ -244,7 +244,7 @@ fn holes_are_not_filled_by_looking_at_them() {
 #[test]
 fn a_ring_without_a_place_is_zeros() {
     let directory = tempfile::tempdir().expect("directory");
-    let ring = Ring::new(50, 100, 1);
+    let ring = RecordRing::new(50, 100, 1);
     let source = source(&ring);
     let mut file = new_file(&directory, 50);
     file.make_warm(&ring, &source).expect("warm");
@@ -272,7 +272,7 @@ proptest! {
         warm: bool,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
     ) {
-        let ring = Ring::new(file_bytes, record, laps);
+        let ring = RecordRing::new(file_bytes, record, laps);
         let source = source(&ring);
         let records = ring.records() * share / 1000;
         // What must be there, place by place.

@@ -186,7 +186,7 @@ impl Argument for Bytes {
 
 /// An option with all that is known of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct OptionEntry {
     /// The option; with the largest value it may have, where it has one.
     pub option: MethodOption,
     /// The word in a method's text.
@@ -216,7 +216,7 @@ macro_rules! options {
 
         impl MethodOption {
             /// Every option, in the order of the documentation.
-            pub const TABLE: &[Entry] = &[$(Entry {
+            pub const TABLE: &[OptionEntry] = &[$(OptionEntry {
                 option: MethodOption::$variant $(($most))?,
                 word: $word,
                 meaning: $meaning,
@@ -366,20 +366,20 @@ pub(super) enum BadValue {
     Expected(Option<String>, String),
 }
 
-impl Entry {
+impl OptionEntry {
     /// The accesses that take the option in a workload of this kind.
-    pub fn accesses(&self, kind: Kind) -> &'static [Access] {
+    pub fn accesses(&self, kind: WorkloadKind) -> &'static [Access] {
         match kind {
-            Kind::Reads => self.reads,
-            Kind::Scans => self.scans,
-            Kind::Writes => self.writes,
+            WorkloadKind::Reads => self.reads,
+            WorkloadKind::Scans => self.scans,
+            WorkloadKind::Writes => self.writes,
         }
     }
 }
 
 /// Workloads that take the same options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WorkloadKind {
     /// `random-read` and `sequential-read`.
     Reads,
     /// `scan`.
@@ -392,8 +392,9 @@ pub enum Kind {
 pub fn usage_lines() -> Vec<(&'static str, String)> {
     let accesses = [Mmap, Pread, Read, Pwrite, Write, Uring];
     let taking = |access: Access| {
-        let takes =
-            |entry: &&Entry| [entry.reads, entry.scans, entry.writes].iter().any(|of| of.contains(&access));
+        let takes = |entry: &&OptionEntry| {
+            [entry.reads, entry.scans, entry.writes].iter().any(|of| of.contains(&access))
+        };
         MethodOption::TABLE
             .iter()
             .filter(takes)

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::options::Kind;
+use super::options::WorkloadKind;
 use super::{Access, Method, MethodOption, Worker};
 use crate::work::Workload;
 
@@ -51,16 +51,17 @@ impl Way {
     }
 
     /// A native way for these kinds of workloads, with the options whose entries name its access.
-    fn native(access: Access, kinds: &[Kind], defaults: &[MethodOption]) -> Self {
-        let taken = [Kind::Reads, Kind::Scans, Kind::Writes, Kind::Writes].map(|kind| {
-            kinds.contains(&kind).then(|| {
-                let entries = MethodOption::TABLE.iter();
-                entries
-                    .filter(|entry| entry.accesses(kind).contains(&access))
-                    .map(|entry| entry.option)
-                    .collect()
-            })
-        });
+    fn native(access: Access, kinds: &[WorkloadKind], defaults: &[MethodOption]) -> Self {
+        let taken = [WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes, WorkloadKind::Writes]
+            .map(|kind| {
+                kinds.contains(&kind).then(|| {
+                    let entries = MethodOption::TABLE.iter();
+                    entries
+                        .filter(|entry| entry.accesses(kind).contains(&access))
+                        .map(|entry| entry.option)
+                        .collect()
+                })
+            });
         Self { word: access.name(), access, defaults: defaults.to_vec(), one_of: Vec::new(), taken }
     }
 
@@ -121,7 +122,7 @@ fn table(source: &'static str) -> Vec<Way> {
 }
 
 fn native() -> Vec<Way> {
-    use Kind::{Reads, Scans, Writes};
+    use WorkloadKind::{Reads, Scans, Writes};
     let depth = [MethodOption::Depth(Method::DEFAULT_DEPTH)];
     let buffer = [MethodOption::Buffer(Method::DEFAULT_BUFFER)];
     vec![
@@ -165,8 +166,13 @@ impl Method {
     /// pagewise's.
     pub(super) fn way(&self) -> Option<&'static Way> {
         // Users cannot name the ceiling of memory.
-        static ANONYMOUS: LazyLock<Way> =
-            LazyLock::new(|| Way::native(Access::Anonymous, &[Kind::Reads, Kind::Scans, Kind::Writes], &[]));
+        static ANONYMOUS: LazyLock<Way> = LazyLock::new(|| {
+            Way::native(
+                Access::Anonymous,
+                &[WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes],
+                &[],
+            )
+        });
         let ways = match (&self.worker, self.access) {
             (_, Access::Anonymous) => return Some(&ANONYMOUS),
             (_, Access::Unknown) => return None,

@@ -7,18 +7,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use pagewise_model::random::mix;
 
-use crate::state::{Claim, State, Undone};
+use crate::state::{RunClaim, State, Undone};
 
 /// The right to run, and whether a setting of the machine was put back for it.
 pub(super) fn claim() -> Result<(State, bool)> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
-        Claim::Refused { holder } => {
+        RunClaim::Refused { holder } => {
             bail!(
                 "another run is measuring ({holder}); two at once would disturb each other, so wait or stop it"
             )
         }
-        Claim::Granted { state, swept } => {
+        RunClaim::Granted { state, swept } => {
             let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
             swept.tell();
             Ok((state, restored))

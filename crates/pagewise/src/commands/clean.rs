@@ -6,26 +6,26 @@ use std::io::Write;
 use anyhow::Result;
 use pagewise_model::Untrusted;
 
-use super::Ending;
+use super::CommandEnd;
 use crate::arguments::CleanArguments;
 use crate::output;
-use crate::state::{Claim, OutOfReach, State, Swept, sweep_machine};
+use crate::state::{OutOfReach, RunClaim, State, Swept, sweep_machine};
 
 /// Sweeps.
-pub fn clean(arguments: &CleanArguments) -> Result<Ending> {
+pub fn clean(arguments: &CleanArguments) -> Result<CommandEnd> {
     let out_of_reach = if arguments.forget { OutOfReach::Forgotten } else { OutOfReach::Kept };
     let description = format!("pid {}, cleaning", std::process::id());
     let (mut out, mut swept, mut live) = (output::stdout(), Swept::default(), false);
     // The rights are held until all is done: who starts meanwhile would find half of it.
     let claims = State::claim_all(&description, out_of_reach)?;
     for claim in &claims {
-        if let Claim::Refused { holder } = claim {
+        if let RunClaim::Refused { holder } = claim {
             live = true;
             writeln!(out, "A run is live ({}); what it holds is left alone.", Untrusted(holder))?;
         }
     }
     for claim in claims {
-        if let Claim::Granted { swept: more, .. } = claim {
+        if let RunClaim::Granted { swept: more, .. } = claim {
             swept = swept.and(more);
         }
     }
@@ -37,10 +37,10 @@ pub fn clean(arguments: &CleanArguments) -> Result<Ending> {
         writeln!(out, "{}", Untrusted(line))?;
     }
     if !swept.left.is_empty() {
-        return Ok(Ending::FellShort);
+        return Ok(CommandEnd::FellShort);
     }
     if swept == Swept::default() && !live {
         writeln!(out, "Nothing was left behind.")?;
     }
-    Ok(Ending::Done)
+    Ok(CommandEnd::Done)
 }

@@ -36,14 +36,14 @@ use pagewise_model::Workload;
 use pagewise_model::protocol::PROTOCOL_VERSION;
 
 use super::begin::{claim, fresh_seed, stop_flag};
-use super::{Ending, Trouble};
+use super::{CommandEnd, CommandError};
 pub use arguments::ConformanceArguments;
 use examiner::Examiner;
 use ground::Ground;
 use steps::Steps;
 
 /// Tries the worker.
-pub fn conformance(arguments: &ConformanceArguments) -> Result<Ending> {
+pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
     if let Some(missing) = mounted::proc_missing() {
         bail!("{missing}; a trial reaches its files by /proc, and looks there at what a worker does");
     }
@@ -59,12 +59,12 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<Ending> {
     }
     end(&mut examiner);
     if stop.load(Ordering::Relaxed) {
-        return Err(Trouble(anyhow!("it was stopped; the steps above are those taken")).into());
+        return Err(CommandError(anyhow!("it was stopped; the steps above are those taken")).into());
     }
     let Examiner { steps, hello, .. } = examiner;
     match steps.finish(&arguments.command, &hello.worker, &hello.version)? {
-        true => Ok(Ending::Done),
-        false => Ok(Ending::FellShort),
+        true => Ok(CommandEnd::Done),
+        false => Ok(CommandEnd::FellShort),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use pagewise_host::cgroup::Control;
-use pagewise_host::probe::{self, Capability, State};
+use pagewise_host::probe::{self, Availability, Capability};
 use pagewise_host::toolchain::{self, Choices};
 use pagewise_host::{environment, files, mounted};
 use pagewise_model::format::bytes;
@@ -13,7 +13,7 @@ use pagewise_model::{Environment, Untrusted};
 use pagewise_report::json;
 use serde::Serialize;
 
-use super::Ending;
+use super::CommandEnd;
 use super::run::text_of_control;
 use crate::arguments::DoctorArguments;
 use crate::output;
@@ -22,30 +22,30 @@ use crate::output;
 struct Findings {
     schema: u32,
     environment: Environment,
-    capabilities: Vec<Finding>,
+    capabilities: Vec<DoctorFinding>,
 }
 
 #[derive(Serialize)]
-struct Finding {
+struct DoctorFinding {
     name: String,
     state: &'static str,
     reason: Option<String>,
     detail: String,
 }
 
-impl From<Capability> for Finding {
+impl From<Capability> for DoctorFinding {
     fn from(capability: Capability) -> Self {
         let (state, reason) = match capability.state {
-            State::Available => ("available", None),
-            State::Unavailable { reason } => ("unavailable", Some(reason)),
-            State::Unknown { reason } => ("unknown", Some(reason)),
+            Availability::Available => ("available", None),
+            Availability::Unavailable { reason } => ("unavailable", Some(reason)),
+            Availability::Unknown { reason } => ("unknown", Some(reason)),
         };
-        Finding { name: capability.name.to_string(), state, reason, detail: capability.detail }
+        DoctorFinding { name: capability.name.to_string(), state, reason, detail: capability.detail }
     }
 }
 
 /// Looks, and prints.
-pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
+pub fn doctor(arguments: &DoctorArguments) -> Result<CommandEnd> {
     let directory = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     files::check_directory(&directory)?;
     let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
@@ -57,14 +57,14 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Ending> {
     let capabilities =
         probe::probe_all(&directory).into_iter().chain(probe::options()).chain(workers).map(usable);
     let findings =
-        Findings { schema: 1, environment, capabilities: capabilities.map(Finding::from).collect() };
+        Findings { schema: 1, environment, capabilities: capabilities.map(DoctorFinding::from).collect() };
     let mut out = output::stdout();
     if arguments.json {
         json::write_one(&mut out, &findings)?;
     } else {
         print(&findings, &directory.display().to_string(), &mut out)?;
     }
-    Ok(Ending::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// What `run` can use of it: a call that works is worth nothing where there is no evidence of what it did.
@@ -72,7 +72,7 @@ fn usable(capability: Capability) -> Capability {
     match mounted::proc_missing() {
         Some(_) if capability.is_available() => {
             let reason = "it works, and cannot be measured: /proc is not mounted".to_string();
-            Capability { state: State::Unavailable { reason }, ..capability }
+            Capability { state: Availability::Unavailable { reason }, ..capability }
         }
         _ => capability,
     }
@@ -86,7 +86,7 @@ fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io:
         writeln!(out, "  {name:width$}  {}", Untrusted(value))?;
     }
     writeln!(out)?;
-    for Finding { name, state, reason, detail } in &findings.capabilities {
+    for DoctorFinding { name, state, reason, detail } in &findings.capabilities {
         let text = match reason {
             None => detail.clone(),
             Some(reason) if detail.is_empty() => reason.clone(),

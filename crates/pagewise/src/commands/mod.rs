@@ -10,7 +10,7 @@ pub mod run;
 
 /// How a command ended that was used rightly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum CommandEnd {
     /// Exit 0.
     Done,
     /// Exit 1: something is invalid, or it stopped before its end.
@@ -19,12 +19,12 @@ pub enum Ending {
 
 /// An error that is not the user's: exit 1 instead of 2.
 #[derive(Debug)]
-pub struct Trouble(pub anyhow::Error);
+pub struct CommandError(pub anyhow::Error);
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for CommandError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{:#}", self.0)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for CommandError {}

@@ -14,14 +14,14 @@ use pagewise_model::{CacheState, Cell, Plan, Role, Source, Untrusted};
 use pagewise_report::paragraph::paragraph;
 use pagewise_report::{csv, json, table, vmstat};
 
-use super::Ending;
+use super::CommandEnd;
 use crate::arguments::ReportArguments;
 use crate::output;
 use crate::plan::estimate;
 use crate::store;
 
 /// `pagewise report`.
-pub fn report(arguments: &ReportArguments) -> Result<Ending> {
+pub fn report(arguments: &ReportArguments) -> Result<CommandEnd> {
     if arguments.vmstat {
         return print_seconds(&arguments.runs);
     }
@@ -50,7 +50,7 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 }
 
 /// `--vmstat`: the times of two runs have nothing to do with each other, so it takes one.
-fn print_seconds(paths: &[PathBuf]) -> Result<Ending> {
+fn print_seconds(paths: &[PathBuf]) -> Result<CommandEnd> {
     let [path] = paths else {
         bail!("--vmstat prints the seconds of one run, and {} run files were given", paths.len());
     };
@@ -62,11 +62,11 @@ fn print_seconds(paths: &[PathBuf]) -> Result<Ending> {
         );
     }
     vmstat::write(&mut output::stdout(), &rows)?;
-    Ok(Ending::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Prints runs that have just been taken.
-pub fn show(paths: &[PathBuf], json: bool) -> Result<Ending> {
+pub fn show(paths: &[PathBuf], json: bool) -> Result<CommandEnd> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
     if json {
@@ -80,7 +80,7 @@ pub fn show(paths: &[PathBuf], json: bool) -> Result<Ending> {
 }
 
 /// Prints what to choose, for runs whose tables were printed before, and where something is missing.
-pub fn advice(paths: &[PathBuf]) -> Result<Ending> {
+pub fn advice(paths: &[PathBuf]) -> Result<CommandEnd> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
     writeln!(out, "In short")?;
@@ -115,10 +115,10 @@ fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// 1 where a result is missing that was to be had.
-fn ending(judged: &[Judged]) -> Ending {
+fn ending(judged: &[Judged]) -> CommandEnd {
     let measured_nothing = |judged: &Judged| !judged.cells.iter().any(|cell| cell.status == Status::Ok);
     let short = judged.iter().any(|judged| judged.fell_short() || measured_nothing(judged));
-    if short { Ending::FellShort } else { Ending::Done }
+    if short { CommandEnd::FellShort } else { CommandEnd::Done }
 }
 
 /// Prints a resolved plan, the bytes it will write and the time it will take.

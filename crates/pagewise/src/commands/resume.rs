@@ -14,14 +14,14 @@ use pagewise_model::run::{Header, Record};
 use pagewise_model::{Plan, Source};
 
 use super::begin::{claim, fresh_seed, stop_flag};
-use super::run::{Options, Place, Taken, enter_scope, examine, find_workers, finish, identity, unix_s};
-use super::{Ending, report};
+use super::run::{Destination, Options, Taken, enter_scope, examine, find_workers, finish, identity, unix_s};
+use super::{CommandEnd, report};
 use crate::arguments::RunArguments;
-use crate::course::Course;
+use crate::course::RunSession;
 use crate::output::{self, say};
 use crate::plan::Layer;
 use crate::plan::axes::{Axes, Setting};
-use crate::store::{Resumed, Store};
+use crate::store::{Resumed, RunFile};
 
 /// Continues a run where it stopped.
 pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
@@ -33,7 +33,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         "--resume takes every choice from {}; leave the others out",
         path.display()
     );
-    let Resumed { mut store, run, doubt } = Store::resume(path)?;
+    let Resumed { mut store, run, doubt } = RunFile::resume(path)?;
     if let Some(what) = &arguments.what {
         ensure!(
             *what == run.header.plan.question,
@@ -48,8 +48,8 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     }
     expect_typed(path, &run.header, doubt.as_ref(), arguments, options)?;
     let place = match &run.header.plan.source {
-        Source::Dataset { directory } => Place::Directory(PathBuf::from(directory)),
-        Source::File { path, evict, .. } => Place::File { path: PathBuf::from(path), evict: *evict },
+        Source::Dataset { directory } => Destination::Directory(PathBuf::from(directory)),
+        Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
     };
     // A killed run's settings are undone before the machine is compared with that of the run.
     let claimed = match options.dry_run {
@@ -67,7 +67,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     );
     let Some((stop, state)) = claimed else {
         report::dry_run(&run.header.plan, &mut output::stdout())?;
-        return Ok(Taken::Ended(Ending::Done));
+        return Ok(Taken::Ended(CommandEnd::Done));
     };
     enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
@@ -89,7 +89,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     store.append(&Record::Resumed { unix_s: unix_s() })?;
     let elapsed_before_ns =
         run.samples.last().map_or(0, |sample| sample.started_ns.saturating_add(run.header.plan.sample_ns));
-    let course = Course {
+    let course = RunSession {
         header: run.header,
         store,
         earlier: run.samples,

@@ -13,13 +13,13 @@ use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, WorkerFound};
 
 use super::begin::{claim, fresh_seed, stop_flag};
-use super::{Ending, Trouble, report, resume};
+use super::{CommandEnd, CommandError, report, resume};
 use crate::arguments::RunArguments;
-use crate::course::{Course, Ended};
+use crate::course::{RunSession, SamplingEnd};
 use crate::output::{self, say};
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, PlanText, QUESTIONS, text};
-use crate::store::Store;
+use crate::store::RunFile;
 use crate::supervise::answer;
 use crate::supervise::programs::{self, Programs};
 use crate::supervise::worker::{Program, Stated};
@@ -35,7 +35,7 @@ const MAX_NUMBERED_RUNS: u32 = 999;
 const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 
 /// The overview: four questions, quickly, in the current directory.
-pub fn overview(json: bool) -> Result<Ending> {
+pub fn overview(json: bool) -> Result<CommandEnd> {
     let mut taken = Vec::new();
     for name in OVERVIEW {
         let plan = question(name).expect("the question ships with the program")?;
@@ -56,7 +56,7 @@ pub fn overview(json: bool) -> Result<Ending> {
 }
 
 /// `pagewise run`.
-pub fn run(arguments: &RunArguments) -> Result<Ending> {
+pub fn run(arguments: &RunArguments) -> Result<CommandEnd> {
     let options = Options {
         out: arguments.out.clone(),
         dry_run: arguments.dry_run,
@@ -121,17 +121,17 @@ fn run_anew(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         _ => Variant::Standard,
     };
     let place = match (&arguments.file, &arguments.dir) {
-        (Some(path), _) => Place::File { path: path.clone(), evict: arguments.evict },
-        (None, Some(directory)) => Place::Directory(directory.clone()),
+        (Some(path), _) => Destination::File { path: path.clone(), evict: arguments.evict },
+        (None, Some(directory)) => Destination::Directory(directory.clone()),
         (None, None) => default_place(&plan)?,
     };
     begin(&plan, variant, &arguments.layer(), place, options)
 }
 
 /// Where the files of a plan lie if nobody says: here, or in memory where the plan is about that.
-fn default_place(plan: &PlanText) -> Result<Place> {
+fn default_place(plan: &PlanText) -> Result<Destination> {
     if !plan.in_memory {
-        return Ok(Place::Directory(PathBuf::from(".")));
+        return Ok(Destination::Directory(PathBuf::from(".")));
     }
     let memory = PathBuf::from(IN_MEMORY);
     let in_memory = std::fs::File::open(&memory).ok().and_then(|directory| cache::in_memory(&directory));
@@ -140,7 +140,7 @@ fn default_place(plan: &PlanText) -> Result<Place> {
         "{} makes its files in memory, and {IN_MEMORY} is no tmpfs here; name a directory with --dir",
         plan.name
     );
-    Ok(Place::Directory(memory))
+    Ok(Destination::Directory(memory))
 }
 
 /// What came of a command that measures.
@@ -148,7 +148,7 @@ pub(super) enum Taken {
     /// A run file that is complete.
     File(PathBuf),
     /// Nothing that is to be shown.
-    Ended(Ending),
+    Ended(CommandEnd),
 }
 
 /// What was typed that is no choice of cells.
@@ -177,7 +177,7 @@ impl Default for Options {
 }
 
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum Destination {
     Directory(PathBuf),
     File { path: PathBuf, evict: bool },
 }
@@ -214,7 +214,7 @@ fn begin(
     text: &PlanText,
     variant: Variant,
     chosen: &Layer,
-    place: Place,
+    place: Destination,
     options: &Options,
 ) -> Result<Taken> {
     let again = place.clone();
@@ -243,7 +243,7 @@ fn begin(
     let mut plan = resolve(text, variant, chosen, source, &machine)?;
     if options.dry_run {
         report::dry_run(&plan, &mut output::stdout())?;
-        return Ok(Taken::Ended(Ending::Done));
+        return Ok(Taken::Ended(CommandEnd::Done));
     }
     if let Source::Dataset { directory } = &plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), plan.space_bytes().0)?;
@@ -269,16 +269,16 @@ fn begin(
     let (programs, workers) = find_workers(&plan, options, &stop)?;
     if stop.load(Ordering::Relaxed) {
         say("stopped before anything was measured");
-        return Ok(Taken::Ended(Ending::FellShort));
+        return Ok(Taken::Ended(CommandEnd::FellShort));
     }
     let worker_command = options.worker_command.clone();
     let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command };
     let store = match &options.out {
-        Some(path) => Store::create(path, header.clone())?,
+        Some(path) => RunFile::create(path, header.clone())?,
         None => create_numbered(&header)?,
     };
     finish(
-        Course { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
+        RunSession { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
         programs,
         options,
         &stop,
@@ -320,22 +320,22 @@ pub(super) fn find_workers(
 
 /// Completes a run file.
 pub(super) fn finish(
-    course: Course,
+    course: RunSession,
     programs: Programs,
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Taken> {
     let again = resume::line_of(course.store.path(), &course.header);
     match course.complete(programs, options.patience, stop) {
-        Ok((Ended::Completed, path)) => Ok(Taken::File(path)),
-        Ok((Ended::Interrupted, path)) => {
+        Ok((SamplingEnd::Completed, path)) => Ok(Taken::File(path)),
+        Ok((SamplingEnd::Interrupted, path)) => {
             say(format_args!(
                 "stopped; the samples so far are in {}. Finish the run with: {again}",
                 path.display()
             ));
-            Ok(Taken::Ended(Ending::FellShort))
+            Ok(Taken::Ended(CommandEnd::FellShort))
         }
-        Err(error) => Err(Trouble(error).into()),
+        Err(error) => Err(CommandError(error).into()),
     }
 }
 
@@ -360,10 +360,10 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
 }
 
 /// What is to be read, on which machine, with how much room beside it.
-pub(super) fn examine(place: Place) -> Result<(Source, Environment, u64)> {
+pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> {
     mounted::proc_missing().map_or(Ok(()), |missing| Err(anyhow::Error::msg(missing)))?;
     match place {
-        Place::Directory(directory) => {
+        Destination::Directory(directory) => {
             files::check_directory(&directory)?;
             let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
             let environment = environment::detect(&directory);
@@ -371,7 +371,7 @@ pub(super) fn examine(place: Place) -> Result<(Source, Environment, u64)> {
             let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
             Ok((Source::Dataset { directory: text_of(&directory)? }, environment, free_bytes))
         }
-        Place::File { path, evict } => {
+        Destination::File { path, evict } => {
             let (file, identity) = files::identify(&path)?;
             let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
             let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
@@ -403,16 +403,16 @@ fn text_of(path: &Path) -> Result<String> {
 }
 
 /// A run file of the first free number.
-fn create_numbered(header: &Header) -> Result<Store> {
+fn create_numbered(header: &Header) -> Result<RunFile> {
     let question = &header.plan.question;
     let path = |number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl"));
-    Store::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
+    RunFile::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
         format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here; name one with --out")
     })
 }
 
 /// What can be limited, or why it cannot.
-pub fn text_of_control(place: Result<&cgroup::Place, &cgroup::NoControl>) -> String {
+pub fn text_of_control(place: Result<&cgroup::ParentGroup, &cgroup::NoControl>) -> String {
     match place {
         Ok(place) => place.to_string(),
         Err(refusal) => format!("none: {refusal}"),

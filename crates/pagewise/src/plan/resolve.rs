@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
-use pagewise_model::plan::Search;
+use pagewise_model::plan::CliffSearch;
 use pagewise_model::{
     Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill, Method,
     Plan, Reads, Role, Scan, Skew, Source, Surroundings, Sync, Work, Worker, WorkerChoices, Workload,
@@ -230,7 +230,7 @@ fn sampling(layers: &[&Layer], min_rounds: u32, fresh_seed: u64) -> Result<Sampl
 
 /// What is looked for beyond the matrix. Where a method comes with several windows of prefetch, they are compared
 /// at one size of data first, and only the best goes on.
-fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option<Search>> {
+fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option<CliffSearch>> {
     let Some(percent) = crossing_percent else { return Ok(None) };
     ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
     ensure!(
@@ -255,7 +255,7 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
             cell.method.prefetch_window().is_none() || (ratio(cell) / behind - 1.0).abs() < 0.1
         });
     }
-    Ok(Some(Search { tolerance_thousandths: percent * 10, prefetch_windows }))
+    Ok(Some(CliffSearch { tolerance_thousandths: percent * 10, prefetch_windows }))
 }
 
 fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {

@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use pagewise_model::pivot::{Columns, Pivot};
+use pagewise_model::pivot::{Pivot, PivotColumns};
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Method, Workload};
 use toml::{Table, Value};
@@ -54,8 +54,8 @@ fn pivot(table: &Table) -> Result<Pivot> {
         bail!("unknown rows '{other}': write methods");
     }
     let columns = match word("columns")? {
-        None | Some("threads") => Columns::Threads,
-        Some("data") => Columns::Data,
+        None | Some("threads") => PivotColumns::Threads,
+        Some("data") => PivotColumns::Data,
         Some(other) => bail!("unknown columns '{other}': write threads or data"),
     };
     let baseline = word("baseline")?.map(str::to_string);
@@ -214,7 +214,10 @@ mod tests {
         let copied = parse("indexing", lucene).expect("plan").pivot;
         assert!(shipped.is_some() && shipped == copied);
         let by_data = parse("test", "[table]\ncolumns = \"data\"").expect("plan").pivot.expect("a table");
-        assert_eq!((by_data.columns, by_data.baseline, by_data.against), (Columns::Data, None, Vec::new()));
+        assert_eq!(
+            (by_data.columns, by_data.baseline, by_data.against),
+            (PivotColumns::Data, None, Vec::new())
+        );
         assert_eq!(parse("test", "threads = 2").expect("plan").pivot, None);
         assert_eq!(
             refused("[table]\nbasline = \"pread\""),

@@ -29,7 +29,7 @@ const SHOWN: usize = 4;
 /// Something that must be gone after the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "kebab-case")]
-pub enum Entry {
+pub enum JournalEntry {
     File {
         path: PathBuf,
         /// The directory that it is in.
@@ -77,27 +77,27 @@ impl Whereabouts {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
-    entry: Entry,
+    entry: JournalEntry,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     host: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot: Option<String>,
 }
 
-impl Entry {
+impl JournalEntry {
     /// A file that is about to be made.
     pub fn file(path: &Path) -> Result<Self> {
         let parent = path.parent().context("a file is in a directory")?;
         let parent =
             Whereabouts::of(parent).with_context(|| format!("{} cannot be examined", parent.display()))?;
-        Ok(Entry::File { path: path.to_path_buf(), parent: Some(parent) })
+        Ok(JournalEntry::File { path: path.to_path_buf(), parent: Some(parent) })
     }
 
     /// What it is called where it is told.
     fn shown(&self) -> PathBuf {
         match self {
-            Entry::File { path, .. } | Entry::Group { path } => path.clone(),
-            Entry::Processes { .. } => PathBuf::from("a process of a worker"),
+            JournalEntry::File { path, .. } | JournalEntry::Group { path } => path.clone(),
+            JournalEntry::Processes { .. } => PathBuf::from("a process of a worker"),
         }
     }
 }
@@ -167,7 +167,7 @@ impl Journal {
     }
 
     /// Adds lines, all or none.
-    pub fn write(&mut self, entries: &[Entry]) -> Result<()> {
+    pub fn write(&mut self, entries: &[JournalEntry]) -> Result<()> {
         let cannot = || "the journal of the run cannot be written";
         let mut text = String::new();
         for entry in entries {
@@ -176,7 +176,7 @@ impl Journal {
             text.push('\n');
         }
         let before = self.file.metadata().with_context(cannot)?.len();
-        let outlives = entries.iter().any(|entry| matches!(entry, Entry::File { .. }));
+        let outlives = entries.iter().any(|entry| matches!(entry, JournalEntry::File { .. }));
         let written = self.file.write_all(text.as_bytes());
         if let Err(error) = written.and_then(|()| if outlives { self.file.sync_data() } else { Ok(()) }) {
             // A part of a line would spoil the next one.
@@ -288,14 +288,14 @@ impl Journal {
         }
         let is_of_this_boot = line.boot.is_none() || line.boot == self.boot;
         match &line.entry {
-            Entry::File { path, parent } => {
+            JournalEntry::File { path, parent } => {
                 remove(path, parent.as_ref(), is_of_this_boot).map(|removed| removed.into_iter().collect())
             }
-            Entry::Group { .. } | Entry::Processes { .. } if !is_of_this_boot => Ok(Vec::new()),
-            Entry::Processes { mark } => {
+            JournalEntry::Group { .. } | JournalEntry::Processes { .. } if !is_of_this_boot => Ok(Vec::new()),
+            JournalEntry::Processes { mark } => {
                 Ok(processes::kill_marked(mark).into_iter().map(Undone::Ended).collect())
             }
-            Entry::Group { path } => match cgroup::sweep(path) {
+            JournalEntry::Group { path } => match cgroup::sweep(path) {
                 Ok(true) => Ok(vec![Undone::Removed(path.clone())]),
                 Ok(false) if cgroup::is_gone(path) => Ok(Vec::new()),
                 Ok(false) => Err(Remains::Away(Away::NoCgroups)),

@@ -9,15 +9,15 @@ fn place() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(closed).tempdir().expect("directory")
 }
 
-fn claimed(directory: &Path, out_of_reach: OutOfReach) -> Claim {
+fn claimed(directory: &Path, out_of_reach: OutOfReach) -> RunClaim {
     let directory = Directory::open(directory).expect("a directory of our own");
     State::claim_in(directory, "pid 1", out_of_reach).expect("claim")
 }
 
 fn granted(directory: &Path) -> (State, Swept) {
     match claimed(directory, OutOfReach::Kept) {
-        Claim::Granted { state, swept } => (state, swept),
-        Claim::Refused { holder } => panic!("refused by {holder}"),
+        RunClaim::Granted { state, swept } => (state, swept),
+        RunClaim::Refused { holder } => panic!("refused by {holder}"),
     }
 }
 
@@ -27,11 +27,11 @@ fn swept(directory: &Path, lines: &str) -> Swept {
     granted(directory).1
 }
 
-fn file(path: &Path) -> Entry {
-    Entry::File { path: path.to_path_buf(), parent: None }
+fn file(path: &Path) -> JournalEntry {
+    JournalEntry::File { path: path.to_path_buf(), parent: None }
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &JournalEntry) -> String {
     serde_json::to_string(entry).expect("json") + "\n"
 }
 
@@ -44,8 +44,8 @@ fn a_second_run_is_refused_and_told_of_the_first() {
     let directory = place();
     let (_state, _) = granted(directory.path());
     match claimed(directory.path(), OutOfReach::Kept) {
-        Claim::Refused { holder } => assert_eq!(holder, "pid 1"),
-        Claim::Granted { .. } => panic!("two runs at once"),
+        RunClaim::Refused { holder } => assert_eq!(holder, "pid 1"),
+        RunClaim::Granted { .. } => panic!("two runs at once"),
     }
 }
 
@@ -87,7 +87,7 @@ fn a_journal_is_not_followed_to_groups_of_others() {
     // Groups of the machine: a name of ours is nowhere below them.
     let machine = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
     paths.extend(machine.map(|entry| entry.path()).filter(|path| path.is_dir()));
-    let lines: String = paths.iter().map(|path| line(&Entry::Group { path: path.clone() })).collect();
+    let lines: String = paths.iter().map(|path| line(&JournalEntry::Group { path: path.clone() })).collect();
     assert_eq!(swept(directory.path(), &lines), Swept::default());
     assert!(paths.iter().all(|path| path.as_os_str().is_empty() || path.exists()));
     assert_eq!(journal(directory.path()), "");
@@ -162,8 +162,8 @@ fn a_file_in_a_directory_that_is_not_there_is_kept_and_told_until_it_is_forgotte
     std::fs::remove_dir(&data).expect("remove");
     assert_eq!(granted(directory.path()).1.left.len(), 1);
     match claimed(directory.path(), OutOfReach::Forgotten) {
-        Claim::Granted { swept, .. } => assert!(swept.notes[0].starts_with("forgot "), "{swept:?}"),
-        Claim::Refused { holder } => panic!("refused by {holder}"),
+        RunClaim::Granted { swept, .. } => assert!(swept.notes[0].starts_with("forgot "), "{swept:?}"),
+        RunClaim::Refused { holder } => panic!("refused by {holder}"),
     }
     assert_eq!(granted(directory.path()).1, Swept::default());
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use pagewise_host::{OffsetTable, Order, Reference};
+use pagewise_host::{OffsetTable, OperationOrder, Reference};
 use pagewise_model::protocol::SampleReply;
 use pagewise_model::random::mix;
 use pagewise_model::{CacheState, Conditions, Plan};
@@ -86,7 +86,12 @@ impl AccessesCache {
 
 impl Accesses {
     /// What the accesses that all threads did from `first_operation` on, in this order, must add up to.
-    pub fn expected_checksum(&self, order: &Order, reply: &SampleReply, first_operation: u64) -> Option<u64> {
+    pub fn expected_checksum(
+        &self,
+        order: &OperationOrder,
+        reply: &SampleReply,
+        first_operation: u64,
+    ) -> Option<u64> {
         reply.thread_operations.iter().enumerate().try_fold(0u64, |total, (thread, operations)| {
             let expected = self.reference.expected(order, thread as u32, first_operation, *operations)?;
             Some(total.wrapping_add(expected))

@@ -15,7 +15,7 @@ use pagewise_model::{
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;
-use super::worker::{Program, Trouble, Worker, unexpected};
+use super::worker::{Program, RunningWorker, WorkerError, unexpected};
 
 const FILE_BYTES: u64 = 1 << 20;
 const PHASE_NS: u64 = 2_000_000;
@@ -28,7 +28,7 @@ pub fn answer_ns(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Opti
     answers.get(answers.len() / 2).copied()
 }
 
-fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec<u64>, Trouble> {
+fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec<u64>, WorkerError> {
     let file = memory("pagewise-answer")?;
     let handover = memory("pagewise-handover")?;
     let conditions = Conditions {
@@ -48,7 +48,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         descriptor: Descriptor::Shared,
         surroundings: Surroundings::default(),
     };
-    let lack = |error: pagewise_host::TableError| Trouble::lack(error.to_string());
+    let lack = |error: pagewise_host::TableError| WorkerError::lack(error.to_string());
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
     table_memory.put(&table, &table.as_drawn());
@@ -72,7 +72,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         ..Job::default()
     };
     let mut worker =
-        Worker::start(&Program::Own, |command| Ok(pagewise_sys::child::die_with_parent(command)))?;
+        RunningWorker::start(&Program::Own, |command| Ok(pagewise_sys::child::die_with_parent(command)))?;
     worker.greet(patience, stop)?;
     worker.send(&Request::Open(Box::new(job)))?;
     worker.receive("opened", patience, stop)?;
@@ -96,6 +96,6 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         .collect()
 }
 
-fn memory(name: &str) -> Result<SharedMemory, Trouble> {
-    SharedMemory::create(name, FILE_BYTES as usize).map_err(|error| Trouble::lack(error.to_string()))
+fn memory(name: &str) -> Result<SharedMemory, WorkerError> {
+    SharedMemory::create(name, FILE_BYTES as usize).map_err(|error| WorkerError::lack(error.to_string()))
 }

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, process};
 use pagewise_model::protocol::SampleReply;
-use pagewise_model::sample::Stretch;
+use pagewise_model::sample::OutsideStretch;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
 
-use super::setting::Held;
+use super::setting::ConditionGuard;
 
 /// Totals that only differences of mean something.
 pub struct Totals {
@@ -22,7 +22,12 @@ pub struct Totals {
 impl Totals {
     /// What worker `pid`, its group, the device and the host have done so far. What only the worker changes is read
     /// closest to it.
-    pub fn read(pid: u32, device: Option<&BlockDevice>, held: &Held, host: &mut HostReader) -> Self {
+    pub fn read(
+        pid: u32,
+        device: Option<&BlockDevice>,
+        held: &ConditionGuard,
+        host: &mut HostReader,
+    ) -> Self {
         let (host, group) = (host.read(), held.counters());
         let device = device.and_then(BlockDevice::counters);
         let (process, threads) = process::totals_with_threads(pid);
@@ -34,7 +39,7 @@ impl Totals {
 #[derive(Default)]
 pub struct Stretches {
     since: Option<(Instant, ProcessCounters)>,
-    total: Option<Stretch>,
+    total: Option<OutsideStretch>,
 }
 
 impl Stretches {
@@ -47,7 +52,7 @@ impl Stretches {
     pub fn end(&mut self, pid: u32) {
         let Some((began, before)) = self.since.take() else { return };
         let now = ProcessCounters::difference(&before, &process::totals(pid));
-        let stretch = Stretch {
+        let stretch = OutsideStretch {
             wall_ns: began.elapsed().as_nanos() as u64,
             cpu_ns: now.cpu_ns,
             device_read_bytes: now.device_read_bytes,
@@ -62,15 +67,15 @@ impl Stretches {
     }
 
     /// All of them together; `None` if there was none.
-    pub fn total(self) -> Option<Stretch> {
+    pub fn total(self) -> Option<OutsideStretch> {
         self.total
     }
 }
 
 /// What was not known of one is not known of both.
-fn sum(one: &Stretch, other: &Stretch) -> Stretch {
+fn sum(one: &OutsideStretch, other: &OutsideStretch) -> OutsideStretch {
     let add = |one: Option<u64>, other: Option<u64>| one?.checked_add(other?);
-    Stretch {
+    OutsideStretch {
         wall_ns: one.wall_ns + other.wall_ns,
         cpu_ns: add(one.cpu_ns, other.cpu_ns),
         device_read_bytes: add(one.device_read_bytes, other.device_read_bytes),

@@ -16,11 +16,11 @@ use pagewise_model::{Conditions, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
-use super::task::Records;
-use super::worker::Trouble;
+use super::task::RecordTask;
+use super::worker::WorkerError;
 
 /// Where the bytes of an input are known from.
-enum Bytes {
+enum ContentSource {
     /// pagewise wrote them: they follow from the seed.
     Formula { dataset: Dataset },
     /// Somebody else did. What is compared is read past the page cache where the filesystem allows it.
@@ -34,7 +34,7 @@ const DIRECT_ALIGNMENT: u64 = 4096;
 
 /// A file that is read in a run.
 pub struct Input {
-    bytes: Bytes,
+    bytes: ContentSource,
     /// Where it is, for workers.
     pub path: PathBuf,
     /// What tells its mappings and descriptors from others.
@@ -60,7 +60,7 @@ impl Input {
             path: dataset.path().to_path_buf(),
             key: FileKey::of(dataset.file())?,
             file_bytes: dataset.file_bytes(),
-            bytes: Bytes::Formula { dataset },
+            bytes: ContentSource::Formula { dataset },
         })
     }
 
@@ -69,12 +69,16 @@ impl Input {
         let file_bytes = identity.file_bytes.0;
         let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
         let key = FileKey::of(&file)?;
-        Ok(Self { path, key, file_bytes, bytes: Bytes::Foreign { file, direct, identity } })
+        Ok(Self { path, key, file_bytes, bytes: ContentSource::Foreign { file, direct, identity } })
     }
 
     /// A file for a worker to write: sparse, or with `written_before` holding a lap of other records. It is removed when
     /// the value is dropped. Nothing on the filesystem is dirty when it is there.
-    pub fn make_new(path: &Path, file_bytes: u64, written_before: Option<&Records>) -> Result<Self, NoState> {
+    pub fn make_new(
+        path: &Path,
+        file_bytes: u64,
+        written_before: Option<&RecordTask>,
+    ) -> Result<Self, NoState> {
         let failed = |error: std::io::Error| match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 NoState::Unavailable(format!("there is no room for a file of {file_bytes} bytes: {error}"))
@@ -87,9 +91,9 @@ impl Input {
         let file = NewFile::create(path, file_bytes).map_err(failed)?;
         // From here on it is removed by the drop of this value.
         let key = FileKey::of(file.file());
-        let bytes = Bytes::New { file };
+        let bytes = ContentSource::New { file };
         let mut input = Self { path: path.to_path_buf(), key: key.map_err(failed)?, file_bytes, bytes };
-        if let (Bytes::New { file }, Some(records)) = (&mut input.bytes, written_before) {
+        if let (ContentSource::New { file }, Some(records)) = (&mut input.bytes, written_before) {
             file.make_warm(&records.ring, records.source()).map_err(failed)?;
         }
         rustix::fs::syncfs(input.file()).map_err(|error| failed(error.into()))?;
@@ -99,8 +103,8 @@ impl Input {
     /// The file, if a worker writes it.
     pub fn new_file(&self) -> Option<&NewFile> {
         match &self.bytes {
-            Bytes::New { file } => Some(file),
-            Bytes::Formula { .. } | Bytes::Foreign { .. } => None,
+            ContentSource::New { file } => Some(file),
+            ContentSource::Formula { .. } | ContentSource::Foreign { .. } => None,
         }
     }
 
@@ -114,18 +118,18 @@ impl Input {
         conditions.workload().is_reading()
             && self.file_bytes == conditions.file_bytes.0
             && match &self.bytes {
-                Bytes::Formula { dataset } => dataset.content() == conditions.content,
-                Bytes::Foreign { .. } => true,
-                Bytes::New { .. } => false,
+                ContentSource::Formula { dataset } => dataset.content() == conditions.content,
+                ContentSource::Foreign { .. } => true,
+                ContentSource::New { .. } => false,
             }
     }
 
     /// Where what a whole pass comes to is known from.
-    pub fn reference_source(&self) -> reference::Source<'_> {
+    pub fn reference_source(&self) -> reference::PassSource<'_> {
         match &self.bytes {
-            Bytes::Formula { dataset } => reference::Source::Dataset(dataset),
-            Bytes::Foreign { file, .. } => reference::Source::Foreign(file),
-            Bytes::New { .. } => unreachable!("a file that is written is read back, and not read"),
+            ContentSource::Formula { dataset } => reference::PassSource::Dataset(dataset),
+            ContentSource::Foreign { file, .. } => reference::PassSource::Foreign(file),
+            ContentSource::New { .. } => unreachable!("a file that is written is read back, and not read"),
         }
     }
 
@@ -138,25 +142,25 @@ impl Input {
     /// Whether fewer bytes may come from the device than are read.
     pub fn hides_bytes(&self) -> bool {
         match &self.bytes {
-            Bytes::Formula { .. } | Bytes::New { .. } => false,
-            Bytes::Foreign { file, .. } => files::hidden_bytes(file).is_some(),
+            ContentSource::Formula { .. } | ContentSource::New { .. } => false,
+            ContentSource::Foreign { file, .. } => files::hidden_bytes(file).is_some(),
         }
     }
 
     /// The open file.
     pub fn file(&self) -> &File {
         match &self.bytes {
-            Bytes::Formula { dataset } => dataset.file(),
-            Bytes::Foreign { file, .. } => file,
-            Bytes::New { file } => file.file(),
+            ContentSource::Formula { dataset } => dataset.file(),
+            ContentSource::Foreign { file, .. } => file,
+            ContentSource::New { file } => file.file(),
         }
     }
 
     /// The seed from which the bytes follow, if pagewise wrote them.
     pub fn seed(&self) -> Option<u64> {
         match &self.bytes {
-            Bytes::Formula { dataset } => Some(dataset.seed()),
-            Bytes::Foreign { .. } | Bytes::New { .. } => None,
+            ContentSource::Formula { dataset } => Some(dataset.seed()),
+            ContentSource::Foreign { .. } | ContentSource::New { .. } => None,
         }
     }
 
@@ -188,7 +192,7 @@ impl Input {
             ));
         }
         match &self.bytes {
-            Bytes::Foreign { identity, .. } if now.modified_ns != identity.modified_ns => {
+            ContentSource::Foreign { identity, .. } if now.modified_ns != identity.modified_ns => {
                 changed(format!("{} was written to during the run", self.path.display()))
             }
             _ => Ok(()),
@@ -230,18 +234,20 @@ impl Input {
     }
 
     /// The bytes that a read at `offset` must return.
-    pub fn true_bytes(&self, offset: u64, into: &mut [u8]) -> Result<(), Trouble> {
+    pub fn true_bytes(&self, offset: u64, into: &mut [u8]) -> Result<(), WorkerError> {
         match &self.bytes {
-            Bytes::Formula { dataset } => {
+            ContentSource::Formula { dataset } => {
                 dataset.content().fill(dataset.seed(), offset, into);
                 Ok(())
             }
-            Bytes::New { .. } => unreachable!("a file that is written is read back, and not read"),
-            Bytes::Foreign { direct: Some(direct), .. } if read_direct(direct, offset, into).is_ok() => {
+            ContentSource::New { .. } => unreachable!("a file that is written is read back, and not read"),
+            ContentSource::Foreign { direct: Some(direct), .. }
+                if read_direct(direct, offset, into).is_ok() =>
+            {
                 Ok(())
             }
-            Bytes::Foreign { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
-                Trouble::Broken(Failure {
+            ContentSource::Foreign { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
+                WorkerError::Broken(Failure {
                     kind: FailureKind::FileChanged,
                     detail: format!("{} cannot be read at offset {offset}: {error}", self.path.display()),
                 })
@@ -252,7 +258,7 @@ impl Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        if let Bytes::New { file } = &self.bytes {
+        if let ContentSource::New { file } = &self.bytes {
             // What remains is in the journal, and swept at the end of the run.
             let _ = file.remove();
         }

@@ -30,7 +30,7 @@ const AGAIN: usize = 10;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct CopyKind {
     memory_bytes: usize,
     chunk_bytes: usize,
     /// Whether bytes are looked at where they lie, and not copied.
@@ -39,7 +39,7 @@ struct Kind {
 
 /// Keeps what was measured.
 #[derive(Default)]
-pub struct MemorySpeeds(Vec<(Kind, u64)>);
+pub struct MemorySpeeds(Vec<(CopyKind, u64)>);
 
 impl MemorySpeeds {
     /// Bytes that the threads of `cell` can copy in a second, or look at in place where its method may do no more; `None`
@@ -66,7 +66,7 @@ impl MemorySpeeds {
     }
 }
 
-fn kind(cell: &Cell) -> Kind {
+fn kind(cell: &Cell) -> CopyKind {
     let conditions = &cell.conditions;
     let chunk_bytes = match &conditions.work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
@@ -82,7 +82,7 @@ fn kind(cell: &Cell) -> Kind {
     // Who looks at all bytes need not copy them; who touches one word of a page has copied the rest, or has not read it.
     let all_bytes = matches!(conditions.consume(), Some(Consume::Sum | Consume::Lines));
     let may_stay = cell.method.has(MethodOption::InPlace) || cell.access() == Access::Unknown;
-    Kind {
+    CopyKind {
         memory_bytes: reached.min(most).max(chunk_bytes) as usize,
         chunk_bytes: chunk_bytes as usize,
         in_place: all_bytes && may_stay,
@@ -95,7 +95,7 @@ fn is_scarce() -> bool {
 }
 
 /// Bytes in a second.
-fn measure(kind: Kind) -> std::io::Result<u64> {
+fn measure(kind: CopyKind) -> std::io::Result<u64> {
     let mut memory = AnonymousMemory::new(kind.memory_bytes)?;
     memory.bytes_mut().fill(1);
     let mut buffer = AnonymousMemory::new(kind.chunk_bytes)?;
@@ -119,7 +119,7 @@ fn cpu_time() -> Duration {
 
 /// Once through the memory; the bytes that were moved or looked at.
 #[inline(never)]
-fn go_through(memory: &[u8], buffer: &mut [u8], kind: Kind) -> u64 {
+fn go_through(memory: &[u8], buffer: &mut [u8], kind: CopyKind) -> u64 {
     let chunks = memory.chunks_exact(kind.chunk_bytes);
     if kind.in_place {
         return chunks
@@ -143,7 +143,7 @@ mod tests {
     fn all_of_the_memory_is_gone_through() {
         for in_place in [false, true] {
             for (memory_bytes, chunk_bytes) in [(4096, 4096), (1 << 20, 5000), (8 << 20, 4 << 20)] {
-                let kind = Kind { memory_bytes, chunk_bytes, in_place };
+                let kind = CopyKind { memory_bytes, chunk_bytes, in_place };
                 let mut buffer = vec![0; chunk_bytes];
                 let whole = (memory_bytes / chunk_bytes * chunk_bytes) as u64;
                 assert_eq!(go_through(&vec![7; memory_bytes], &mut buffer, kind), whole);

@@ -13,7 +13,7 @@ use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, Practice};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;
-use super::worker::{Trouble, Worker, unexpected};
+use super::worker::{RunningWorker, WorkerError, unexpected};
 
 /// The usual size of the small file.
 const FILE_BYTES: u64 = 4 << 20;
@@ -34,16 +34,16 @@ const FASTER: f64 = 1.02;
 const STRETCHES: usize = 80;
 
 /// The small file and its offsets. Made before the worker, which inherits it.
-pub struct Ground {
+pub struct WarmupFile {
     memory: Option<SharedMemory>,
     table: Option<TableMemory>,
     table_reads: u64,
     file_bytes: u64,
 }
 
-impl Ground {
+impl WarmupFile {
     /// For work as in `cell`.
-    pub fn new(cell: &Cell, seed: u64) -> Result<Self, Trouble> {
+    pub fn new(cell: &Cell, seed: u64) -> Result<Self, WorkerError> {
         let conditions = &cell.conditions;
         let whole = conditions.file_bytes.0;
         let least = match conditions.workload().is_once() {
@@ -65,7 +65,7 @@ impl Ground {
         if let Some(reads) = small.work.reads_mut() {
             // Zeros lead from each entry to itself.
             reads.dependent = false;
-            let lack = |error: TableError| Trouble::lack(error.to_string());
+            let lack = |error: TableError| WorkerError::lack(error.to_string());
             let drawn = OffsetTable::new(&small, seed).map_err(lack)?;
             table_reads = drawn.reads();
             let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
@@ -99,9 +99,9 @@ impl Ground {
 }
 
 /// Zeros, or lines.
-fn memory(content: Content, len: u64) -> Result<SharedMemory, Trouble> {
+fn memory(content: Content, len: u64) -> Result<SharedMemory, WorkerError> {
     let mut memory = SharedMemory::create("pagewise-practice", len as usize)
-        .map_err(|error| Trouble::lack(format!("memory to practise in cannot be had: {error}")))?;
+        .map_err(|error| WorkerError::lack(format!("memory to practise in cannot be had: {error}")))?;
     let bytes = memory.bytes_mut();
     bytes.fill(0);
     if content == Content::Text {
@@ -114,16 +114,16 @@ fn memory(content: Content, len: u64) -> Result<SharedMemory, Trouble> {
 }
 
 /// A worker that practises.
-pub struct Practising<'a> {
-    pub worker: &'a mut Worker,
-    pub ground: &'a Ground,
+pub struct WarmingWorker<'a> {
+    pub worker: &'a mut RunningWorker,
+    pub ground: &'a WarmupFile,
     pub patience: Duration,
     pub stop: &'a AtomicBool,
 }
 
-impl Practising<'_> {
+impl WarmingWorker<'_> {
     /// Until it gets no faster at the work of `job`.
-    pub fn practise(&mut self, job: Job) -> Result<Practice, Trouble> {
+    pub fn practise(&mut self, job: Job) -> Result<Practice, WorkerError> {
         let job = self.ground.job(job);
         let (started, mut rates) = (Instant::now(), Vec::new());
         let is_once = job.table_reads == 0;
@@ -140,7 +140,7 @@ impl Practising<'_> {
     }
 
     /// Work that is done once is done again and again, each time as a job of its own.
-    fn jobs(&mut self, job: &Job) -> Result<u64, Trouble> {
+    fn jobs(&mut self, job: &Job) -> Result<u64, WorkerError> {
         let mut total = SampleReply::default();
         while total.elapsed_ns < STRETCH_NS {
             self.open(job)?;
@@ -152,7 +152,7 @@ impl Practising<'_> {
         Ok(rate(&total))
     }
 
-    fn open(&mut self, job: &Job) -> Result<(), Trouble> {
+    fn open(&mut self, job: &Job) -> Result<(), WorkerError> {
         self.worker.send(&Request::Open(Box::new(job.clone())))?;
         match self.receive("opened")? {
             Reply::Opened { .. } => {}
@@ -164,7 +164,7 @@ impl Practising<'_> {
         }
     }
 
-    fn go(&mut self) -> Result<SampleReply, Trouble> {
+    fn go(&mut self) -> Result<SampleReply, WorkerError> {
         let go = Go { first_operation: 0, sample_ns: STRETCH_NS, latency_ns: LATENCY_NS };
         self.worker.send(&Request::Go(go))?;
         match self.receive("sample")? {
@@ -173,7 +173,7 @@ impl Practising<'_> {
         }
     }
 
-    fn close(&mut self) -> Result<(), Trouble> {
+    fn close(&mut self) -> Result<(), WorkerError> {
         self.worker.send(&Request::Close)?;
         match self.receive("closed")? {
             Reply::Closed { .. } => Ok(()),
@@ -181,7 +181,7 @@ impl Practising<'_> {
         }
     }
 
-    fn receive(&mut self, awaited: &str) -> Result<Reply, Trouble> {
+    fn receive(&mut self, awaited: &str) -> Result<Reply, WorkerError> {
         self.worker.receive(awaited, self.patience, self.stop)
     }
 }

@@ -11,7 +11,7 @@ use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
 use pagewise_sys::child;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::worker::{Program, Stated, Worker as ProcessWorker};
+use super::worker::{Program, RunningWorker as ProcessWorker, Stated};
 
 /// How long a worker may take to say who it is, before the run.
 const INTRODUCTION: Duration = Duration::from_secs(10);

@@ -17,11 +17,11 @@ use pagewise_model::{
 use super::files::{Input, NoState};
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
-use super::setting::{Held, Setter};
-use super::task::{Records, Task, Tasks};
-use super::visit::{Visit, idle_ns};
+use super::setting::{ConditionGuard, ConditionSetter};
+use super::task::{RecordTask, Task, Tasks};
+use super::visit::{WorkerSession, idle_ns};
 use super::warming;
-use super::worker::{Trouble, Worker, died_of_sigbus};
+use super::worker::{RunningWorker, WorkerError, died_of_sigbus};
 use crate::state::State;
 
 /// A storage that reads slower than this makes set-up of a whole file time out.
@@ -39,7 +39,7 @@ pub struct Sampler<'a> {
     page_bytes: u64,
     direct_alignment: u64,
     device: Option<BlockDevice>,
-    setter: Setter,
+    setter: ConditionSetter,
     host: HostReader,
     tasks: Tasks,
     memory_speeds: MemorySpeeds,
@@ -51,7 +51,7 @@ pub struct Sampler<'a> {
 pub struct Stopped;
 
 /// What the sampler needs to know of the machine.
-pub struct Setting {
+pub struct MachineFacts {
     /// Which programs workers are.
     pub programs: Programs,
     /// How long an answer may take beyond what was asked for.
@@ -67,14 +67,14 @@ pub struct Setting {
     /// The device behind the files.
     pub device: Option<BlockDevice>,
     /// What sets limits, caps and placement.
-    pub setter: Setter,
+    pub setter: ConditionSetter,
     /// Where files that are written are made, if any are.
     pub new_path: Option<PathBuf>,
 }
 
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
-    pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: Setting, stop: &'a AtomicBool) -> Self {
+    pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: MachineFacts, stop: &'a AtomicBool) -> Self {
         let readahead_bytes =
             setting.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
         let hidden_bytes = inputs.iter().any(Input::hides_bytes);
@@ -169,7 +169,7 @@ impl<'a> Sampler<'a> {
         if !practises && let Err(state) = prepare() {
             return without_state(state);
         }
-        let mut visit = Visit {
+        let mut visit = WorkerSession {
             cell,
             input,
             task: self.tasks.of(cell),
@@ -199,7 +199,7 @@ impl<'a> Sampler<'a> {
             Ok(ground) => ground,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
-        let mut worker = match Worker::start(&program, |command| held.prepare(command)) {
+        let mut worker = match RunningWorker::start(&program, |command| held.prepare(command)) {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
@@ -237,7 +237,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// The file that a sample writes: new, or written once before; gone with the value.
-    fn new_file(&self, cell: &Cell, records: &Records) -> Result<Input, NoState> {
+    fn new_file(&self, cell: &Cell, records: &RecordTask) -> Result<Input, NoState> {
         let path = self.new_path.as_deref().expect("a plan that writes has a name reserved for its file");
         let warm = cell.conditions.cache == CacheState::Warm;
         Input::make_new(path, cell.conditions.file_bytes.0, warm.then_some(records))
@@ -277,7 +277,7 @@ impl<'a> Sampler<'a> {
 fn read_back(
     cell: &Cell,
     input: &Input,
-    records: &Records,
+    records: &RecordTask,
     measurement: &Measurement,
     evidence: &mut Evidence,
 ) -> Result<(), Failure> {
@@ -307,7 +307,7 @@ fn without_state(state: NoState) -> Result<Outcome, Stopped> {
 }
 
 /// Puts the pages of the span on the node that the cell asks for.
-fn place_pages(cell: &Cell, input: &Input, held: &Held) -> Result<(), NoState> {
+fn place_pages(cell: &Cell, input: &Input, held: &ConditionGuard) -> Result<(), NoState> {
     let Some(plan) = &held.placement else { return Ok(()) };
     if input.new_file().is_some() && input.in_memory().is_none() {
         return Err(NoState::Unavailable(
@@ -343,23 +343,25 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
 
 /// What trouble makes of a sample.
 fn finish(
-    trouble: Trouble,
-    worker: Option<Worker>,
+    trouble: WorkerError,
+    worker: Option<RunningWorker>,
     input: &Input,
-    held: &Held,
+    held: &ConditionGuard,
     stop: &AtomicBool,
 ) -> Result<Outcome, Stopped> {
     let stderr_tail = worker.map(|worker| worker.into_stderr_tail(stop)).unwrap_or_default();
     // A worker knows the file by its descriptor, the user by its name.
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
     let failure = match trouble {
-        Trouble::Stopped => return Err(Stopped),
+        WorkerError::Stopped => return Err(Stopped),
         // What was refused for a file that somebody else made shorter says nothing of the method.
-        Trouble::Call(failure) if failure.unavailable == 1 && input.check_unchanged().is_ok() => {
+        WorkerError::Call(failure) if failure.unavailable == 1 && input.check_unchanged().is_ok() => {
             return Ok(Outcome::Unavailable { reason: named(failure.detail) });
         }
-        Trouble::Call(failure) => Failure { kind: FailureKind::CallFailed, detail: named(failure.detail) },
-        Trouble::Broken(failure) => failure,
+        WorkerError::Call(failure) => {
+            Failure { kind: FailureKind::CallFailed, detail: named(failure.detail) }
+        }
+        WorkerError::Broken(failure) => failure,
     };
     let mut failures = vec![failure];
     if matches!(failures[0].kind, FailureKind::WorkerDied | FailureKind::KilledFromOutside)

@@ -12,13 +12,13 @@ use pagewise_model::{Failure, FailureKind, GroupCounters, Plan, Surroundings};
 use pagewise_sys::{CpuMask, Spawn};
 
 use super::files::NoState;
-use super::settings::KernelSettings;
+use super::settings::KernelSetter;
 use crate::state::State;
 
 /// Sets the machine for the samples of a run.
-pub struct Setter {
+pub struct ConditionSetter {
     control: Control,
-    settings: KernelSettings,
+    settings: KernelSetter,
     device: Option<BlockDevice>,
     names: Random,
     /// The variable by which processes of the run are found, once one is started.
@@ -26,7 +26,7 @@ pub struct Setter {
 }
 
 /// What holds for one sample; undone when it is dropped.
-pub struct Held {
+pub struct ConditionGuard {
     /// The worker's group.
     group: Option<Group>,
     /// Where worker and pages are to be.
@@ -41,26 +41,30 @@ pub(super) fn not_as_set(detail: String) -> NoState {
     NoState::Failed(Failure { kind: FailureKind::NotAsSet, detail })
 }
 
-impl Setter {
+impl ConditionSetter {
     /// For the samples of `plan` on what lies at `path`.
     pub fn new(plan: &Plan, path: &Path, device: Option<BlockDevice>, random: u64) -> Self {
         Self {
             control: Control::detect(),
-            settings: KernelSettings::new(path, plan),
+            settings: KernelSetter::new(path, plan),
             device,
             names: Random::for_purpose(random, "names of groups"),
             mark: None,
         }
     }
 
-    /// Sets the machine for one sample, all but the device cap: that waits for [`Setter::cap_device`].
-    pub fn hold(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<Held, NoState> {
+    /// Sets the machine for one sample, all but the device cap: that waits for [`ConditionSetter::cap_device`].
+    pub fn hold(
+        &mut self,
+        surroundings: &Surroundings,
+        journal: &mut State,
+    ) -> Result<ConditionGuard, NoState> {
         let device = self.device.as_ref().map(BlockDevice::number);
         if self.mark.is_none() {
             let mark = journal.announce_processes(self.names.next_u64());
             self.mark = Some(mark.map_err(|error| not_as_set(format!("{error:#}")))?);
         }
-        let mut held = Held {
+        let mut held = ConditionGuard {
             surroundings: surroundings.clone(),
             device,
             group: None,
@@ -95,12 +99,12 @@ impl Setter {
     }
 
     /// Settings of the kernel.
-    pub fn settings(&self) -> &KernelSettings {
+    pub fn settings(&self) -> &KernelSetter {
         &self.settings
     }
 
     /// Puts the cap of the cell on the device.
-    pub fn cap_device(&self, held: &Held) -> Result<(), NoState> {
+    pub fn cap_device(&self, held: &ConditionGuard) -> Result<(), NoState> {
         let (Some(cap), Some(group)) = (&held.surroundings.device_cap, &held.group) else { return Ok(()) };
         let Some(device) = &self.device else {
             return Err(NoState::Unavailable(format!(
@@ -113,7 +117,7 @@ impl Setter {
     }
 }
 
-impl Held {
+impl ConditionGuard {
     /// Starts `command` in the group and on the CPUs.
     pub fn prepare<'a>(&self, command: &'a mut Command) -> std::io::Result<&'a mut Command> {
         let join = match &self.group {
@@ -142,7 +146,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ConditionGuard {
     fn drop(&mut self) {
         if let Some(group) = self.group.take() {
             // The worker has ended; what it left running would keep the group. What remains is in the journal, and

@@ -11,12 +11,12 @@ use pagewise_model::{Plan, SettingsInForce, Surroundings};
 use super::files::NoState;
 
 /// Sets the kernel for what lies at a path; puts everything back when it is dropped.
-pub struct KernelSettings {
+pub struct KernelSetter {
     all: Vec<Setter>,
     at_start: SettingsInForce,
 }
 
-impl KernelSettings {
+impl KernelSetter {
     /// For what lies at `path`. What no cell of the plan sets is only looked at.
     pub fn new(path: &Path, plan: &Plan) -> Self {
         let sets = |name: &str| {

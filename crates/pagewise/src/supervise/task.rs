@@ -6,11 +6,11 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use pagewise_host::{Order, TableError, TableMemory, reference};
+use pagewise_host::{OperationOrder, TableError, TableMemory, reference};
 use pagewise_model::protocol::{Job, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
-use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, Ring, Work, content};
+use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, RecordRing, Work, content};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::{Accesses, AccessesCache};
@@ -27,19 +27,19 @@ pub enum Task<'a> {
         checksum: u64,
     },
     /// Records, one after the other.
-    Records(&'a Records),
+    Records(&'a RecordTask),
 }
 
 /// Records and what they hold.
-pub struct Records {
+pub struct RecordTask {
     /// Where they come to lie.
-    pub ring: Ring,
+    pub ring: RecordRing,
     source: SharedMemory,
     seed: u64,
 }
 
-impl Records {
-    fn new(ring: Ring, seed: u64) -> Result<Self> {
+impl RecordTask {
+    fn new(ring: RecordRing, seed: u64) -> Result<Self> {
         let len = ring.source_bytes() as usize;
         let mut source = SharedMemory::create("pagewise-source", len)
             .context("memory for what records hold cannot be had")?;
@@ -47,7 +47,7 @@ impl Records {
         Ok(Self { ring, source, seed })
     }
 
-    /// What records hold, by [`Ring::source_range`].
+    /// What records hold, by [`RecordRing::source_range`].
     pub fn source(&self) -> &[u8] {
         self.source.bytes()
     }
@@ -67,7 +67,7 @@ struct KnownPass {
 pub struct Tasks {
     accesses: AccessesCache,
     passes: Vec<KnownPass>,
-    records: Option<Records>,
+    records: Option<RecordTask>,
 }
 
 impl Tasks {
@@ -86,7 +86,7 @@ impl Tasks {
         if let Some(ring) = conditions.ring() {
             let seed = mix(plan.seed ^ u64::from(round));
             if self.records.as_ref().is_none_or(|kept| (kept.ring, kept.seed) != (ring, seed)) {
-                self.records = Some(Records::new(ring, seed)?);
+                self.records = Some(RecordTask::new(ring, seed)?);
             }
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Task<'_> {
 
     /// The order of a `go` that begins with operation `first_operation`, where there is a table: as it was drawn, or another
     /// one than those before it had.
-    pub fn order(&self, anew: bool, first_operation: u64) -> Option<Order> {
+    pub fn order(&self, anew: bool, first_operation: u64) -> Option<OperationOrder> {
         match self {
             Task::Reads(accesses) if anew => Some(accesses.table.anew(first_operation)),
             Task::Reads(accesses) => Some(accesses.table.as_drawn()),
@@ -175,7 +175,7 @@ impl Task<'_> {
     /// there is.
     pub fn expected_checksum(
         &self,
-        order: Option<&Order>,
+        order: Option<&OperationOrder>,
         reply: &SampleReply,
         first_operation: u64,
     ) -> Option<u64> {

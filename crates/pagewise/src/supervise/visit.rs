@@ -8,25 +8,26 @@ use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
 use pagewise_host::{
-    BlockDevice, HostReader, NewFile, Order, ProcessCounters, TableMemory, placement, process,
+    BlockDevice, HostReader, NewFile, OperationOrder, ProcessCounters, TableMemory, placement, process,
 };
 use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::protocol::{Beats, Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::random::Random;
 use pagewise_model::sample::{Measurement, Placement};
 use pagewise_model::{
-    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, Practice, Skew, Window,
+    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, Practice, RateWindow,
+    Skew,
 };
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::evidence::{Stretches, Totals, between};
 use super::files::{Input, NoState};
-use super::practice::{Ground, Practising};
+use super::practice::{WarmingWorker, WarmupFile};
 use super::sample::{descriptor_path, slowest};
-use super::setting::{Held, Setter};
+use super::setting::{ConditionGuard, ConditionSetter};
 use super::task::Task;
-use super::worker::{Trouble, Worker, unexpected};
+use super::worker::{RunningWorker, WorkerError, unexpected};
 
 /// Reads of a sample that are compared byte for byte.
 const VERIFIED_READS: u64 = 8;
@@ -47,7 +48,7 @@ const IDLE_MIN_NS: u64 = 50_000_000;
 const IDLE_MAX_NS: u64 = 500_000_000;
 
 /// One worker's visit to one cell.
-pub struct Visit<'a> {
+pub struct WorkerSession<'a> {
     pub cell: &'a Cell,
     pub input: &'a Input,
     pub task: Task<'a>,
@@ -59,8 +60,8 @@ pub struct Visit<'a> {
     pub direct_alignment: u64,
     pub device: Option<&'a BlockDevice>,
     pub readahead_bytes: Option<u64>,
-    pub held: &'a Held,
-    pub setter: &'a Setter,
+    pub held: &'a ConditionGuard,
+    pub setter: &'a ConditionSetter,
     pub warmed_first: bool,
     pub host: &'a mut HostReader,
 }
@@ -75,45 +76,45 @@ pub struct Inherited {
 
 /// How far threads have gone, and what came of it.
 #[derive(Default)]
-struct Progress {
+struct GoProgress {
     /// Where the next `go` begins.
     first_operation: u64,
-    windows: Vec<Window>,
+    windows: Vec<RateWindow>,
     /// What the worker does while it has nothing to do.
     waiting: Stretches,
 }
 
 /// What came of one `go`.
-struct Gone {
+struct GoOutcome {
     reply: SampleReply,
     /// The time that it took on the supervisor's clock.
     wall_ns: u64,
     /// What the bytes must add up to.
     expected_checksum: Option<u64>,
     /// In which order the table was gone through.
-    order: Option<Order>,
+    order: Option<OperationOrder>,
 }
 
-impl Visit<'_> {
+impl WorkerSession<'_> {
     /// Waits for the worker's first words, and has it practise if its code gets faster as it runs.
     pub fn meet(
         &self,
-        worker: &mut Worker,
+        worker: &mut RunningWorker,
         inherited: &Inherited,
-        ground: Option<&Ground>,
-    ) -> Result<Option<Practice>, Trouble> {
+        ground: Option<&WarmupFile>,
+    ) -> Result<Option<Practice>, WorkerError> {
         let hello = worker.greet(self.patience, self.stop)?;
         let (1, Some(ground)) = (hello.practice, ground) else { return Ok(None) };
-        let mut practising = Practising { worker, ground, patience: self.patience, stop: self.stop };
+        let mut practising = WarmingWorker { worker, ground, patience: self.patience, stop: self.stop };
         practising.practise(self.job(inherited)).map(Some)
     }
 
     /// The conversation about the job: what the worker measured, and what was seen around it.
     pub fn converse(
         &mut self,
-        worker: &mut Worker,
+        worker: &mut RunningWorker,
         inherited: &mut Inherited,
-    ) -> Result<(Measurement, Evidence), Trouble> {
+    ) -> Result<(Measurement, Evidence), WorkerError> {
         let pid = worker.pid();
         let before_setup = process::totals(pid);
         let mut before_ready = Stretches::default();
@@ -134,7 +135,7 @@ impl Visit<'_> {
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
         before_ready.end(pid);
         let idle = self.idle(worker)?;
-        let mut progress = Progress::default();
+        let mut progress = GoProgress::default();
         progress.waiting.begin(pid);
         let conditions = &self.cell.conditions;
         if self.warmed_first {
@@ -222,7 +223,7 @@ impl Visit<'_> {
     }
 
     /// Has the worker beat while it does nothing else, where heartbeats are asked for.
-    fn idle(&self, worker: &mut Worker) -> Result<Beats, Trouble> {
+    fn idle(&self, worker: &mut RunningWorker) -> Result<Beats, WorkerError> {
         if self.plan.workers.heartbeat_ns == 0 {
             return Ok(Beats::default());
         }
@@ -238,12 +239,12 @@ impl Visit<'_> {
     /// moment, so that nothing can be done with it before the clock starts.
     fn go(
         &self,
-        worker: &mut Worker,
+        worker: &mut RunningWorker,
         inherited: &mut Inherited,
-        progress: &mut Progress,
+        progress: &mut GoProgress,
         anew: bool,
         (sample_ns, latency_ns): (u64, u64),
-    ) -> Result<Gone, Trouble> {
+    ) -> Result<GoOutcome, WorkerError> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         progress.waiting.end(worker.pid());
@@ -260,22 +261,22 @@ impl Visit<'_> {
         let wall_ns = started.elapsed().as_nanos() as u64;
         progress.waiting.begin(worker.pid());
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
-        Ok(Gone { reply, wall_ns, expected_checksum, order })
+        Ok(GoOutcome { reply, wall_ns, expected_checksum, order })
     }
 
     /// One `go` as a window of the progress.
     fn window(
         &mut self,
-        worker: &mut Worker,
+        worker: &mut RunningWorker,
         inherited: &mut Inherited,
-        progress: &mut Progress,
+        progress: &mut GoProgress,
         sample_ns: u64,
-    ) -> Result<Gone, Trouble> {
+    ) -> Result<GoOutcome, WorkerError> {
         let before = process::totals(worker.pid()).device_read_bytes;
         let gone = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
         let after = process::totals(worker.pid()).device_read_bytes;
         progress.first_operation = progress.first_operation.saturating_add(furthest(&gone.reply));
-        progress.windows.push(Window {
+        progress.windows.push(RateWindow {
             elapsed_ns: gone.reply.elapsed_ns,
             operations: gone.reply.operations,
             device_read_bytes: after.zip(before).and_then(|(after, before)| after.checked_sub(before)),
@@ -288,10 +289,10 @@ impl Visit<'_> {
     /// as its popular places may need and what it reads from the device for an operation stays the same.
     fn settle(
         &mut self,
-        worker: &mut Worker,
+        worker: &mut RunningWorker,
         inherited: &mut Inherited,
-        progress: &mut Progress,
-    ) -> Result<(), Trouble> {
+        progress: &mut GoProgress,
+    ) -> Result<(), WorkerError> {
         let deadline = Instant::now() + SETTLING;
         let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
@@ -315,10 +316,10 @@ impl Visit<'_> {
     /// The workload from an empty cache until it is steady, as one answer.
     fn cold_start(
         &mut self,
-        worker: &mut Worker,
+        worker: &mut RunningWorker,
         inherited: &mut Inherited,
-        progress: &mut Progress,
-    ) -> Result<Gone, Trouble> {
+        progress: &mut GoProgress,
+    ) -> Result<GoOutcome, WorkerError> {
         let span = self.cell.conditions.span_bytes.0;
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.plan.sample_ns;
@@ -345,7 +346,7 @@ impl Visit<'_> {
         }
         total.checksum = format!("{checksum:016x}");
         let order = self.task.order(false, 0);
-        Ok(Gone { reply: total, wall_ns, expected_checksum: expected, order })
+        Ok(GoOutcome { reply: total, wall_ns, expected_checksum: expected, order })
     }
 
     fn placement(&self) -> Option<Placement> {
@@ -386,9 +387,9 @@ impl Visit<'_> {
     }
 
     /// Where a worker with a runtime practises; made before it starts.
-    pub fn ground(&self) -> Result<Option<Ground>, Trouble> {
+    pub fn ground(&self) -> Result<Option<WarmupFile>, WorkerError> {
         match self.cell.method.worker().has_runtime() {
-            true => Ground::new(self.cell, self.plan.seed).map(Some),
+            true => WarmupFile::new(self.cell, self.plan.seed).map(Some),
             false => Ok(None),
         }
     }
@@ -404,17 +405,17 @@ impl Visit<'_> {
         self.patience + 2 * Duration::from_nanos(phases_ns) + slowest(operation)
     }
 
-    fn totals(&mut self, worker: &Worker) -> Totals {
+    fn totals(&mut self, worker: &RunningWorker) -> Totals {
         Totals::read(worker.pid(), self.device, self.held, self.host)
     }
 
     /// Memory that the worker inherits.
-    pub fn inherited(&self) -> Result<Inherited, Trouble> {
+    pub fn inherited(&self) -> Result<Inherited, WorkerError> {
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let verified_bytes = (verified_reads(read_bytes) * read_bytes) as usize;
         let handover = SharedMemory::create("pagewise-handover", verified_bytes)
-            .map_err(|error| Trouble::lack(format!("memory to compare reads cannot be had: {error}")))?;
-        let table = self.task.table_memory().map_err(|error| Trouble::lack(error.to_string()))?;
+            .map_err(|error| WorkerError::lack(format!("memory to compare reads cannot be had: {error}")))?;
+        let table = self.task.table_memory().map_err(|error| WorkerError::lack(error.to_string()))?;
         Ok(Inherited { table, handover })
     }
 
@@ -422,11 +423,11 @@ impl Visit<'_> {
     /// what is written is read back.
     fn verify(
         &self,
-        worker: &mut Worker,
-        gone: &Gone,
+        worker: &mut RunningWorker,
+        gone: &GoOutcome,
         first_operation: u64,
         inherited: &Inherited,
-    ) -> Result<(u64, u64), Trouble> {
+    ) -> Result<(u64, u64), WorkerError> {
         let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &gone.order) else {
             return Ok((0, 0));
         };
@@ -474,11 +475,11 @@ pub fn idle_ns(plan: &Plan) -> u64 {
 }
 
 /// How late beats of each kind came while the worker was idle and while it worked.
-fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, Trouble> {
+fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, WorkerError> {
     let by_kind = |beats: &Beats| {
         beats
             .by_kind()
-            .map_err(|detail| Trouble::Broken(Failure { kind: FailureKind::WorkerNonsense, detail }))
+            .map_err(|detail| WorkerError::Broken(Failure { kind: FailureKind::WorkerNonsense, detail }))
     };
     let (idle, busy) = (by_kind(idle)?, by_kind(busy)?);
     let of_kind = |(kind, busy): (String, Delays)| {
@@ -499,10 +500,10 @@ fn furthest(reply: &SampleReply) -> u64 {
 }
 
 /// A state that is lost in the middle of a conversation.
-fn as_trouble(state: NoState) -> Trouble {
+fn as_trouble(state: NoState) -> WorkerError {
     match state {
-        NoState::Stopped => Trouble::Stopped,
-        NoState::Failed(failure) => Trouble::Broken(failure),
-        NoState::Unavailable(detail) => Trouble::Broken(Failure { kind: FailureKind::NotAsSet, detail }),
+        NoState::Stopped => WorkerError::Stopped,
+        NoState::Failed(failure) => WorkerError::Broken(failure),
+        NoState::Unavailable(detail) => WorkerError::Broken(Failure { kind: FailureKind::NotAsSet, detail }),
     }
 }

@@ -16,7 +16,7 @@ use pagewise_model::{CacheState, Cell, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 
 use super::files::{Input, NoState};
-use super::setting::Held;
+use super::setting::ConditionGuard;
 
 /// How often the wish to stop is looked at.
 const STOP_CHECK: Duration = Duration::from_millis(2);
@@ -31,7 +31,7 @@ const LEFT_SHARE: u64 = 16;
 pub fn prepare(
     cell: &Cell,
     input: &Input,
-    held: &Held,
+    held: &ConditionGuard,
     drop_caches: bool,
     patience: Duration,
     stop: &AtomicBool,
@@ -84,7 +84,7 @@ fn not_warm(detail: String) -> NoState {
 fn from_inside(
     input: &Input,
     len: u64,
-    held: &Held,
+    held: &ConditionGuard,
     patience: Duration,
     stop: &AtomicBool,
 ) -> Result<(), NoState> {

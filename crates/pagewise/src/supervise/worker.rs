@@ -1,6 +1,6 @@
 //! A worker process and its lines, with a time-out for every answer.
 //!
-//! A worker may die, hang, talk nonsense or fill its stderr; each becomes a [`Trouble`] with a sentence, and
+//! A worker may die, hang, talk nonsense or fill its stderr; each becomes a [`WorkerError`] with a sentence, and
 //! the end of stderr is kept to be shown. The process does not outlive this value, nor the supervisor; what it forked ends
 //! with it ([`family`]).
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pagewise_host::toolchain::{Built, Held};
+use pagewise_host::toolchain::{Built, WorkerFolder};
 use pagewise_model::protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
 use pagewise_model::{Failure, FailureKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,7 +39,7 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a conversation ended early.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum WorkerError {
     /// The user wants to stop.
     Stopped,
     /// A call failed or was refused in the worker.
@@ -48,11 +48,11 @@ pub enum Trouble {
     Broken(Failure),
 }
 
-fn broken(kind: FailureKind, detail: String) -> Trouble {
-    Trouble::Broken(Failure { kind, detail })
+fn broken(kind: FailureKind, detail: String) -> WorkerError {
+    WorkerError::Broken(Failure { kind, detail })
 }
 
-impl Trouble {
+impl WorkerError {
     /// Something that a conversation needs cannot be had.
     pub fn lack(detail: String) -> Self {
         broken(FailureKind::CallFailed, detail)
@@ -78,7 +78,7 @@ pub struct Stated {
     /// How it is recorded, where that is not how it is started.
     shown: Option<Vec<String>>,
     /// The folder that it is reached by.
-    _folder: Option<Held>,
+    _folder: Option<WorkerFolder>,
     /// Memory for its log, which it inherits.
     log: Option<OwnedFd>,
 }
@@ -158,7 +158,7 @@ impl Program {
 }
 
 /// A worker that has said hello.
-pub struct Worker {
+pub struct RunningWorker {
     child: Child,
     /// Whether its status was collected, after which its number may be another process's.
     collected: bool,
@@ -170,12 +170,12 @@ pub struct Worker {
     stderr_tail: Vec<u8>,
 }
 
-impl Worker {
+impl RunningWorker {
     /// Starts a worker, as `prepare` has it start.
     pub fn start(
         program: &Program,
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, WorkerError> {
         let died = |error: io::Error| {
             broken(FailureKind::WorkerDied, format!("{} could not be started: {error}", program.shown()))
         };
@@ -200,7 +200,7 @@ impl Worker {
     }
 
     /// Waits for `hello` and checks the version.
-    pub fn greet(&mut self, patience: Duration, stop: &AtomicBool) -> Result<Hello, Trouble> {
+    pub fn greet(&mut self, patience: Duration, stop: &AtomicBool) -> Result<Hello, WorkerError> {
         match self.receive("hello", patience, stop)? {
             Reply::Hello(hello) if hello.protocol == PROTOCOL_VERSION => Ok(hello),
             Reply::Hello(hello) => Err(broken(
@@ -220,7 +220,7 @@ impl Worker {
     }
 
     /// Says something.
-    pub fn send(&mut self, request: &Request) -> Result<(), Trouble> {
+    pub fn send(&mut self, request: &Request) -> Result<(), WorkerError> {
         let mut line = serde_json::to_string(request).expect("requests have string keys only");
         line.push('\n');
         let stdin = self.stdin.as_mut().expect("nothing is said after the end");
@@ -237,7 +237,7 @@ impl Worker {
         awaited: &str,
         patience: Duration,
         stop: &AtomicBool,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<Reply, WorkerError> {
         let deadline = Instant::now() + patience;
         // Every byte is looked at once, however long the line becomes.
         let mut searched = 0;
@@ -254,7 +254,7 @@ impl Worker {
                 ));
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Stopped);
+                return Err(WorkerError::Stopped);
             }
             let now = Instant::now();
             if now >= deadline {
@@ -272,7 +272,7 @@ impl Worker {
             }
         };
         match serde_json::from_slice(&line) {
-            Ok(Reply::Failed(failure)) => Err(Trouble::Call(failure)),
+            Ok(Reply::Failed(failure)) => Err(WorkerError::Call(failure)),
             Ok(reply) => Ok(reply),
             Err(error) => {
                 let shown: String = String::from_utf8_lossy(&line).trim_end().chars().take(120).collect();
@@ -328,7 +328,7 @@ impl Worker {
     }
 
     /// How a worker died that should have sent something.
-    fn death(&mut self, awaited: &str) -> Trouble {
+    fn death(&mut self, awaited: &str) -> WorkerError {
         match self.wait() {
             Some(status) => {
                 broken(kind_of(status), format!("the worker {} before it sent {awaited}", ending(status)))
@@ -367,7 +367,7 @@ impl Worker {
 
     /// Says that there is nothing more to do, and waits until the process has ended, so that what it mapped and cached is
     /// released.
-    pub fn end(mut self) -> Result<(), Trouble> {
+    pub fn end(mut self) -> Result<(), WorkerError> {
         self.stdin = None;
         match self.wait() {
             Some(status) if status.success() => Ok(()),
@@ -401,14 +401,14 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for RunningWorker {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
 /// Trouble for an answer that is of the protocol but not in place.
-pub fn unexpected(awaited: &str, reply: &Reply) -> Trouble {
+pub fn unexpected(awaited: &str, reply: &Reply) -> WorkerError {
     let text = serde_json::to_string(reply).unwrap_or_default();
     let shown: String = text.chars().take(120).collect();
     broken(FailureKind::WorkerNonsense, format!("instead of {awaited} the worker sent '{shown}'"))
@@ -456,8 +456,9 @@ mod tests {
     use super::*;
     use std::fs::File;
 
-    fn worker() -> Worker {
-        Worker::start(&Program::stated(Stated::new("cat", &[])), |command| Ok(command)).expect("cat starts")
+    fn worker() -> RunningWorker {
+        RunningWorker::start(&Program::stated(Stated::new("cat", &[])), |command| Ok(command))
+            .expect("cat starts")
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::ser::{Impossible, SerializeSeq, SerializeStruct, Serializer};
 use serde::{Serialize, ser};
 
 /// A field of a row, not yet quoted.
-pub(super) type Field = String;
+pub(super) type CsvField = String;
 
 /// A number that is not known, among several in one field.
 pub(super) const UNKNOWN: &str = "?";
@@ -29,7 +29,7 @@ impl Columns {
     pub(super) fn of(whole: &impl Serialize, left_out: &'static str) -> Self {
         let mut row =
             Row { columns: None, names: Vec::new(), fields: Vec::new(), left_out, name: String::new() };
-        whole.serialize(Place::top(&mut row)).expect("a structure of numbers and texts");
+        whole.serialize(FieldPlace::top(&mut row)).expect("a structure of numbers and texts");
         let mut names = row.names;
         names.sort_unstable();
         names.dedup();
@@ -42,11 +42,11 @@ impl Columns {
     }
 
     /// The fields of a value, one for each column.
-    pub(super) fn fields(&self, value: &impl Serialize) -> Vec<Field> {
-        let fields = vec![Field::new(); self.names.len()];
+    pub(super) fn fields(&self, value: &impl Serialize) -> Vec<CsvField> {
+        let fields = vec![CsvField::new(); self.names.len()];
         let (columns, left_out) = (Some(&self.index_of), self.left_out);
         let mut row = Row { columns, names: Vec::new(), fields, left_out, name: String::new() };
-        value.serialize(Place::top(&mut row)).expect("a structure of numbers and texts");
+        value.serialize(FieldPlace::top(&mut row)).expect("a structure of numbers and texts");
         row.fields
     }
 }
@@ -55,7 +55,7 @@ impl Columns {
 struct Row<'a> {
     columns: Option<&'a HashMap<String, usize>>,
     names: Vec<String>,
-    fields: Vec<Field>,
+    fields: Vec<CsvField>,
     left_out: &'static str,
     /// The column that is written to.
     name: String,
@@ -81,7 +81,7 @@ impl Row<'_> {
 }
 
 /// Where a value stands: a field of the structure or of a part of it.
-struct Place<'a, 'b> {
+struct FieldPlace<'a, 'b> {
     row: &'a mut Row<'b>,
     prefix: &'a str,
     key: &'a str,
@@ -91,7 +91,7 @@ struct Place<'a, 'b> {
     is_member: bool,
 }
 
-impl<'a, 'b> Place<'a, 'b> {
+impl<'a, 'b> FieldPlace<'a, 'b> {
     fn top(row: &'a mut Row<'b>) -> Self {
         Self { row, prefix: "", key: "", is_listed: false, is_member: false }
     }
@@ -104,24 +104,24 @@ impl<'a, 'b> Place<'a, 'b> {
         Ok(())
     }
 
-    fn part(self) -> Part<'a, 'b> {
+    fn part(self) -> Nested<'a, 'b> {
         let prefix = match (self.key, self.is_member) {
             ("", _) => String::new(),
             (key, true) => format!("{}_", key.trim_end_matches('s')),
             (key, false) => format!("{key}_"),
         };
-        Part { row: self.row, prefix, is_listed: self.is_listed }
+        Nested { row: self.row, prefix, is_listed: self.is_listed }
     }
 }
 
 /// A structure within it.
-struct Part<'a, 'b> {
+struct Nested<'a, 'b> {
     row: &'a mut Row<'b>,
     prefix: String,
     is_listed: bool,
 }
 
-impl SerializeStruct for Part<'_, '_> {
+impl SerializeStruct for Nested<'_, '_> {
     type Ok = ();
     type Error = Wrong;
 
@@ -130,7 +130,7 @@ impl SerializeStruct for Part<'_, '_> {
             return Ok(());
         }
         let (prefix, is_listed) = (self.prefix.as_str(), self.is_listed);
-        value.serialize(Place { row: self.row, prefix, key, is_listed, is_member: false })
+        value.serialize(FieldPlace { row: self.row, prefix, key, is_listed, is_member: false })
     }
 
     fn end(self) -> Result<(), Wrong> {
@@ -149,7 +149,13 @@ impl SerializeSeq for List<'_, '_> {
     type Error = Wrong;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Wrong> {
-        value.serialize(Place { row: self.row, prefix: "", key: self.key, is_listed: true, is_member: true })
+        value.serialize(FieldPlace {
+            row: self.row,
+            prefix: "",
+            key: self.key,
+            is_listed: true,
+            is_member: true,
+        })
     }
 
     fn end(self) -> Result<(), Wrong> {
@@ -188,11 +194,11 @@ macro_rules! plain {
     };
 }
 
-impl<'a, 'b> Serializer for Place<'a, 'b> {
+impl<'a, 'b> Serializer for FieldPlace<'a, 'b> {
     type Ok = ();
     type Error = Wrong;
     type SerializeSeq = List<'a, 'b>;
-    type SerializeStruct = Part<'a, 'b>;
+    type SerializeStruct = Nested<'a, 'b>;
     type SerializeTuple = Impossible<(), Wrong>;
     type SerializeTupleStruct = Impossible<(), Wrong>;
     type SerializeTupleVariant = Impossible<(), Wrong>;
@@ -243,7 +249,7 @@ impl<'a, 'b> Serializer for Place<'a, 'b> {
         Ok(List { row: self.row, key: self.key })
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Part<'a, 'b>, Wrong> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Nested<'a, 'b>, Wrong> {
         Ok(self.part())
     }
 

@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::bound::AT_CEILING;
 use pagewise_analysis::judge::{CellJudgement, worst};
 
-use super::grid::{Column, View};
+use super::grid::{Column, ComparisonView};
 use pagewise_model::format::{MISSING, percent, rate, time};
 
 /// The heading of what limited a cell.
@@ -37,7 +37,7 @@ pub(super) fn stall(cell: &CellJudgement) -> String {
 }
 
 /// How many times slower than the leader it is, within rounds.
-pub(super) fn behind(View { standings, .. }: &View<'_>, cell: &CellJudgement) -> String {
+pub(super) fn behind(ComparisonView { standings, .. }: &ComparisonView<'_>, cell: &CellJudgement) -> String {
     match standings.behind(cell) {
         Some(ratio) => format!("{}x", rate(ratio)),
         None if standings.leads(cell) => "1.00x".to_string(),

@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::CellJudgement;
 
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
-use super::grid::{Column, View, or_missing};
+use super::grid::{Column, ComparisonView, or_missing};
 use super::once::{faults, in_units, longest, mebi, p999, seen, total};
 use pagewise_model::format::{MISSING, grouped};
 
@@ -41,6 +41,6 @@ fn faults_of_phases(cell: &CellJudgement) -> String {
 
 const HUGEPAGE: &str = pagewise_model::MethodOption::HugePage.name();
 
-fn asks_for_huge_pages(view: &View<'_>) -> bool {
+fn asks_for_huge_pages(view: &ComparisonView<'_>) -> bool {
     view.cells.iter().any(|cell| cell.options.contains_key(HUGEPAGE))
 }

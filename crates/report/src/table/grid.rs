@@ -8,7 +8,7 @@ use super::standing::Standings;
 use pagewise_model::format::MISSING;
 
 /// A comparison with its cells in the order in which they are shown.
-pub(super) struct View<'a> {
+pub(super) struct ComparisonView<'a> {
     /// The comparison.
     pub comparison: &'a Comparison,
     /// How its cells stand.
@@ -24,8 +24,8 @@ pub(super) struct Column {
     /// How soon it is left out where the table is too wide, the highest first; 0: never.
     spare: u32,
     words: bool,
-    stands: fn(&View<'_>) -> bool,
-    text: fn(&View<'_>, &CellJudgement) -> String,
+    stands: fn(&ComparisonView<'_>) -> bool,
+    text: fn(&ComparisonView<'_>, &CellJudgement) -> String,
 }
 
 impl Column {
@@ -33,7 +33,7 @@ impl Column {
     pub const fn numbers(
         name: &'static str,
         spare: u32,
-        text: fn(&View<'_>, &CellJudgement) -> String,
+        text: fn(&ComparisonView<'_>, &CellJudgement) -> String,
     ) -> Self {
         Self { name, spare, words: false, stands: |_| true, text }
     }
@@ -42,20 +42,20 @@ impl Column {
     pub const fn words(
         name: &'static str,
         spare: u32,
-        text: fn(&View<'_>, &CellJudgement) -> String,
+        text: fn(&ComparisonView<'_>, &CellJudgement) -> String,
     ) -> Self {
         Self { name, spare, words: true, stands: |_| true, text }
     }
 
     /// The same, for comparisons of which `stands` is true.
-    pub const fn only(self, stands: fn(&View<'_>) -> bool) -> Self {
+    pub const fn only(self, stands: fn(&ComparisonView<'_>) -> bool) -> Self {
         Self { stands, ..self }
     }
 }
 
 /// The columns that fit into `width`, and the names of those that do not.
 pub(super) fn fitting(
-    view: &View<'_>,
+    view: &ComparisonView<'_>,
     columns: &'static [Column],
     width: usize,
 ) -> (Vec<&'static Column>, Vec<&'static str>) {
@@ -77,7 +77,7 @@ pub(super) fn fitting(
 }
 
 /// The cells in these columns.
-pub(super) fn table(view: &View<'_>, columns: &[&Column]) -> String {
+pub(super) fn table(view: &ComparisonView<'_>, columns: &[&Column]) -> String {
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let rows: Vec<Vec<String>> = view
         .cells

@@ -3,14 +3,14 @@
 use pagewise_model::CacheState;
 
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
-use super::grid::{Column, View, or_missing};
+use super::grid::{Column, ComparisonView, or_missing};
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
-fn cold_start(view: &View<'_>) -> bool {
+fn cold_start(view: &ComparisonView<'_>) -> bool {
     view.comparison.conditions.conditions.cache == CacheState::ColdStart
 }
 
-fn no_cold_start(view: &View<'_>) -> bool {
+fn no_cold_start(view: &ComparisonView<'_>) -> bool {
     !cold_start(view)
 }
 

@@ -8,7 +8,7 @@ use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
 use super::columns::{LIMITED_BY, STALL, bound, stall};
-use super::grid::{Column, View, fitting, table};
+use super::grid::{Column, ComparisonView, fitting, table};
 use super::standing::{Standings, note};
 use super::{append, fill, reads, scan};
 use crate::paragraph::{paragraph, write_lines};
@@ -34,7 +34,7 @@ pub(super) fn write(
     paragraph(out, "", &comparison.conditions.label, width)?;
     let standings = Standings::of(comparison);
     let cells = sorted(cells, comparison, &standings);
-    let view = View { comparison, standings, cells };
+    let view = ComparisonView { comparison, standings, cells };
     let (columns, left_out) = fitting(&view, columns(conditions.workload()), width);
     write_lines(out, &table(&view, &columns))?;
     write_left_out(out, &view, &left_out, width)?;
@@ -59,7 +59,7 @@ pub(super) fn write(
 }
 
 /// How long workers practised whose code is compiled as it runs.
-fn practice(view: &View<'_>) -> Vec<String> {
+fn practice(view: &ComparisonView<'_>) -> Vec<String> {
     let of = |cell: &CellJudgement| Some((cell.worker.clone(), cell.evidence.as_ref()?.practice_ns?));
     let all: Vec<(String, u64)> = view.cells.iter().filter_map(|cell| of(cell)).collect();
     let mut workers: Vec<&String> = all.iter().map(|(worker, _)| worker).collect();
@@ -78,7 +78,7 @@ type Below = (&'static str, fn(&CellJudgement) -> Option<String>);
 
 fn write_left_out(
     out: &mut dyn Write,
-    view: &View<'_>,
+    view: &ComparisonView<'_>,
     left_out: &[&'static str],
     width: usize,
 ) -> io::Result<()> {

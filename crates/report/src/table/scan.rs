@@ -7,7 +7,7 @@ use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 use pagewise_model::{Access, Worker};
 
 use super::columns::{METHOD, PLACE, behind, limit, stalls};
-use super::grid::{Column, View, drawn, or_missing};
+use super::grid::{Column, ComparisonView, drawn, or_missing};
 use super::once::{faults, seen, total};
 use crate::paragraph::{paragraph, write_lines};
 use pagewise_model::format::{bytes, difference, grouped, mebibytes, percent, time};
@@ -69,7 +69,7 @@ fn ticks(nanoseconds: u64) -> String {
 }
 
 /// Writes what stands below the table: the mapping, what the figures leave out, and the differences.
-pub(super) fn write_below(out: &mut dyn Write, view: &View<'_>, width: usize) -> io::Result<()> {
+pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width: usize) -> io::Result<()> {
     for line in mapping(view).into_iter().chain(without_set_up(view)) {
         paragraph(out, "  ", &line, width)?;
     }
@@ -101,7 +101,7 @@ fn write_differences(
 }
 
 /// Counters are read around the pass: whose set-up is a part worth telling has another part of them there.
-fn without_set_up(view: &View<'_>) -> Option<String> {
+fn without_set_up(view: &ComparisonView<'_>) -> Option<String> {
     let long = view.cells.iter().filter(|cell| is_long_in_set_up(cell));
     let methods: Vec<String> = long.map(|cell| cell.method.clone()).collect();
     (!methods.is_empty()).then(|| {
@@ -122,7 +122,7 @@ fn is_mapped(cell: &CellJudgement) -> bool {
 }
 
 /// The mapping of the first method that has one: its rights and its size.
-fn mapping(view: &View<'_>) -> Option<String> {
+fn mapping(view: &ComparisonView<'_>) -> Option<String> {
     view.cells.iter().filter(|cell| is_mapped(cell)).find_map(|cell| {
         let line = cell.evidence.as_ref()?.mapping_line.as_deref()?;
         let mut words = line.split_whitespace();
@@ -136,7 +136,7 @@ fn mapping(view: &View<'_>) -> Option<String> {
 }
 
 /// The fastest read(2) through the page cache.
-fn best_stream<'a>(view: &View<'a>) -> Option<&'a CellJudgement> {
+fn best_stream<'a>(view: &ComparisonView<'a>) -> Option<&'a CellJudgement> {
     let streams = view
         .cells
         .iter()

@@ -1,7 +1,7 @@
 //! A run of the methods of `lucene` on a machine with two CPUs, with figures after those of the study.
 
-use pagewise_model::pivot::{Columns, Pivot};
-use pagewise_model::{Cell, GroupCounters, Surroundings, Window};
+use pagewise_model::pivot::{Pivot, PivotColumns};
+use pagewise_model::{Cell, GroupCounters, RateWindow, Surroundings};
 
 use super::*;
 
@@ -106,9 +106,9 @@ fn doing(cell: &Cell) -> Doing {
 }
 
 /// Twelve windows: the first few fill the cache, at a tenth of the rate that follows.
-fn course(cold: u64, operations: u64, device_bytes: u64) -> Vec<Window> {
+fn course(cold: u64, operations: u64, device_bytes: u64) -> Vec<RateWindow> {
     let warm = operations / (12 - cold);
-    let window = |index: u64| Window {
+    let window = |index: u64| RateWindow {
         elapsed_ns: WALL_NS,
         operations: if index < cold { warm / 10 } else { warm },
         device_read_bytes: Some(if index < cold { device_bytes / cold } else { 0 }),
@@ -198,7 +198,7 @@ pub fn pivot() -> Run {
     let mut header = header();
     header.environment.cpus = 2;
     let pivot = Pivot {
-        columns: Columns::Threads,
+        columns: PivotColumns::Threads,
         baseline: Some("pread".into()),
         against: vec!["mmap".into(), "filechannel:direct-buffer".into()],
         explain: vec!["filechannel:direct-buffer".into(), "filechannel:heap-buffer".into()],

@@ -1,6 +1,6 @@
 //! A run under a memory limit, a device cap, and from a cold start.
 
-use pagewise_model::{Cell, GroupCounters, HostCounters, Skew, Surroundings, Window};
+use pagewise_model::{Cell, GroupCounters, HostCounters, RateWindow, Skew, Surroundings};
 
 use super::*;
 
@@ -57,11 +57,11 @@ fn figures() -> Vec<Figures> {
 }
 
 /// Ten windows of 20 ms: the first `cold` at a tenth of the rate of the others.
-fn windows(cold: u64, operations: u64, device_bytes: u64) -> Vec<Window> {
+fn windows(cold: u64, operations: u64, device_bytes: u64) -> Vec<RateWindow> {
     let warm = operations * 10 / (cold + 10 * (10 - cold));
     let left = operations - warm * (9 - cold) - warm / 10 * cold;
     (0..10)
-        .map(|index| Window {
+        .map(|index| RateWindow {
             elapsed_ns: 20_000_000,
             operations: if index < cold {
                 warm / 10

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
 
 use super::case::Case;
-use super::given::{Advice, Buffers};
+use super::given::{Buffers, Recommendation};
 use super::words::{capital, listed};
 use crate::judge::cell::CellJudgement;
 use crate::judge::comparison::Comparison;
@@ -52,16 +52,16 @@ pub(super) fn notes_of_writes(case: &Case<'_>) -> Vec<String> {
 }
 
 /// A buffer, and how long a record takes with it.
-struct Member<'a> {
+struct BufferCost<'a> {
     buffer: Bytes,
     cell: &'a CellJudgement,
     ns: f64,
 }
 
 /// Methods that differ by their buffer alone, the smallest first.
-struct Family<'a> {
+struct BufferFamily<'a> {
     base: String,
-    members: Vec<Member<'a>>,
+    members: Vec<BufferCost<'a>>,
     /// Buffers that were asked for, whether or not they have figures.
     buffers: usize,
     /// Why some have none.
@@ -69,19 +69,19 @@ struct Family<'a> {
 }
 
 /// Families with several buffers.
-fn families<'a>(case: &Case<'a>) -> Vec<Family<'a>> {
-    let mut families: Vec<Family<'a>> = Vec::new();
+fn families<'a>(case: &Case<'a>) -> Vec<BufferFamily<'a>> {
+    let mut families: Vec<BufferFamily<'a>> = Vec::new();
     for cell in case.compared.iter().copied() {
         let Some((base, buffer)) = split(&cell.method) else { continue };
         let index = families.iter().position(|family| family.base == base).unwrap_or_else(|| {
-            families.push(Family { base, members: Vec::new(), buffers: 0, missing: Vec::new() });
+            families.push(BufferFamily { base, members: Vec::new(), buffers: 0, missing: Vec::new() });
             families.len() - 1
         });
         let family = &mut families[index];
         family.buffers += usize::from(buffer.0 > 0);
         match cell.ns_per_op.filter(|_| case.not_ranked(cell).is_none()) {
             Some(ns) if cell.samples >= FEWEST_ROUNDS => {
-                family.members.push(Member { buffer, cell, ns: ns.median });
+                family.members.push(BufferCost { buffer, cell, ns: ns.median });
             }
             // It may be a rival for the verdict, and still has too few rounds for an interval.
             Some(_) => family.missing.push(format!("{} has too few valid rounds", cell.method)),
@@ -101,7 +101,7 @@ pub(super) fn split(method: &str) -> Option<(String, Bytes)> {
     Some((method.without_buffer().to_string(), method.buffer().unwrap_or(Bytes(0))))
 }
 
-impl Family<'_> {
+impl BufferFamily<'_> {
     /// `None` where fewer than two have figures.
     fn judge(&self, case: &Case<'_>) -> Option<Buffers> {
         if self.members.len() < 2 {
@@ -248,13 +248,13 @@ fn written_again(case: &Case<'_>) -> Option<String> {
 
 /// For each size of record that was appended to files of several sizes: the smallest good buffer by file size. Each
 /// sentence with the index of the last advice that it is about.
-pub(super) fn by_file_size(all: &[Advice]) -> Vec<(usize, String)> {
-    let alike = |advice: &Advice| {
+pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, String)> {
+    let alike = |advice: &Recommendation| {
         let mut conditions = advice.conditions.conditions.clone();
         (conditions.file_bytes, conditions.span_bytes) = (Bytes(0), Bytes(0));
         conditions
     };
-    let told: Vec<(usize, Conditions, &Advice)> = all
+    let told: Vec<(usize, Conditions, &Recommendation)> = all
         .iter()
         .enumerate()
         .filter(|(_, advice)| {
@@ -269,7 +269,7 @@ pub(super) fn by_file_size(all: &[Advice]) -> Vec<(usize, String)> {
             continue;
         }
         done.push(conditions);
-        let group: Vec<(usize, &Advice)> = told
+        let group: Vec<(usize, &Recommendation)> = told
             .iter()
             .filter(|(_, other, _)| other == conditions)
             .map(|(index, _, advice)| (*index, *advice))
@@ -281,7 +281,7 @@ pub(super) fn by_file_size(all: &[Advice]) -> Vec<(usize, String)> {
     sentences
 }
 
-fn of_file_sizes(conditions: &Conditions, group: &[(usize, &Advice)]) -> Option<String> {
+fn of_file_sizes(conditions: &Conditions, group: &[(usize, &Recommendation)]) -> Option<String> {
     let record = bytes(conditions.writes()?.record_bytes);
     let buffers =
         || group.iter().flat_map(|(_, advice)| advice.buffers.iter().map(move |found| (*advice, found)));

@@ -29,7 +29,7 @@ pub struct Buffers {
 
 /// What to choose under some conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Advice {
+pub struct Recommendation {
     /// Where it holds.
     pub conditions: ComparedConditions,
     /// What to use; `None` where the data carry no advice.

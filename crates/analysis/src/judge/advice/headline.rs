@@ -3,7 +3,7 @@
 use pagewise_model::{CacheState, Workload};
 
 use super::append::split;
-use super::given::Advice;
+use super::given::Recommendation;
 use super::words::{capital, listed, what};
 use crate::judge::judged::Judged;
 use pagewise_model::format::bytes;
@@ -20,7 +20,7 @@ pub fn headline(judged: &Judged) -> Vec<String> {
     of_advice(&judged.advice)
 }
 
-pub(super) fn of_advice(advice: &[Advice]) -> Vec<String> {
+pub(super) fn of_advice(advice: &[Recommendation]) -> Vec<String> {
     let told = told(advice);
     let Some(first) = told.first() else { return Vec::new() };
     let places = distinguishing(&told);
@@ -39,7 +39,7 @@ pub(super) fn of_advice(advice: &[Advice]) -> Vec<String> {
     std::iter::once(choices).chain(insights).collect()
 }
 
-fn subject(advice: &Advice) -> &'static str {
+fn subject(advice: &Recommendation) -> &'static str {
     let conditions = &advice.conditions.conditions;
     match (conditions.workload(), conditions.cache) {
         (Workload::Scan, CacheState::Cold) => "a cold scan",
@@ -48,20 +48,20 @@ fn subject(advice: &Advice) -> &'static str {
 }
 
 /// The advice that stands for the run.
-fn told(advice: &[Advice]) -> Vec<&Advice> {
-    let workload = |advice: &Advice| advice.conditions.conditions.workload();
+fn told(advice: &[Recommendation]) -> Vec<&Recommendation> {
+    let workload = |advice: &Recommendation| advice.conditions.conditions.workload();
     let random = advice.iter().any(|advice| workload(advice) == Workload::RandomRead);
     let wanted = if random { Some(Workload::RandomRead) } else { advice.first().map(workload) };
     let of_workload = || advice.iter().filter(|advice| Some(workload(advice)) == wanted);
-    let cold_scan = |advice: &&Advice| {
+    let cold_scan = |advice: &&Recommendation| {
         workload(advice) == Workload::Scan && advice.conditions.conditions.cache == CacheState::Cold
     };
-    let cold: Vec<&Advice> = of_workload().filter(cold_scan).collect();
+    let cold: Vec<&Recommendation> = of_workload().filter(cold_scan).collect();
     if cold.is_empty() { of_workload().collect() } else { cold }
 }
 
 /// What of each label is not common to all of them; nothing of a single one.
-fn distinguishing(told: &[&Advice]) -> Vec<String> {
+fn distinguishing(told: &[&Recommendation]) -> Vec<String> {
     let labels: Vec<Vec<&str>> =
         told.iter().map(|advice| advice.conditions.label.split(" · ").collect()).collect();
     let own = |label: &[&str]| {
@@ -96,7 +96,7 @@ fn joined(clauses: &[(String, Vec<String>)]) -> String {
     words.join("; ")
 }
 
-fn choice(advice: &Advice) -> String {
+fn choice(advice: &Recommendation) -> String {
     let Some(method) = &advice.recommended else {
         return format!(
             "no advice, because {}",
@@ -116,7 +116,7 @@ fn choice(advice: &Advice) -> String {
 }
 
 /// The smallest buffer with which the method is as good.
-fn buffer(advice: &Advice, method: &str) -> Option<String> {
+fn buffer(advice: &Recommendation, method: &str) -> Option<String> {
     let (base, own) = split(method)?;
     let found = advice.buffers.iter().find(|found| found.base == base)?;
     if found.smallest_bytes >= own || own > found.largest_bytes {

@@ -133,7 +133,7 @@ pub(super) fn changed(mut judged: Judged, change: impl Fn(&mut CellJudgement)) -
 
 /// Panics unless one of the notes is `note`.
 #[track_caller]
-pub(super) fn noted(advice: &Advice, note: &str) {
+pub(super) fn noted(advice: &Recommendation, note: &str) {
     assert!(advice.notes.iter().any(|other| other == note), "{:#?}", advice.notes);
 }
 

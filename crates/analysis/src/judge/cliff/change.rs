@@ -4,7 +4,7 @@ use std::iter;
 
 use pagewise_model::Method;
 
-use super::group::{Group, Told};
+use super::group::{CliffGroup, SpanComparison};
 use crate::judge::verdict::Finding;
 
 /// So many spans that halving added to an interval and that tell nothing end the search in it.
@@ -18,9 +18,9 @@ pub(crate) struct Change<'a> {
     pub(crate) before: &'a Method,
     pub(crate) after: &'a Method,
     /// The largest span at which `before` clearly wins, under all at which `after` does.
-    pub(crate) low: Told,
+    pub(crate) low: SpanComparison,
     /// The smallest span at which `after` clearly wins, over all at which `before` does.
-    pub(crate) high: Told,
+    pub(crate) high: SpanComparison,
     /// Spans between, ascending: none of them tells.
     unclear: Vec<u64>,
     pub(crate) before_leads: bool,
@@ -41,7 +41,7 @@ pub(crate) enum Narrowing {
 }
 
 /// Every change that concerns a leader, those from one leader to the next first.
-pub(crate) fn changes<'a>(group: &Group<'a>) -> Vec<Change<'a>> {
+pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
     let methods = group.methods();
     // Where lost samples leave no comparison of all methods, the next ratio says who leads.
     let full: Vec<(u64, Vec<&Method>)> = group
@@ -53,7 +53,7 @@ pub(crate) fn changes<'a>(group: &Group<'a>) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for (index, first) in methods.iter().enumerate() {
         for second in &methods[index + 1..] {
-            let told: Vec<Told> =
+            let told: Vec<SpanComparison> =
                 group.spans().into_iter().filter_map(|span| group.compare(first, second, span)).collect();
             changes.extend(of_pair(first, second, &told));
         }
@@ -70,7 +70,7 @@ pub(crate) fn changes<'a>(group: &Group<'a>) -> Vec<Change<'a>> {
 }
 
 /// The changes of one pair, given how it compares at spans in ascending order.
-fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[Told]) -> Vec<Change<'a>> {
+fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison]) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     let mut last_firm: Option<usize> = None;
     for (index, at) in told.iter().enumerate().filter(|(_, at)| at.firm) {
@@ -84,7 +84,7 @@ fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[Told]) -> Vec<Chan
 }
 
 /// The narrowest interval that contradicts none of the clear differences between two firm ones.
-fn within<'a>(before: &'a Method, after: &'a Method, told: &[Told]) -> Change<'a> {
+fn within<'a>(before: &'a Method, after: &'a Method, told: &[SpanComparison]) -> Change<'a> {
     let (low_side, high_side) = (told[0].faster, told[told.len() - 1].faster);
     let first_of_after = told.iter().position(|at| at.faster == high_side).unwrap_or(told.len() - 1);
     let last_of_before = told.iter().rposition(|at| at.faster == low_side).unwrap_or(0);
@@ -121,7 +121,7 @@ impl Change<'_> {
     }
 
     /// What to measure next to bring the ends within `tolerance` of each other.
-    pub(crate) fn narrow(&self, tolerance: f64, group: &Group<'_>, page_bytes: u64) -> Narrowing {
+    pub(crate) fn narrow(&self, tolerance: f64, group: &CliffGroup<'_>, page_bytes: u64) -> Narrowing {
         let (low, high) = (self.low.span, self.high.span);
         if high as f64 <= low as f64 * (1.0 + tolerance) {
             return Narrowing::Reached;
@@ -155,7 +155,7 @@ impl Change<'_> {
 
 /// The geometric middle of two spans in whole reads and pages, where nothing was measured yet: cells that were
 /// taken in other rounds cannot be paired with new ones.
-fn middle(low: u64, high: u64, group: &Group<'_>, page_bytes: u64) -> Option<u64> {
+fn middle(low: u64, high: u64, group: &CliffGroup<'_>, page_bytes: u64) -> Option<u64> {
     let conditions = group.conditions(high);
     let (read, page) = (conditions.reads()?.read_bytes.0.max(1), page_bytes.max(1));
     let step = if read.is_multiple_of(page) { read } else { page.next_multiple_of(read).max(page) };
@@ -178,13 +178,13 @@ fn middle(low: u64, high: u64, group: &Group<'_>, page_bytes: u64) -> Option<u64
 mod tests {
     use super::*;
 
-    fn told(span: u64, faster: Finding, firm: bool) -> Told {
+    fn told(span: u64, faster: Finding, firm: bool) -> SpanComparison {
         let log_ratio = Some(match faster {
             Finding::Higher => 0.2,
             Finding::Lower => -0.2,
             _ => 0.0,
         });
-        Told { span, faster, wins: firm, firm, log_ratio }
+        SpanComparison { span, faster, wins: firm, firm, log_ratio }
     }
 
     fn methods() -> (Method, Method) {
@@ -233,7 +233,7 @@ mod tests {
         let parts = |unclear: &[u64]| {
             let inside = unclear.iter().map(|span| told(*span, Indistinguishable, false));
             let ends = (told(88, Higher, true), told(395, Lower, true));
-            let all: Vec<Told> = iter::once(ends.0).chain(inside).chain([ends.1]).collect();
+            let all: Vec<SpanComparison> = iter::once(ends.0).chain(inside).chain([ends.1]).collect();
             of_pair(&mmap, &pread, &all)[0].parts()
         };
         assert_eq!(parts(&[]), [(88, 395)]);

@@ -9,11 +9,11 @@ use super::curves::{
     Behind, Capacity, CapacitySource, Closing, Crossing, Curve, CurveGroup, Edge, Lead, Point, Precision,
     WindowChoice, WindowRate,
 };
-use super::group::{Family, Group, Member};
+use super::group::{CliffGroup, GroupCell, WindowFamily};
 use super::sentences;
 use crate::judge::cell::MedianInterval;
 use crate::judge::collected::CellSamples;
-use crate::judge::label::{Part, label_without};
+use crate::judge::label::{LabelPart, label_without};
 use crate::judge::verdict::Finding;
 use crate::proof::measured::{operations, ops_per_second};
 use crate::statistics::{median, median_interval};
@@ -23,10 +23,10 @@ const SHOWN_LEVEL: f64 = 0.95;
 
 /// Every group with what came out of it.
 pub(super) fn groups(run: &Run, samples: &[CellSamples<'_>]) -> Vec<CurveGroup> {
-    Group::all(run, samples).iter().filter_map(|group| curve_group(run, group)).collect()
+    CliffGroup::all(run, samples).iter().filter_map(|group| curve_group(run, group)).collect()
 }
 
-fn curve_group(run: &Run, group: &Group<'_>) -> Option<CurveGroup> {
+fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
     let conditions = group.conditions(*group.spans().first()?);
     // Other workloads have no table, and no cliff.
     let reads = *conditions.reads()?;
@@ -35,7 +35,7 @@ fn curve_group(run: &Run, group: &Group<'_>) -> Option<CurveGroup> {
     let scale = Scale { capacity_bytes: capacity.bytes.0 as f64, limit_bytes: memory_limit_bytes.0 as f64 };
     let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
     let mut judged = CurveGroup {
-        label: label_without(&conditions, &[Part::Size, Part::Data]),
+        label: label_without(&conditions, &[LabelPart::Size, LabelPart::Data]),
         workload: conditions.workload(),
         threads: conditions.threads,
         read_bytes: reads.read_bytes,
@@ -72,7 +72,7 @@ impl Scale {
     }
 }
 
-fn capacity(group: &Group<'_>, conditions: &Conditions) -> Option<Capacity> {
+fn capacity(group: &CliffGroup<'_>, conditions: &Conditions) -> Option<Capacity> {
     let members = group.members().iter().filter(|member| member.samples.cell.depends_on_cache());
     let left: Vec<f64> = members
         .flat_map(|member| member.samples.valid())
@@ -98,13 +98,13 @@ fn left_for_files(evidence: &Evidence) -> Option<f64> {
     (left > 0).then_some(left as f64)
 }
 
-fn curve(group: &Group<'_>, method: &Method, scale: &Scale) -> Curve {
+fn curve(group: &CliffGroup<'_>, method: &Method, scale: &Scale) -> Curve {
     let spans = group.spans();
     let members = spans.iter().filter_map(|span| group.member(method, *span));
     Curve { method: method.to_string(), points: members.map(|member| point(member, scale)).collect() }
 }
 
-fn point(member: &Member<'_>, scale: &Scale) -> Point {
+fn point(member: &GroupCell<'_>, scale: &Scale) -> Point {
     let samples = member.samples;
     let rates = samples.figures(|measurement, _| ops_per_second(measurement));
     let of = |figure: fn(&Measurement, &Evidence) -> Option<f64>| {
@@ -138,7 +138,7 @@ fn interval(rates: &[f64]) -> Option<MedianInterval> {
     })
 }
 
-fn window_choice(family: &Family<'_>, scale: &Scale) -> WindowChoice {
+fn window_choice(family: &WindowFamily<'_>, scale: &Scale) -> WindowChoice {
     let candidates = family.candidates.iter().map(|(window, member)| WindowRate {
         method: member.method().to_string(),
         window: *window,
@@ -152,7 +152,7 @@ fn window_choice(family: &Family<'_>, scale: &Scale) -> WindowChoice {
 }
 
 /// Ranges of ratios with a leader in common.
-fn leads(group: &Group<'_>, scale: &Scale) -> Vec<Lead> {
+fn leads(group: &CliffGroup<'_>, scale: &Scale) -> Vec<Lead> {
     let mut leads: Vec<(u64, u64, Vec<&Method>)> = Vec::new();
     for span in group.full_spans() {
         let leaders = group.leaders(span);
@@ -177,7 +177,7 @@ fn leads(group: &Group<'_>, scale: &Scale) -> Vec<Lead> {
 }
 
 /// Ends of the sweep at which the one leader of the ratio beside it can no longer be told from others.
-fn edges(group: &Group<'_>, scale: &Scale) -> Vec<Edge> {
+fn edges(group: &CliffGroup<'_>, scale: &Scale) -> Vec<Edge> {
     let full = group.full_spans();
     let [first, second, ..] = full.as_slice() else { return Vec::new() };
     let [.., last_but_one, last] = full.as_slice() else { return Vec::new() };
@@ -198,7 +198,7 @@ fn edges(group: &Group<'_>, scale: &Scale) -> Vec<Edge> {
         .collect()
 }
 
-fn crossing(run: &Run, group: &Group<'_>, change: &Change<'_>, scale: &Scale) -> Crossing {
+fn crossing(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scale) -> Crossing {
     let (precision, reason) = precision(run, group, change);
     Crossing {
         before: change.before.to_string(),
@@ -216,7 +216,7 @@ fn crossing(run: &Run, group: &Group<'_>, change: &Change<'_>, scale: &Scale) ->
     }
 }
 
-fn precision(run: &Run, group: &Group<'_>, change: &Change<'_>) -> (Precision, Option<String>) {
+fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precision, Option<String>) {
     let Some(search) = &run.header.plan.search else {
         return (Precision::Stopped, Some("the plan asks for no search".to_string()));
     };
@@ -237,7 +237,7 @@ fn precision(run: &Run, group: &Group<'_>, change: &Change<'_>) -> (Precision, O
     }
 }
 
-fn behind(group: &Group<'_>, change: &Change<'_>, scale: &Scale) -> Option<Behind> {
+fn behind(group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scale) -> Option<Behind> {
     let span = group.full_spans().into_iter().find(|span| *span >= change.high.span)?;
     let point_of = |method: &Method| group.member(method, span).map(|member| point(member, scale));
     let (before, after) = (point_of(change.before)?, point_of(change.after)?);
@@ -254,7 +254,7 @@ fn behind(group: &Group<'_>, change: &Change<'_>, scale: &Scale) -> Option<Behin
 }
 
 /// The other form of the slower method that gains most over it.
-fn closing(group: &Group<'_>, change: &Change<'_>, span: u64) -> Option<Closing> {
+fn closing(group: &CliffGroup<'_>, change: &Change<'_>, span: u64) -> Option<Closing> {
     let rate = |method: &Method| group.member(method, span)?.median_rate();
     let (slower, faster) = (rate(change.before)?, rate(change.after)?);
     let gap = faster - slower;

@@ -6,19 +6,19 @@ use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
 
 use crate::judge::collected::CellSamples;
-use crate::judge::verdict::{self, Claim, Finding, NEAR, Verdict, decide};
+use crate::judge::verdict::{self, ClaimedTogether, Finding, NEAR, Verdict, decide};
 use crate::statistics::{median, paired_log_ratios};
 
 /// One cell of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Member<'a> {
+pub(crate) struct GroupCell<'a> {
     pub(crate) samples: &'a CellSamples<'a>,
     rates: verdict::Rates,
     /// Which rounds it was sampled in; `None`: it was not.
     batch: Option<usize>,
 }
 
-impl Member<'_> {
+impl GroupCell<'_> {
     pub(crate) fn method(&self) -> &Method {
         &self.samples.cell.method
     }
@@ -32,7 +32,7 @@ impl Member<'_> {
     }
 
     /// Whether both were sampled in the same rounds.
-    fn beside(&self, other: &Member<'_>) -> bool {
+    fn beside(&self, other: &GroupCell<'_>) -> bool {
         self.batch.is_some() && self.batch == other.batch
     }
 }
@@ -52,7 +52,7 @@ fn batches(run: &Run) -> HashMap<&str, usize> {
 
 /// How two methods compare at one span.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct SpanComparison {
     pub(crate) span: u64,
     /// By what narrows an interval.
     pub(crate) faster: Finding,
@@ -64,16 +64,16 @@ pub(crate) struct Told {
     pub(crate) log_ratio: Option<f64>,
 }
 
-impl Told {
+impl SpanComparison {
     /// What the ratios of two methods tell, as one of `claims`.
     fn of(span: u64, log_ratios: &[f64], noise: Option<f64>, claims: usize) -> Self {
         let decided = |claim| decide(log_ratios, noise, claim);
-        let narrowing = decided(Claim::Narrowing);
+        let narrowing = decided(ClaimedTogether::Narrowing);
         Self {
             span,
             faster: narrowing.finding,
-            wins: decided(Claim::Alone).is_clear(),
-            firm: decided(Claim::OneOf(claims)).is_clear(),
+            wins: decided(ClaimedTogether::Alone).is_clear(),
+            firm: decided(ClaimedTogether::OneOf(claims)).is_clear(),
             log_ratio: narrowing.log_ratio,
         }
     }
@@ -91,30 +91,30 @@ fn windowed(method: &Method) -> Option<(String, u32)> {
 
 /// One method of which the best window is looked for: its windows, and where they were tried.
 #[derive(Clone, Debug)]
-pub(crate) struct Family<'a> {
+pub(crate) struct WindowFamily<'a> {
     pub(crate) span: u64,
     /// Smallest window first.
-    pub(crate) candidates: Vec<(u32, Member<'a>)>,
+    pub(crate) candidates: Vec<(u32, GroupCell<'a>)>,
     pub(crate) chosen: Option<Method>,
 }
 
 /// All cells that are equal but for span, method and role.
 #[derive(Clone, Debug)]
-pub(crate) struct Group<'a> {
-    measured: Vec<Member<'a>>,
-    controls: Vec<Member<'a>>,
-    pub(crate) families: Vec<Family<'a>>,
+pub(crate) struct CliffGroup<'a> {
+    measured: Vec<GroupCell<'a>>,
+    controls: Vec<GroupCell<'a>>,
+    pub(crate) families: Vec<WindowFamily<'a>>,
     methods: Vec<&'a Method>,
     /// Pairs of methods times ratios of the grid: what may be claimed at once.
     claims: usize,
 }
 
-impl<'a> Group<'a> {
+impl<'a> CliffGroup<'a> {
     /// The groups with a memory limit, in the order of the plan.
-    pub(crate) fn all(run: &Run, samples: &'a [CellSamples<'a>]) -> Vec<Group<'a>> {
+    pub(crate) fn all(run: &Run, samples: &'a [CellSamples<'a>]) -> Vec<CliffGroup<'a>> {
         let batches = batches(run);
         let mut keys: Vec<Conditions> = Vec::new();
-        let mut groups: Vec<Group<'a>> = Vec::new();
+        let mut groups: Vec<CliffGroup<'a>> = Vec::new();
         for samples in samples.iter().filter(|samples| samples.cell.role != Role::Ceiling) {
             let conditions = &samples.cell.conditions;
             if conditions.cache_capacity().is_none_or(|capacity| capacity.0 == 0) {
@@ -123,7 +123,7 @@ impl<'a> Group<'a> {
             let key = Conditions { span_bytes: conditions.file_bytes, ..conditions.clone() };
             let index = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
                 keys.push(key);
-                groups.push(Group {
+                groups.push(CliffGroup {
                     measured: Vec::new(),
                     controls: Vec::new(),
                     families: Vec::new(),
@@ -133,7 +133,7 @@ impl<'a> Group<'a> {
                 groups.len() - 1
             });
             let batch = batches.get(samples.id.as_str()).copied();
-            let member = Member { samples, rates: samples.rates(), batch };
+            let member = GroupCell { samples, rates: samples.rates(), batch };
             match samples.cell.role {
                 Role::Control => groups[index].controls.push(member),
                 _ => groups[index].measured.push(member),
@@ -154,8 +154,8 @@ impl<'a> Group<'a> {
     }
 
     /// Windows that are tried at the smallest span that has more than one of them.
-    fn find_families(&self, windows: &[u32]) -> Vec<Family<'a>> {
-        let mut found: Vec<(String, Vec<(u32, Member<'a>)>)> = Vec::new();
+    fn find_families(&self, windows: &[u32]) -> Vec<WindowFamily<'a>> {
+        let mut found: Vec<(String, Vec<(u32, GroupCell<'a>)>)> = Vec::new();
         for member in &self.measured {
             let Some((family, window)) = windowed(member.method()) else { continue };
             if !windows.contains(&window) {
@@ -169,22 +169,22 @@ impl<'a> Group<'a> {
         found.into_iter().filter_map(|(_, members)| self.family(members)).collect()
     }
 
-    fn family(&self, members: Vec<(u32, Member<'a>)>) -> Option<Family<'a>> {
+    fn family(&self, members: Vec<(u32, GroupCell<'a>)>) -> Option<WindowFamily<'a>> {
         let at = |span: u64| members.iter().filter(move |(_, member)| member.span() == span);
         let most = members.iter().map(|(_, member)| at(member.span()).count()).max()?;
         let span =
             members.iter().map(|(_, member)| member.span()).filter(|span| at(*span).count() == most).min()?;
-        let mut candidates: Vec<(u32, Member<'a>)> = at(span).cloned().collect();
+        let mut candidates: Vec<(u32, GroupCell<'a>)> = at(span).cloned().collect();
         candidates.sort_by_key(|(window, _)| *window);
         let rates = || candidates.iter().filter_map(|(_, member)| Some((member, member.median_rate()?)));
         let best = rates().map(|(_, rate)| rate).max_by(f64::total_cmp);
         let chosen = best.and_then(|best| rates().find(|(_, rate)| *rate * NEAR >= best));
         let chosen = chosen.map(|(member, _)| member.method().clone());
-        Some(Family { span, candidates, chosen })
+        Some(WindowFamily { span, candidates, chosen })
     }
 
     fn lost(&self, method: &Method) -> bool {
-        let is_lost = |family: &Family<'_>| {
+        let is_lost = |family: &WindowFamily<'_>| {
             family.chosen.as_ref() != Some(method)
                 && family.candidates.iter().any(|(_, candidate)| candidate.method() == method)
         };
@@ -215,7 +215,7 @@ impl<'a> Group<'a> {
 
     /// Every span at which anything was planned, ascending.
     pub(crate) fn spans(&self) -> Vec<u64> {
-        ascending(self.measured.iter().map(Member::span))
+        ascending(self.measured.iter().map(GroupCell::span))
     }
 
     /// Whether anything was planned at a span.
@@ -224,7 +224,7 @@ impl<'a> Group<'a> {
     }
 
     /// Cells of the first rounds, controls too.
-    fn first_batch(&self) -> impl Iterator<Item = &Member<'a>> {
+    fn first_batch(&self) -> impl Iterator<Item = &GroupCell<'a>> {
         // A cell that was never tried is counted in: where a run ended early, its grid is what the plan says.
         self.measured
             .iter()
@@ -235,7 +235,9 @@ impl<'a> Group<'a> {
     /// The spans of the grid, ascending.
     pub(crate) fn grid(&self) -> Vec<u64> {
         ascending(
-            self.first_batch().filter(|member| member.samples.cell.role == Role::Measured).map(Member::span),
+            self.first_batch()
+                .filter(|member| member.samples.cell.role == Role::Measured)
+                .map(GroupCell::span),
         )
     }
 
@@ -253,12 +255,12 @@ impl<'a> Group<'a> {
     }
 
     /// The cell of a method at a span.
-    pub(crate) fn member(&self, method: &Method, span: u64) -> Option<&Member<'a>> {
+    pub(crate) fn member(&self, method: &Method, span: u64) -> Option<&GroupCell<'a>> {
         self.measured.iter().find(|member| member.span() == span && member.method() == method)
     }
 
     /// Every measured cell.
-    pub(crate) fn members(&self) -> &[Member<'a>] {
+    pub(crate) fn members(&self) -> &[GroupCell<'a>] {
         &self.measured
     }
 
@@ -268,14 +270,14 @@ impl<'a> Group<'a> {
     }
 
     /// How `first` and `second` compare at a span; `None` where not both were planned.
-    pub(crate) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<Told> {
+    pub(crate) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<SpanComparison> {
         let (left, right) = (self.member(first, span)?, self.member(second, span)?);
         let log_ratios = paired_log_ratios(&left.rates, &right.rates);
-        Some(Told::of(span, &log_ratios, self.noise_between(left, right), self.claims))
+        Some(SpanComparison::of(span, &log_ratios, self.noise_between(left, right), self.claims))
     }
 
     /// What a method differs from itself by, where these two were measured.
-    fn noise_between(&self, left: &Member<'_>, right: &Member<'_>) -> Option<f64> {
+    fn noise_between(&self, left: &GroupCell<'_>, right: &GroupCell<'_>) -> Option<f64> {
         let span = left.span();
         if left.beside(right) {
             let own = self.largest_noise(|control, baseline| {
@@ -287,12 +289,13 @@ impl<'a> Group<'a> {
         // They were taken in different rounds. Only a control that was taken apart from its own method in the same way
         // says what that does.
         self.largest_noise(|control, baseline| {
-            let bridges = |from: &Member<'_>, to: &Member<'_>| baseline.beside(from) && control.beside(to);
+            let bridges =
+                |from: &GroupCell<'_>, to: &GroupCell<'_>| baseline.beside(from) && control.beside(to);
             control.span() == span && (bridges(left, right) || bridges(right, left))
         })
     }
 
-    fn largest_noise(&self, counts: impl Fn(&Member<'_>, &Member<'_>) -> bool) -> Option<f64> {
+    fn largest_noise(&self, counts: impl Fn(&GroupCell<'_>, &GroupCell<'_>) -> bool) -> Option<f64> {
         self.controls
             .iter()
             .filter_map(|control| {
@@ -305,7 +308,7 @@ impl<'a> Group<'a> {
     /// The methods that lead at a span or cannot be told from the leader, the leader first; none where the data carry
     /// no comparison.
     pub(crate) fn leaders(&self, span: u64) -> Vec<&'a Method> {
-        let mut ranked: Vec<(&'a Method, &Member<'a>)> = self
+        let mut ranked: Vec<(&'a Method, &GroupCell<'a>)> = self
             .methods
             .iter()
             .copied()
@@ -314,7 +317,7 @@ impl<'a> Group<'a> {
             .collect();
         let Some((_, reference)) = ranked.first().copied() else { return Vec::new() };
         // One that was taken in other rounds and has nothing to say what that does is no rival.
-        let noise_of = |member: &Member<'a>| self.noise_between(reference, member);
+        let noise_of = |member: &GroupCell<'a>| self.noise_between(reference, member);
         ranked.retain(|(_, member)| noise_of(member).is_some());
         let noises = ranked.iter().filter_map(|(_, member)| noise_of(member));
         let Some(noise) = noises.max_by(f64::total_cmp) else { return Vec::new() };
@@ -364,7 +367,7 @@ mod tests {
             let log_ratios = paired_log_ratios(&first, &second);
             let judgement = verdict::judge(&[&first, &second], noise);
             let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Winner);
-            let told = Told::of(0, &log_ratios, Some(noise), 1);
+            let told = SpanComparison::of(0, &log_ratios, Some(noise), 1);
             let table = PairedRatio::of(&first, &second, Some(noise)).map(|ratio| ratio.told);
             let expected = match winner {
                 Some(0) => Some(Finding::Higher),

@@ -1,7 +1,7 @@
 //! Cold starts: how soon each method is fast, and which of two warms faster.
 
 use pagewise_model::CacheState;
-use pagewise_model::counters::Window;
+use pagewise_model::counters::RateWindow;
 
 use super::facts::{ColdRow, ColdStart, Data, not_ranked};
 use super::ratio::PairedRatio;
@@ -12,7 +12,7 @@ use crate::judge::verdict::Finding;
 use crate::proof::steady::time_to_warm;
 use crate::statistics::total;
 use pagewise_model::format::{bytes, counted, time};
-use pagewise_model::pivot::Column;
+use pagewise_model::pivot::PivotColumn;
 
 const HALF: f64 = 0.5;
 const NINETY: f64 = 0.9;
@@ -37,7 +37,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let other_over_baseline = both.and_then(|((baseline, _), (other, _))| {
         PairedRatio::of(&other.rates(), &baseline.rates(), data.noise(&[comparison]))
     });
-    let at = Column::Threads(conditions.threads);
+    let at = PivotColumn::Threads(conditions.threads);
     let sentence = match (both, &data.pivot.baseline) {
         (Some(((_, baseline), (_, other))), _) => sentence(at, baseline, other, other_over_baseline.as_ref()),
         (None, Some(baseline)) => format!(
@@ -58,8 +58,8 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
 
 fn row(comparison: &Comparison, samples: &CellSamples<'_>, cell: &CellJudgement) -> ColdRow {
     let op_bytes = samples.cell.conditions.op_bytes();
-    let of_each = |figure: &dyn Fn(&[Window], f64) -> Option<f64>| {
-        let of_sample = |windows: &[Window]| figure(windows, steady_rate(op_bytes, windows)?);
+    let of_each = |figure: &dyn Fn(&[RateWindow], f64) -> Option<f64>| {
+        let of_sample = |windows: &[RateWindow]| figure(windows, steady_rate(op_bytes, windows)?);
         let warms = samples.valid().filter(|_| samples.cell.depends_on_cache());
         let figures: Vec<f64> = warms.filter_map(|(_, seen)| of_sample(&seen.windows)).collect();
         MedianInterval::of(&figures)
@@ -81,12 +81,12 @@ fn row(comparison: &Comparison, samples: &CellSamples<'_>, cell: &CellJudgement)
     }
 }
 
-fn rate(window: &Window) -> f64 {
+fn rate(window: &RateWindow) -> f64 {
     window.operations as f64 * 1e9 / window.elapsed_ns.max(1) as f64
 }
 
 /// Operations per second of the windows in which a sample is warm; `None` if it never became warm.
-fn steady_rate(op_bytes: u64, windows: &[Window]) -> Option<f64> {
+fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
     let warm = &windows[time_to_warm(op_bytes, windows)?.window..];
     let operations = total(warm.iter().map(|window| &window.operations));
     let elapsed = total(warm.iter().map(|window| &window.elapsed_ns));
@@ -94,13 +94,13 @@ fn steady_rate(op_bytes: u64, windows: &[Window]) -> Option<f64> {
 }
 
 /// Nanoseconds until the first window whose rate is at least `wanted` began; at least one window, as of the time to warm.
-fn first_reached(windows: &[Window], wanted: f64) -> Option<f64> {
+fn first_reached(windows: &[RateWindow], wanted: f64) -> Option<f64> {
     let first = windows.iter().position(|window| rate(window) >= wanted)?;
     Some(windows[..first.max(1)].iter().map(|window| window.elapsed_ns as f64).sum())
 }
 
 fn sentence(
-    at: Column,
+    at: PivotColumn,
     baseline: &CellJudgement,
     other: &CellJudgement,
     ratio: Option<&PairedRatio>,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pagewise_model::pivot::{Column, Pivot};
+use pagewise_model::pivot::{Pivot, PivotColumn};
 use pagewise_model::{Bytes, CacheState, Workload};
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ pub struct MethodTable {
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
     /// The columns, ascending.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PivotColumn>,
     /// One for each method, in the order of the plan.
     pub rows: Vec<MethodRow>,
     /// The fastest methods by column.
@@ -75,7 +75,7 @@ pub struct Score {
     /// Its id.
     pub cell: String,
     /// Its column.
-    pub column: Column,
+    pub column: PivotColumn,
     /// Whether it has a score.
     pub status: Status,
     /// Why it has none, or why some samples are missing.
@@ -96,7 +96,7 @@ pub struct Score {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fastest {
     /// Their column.
-    pub column: Column,
+    pub column: PivotColumn,
     /// What the comparison came to.
     pub verdict: Verdict,
     /// The winner, or all that cannot be told from the leader, it first; empty where nothing can be compared.
@@ -130,7 +130,7 @@ pub struct Fall {
     /// The largest.
     pub to: f64,
     /// The columns, ascending.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PivotColumn>,
     /// One for each method.
     pub rows: Vec<Ratios>,
 }

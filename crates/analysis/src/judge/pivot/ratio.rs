@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::judge::verdict::{Claim, Finding, Rates, decide};
+use crate::judge::verdict::{ClaimedTogether, Finding, Rates, decide};
 use crate::statistics::paired_log_ratios;
 use pagewise_model::format::times;
 
@@ -24,7 +24,7 @@ pub struct PairedRatio {
 impl PairedRatio {
     /// Of `rates` over `others`, given the noise of the run; `None` where no round has both.
     pub(crate) fn of(rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
-        let decision = decide(&paired_log_ratios(rates, others), noise, Claim::Alone);
+        let decision = decide(&paired_log_ratios(rates, others), noise, ClaimedTogether::Alone);
         Some(Self {
             ratio: decision.log_ratio?.exp(),
             low: decision.interval.map(|ends| ends.low),

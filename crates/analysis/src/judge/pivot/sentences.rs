@@ -5,7 +5,7 @@ use super::ratio::PairedRatio;
 use crate::judge::advice::words::listed;
 use crate::judge::verdict::Finding;
 use pagewise_model::format::counted;
-use pagewise_model::pivot::{Column, Columns};
+use pagewise_model::pivot::{PivotColumn, PivotColumns};
 
 /// What the columns do to the methods that the plan asks about, and what each waits for in the last one.
 pub(super) fn of_table(data: &Data<'_>, table: &MethodTable) -> Vec<String> {
@@ -34,7 +34,7 @@ fn of_method(table: &MethodTable, row: &MethodRow, cpus: u32) -> String {
     format!("{} on {}: {columns}{waits}.", row.method, counted(u64::from(cpus), "CPU"))
 }
 
-fn change(column: Column, ratio: Option<&PairedRatio>) -> String {
+fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
     let Some(ratio) = ratio else { return format!("{column} cannot be told (no round has both)") };
     let words = ratio.in_words();
     match ratio.told {
@@ -113,9 +113,9 @@ impl Tally {
 /// What a table has that others do not, its columns aside.
 fn place(data: &Data<'_>, table: &MethodTable) -> String {
     match (data.pivot.columns, table.data_over_cache) {
-        (Columns::Data, _) => "all sizes".to_string(),
-        (Columns::Threads, Some(ratio)) => Column::OfCache(ratio).to_string(),
-        (Columns::Threads, None) => Column::Bytes(table.span_bytes).to_string(),
+        (PivotColumns::Data, _) => "all sizes".to_string(),
+        (PivotColumns::Threads, Some(ratio)) => PivotColumn::OfCache(ratio).to_string(),
+        (PivotColumns::Threads, None) => PivotColumn::Bytes(table.span_bytes).to_string(),
     }
 }
 
@@ -154,8 +154,8 @@ fn explained(data: &Data<'_>, tables: &[MethodTable]) -> Option<String> {
     };
     let told: Vec<String> = distinct(scaling().map(|own| own.method.clone())).iter().filter_map(of).collect();
     let what = match data.pivot.columns {
-        Columns::Threads => "Added threads, against the fewest",
-        Columns::Data => "More data, against the least",
+        PivotColumns::Threads => "Added threads, against the fewest",
+        PivotColumns::Data => "More data, against the least",
     };
     (!told.is_empty()).then(|| format!("{what}: {}.", told.join("; ")))
 }

@@ -1,7 +1,7 @@
 //! Methods by column, and what is derived from these tables.
 
 use pagewise_model::format::multiple;
-use pagewise_model::pivot::{Column, Columns};
+use pagewise_model::pivot::{PivotColumn, PivotColumns};
 use pagewise_model::{CacheState, Conditions};
 
 use super::facts::{Data, Fall, Fastest, MethodRow, MethodTable, Ratios, Score, not_ranked};
@@ -9,7 +9,7 @@ use super::ratio::PairedRatio;
 use super::{sentences, waits};
 use crate::judge::cell::MedianInterval;
 use crate::judge::comparison::Comparison;
-use crate::judge::label::{Part, data_over_cache, label_without};
+use crate::judge::label::{LabelPart, data_over_cache, label_without};
 use crate::judge::verdict::Verdict;
 
 /// Spans that are this close as multiples of the cache are one size: they are whole MiB of it, and threads take some of it.
@@ -17,17 +17,17 @@ const SAME_RATIO: f64 = 0.04;
 const PER_MS: f64 = 1e-3;
 
 /// Comparisons that are equal but for their column, ascending by that.
-pub(super) type Group<'a> = Vec<&'a Comparison>;
+pub(super) type PivotGroup<'a> = Vec<&'a Comparison>;
 
 /// The groups of all reads but cold starts, in the order of the plan.
-pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<PivotGroup<'a>> {
+    let mut groups: Vec<PivotGroup<'a>> = Vec::new();
     for comparison in data.comparisons {
         let conditions = &comparison.conditions.conditions;
         if conditions.reads().is_none() || conditions.cache == CacheState::ColdStart {
             continue;
         }
-        let joins = |group: &&mut Group<'_>| {
+        let joins = |group: &&mut PivotGroup<'_>| {
             let own = column(data, comparison).position();
             group.iter().all(|other| column(data, other).position() != own)
                 && are_alike(data.pivot.columns, &group[0].conditions.conditions, conditions)
@@ -45,24 +45,24 @@ pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<Group<'a>> {
 }
 
 /// The column in which a comparison stands.
-pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> Column {
+pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> PivotColumn {
     let conditions = &comparison.conditions.conditions;
     match data.pivot.columns {
-        Columns::Threads => Column::Threads(conditions.threads),
-        Columns::Data => size_of(conditions),
+        PivotColumns::Threads => PivotColumn::Threads(conditions.threads),
+        PivotColumns::Data => size_of(conditions),
     }
 }
 
 /// The size of the data, as a multiple of the cache where a limit leaves one.
-pub(super) fn size_of(conditions: &Conditions) -> Column {
-    data_over_cache(conditions).map_or(Column::Bytes(conditions.span_bytes), Column::OfCache)
+pub(super) fn size_of(conditions: &Conditions) -> PivotColumn {
+    data_over_cache(conditions).map_or(PivotColumn::Bytes(conditions.span_bytes), PivotColumn::OfCache)
 }
 
 /// Whether conditions are equal but for the column; by threads the data must be of one size, as a multiple of the cache where
 /// there is a limit.
-fn are_alike(columns: Columns, left: &Conditions, right: &Conditions) -> bool {
+fn are_alike(columns: PivotColumns, left: &Conditions, right: &Conditions) -> bool {
     let same_size = match (data_over_cache(left), data_over_cache(right)) {
-        _ if columns == Columns::Data => left.threads == right.threads,
+        _ if columns == PivotColumns::Data => left.threads == right.threads,
         (Some(left), Some(right)) => (left / right - 1.0).abs() <= SAME_RATIO,
         (None, None) => left.span_bytes == right.span_bytes && left.file_bytes == right.file_bytes,
         _ => false,
@@ -77,7 +77,7 @@ fn are_alike(columns: Columns, left: &Conditions, right: &Conditions) -> bool {
 }
 
 /// Methods of the group, in the order in which they first stand in the plan.
-fn methods(data: &Data<'_>, group: &Group<'_>) -> Vec<String> {
+fn methods(data: &Data<'_>, group: &PivotGroup<'_>) -> Vec<String> {
     let mut methods: Vec<String> = Vec::new();
     for id in group.iter().flat_map(|comparison| &comparison.cells) {
         if let Some(cell) = data.judged(id).filter(|cell| !methods.contains(&cell.method)) {
@@ -88,14 +88,14 @@ fn methods(data: &Data<'_>, group: &Group<'_>) -> Vec<String> {
 }
 
 /// The table of a group.
-pub(super) fn table(data: &Data<'_>, group: &Group<'_>) -> MethodTable {
+pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
     let first = &group[0].conditions.conditions;
     let methods = methods(data, group);
     let scores = |method: &String| group.iter().map(|comparison| score(data, comparison, method)).collect();
-    let without: &[Part] = match (data.pivot.columns, data_over_cache(first)) {
-        (Columns::Data, _) => &[Part::Size, Part::Data],
-        (Columns::Threads, Some(_)) => &[Part::Threads, Part::Size],
-        (Columns::Threads, None) => &[Part::Threads],
+    let without: &[LabelPart] = match (data.pivot.columns, data_over_cache(first)) {
+        (PivotColumns::Data, _) => &[LabelPart::Size, LabelPart::Data],
+        (PivotColumns::Threads, Some(_)) => &[LabelPart::Threads, LabelPart::Size],
+        (PivotColumns::Threads, None) => &[LabelPart::Threads],
     };
     let mut table = MethodTable {
         label: label_without(first, without),
@@ -153,7 +153,7 @@ fn fastest(data: &Data<'_>, comparison: &Comparison) -> Fastest {
 }
 
 /// The baseline against what the plan holds it against.
-fn advantages(data: &Data<'_>, group: &Group<'_>, methods: &[String]) -> Vec<Ratios> {
+fn advantages(data: &Data<'_>, group: &PivotGroup<'_>, methods: &[String]) -> Vec<Ratios> {
     let Some((baseline, against)) = data.pivot.pairs(methods) else { return Vec::new() };
     let over = |other: &str| Ratios {
         method: baseline.to_string(),
@@ -166,7 +166,7 @@ fn advantages(data: &Data<'_>, group: &Group<'_>, methods: &[String]) -> Vec<Rat
     against.into_iter().map(over).collect()
 }
 
-fn scaling(data: &Data<'_>, group: &Group<'_>, method: &str) -> Ratios {
+fn scaling(data: &Data<'_>, group: &PivotGroup<'_>, method: &str) -> Ratios {
     let (first, later) = (group[0], &group[1..]);
     Ratios {
         method: method.to_string(),
@@ -176,20 +176,20 @@ fn scaling(data: &Data<'_>, group: &Group<'_>, method: &str) -> Ratios {
 }
 
 /// A cell by its comparison and its method.
-type Place<'a> = (&'a Comparison, &'a str);
+type CellIndex<'a> = (&'a Comparison, &'a str);
 
 /// The rate of one cell over that of another, paired by round.
-fn between(data: &Data<'_>, left: Place<'_>, right: Place<'_>) -> Option<PairedRatio> {
-    let rates = |(comparison, method): Place<'_>| Some(data.cell(comparison, method)?.0.rates());
+fn between(data: &Data<'_>, left: CellIndex<'_>, right: CellIndex<'_>) -> Option<PairedRatio> {
+    let rates = |(comparison, method): CellIndex<'_>| Some(data.cell(comparison, method)?.0.rates());
     PairedRatio::of(&rates(left)?, &rates(right)?, data.noise(&[left.0, right.0]))
 }
 
 /// The largest size of the data against the smallest, for each pattern and warm-up that has both.
-pub(super) fn falls(data: &Data<'_>, groups: &[Group<'_>], tables: &[MethodTable]) -> Vec<Fall> {
-    if data.pivot.columns == Columns::Data {
+pub(super) fn falls(data: &Data<'_>, groups: &[PivotGroup<'_>], tables: &[MethodTable]) -> Vec<Fall> {
+    if data.pivot.columns == PivotColumns::Data {
         return Vec::new();
     }
-    let alike = |left: &Group<'_>, right: &Group<'_>| {
+    let alike = |left: &PivotGroup<'_>, right: &PivotGroup<'_>| {
         let (left, right) = (&left[0].conditions.conditions, &right[0].conditions.conditions);
         left.workload() == right.workload()
             && left.cache == right.cache
@@ -208,7 +208,12 @@ pub(super) fn falls(data: &Data<'_>, groups: &[Group<'_>], tables: &[MethodTable
     series.iter().filter_map(|series| fall(data, groups, tables, series)).collect()
 }
 
-fn fall(data: &Data<'_>, groups: &[Group<'_>], tables: &[MethodTable], series: &[usize]) -> Option<Fall> {
+fn fall(
+    data: &Data<'_>,
+    groups: &[PivotGroup<'_>],
+    tables: &[MethodTable],
+    series: &[usize],
+) -> Option<Fall> {
     let of = |index: &usize| tables[*index].data_over_cache.unwrap_or(0.0);
     let smallest = *series.iter().min_by(|left, right| of(left).total_cmp(&of(right)))?;
     let largest = *series.iter().max_by(|left, right| of(left).total_cmp(&of(right)))?;

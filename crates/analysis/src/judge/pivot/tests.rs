@@ -6,7 +6,7 @@ use crate::judge::judge;
 use crate::judge::judged::Judged;
 use crate::judge::verdict::Finding;
 use crate::proof::honest;
-use pagewise_model::pivot::{Column, Columns, Pivot};
+use pagewise_model::pivot::{Pivot, PivotColumn, PivotColumns};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{
     Bytes, CacheState, Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
@@ -52,7 +52,7 @@ fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
 /// What `lucene` asks for.
 fn asked() -> Pivot {
     Pivot {
-        columns: Columns::Threads,
+        columns: PivotColumns::Threads,
         baseline: Some("pread".into()),
         against: vec!["mmap".into(), "filechannel:direct-buffer".into()],
         explain: vec!["filechannel:direct-buffer".into(), "filechannel:heap-buffer".into()],
@@ -144,7 +144,7 @@ fn a_plan_that_asks_for_no_table_has_none() {
 #[test]
 fn sizes_of_the_data_are_columns_where_a_plan_asks_for_them() {
     let mut run = run_of([pair(2.0), pair(0.5)].concat(), |_, _| {});
-    run.header.plan.pivot = Some(Pivot { columns: Columns::Data, ..asked() });
+    run.header.plan.pivot = Some(Pivot { columns: PivotColumns::Data, ..asked() });
     let found = judge(&run).pivot.expect("the plan asks for it");
     assert_eq!((found.tables.len(), found.falls.len()), (2, 0), "one for each number of threads");
     for table in &found.tables {
@@ -165,7 +165,7 @@ fn threads_are_columns_though_they_leave_less_cache() {
     let found = tables_of(pair(0.5), |_, _| {});
     assert_eq!(found.tables.len(), 1);
     let matrix = &found.tables[0];
-    assert_eq!(matrix.columns, [Column::Threads(1), Column::Threads(16)]);
+    assert_eq!(matrix.columns, [PivotColumn::Threads(1), PivotColumn::Threads(16)]);
     let spans: Vec<Bytes> = pair(0.5).iter().map(|rated| rated.cell.conditions.span_bytes).collect();
     assert_ne!(spans[0], spans[2], "16 threads have buffers of their own");
     let methods: Vec<&str> = matrix.rows.iter().map(|row| row.method.as_str()).collect();
@@ -187,7 +187,7 @@ fn sizes_are_tables_of_their_own_and_the_largest_is_held_against_the_smallest() 
     assert_eq!(found.tables.len(), 3);
     let [fall] = found.falls.as_slice() else { panic!("{:?}", found.falls) };
     assert!((fall.from - 0.5).abs() < 0.01 && (fall.to - 2.0).abs() < 0.01);
-    assert_eq!(fall.columns, [Column::Threads(1), Column::Threads(16)]);
+    assert_eq!(fall.columns, [PivotColumn::Threads(1), PivotColumn::Threads(16)]);
     let ratio = fall.rows[0].ratios[0].as_ref().expect("both sizes");
     assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.told == Finding::Lower, "{ratio:?}");
     // Without a limit there is no pressure.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::judge::label::label;
-use pagewise_model::{Conditions, Evidence, Window};
+use pagewise_model::{Conditions, Evidence, RateWindow};
 
 /// The samples of `run` with something changed, by method.
 fn change(run: &mut Run, change: impl Fn(&str, u32, &mut Measurement, &mut Evidence)) {
@@ -151,7 +151,7 @@ fn a_cold_start_is_ranked_by_its_time_to_warm() {
 #[test]
 fn a_cold_start_that_does_not_become_warm_has_no_time_to_warm() {
     // The cache fills up to the last window.
-    let unsteady = |windows: &mut Vec<Window>| {
+    let unsteady = |windows: &mut Vec<RateWindow>| {
         for (window, index) in windows.iter_mut().zip(1..) {
             window.device_read_bytes = Some(4 << 20);
             window.resident_bytes = Some(index * (4 << 20));

@@ -9,7 +9,7 @@ use pagewise_model::CacheState;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
     Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, KernelSettings, MethodOption,
-    Numa, Reads, Role, Surroundings, Window, Work,
+    Numa, RateWindow, Reads, Role, Surroundings, Work,
 };
 
 pub(crate) use once::{append, fill, scan, synced};
@@ -141,8 +141,8 @@ fn cached(cell: &Cell) -> (u64, u64, u64) {
     }
 }
 
-fn windows(cell: &Cell, device_bytes: u64) -> Vec<Window> {
-    let window = |operations, device_read_bytes, resident_bytes| Window {
+fn windows(cell: &Cell, device_bytes: u64) -> Vec<RateWindow> {
+    let window = |operations, device_read_bytes, resident_bytes| RateWindow {
         elapsed_ns: 20_000_000,
         operations,
         device_read_bytes: Some(device_read_bytes),

@@ -10,7 +10,7 @@ use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
 use super::dependent::Follow;
-use super::{Due, Reader, Target, share};
+use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
 use crate::effects::Effects;
 use crate::failure::failed;
@@ -20,13 +20,13 @@ use window::WindowReader;
 struct MmapReader {
     mapping: Arc<FileMapping>,
     buffer: AnonymousMemory,
-    target: Target,
+    target: ReadTarget,
     prefetch: bool,
     in_place: bool,
 }
 
 pub(super) fn open(
-    target: &Target,
+    target: &ReadTarget,
     threads: usize,
     per_thread: bool,
     dependent: bool,
@@ -53,7 +53,7 @@ fn pages(offset: u64, len: usize, page_bytes: usize) -> Range<usize> {
 }
 
 /// MADV_WILLNEED of the pages of a read.
-fn advise_read(mapping: &FileMapping, target: &Target, offset: u64) -> Result<(), CallFailure> {
+fn advise_read(mapping: &FileMapping, target: &ReadTarget, offset: u64) -> Result<(), CallFailure> {
     mapping
         .advise(pages(offset, target.read_bytes, target.consumption.page_bytes), Advice::WillNeed)
         .map_err(|error| failed(Advice::WillNeed.name(), error, &target.file.path, offset))

@@ -4,21 +4,21 @@ use pagewise_model::protocol::CallFailure;
 
 use super::{MmapReader, advise_read};
 use crate::consume::by_consumer;
-use crate::reader::{Due, Reader, Reads};
+use crate::reader::{Due, ReadRange, Reader};
 
 pub(super) struct WindowReader {
     reader: MmapReader,
-    window: Window,
+    window: AdviceWindow,
 }
 
 impl WindowReader {
     pub(super) fn new(reader: MmapReader, ahead: u32) -> Self {
-        Self { reader, window: Window::new(ahead) }
+        Self { reader, window: AdviceWindow::new(ahead) }
     }
 }
 
-/// How far reads are advised. Positions as in [`Reads`].
-struct Window {
+/// How far reads are advised. Positions as in [`ReadRange`].
+struct AdviceWindow {
     /// Reads that are advised ahead of the one being read.
     ahead: u64,
     /// The position of the read that comes next, if all goes on as it did.
@@ -27,7 +27,7 @@ struct Window {
     advised: u64,
 }
 
-impl Window {
+impl AdviceWindow {
     fn new(ahead: u32) -> Self {
         Self { ahead: u64::from(ahead), next: 0, advised: 0 }
     }
@@ -37,7 +37,7 @@ impl Window {
     #[inline(always)]
     fn slide<E>(
         &mut self,
-        reads: Reads<'_>,
+        reads: ReadRange<'_>,
         mut advise: impl FnMut(u64) -> Result<(), E>,
         mut take: impl FnMut(u64) -> u64,
     ) -> Result<u64, E> {
@@ -60,10 +60,10 @@ impl Window {
 
 impl Reader for WindowReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.read_ahead(Reads::alone(due))
+        self.read_ahead(ReadRange::alone(due))
     }
 
-    fn read_ahead(&mut self, reads: Reads<'_>) -> Result<u64, CallFailure> {
+    fn read_ahead(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let MmapReader { mapping, buffer, target, in_place, .. } = &mut self.reader;
         let (source, len) = (mapping.bytes(), target.read_bytes);
         let buffer = &mut buffer.bytes_mut()[..len];
@@ -95,11 +95,11 @@ mod tests {
     use super::*;
 
     /// Reads batches of a part of 10 reads whose offsets are 100 on; what was done, advice as negative numbers.
-    fn course(window: &mut Window, batches: &[(u64, usize)], end: u64) -> Vec<i64> {
+    fn course(window: &mut AdviceWindow, batches: &[(u64, usize)], end: u64) -> Vec<i64> {
         let part: Vec<u64> = (100..110).collect();
         let course = RefCell::new(Vec::new());
         for (first, count) in batches {
-            let reads = Reads::new(&part, *first, *count, end, 0);
+            let reads = ReadRange::new(&part, *first, *count, end, 0);
             let weights: u64 = reads.due().weighted().map(|(weight, _)| weight).sum();
             let total = window.slide(
                 reads,
@@ -119,19 +119,19 @@ mod tests {
 
     #[test]
     fn the_window_stays_ahead_over_batches_and_laps() {
-        let course = course(&mut Window::new(2), &[(7, 2), (9, 1), (10, 2)], u64::MAX);
+        let course = course(&mut AdviceWindow::new(2), &[(7, 2), (9, 1), (10, 2)], u64::MAX);
         assert_eq!(course, [-107, -108, -109, 107, -100, 108, -101, 109, -102, 100, -103, 101]);
     }
 
     #[test]
     fn nothing_is_advised_behind_the_last_read() {
-        let course = course(&mut Window::new(4096), &[(6, 2), (8, 1)], 9);
+        let course = course(&mut AdviceWindow::new(4096), &[(6, 2), (8, 1)], 9);
         assert_eq!(course, [-106, -107, -108, 106, 107, 108]);
     }
 
     #[test]
     fn a_new_start_has_a_new_window() {
-        let mut window = Window::new(1);
+        let mut window = AdviceWindow::new(1);
         assert_eq!(course(&mut window, &[(0, 2)], u64::MAX), [-100, -101, 100, -102, 101]);
         assert_eq!(course(&mut window, &[(0, 1), (1, 1)], u64::MAX), [-100, -101, 100, -102, 101]);
         assert_eq!(course(&mut window, &[(5, 1)], u64::MAX), [-105, -106, 105]);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_window_wider_than_the_part_goes_round() {
-        let course = course(&mut Window::new(12), &[(0, 1), (1, 1)], u64::MAX);
+        let course = course(&mut AdviceWindow::new(12), &[(0, 1), (1, 1)], u64::MAX);
         let advice: Vec<i64> = (0..13).map(|read| -(100 + read % 10)).collect();
         assert_eq!(course, [&advice[..], &[100, -103, 101]].concat());
     }

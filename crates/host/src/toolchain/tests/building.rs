@@ -53,7 +53,7 @@ fn another_source_or_version_is_another_folder() {
     let newer = Found { release: "25.0.2 (Fake)".to_string(), ..found.clone() };
     assert_ne!(fakes.build(&newer).expect("built").folder.path(), first);
     let stop = AtomicBool::new(false);
-    let another = [Source { name: "worker.py", text: "another source\n" }];
+    let another = [SourceFile { name: "worker.py", text: "another source\n" }];
     let other = fakes.surroundings.build(&found, &Choices::default(), &another, &stop);
     assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
@@ -338,7 +338,7 @@ fn a_full_cache_folder_is_named_and_left_empty() {
     let said = fakes.unbuilt(&found);
     assert_says(&said, &["bin/javac in ", "No space left on device", "; set XDG_CACHE_HOME to a folder"]);
     assert_eq!(names(&workers), Vec::<String>::new());
-    let large = [Source { name: "Large.java", text: "x".repeat(1 << 20).leak() }];
+    let large = [SourceFile { name: "Large.java", text: "x".repeat(1 << 20).leak() }];
     let stop = AtomicBool::new(false);
     let said =
         fakes.surroundings.build(&found, &Choices::default(), &large, &stop).expect_err("full").to_string();

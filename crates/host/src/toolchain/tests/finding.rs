@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use super::*;
-use crate::probe::State;
+use crate::probe::Availability;
 
 const JDKS: &str = "system/usr/lib/jvm";
 
@@ -220,6 +220,6 @@ fn the_doctor_has_a_line_for_each() {
     assert_eq!(names(&fakes.path("home")), Vec::<String>::new(), "nothing is built");
     fakes.surroundings.variables.remove(std::ffi::OsStr::new("HOME"));
     let line = fakes.surroundings.capability(Language::Jvm, &Choices::default());
-    let State::Unavailable { reason } = &line.state else { panic!("{line}") };
+    let Availability::Unavailable { reason } = &line.state else { panic!("{line}") };
     assert_says(reason, &["neither XDG_CACHE_HOME nor HOME is set"]);
 }

@@ -29,7 +29,8 @@ fn hello(language: Language, name: &'static str, text: &'static str, test: &str)
     let machine = machine(folder.path());
     let Some(found) = found(&machine, language, test) else { return };
     let stop = AtomicBool::new(false);
-    let built = machine.build(&found, &Choices::default(), &[Source { name, text }], &stop).expect("built");
+    let built =
+        machine.build(&found, &Choices::default(), &[SourceFile { name, text }], &stop).expect("built");
     println!("{built:?}");
     let mut command = Command::new(&built.program);
     built.unset.iter().for_each(|name| {
@@ -37,10 +38,11 @@ fn hello(language: Language, name: &'static str, text: &'static str, test: &str)
     });
     let output = command.args(&built.arguments).output().expect("start");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n", "{output:?}");
-    let again =
-        machine.build(&found, &Choices::default(), &[Source { name, text }], &stop).expect("built before");
+    let again = machine
+        .build(&found, &Choices::default(), &[SourceFile { name, text }], &stop)
+        .expect("built before");
     assert_eq!(again, built);
-    let broken = [Source { name, text: "no program at all(\n" }];
+    let broken = [SourceFile { name, text: "no program at all(\n" }];
     let broken = machine.build(&found, &Choices::default(), &broken, &stop);
     if language != Language::Python {
         let said = broken.expect_err("no program").to_string();
@@ -92,7 +94,7 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
     let Some(found) = found(&machine, Language::Go, TEST) else { return };
     let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k", TEST) else { return };
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
-    let source = [Source { name: "main.go", text: source }];
+    let source = [SourceFile { name: "main.go", text: source }];
     let said = machine.build(&found, &Choices::default(), &source, &AtomicBool::new(false));
     let said = said.expect_err("full").to_string();
     println!("{said}");

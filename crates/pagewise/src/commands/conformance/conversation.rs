@@ -31,7 +31,7 @@ const STDERR_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why an answer is not there.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum ConversationError {
     /// The user wants to stop.
     Stopped,
     /// The worker says that a call failed.
@@ -42,16 +42,16 @@ pub enum Trouble {
     Lost(String),
 }
 
-impl Trouble {
+impl ConversationError {
     /// What was seen, as a sentence.
     pub fn sentence(&self) -> String {
         match self {
-            Trouble::Stopped => "it was stopped".to_string(),
-            Trouble::Failed(failure) => {
+            ConversationError::Stopped => "it was stopped".to_string(),
+            ConversationError::Failed(failure) => {
                 let CallFailure { call, errno, detail, .. } = failure;
                 format!("it answered failed: {call}, errno {errno}: {detail}")
             }
-            Trouble::Other(detail) | Trouble::Lost(detail) => detail.clone(),
+            ConversationError::Other(detail) | ConversationError::Lost(detail) => detail.clone(),
         }
     }
 }
@@ -136,14 +136,14 @@ impl<'a> Conversation<'a> {
     }
 
     /// Says something.
-    pub fn send(&mut self, request: &Request) -> Result<(), Trouble> {
+    pub fn send(&mut self, request: &Request) -> Result<(), ConversationError> {
         self.send_line(&serde_json::to_string(request).expect("requests have string keys only"))
     }
 
     /// Says a line as it is.
-    pub fn send_line(&mut self, line: &str) -> Result<(), Trouble> {
+    pub fn send_line(&mut self, line: &str) -> Result<(), ConversationError> {
         let Some(stdin) = self.stdin.as_mut() else {
-            return Err(Trouble::Lost("its stdin was closed".to_string()));
+            return Err(ConversationError::Lost("its stdin was closed".to_string()));
         };
         let said = stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush());
         // A closed pipe: how the worker ended says more.
@@ -151,22 +151,22 @@ impl<'a> Conversation<'a> {
     }
 
     /// Waits for an answer. Lines that are no answers are kept as strays.
-    pub fn receive(&mut self, awaited: &str, work: Duration) -> Result<Reply, Trouble> {
+    pub fn receive(&mut self, awaited: &str, work: Duration) -> Result<Reply, ConversationError> {
         let deadline = Instant::now() + self.patience + work;
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Stopped);
+                return Err(ConversationError::Stopped);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let line = match self.events.recv_timeout(STOP_CHECK.min(left)) {
                 Ok(Event::Line(line)) => line,
                 Ok(Event::TooLong) => {
-                    return Err(Trouble::Lost(format!(
+                    return Err(ConversationError::Lost(format!(
                         "instead of {awaited} it sent a line of over {MAX_LINE_BYTES} bytes"
                     )));
                 }
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Err(Trouble::Lost(self.silence(awaited, self.patience + work)));
+                    return Err(ConversationError::Lost(self.silence(awaited, self.patience + work)));
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => {
@@ -174,7 +174,7 @@ impl<'a> Conversation<'a> {
                 }
             };
             match serde_json::from_slice(&line) {
-                Ok(Reply::Failed(failure)) => return Err(Trouble::Failed(failure)),
+                Ok(Reply::Failed(failure)) => return Err(ConversationError::Failed(failure)),
                 Ok(reply) => return Ok(reply),
                 Err(error) if is_message(&line) => {
                     // Whole numbers that are too large are read as others.
@@ -185,7 +185,7 @@ impl<'a> Conversation<'a> {
                         why => why,
                     };
                     let shown = shown(&line);
-                    return Err(Trouble::Other(format!(
+                    return Err(ConversationError::Other(format!(
                         "instead of {awaited} it sent what cannot be read ({why}): '{shown}'"
                     )));
                 }
@@ -196,9 +196,9 @@ impl<'a> Conversation<'a> {
     }
 
     /// Trouble for an answer that is out of place.
-    pub fn unexpected(awaited: &str, reply: &Reply) -> Trouble {
+    pub fn unexpected(awaited: &str, reply: &Reply) -> ConversationError {
         let text = serde_json::to_string(reply).unwrap_or_default();
-        Trouble::Other(format!("instead of {awaited} it sent '{}'", shown(text.as_bytes())))
+        ConversationError::Other(format!("instead of {awaited} it sent '{}'", shown(text.as_bytes())))
     }
 
     fn silence(&self, awaited: &str, waited: Duration) -> String {
@@ -218,13 +218,13 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn end_before(&mut self, what: &str) -> Trouble {
+    fn end_before(&mut self, what: &str) -> ConversationError {
         let how = match self.wait() {
             Some(status) => format!("it {} before {what}", ending(status)),
             None => format!("it closed its stdout before {what}"),
         };
         let stderr = self.stderr();
-        Trouble::Lost(match stderr.is_empty() {
+        ConversationError::Lost(match stderr.is_empty() {
             true => how,
             false => format!("{how}; the end of its stderr: '{}'", last_chars(&stderr)),
         })

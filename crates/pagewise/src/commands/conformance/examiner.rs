@@ -8,10 +8,10 @@ use anyhow::{Result, anyhow};
 use pagewise_host::FileKey;
 use pagewise_model::protocol::{Go, Hello, Job, Reply, Request, SampleReply};
 
-use super::conversation::{Conversation, Trouble};
+use super::conversation::{Conversation, ConversationError};
 use super::ground::{Ground, held_by_itself, released};
 use super::steps::Steps;
-use crate::commands::Trouble as Reported;
+use crate::commands::CommandError as Reported;
 
 /// Reading or writing the files of a trial takes no longer than this, whatever the method.
 const SETUP_WORK: Duration = Duration::from_secs(10);
@@ -75,10 +75,10 @@ impl Visit {
     }
 
     /// Tells what ended the job before its time.
-    fn break_off(&mut self, steps: &mut Steps, part: &str, trouble: &Trouble) {
+    fn break_off(&mut self, steps: &mut Steps, part: &str, trouble: &ConversationError) {
         self.wrong = true;
         match trouble {
-            Trouble::Failed(failure) if failure.unavailable == 1 => {
+            ConversationError::Failed(failure) if failure.unavailable == 1 => {
                 steps.not_tried(&self.subject, &failure.detail);
             }
             trouble => {
@@ -100,7 +100,7 @@ impl Visit {
 }
 
 /// A part of a job, with what it was about when it broke off.
-pub type Part<T> = Result<T, (&'static str, Trouble)>;
+pub type Part<T> = Result<T, (&'static str, ConversationError)>;
 
 impl<'a> Examiner<'a> {
     /// Starts the worker and has it say hello. A command that is no worker at all is an error of one sentence.
@@ -126,11 +126,11 @@ impl<'a> Examiner<'a> {
     }
 
     /// The worker, started anew if the last one cannot be talked to any more.
-    pub fn worker(&mut self) -> Result<&mut Conversation<'a>, Trouble> {
+    pub fn worker(&mut self) -> Result<&mut Conversation<'a>, ConversationError> {
         if self.worker.is_none() {
             let started = Conversation::start(self.command, self.patience, self.stop);
-            let mut worker =
-                started.map_err(|error| Trouble::Lost(format!("it could not be started: {error}")))?;
+            let mut worker = started
+                .map_err(|error| ConversationError::Lost(format!("it could not be started: {error}")))?;
             match worker.receive("hello", Duration::ZERO)? {
                 Reply::Hello(_) => {}
                 other => return Err(Conversation::unexpected("hello", &other)),
@@ -141,7 +141,7 @@ impl<'a> Examiner<'a> {
     }
 
     /// A worker that has served nothing yet.
-    pub fn fresh_worker(&mut self) -> Result<&mut Conversation<'a>, Trouble> {
+    pub fn fresh_worker(&mut self) -> Result<&mut Conversation<'a>, ConversationError> {
         self.let_go();
         self.worker()
     }
@@ -171,7 +171,7 @@ impl<'a> Examiner<'a> {
     }
 
     /// Tells what broke a job off, and takes leave of the worker.
-    pub fn break_off(&mut self, visit: &mut Visit, (part, trouble): (&'static str, Trouble)) {
+    pub fn break_off(&mut self, visit: &mut Visit, (part, trouble): (&'static str, ConversationError)) {
         visit.break_off(&mut self.steps, part, &trouble);
         self.let_go();
     }

@@ -5,7 +5,7 @@ use pagewise_model::protocol::{Go, Job};
 use pagewise_model::{Access, Consume, LineRule, Method, Workload};
 
 use super::claims::{self, Asked};
-use super::conversation::Trouble;
+use super::conversation::ConversationError;
 use super::examiner::{Examiner, Gone, Part, Visit};
 use super::ground::ReadFile;
 use super::meaning::{self, Watch};
@@ -48,7 +48,7 @@ pub fn examine(examiner: &mut Examiner<'_>, text: &str, method: &Method) {
     let subject = format!("scan {text}");
     let mut visit = Visit::detailed(&subject);
     if let Err(broken) = visit_pass(examiner, &LINES, text, method, &mut visit) {
-        let unavailable = matches!(&broken.1, Trouble::Failed(failure) if failure.unavailable == 1);
+        let unavailable = matches!(&broken.1, ConversationError::Failed(failure) if failure.unavailable == 1);
         examiner.break_off(&mut visit, broken);
         if unavailable {
             return;

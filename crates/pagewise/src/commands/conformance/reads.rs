@@ -7,7 +7,7 @@ use pagewise_model::{Access, Consume, Method, Workload};
 use pagewise_sys::SharedMemory;
 
 use super::claims::{self, Asked};
-use super::conversation::{Conversation, Trouble};
+use super::conversation::{Conversation, ConversationError};
 use super::examiner::{Examiner, Gone, Part, Visit};
 use super::ground::{descriptor_path, memory_of};
 use super::meaning::{self, Watch};
@@ -128,7 +128,7 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
     };
     let mut visit = Visit::detailed(&subject);
     if let Err(broken) = visit_plain(examiner, &plain, workload, text, method, &mut visit) {
-        let unavailable = matches!(&broken.1, Trouble::Failed(failure) if failure.unavailable == 1);
+        let unavailable = matches!(&broken.1, ConversationError::Failed(failure) if failure.unavailable == 1);
         examiner.break_off(&mut visit, broken);
         if unavailable {
             return;
@@ -175,7 +175,7 @@ fn ordinary(first_operation: u64) -> Go {
 fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &str) -> Part<Reading> {
     let ground = &examiner.ground;
     let table = Table::draw(shape, workload, ground, 0);
-    let lack = |error: std::io::Error| ("memory for the job", Trouble::Lost(error.to_string()));
+    let lack = |error: std::io::Error| ("memory for the job", ConversationError::Lost(error.to_string()));
     let entries = memory_of(&vec![0; table.entries.len()]).map_err(lack)?;
     let verified = table.some_offsets().len() * shape.read_bytes as usize;
     let handover = memory_of(&vec![UNTOUCHED; verified]).map_err(lack)?;

@@ -5,10 +5,10 @@ use pagewise_model::protocol::{Go, Job};
 use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
-use pagewise_model::{Access, Append, Bytes, Fill, Method, Ring, Sync, Work, Workload, content};
+use pagewise_model::{Access, Append, Bytes, Fill, Method, RecordRing, Sync, Work, Workload, content};
 
 use super::claims::{self, Asked};
-use super::conversation::Trouble;
+use super::conversation::ConversationError;
 use super::examiner::{Examiner, Part, Visit};
 use super::ground::{Removed, descriptor_path, memory_of};
 use super::meaning::Watch;
@@ -81,7 +81,8 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
         let mut visit = if index == 0 { Visit::detailed(&subject) } else { Visit::brief(titled) };
         let outcome = visit_writing(examiner, workload, writing, text, method, &mut visit);
         if let Err(broken) = outcome {
-            let unavailable = matches!(&broken.1, Trouble::Failed(failure) if failure.unavailable == 1);
+            let unavailable =
+                matches!(&broken.1, ConversationError::Failed(failure) if failure.unavailable == 1);
             examiner.break_off(&mut visit, broken);
             if unavailable && index == 0 {
                 return;
@@ -107,8 +108,8 @@ fn visit_writing(
     method: &Method,
     visit: &mut Visit,
 ) -> Part<()> {
-    let lack = |error: String| ("a file to write", Trouble::Lost(error));
-    let ring = Ring::new(writing.file_bytes, writing.record_bytes, writing.laps);
+    let lack = |error: String| ("a file to write", ConversationError::Lost(error));
+    let ring = RecordRing::new(writing.file_bytes, writing.record_bytes, writing.laps);
     let new = examiner.ground.new_file(writing.file_bytes).map_err(|error| lack(format!("{error:#}")))?;
     let new = Removed(new);
     let key = FileKey::of(new.file()).map_err(|error| lack(error.to_string()))?;
@@ -171,7 +172,7 @@ fn no_checksum(checksum: &str) -> Result<(), String> {
 }
 
 /// Whether all is where it belongs.
-fn read_back(new: &Removed, ring: &Ring, source: &[u8], way: ReadBack) -> Result<(), String> {
+fn read_back(new: &Removed, ring: &RecordRing, source: &[u8], way: ReadBack) -> Result<(), String> {
     let mut written = Written::default();
     new.0
         .read_back(ring, source, ring.records(), way, &mut written)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pagewise_model::protocol::{Go, Job, Reply, Request};
 use pagewise_model::{Content, Workload};
 
-use super::conversation::{Conversation, Trouble};
+use super::conversation::{Conversation, ConversationError};
 use super::examiner::Examiner;
 use super::ground::{Removed, SHORT_BYTES, SHORT_SAID_BYTES, descriptor_path};
 use super::{passes, reads};
@@ -126,7 +126,7 @@ fn with_job(
     workload: Workload,
     text: &str,
     change: impl FnOnce(&mut Job),
-) -> Result<Ended, Trouble> {
+) -> Result<Ended, ConversationError> {
     let reading = match workload {
         Workload::Scan => None,
         _ => Some(reads::plain(examiner, workload, text).map_err(|(_, trouble)| trouble)?),
@@ -139,13 +139,13 @@ fn with_job(
     let worker = examiner.fresh_worker()?;
     match lead(worker, job) {
         Ok(operations) => Ok(Ended::Sample(operations)),
-        Err(Trouble::Failed(failure)) => Ok(Ended::Failed(failure)),
-        Err(Trouble::Lost(_)) if worker.ended_by_sigbus() => Ok(Ended::Sigbus),
+        Err(ConversationError::Failed(failure)) => Ok(Ended::Failed(failure)),
+        Err(ConversationError::Lost(_)) if worker.ended_by_sigbus() => Ok(Ended::Sigbus),
         Err(trouble) => Err(trouble),
     }
 }
 
-fn lead(worker: &mut Conversation<'_>, job: Job) -> Result<u64, Trouble> {
+fn lead(worker: &mut Conversation<'_>, job: Job) -> Result<u64, ConversationError> {
     worker.send(&Request::Open(Box::new(job)))?;
     worker.receive("opened or failed", WORK)?;
     worker.receive("ready", WORK)?;
