@@ -17,7 +17,7 @@ use pagewise_analysis::statistics::median;
 use pagewise_host::toolchain::{self, Built, Choices, Found, Language};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, CacheState, Surroundings, Workload};
+use pagewise_model::{Bytes, CacheState, HostSettings, Workload};
 use pagewise_sys::child::die_with_parent;
 
 use crate::dataset::{Dataset, Scratch};
@@ -201,7 +201,7 @@ fn request(options: &Options, contest: &Contest) -> Request {
         rounds: u32::try_from(options.pairs.div_ceil(2)).unwrap_or(u32::MAX).max(7),
         sample_ns: if options.quick { QUICK_NS } else { options.sample },
         seed: options.seed,
-        surroundings: Surroundings::default(),
+        host_settings: HostSettings::default(),
         jdk: options.jdk.clone(),
     }
 }

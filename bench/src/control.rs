@@ -12,7 +12,7 @@ use pagewise_analysis::judge::collected::{CellSamples, collect};
 use pagewise_analysis::judge::verdict::{self, Judgement, Verdict};
 use pagewise_model::run::Run;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, CacheState, Descriptor, Role, Surroundings, Workload};
+use pagewise_model::{Bytes, CacheState, Descriptor, HostSettings, Role, Workload};
 
 use crate::dataset::{Dataset, Scratch};
 use crate::pagewise::{Executable, Request};
@@ -66,7 +66,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             rounds: options.rounds,
             sample_ns: options.sample,
             seed: options.seed.wrapping_add(index),
-            surroundings: Surroundings::default(),
+            host_settings: HostSettings::default(),
             jdk: None,
         };
         let judgement = judge(&pagewise.run(&dataset, &request)?)?;

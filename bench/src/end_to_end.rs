@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Access, Bytes, CacheState, Surroundings};
+use pagewise_model::{Access, Bytes, CacheState, HostSettings};
 
 use crate::bare_rates::{BareRates, BothRates, in_own_process};
 use crate::cell::Cell;
@@ -127,7 +127,7 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         rounds: options.rounds,
         sample_ns: options.sample,
         seed: options.seed,
-        surroundings: Surroundings::default(),
+        host_settings: HostSettings::default(),
         jdk: None,
     };
     let through_pagewise = || -> Result<BothRates> {

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Access, Bytes, CacheState, Surroundings, Workload};
+use pagewise_model::{Access, Bytes, CacheState, HostSettings, Workload};
 use pagewise_sys::child::die_with_parent;
 
 use crate::cell::Cell;
@@ -192,7 +192,7 @@ impl Contest {
             rounds: options.rounds,
             sample_ns: options.sample,
             seed: options.seed,
-            surroundings: Surroundings::default(),
+            host_settings: HostSettings::default(),
             jdk: None,
         };
         reads_per_second(&pagewise.run(dataset, &request)?, self.method)

@@ -16,7 +16,7 @@ use pagewise_host::cgroup::{Control, Group};
 use pagewise_host::{BlockDevice, DeviceCounters, ProcessCounters, process};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, CacheState, DeviceCap, Surroundings, Workload};
+use pagewise_model::{Bytes, CacheState, DeviceCap, HostSettings, Workload};
 use pagewise_sys::Spawn;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -93,8 +93,8 @@ impl Contest {
         self.method.ends_with("direct")
     }
 
-    fn surroundings(&self) -> Surroundings {
-        Surroundings { memory_limit_bytes: self.memory, device_cap: self.cap, ..Surroundings::default() }
+    fn host_settings(&self) -> HostSettings {
+        HostSettings { memory_limit_bytes: self.memory, device_cap: self.cap, ..HostSettings::default() }
     }
 
     fn name(&self) -> String {
@@ -152,7 +152,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             rounds: options.pairs as u32 + 7,
             sample_ns: options.sample,
             seed: options.seed,
-            surroundings: contest.surroundings(),
+            host_settings: contest.host_settings(),
             jdk: None,
         };
         let ours = Stepwise::new(&pagewise, &dataset, request);

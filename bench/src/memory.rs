@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use pagewise_analysis::judge::collected::collect;
 use pagewise_analysis::statistics::median;
-use pagewise_model::{Access, Bytes, CacheState, Cell, MethodOption, Surroundings, Workload};
+use pagewise_model::{Access, Bytes, CacheState, Cell, HostSettings, MethodOption, Workload};
 use pagewise_sys::child::die_with_parent;
 
 use crate::dataset::{Dataset, Scratch};
@@ -59,7 +59,7 @@ fn memory(pagewise: &Pagewise<'_>, dataset: &Dataset, out: &mut impl Write) -> R
         rounds: 7,
         sample_ns: 20_000_000,
         seed: 1,
-        surroundings: Surroundings::default(),
+        host_settings: HostSettings::default(),
         jdk: None,
     };
     let mut child = pagewise.run_command(dataset, &request).spawn().context("pagewise does not start")?;

@@ -141,7 +141,7 @@ fn rates(run: &Run, out: &mut impl Write) -> Result<()> {
 /// Readahead as well: labels leave out what a reader knows from the table's title.
 fn label(comparison: &Comparison) -> String {
     let conditions = &comparison.conditions.conditions;
-    let readahead = conditions.surroundings.kernel.readahead_bytes;
+    let readahead = conditions.host_settings.kernel.readahead_bytes;
     let readahead = readahead.map_or("as found".to_string(), |bytes| bytes.to_string());
     format!("readahead {readahead}, {}, {} thread(s)", conditions.cache, conditions.threads)
 }

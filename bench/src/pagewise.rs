@@ -8,7 +8,7 @@ use pagewise_analysis::judge::collected::{CellSamples, collect};
 use pagewise_analysis::proof::measured::ops_per_second;
 use pagewise_analysis::statistics::median;
 use pagewise_model::run::Run;
-use pagewise_model::{Bytes, CacheState, Role, Surroundings, Workload};
+use pagewise_model::{Bytes, CacheState, HostSettings, Role, Workload};
 use pagewise_sys::child::die_with_parent;
 use rustix::process::Signal;
 
@@ -48,7 +48,7 @@ pub struct Request {
     /// Seed of the offsets.
     pub seed: u64,
     /// What the machine is set to: limit of memory and cap of the device.
-    pub surroundings: Surroundings,
+    pub host_settings: HostSettings,
     /// The JDK of the JVM's worker, where it is not the one that pagewise finds.
     pub jdk: Option<PathBuf>,
 }
@@ -104,11 +104,11 @@ impl Pagewise<'_> {
         if let Some(jdk) = &request.jdk {
             command.arg("--jdk").arg(jdk);
         }
-        if let Some(limit) = request.surroundings.memory_limit_bytes {
+        if let Some(limit) = request.host_settings.memory_limit_bytes {
             // Below a limit the file is evicted first, so that its pages are charged to the worker.
             command.args(["--evict", "--memory", &limit.to_string()]);
         }
-        if let Some(cap) = request.surroundings.device_cap {
+        if let Some(cap) = request.host_settings.device_cap {
             command.args(["--device-cap", &cap.to_string()]);
         }
         command.stdout(Stdio::null()).stderr(Stdio::piped());

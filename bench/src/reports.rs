@@ -13,8 +13,8 @@ use anyhow::{Context, Result, ensure};
 use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, Method,
-    Outcome, Plan, Reads, Role, Sample, Skew, Source, Surroundings, ThreadCounters, Work,
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
+    Method, Outcome, Plan, Reads, Role, Sample, Skew, Source, ThreadCounters, Work,
 };
 
 use crate::dataset::Scratch;
@@ -144,7 +144,7 @@ fn cell(index: usize, methods: usize) -> Result<Cell> {
         content: Content::Random,
         cache: CacheState::Warm,
         descriptor: Descriptor::Shared,
-        surroundings: Surroundings::default(),
+        host_settings: HostSettings::default(),
     };
     Ok(Cell { role, method, conditions })
 }

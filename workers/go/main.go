@@ -43,7 +43,7 @@ type hello struct {
 	Protocol       int    `json:"protocol"`
 	Worker         string `json:"worker"`
 	Version        string `json:"version"`
-	Practice       int    `json:"practice"`
+	WorkerWarmup   int    `json:"worker_warmup"`
 	RandomRead     string `json:"random-read"`
 	SequentialRead string `json:"sequential-read"`
 	Scan           string `json:"scan"`

@@ -86,7 +86,7 @@ def main():
         protocol=PROTOCOL_VERSION,
         worker="python",
         version="%s %s" % (WORKER_VERSION, interpreter()),
-        practice=0,
+        worker_warmup=0,
         **{workload: ",".join(methods(workload)) for workload in WORKLOADS},
     )
     while True:

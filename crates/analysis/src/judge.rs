@@ -32,7 +32,7 @@ pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, NoiseSource, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
 pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
-pub use stall::{Lateness, Stall, stall_not_told, worst};
+pub use stall::{Lateness, Stall, stall_withheld, worst};
 
 /// Judges a run, complete or not, with today's checks where its file holds what they need.
 pub fn judge(run: &Run) -> Judged {

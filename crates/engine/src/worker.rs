@@ -31,7 +31,7 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         protocol: PROTOCOL_VERSION,
         worker: Worker::Native.name().to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
-        practice: 0,
+        worker_warmup: 0,
         random_read: words(Workload::RandomRead),
         sequential_read: words(Workload::SequentialRead),
         scan: words(Workload::Scan),

@@ -42,7 +42,7 @@ fn conversation() -> Vec<Value> {
             protocol: PROTOCOL_VERSION,
             worker: "mine".into(),
             version: "1.0".into(),
-            practice: 1,
+            worker_warmup: 1,
             random_read: "mmap,mmap:random+prefetch=16,pread:direct,get".into(),
             append: "mmap,pwrite:buffer=4KiB".into(),
             ..Hello::default()
@@ -160,7 +160,7 @@ fn context(random: &mut Random) -> Context {
         page_bytes: 4096 << (random.below(3) * 2),
         cpus: 1 + (random.next_u64() >> (33 + random.below(31))) as u32,
         answer_ns: numbers::edge(random, 1_000_000),
-        hidden_bytes: random.below(2) == 0,
+        sparse_or_compressed_bytes: random.below(2) == 0,
         memory_backed: random.below(4) == 0,
         readahead_bytes: (random.below(2) == 0).then(|| numbers::edge(random, 131_072)),
         beating: (random.below(2) == 0).then(|| Beating {

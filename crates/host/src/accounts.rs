@@ -14,15 +14,15 @@ use crate::kernel_files;
 /// there is run.
 pub fn home() -> Option<PathBuf> {
     let named = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    if named.as_deref().is_some_and(|home| !is_foreign(home)) {
+    if named.as_deref().is_some_and(|home| !is_of_another_user(home)) {
         return named;
     }
     let passwd = kernel_files::text("/etc/passwd").unwrap_or_default();
-    home_in(&passwd, geteuid().as_raw()).filter(|home| !is_foreign(home))
+    home_in(&passwd, geteuid().as_raw()).filter(|home| !is_of_another_user(home))
 }
 
 /// Whether this is root, and the directory another user's.
-fn is_foreign(home: &Path) -> bool {
+fn is_of_another_user(home: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     geteuid().is_root() && std::fs::metadata(home).is_ok_and(|found| found.uid() != 0)
 }

@@ -107,7 +107,7 @@ pub fn identity_of(file: &File) -> io::Result<FileIdentity> {
 const PLAIN_FILESYSTEMS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "vfat", "exfat"];
 
 /// Why fewer bytes may come from the device than are read: holes, or a filesystem that may compress. `None`: none.
-pub fn hidden_bytes(file: &File) -> Option<String> {
+pub fn sparse_or_compressed_bytes(file: &File) -> Option<String> {
     let metadata = file.metadata().ok()?;
     let stored = metadata.blocks().saturating_mul(512);
     if stored < metadata.size() {

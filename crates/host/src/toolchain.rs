@@ -16,17 +16,17 @@ mod child;
 mod go;
 mod jvm;
 mod python;
+mod shell_words;
 mod sources;
 mod store;
-mod surroundings;
 #[cfg(test)]
 mod tests;
-mod words;
+mod variables;
 
+pub use shell_words::{UnclosedQuote, split_words};
 pub use sources::SourceFile;
 use store::WorkerStore;
-use surroundings::Surroundings;
-pub use words::{UnclosedQuote, split_words};
+use variables::ToolchainVariables;
 
 /// The languages with a shipped worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,27 +164,27 @@ impl Eq for WorkerFolder {}
 
 /// Looks for a toolchain.
 pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
-    Surroundings::here().find(language, choices)
+    ToolchainVariables::here().find(language, choices)
 }
 
 /// Builds the worker, or takes the one that was built before. Ends soon after `stop` is set.
 pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, Missing> {
-    Surroundings::here().build(found, choices, found.language.sources(), stop)
+    ToolchainVariables::here().build(found, choices, found.language.sources(), stop)
 }
 
 /// Removes what killed builds left; the paths that are gone. What is being built is left alone.
 pub fn sweep() -> Vec<PathBuf> {
-    let surroundings = Surroundings::here();
-    WorkerStore::of(&surroundings).map_or(Vec::new(), |store| store.sweep_dead())
+    let toolchain_variables = ToolchainVariables::here();
+    WorkerStore::of(&toolchain_variables).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
 /// For `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
 pub fn capabilities(choices: &Choices) -> Vec<Capability> {
-    let surroundings = Surroundings::here();
-    Language::ALL.into_iter().map(|language| surroundings.capability(language, choices)).collect()
+    let toolchain_variables = ToolchainVariables::here();
+    Language::ALL.into_iter().map(|language| toolchain_variables.capability(language, choices)).collect()
 }
 
-impl Surroundings {
+impl ToolchainVariables {
     fn find(&self, language: Language, choices: &Choices) -> Result<Found, Missing> {
         match language {
             Language::Jvm => jvm::find(self, choices),

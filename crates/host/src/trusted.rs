@@ -32,7 +32,7 @@ pub enum Refusal {
     #[error("{call} {}: {source}", path.display())]
     Call { call: &'static str, path: PathBuf, source: io::Error },
     #[error("{} belongs to user {owner}, not to user {user}", path.display())]
-    Foreign { path: PathBuf, owner: u32, user: u32 },
+    OtherOwner { path: PathBuf, owner: u32, user: u32 },
     #[error("{} can be written by others", path.display())]
     Writable { path: PathBuf },
     #[error("{} is open to others and holds more than what pagewise makes there: chmod 700 closes it", path.display())]
@@ -217,7 +217,7 @@ fn check_file(file: &File, path: &Path) -> Result<(), Refusal> {
 fn check_own(stat: &Stat, path: &Path) -> Result<(), Refusal> {
     let (owner, user) = (stat.st_uid, geteuid().as_raw());
     if owner != user {
-        return Err(Refusal::Foreign { path: path.to_path_buf(), owner, user });
+        return Err(Refusal::OtherOwner { path: path.to_path_buf(), owner, user });
     }
     if is_writable_by_others(stat) {
         return Err(Refusal::Writable { path: path.to_path_buf() });
@@ -239,7 +239,7 @@ fn check_owner_on_the_way(stat: &Stat, path: &Path) -> Result<(), Refusal> {
     if owner == user || owner == 0 || is_outside(owner) {
         return Ok(());
     }
-    Err(Refusal::Foreign { path: path.to_path_buf(), owner, user })
+    Err(Refusal::OtherOwner { path: path.to_path_buf(), owner, user })
 }
 
 /// Within a user namespace everybody outside of it, root among them, appears as one user, who has no process in it

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::host_settings::HostSettings;
 use crate::method::{Access, Method, MethodOption, Worker};
 use crate::ring::RecordRing;
-use crate::surroundings::Surroundings;
 use crate::units::Bytes;
 use crate::words::words;
 use crate::work::{Consume, Reads, Work, Workload, Writes};
@@ -86,8 +86,8 @@ pub struct Conditions {
     /// One descriptor and mapping, or one each.
     pub descriptor: Descriptor,
     /// What the machine is set to.
-    #[serde(default, skip_serializing_if = "Surroundings::is_untouched")]
-    pub surroundings: Surroundings,
+    #[serde(default, alias = "surroundings", skip_serializing_if = "HostSettings::is_untouched")]
+    pub host_settings: HostSettings,
 }
 
 fn random() -> Content {
@@ -152,10 +152,10 @@ impl Conditions {
     /// Page cache that fits under the memory limit beside what worker and kernel take; `None` without a limit, 0 where
     /// nothing is left. It is what sizes are multiples of; what a sample really had stands in its evidence.
     pub fn cache_capacity(&self) -> Option<Bytes> {
-        let limit = self.surroundings.memory_limit_bytes?.0;
+        let limit = self.host_settings.memory_limit_bytes?.0;
         let threads =
             u64::from(self.threads).saturating_mul(self.work.buffer_bytes().saturating_add(THREAD_BYTES));
-        let worker = self.surroundings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
+        let worker = self.host_settings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
         let left =
             limit.saturating_sub(worker.0.saturating_add(limit / KERNEL_SHARE)).saturating_sub(threads);
         // In whole MiB, so that a thread more does not make other sizes of the data.
@@ -193,7 +193,7 @@ pub struct Cell {
 impl Cell {
     /// A name that is unique in a run, made of everything that defines the cell.
     pub fn id(&self) -> String {
-        let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, surroundings } =
+        let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, host_settings } =
             &self.conditions;
         let (workload, method) = (work.workload(), &self.method);
         let content = if *content == work.usual_content() { String::new() } else { format!(",{content}") };
@@ -203,7 +203,7 @@ impl Cell {
             Role::Ceiling => "/ceiling",
         };
         format!(
-            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{surroundings}/{threads}t,{descriptor}/{method}{role}"
+            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t,{descriptor}/{method}{role}"
         )
     }
 

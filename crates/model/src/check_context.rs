@@ -17,7 +17,8 @@ pub struct CheckContext {
     /// threads and writes a line, which is milliseconds on a slow machine.
     pub answer_ns: u64,
     /// Whether the file has holes or is compressed, so that fewer bytes come from the device than are read.
-    pub hidden_bytes: bool,
+    #[serde(alias = "hidden_bytes")]
+    pub sparse_or_compressed_bytes: bool,
     /// Whether the file lives in memory, as on tmpfs: then nothing of it comes from a device, and nothing is written back.
     pub memory_backed: bool,
     /// Readahead of the device when the run began, which holds for cells that ask for none.

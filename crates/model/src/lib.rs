@@ -10,6 +10,7 @@ pub mod content;
 pub mod counters;
 pub mod environment;
 pub mod format;
+pub mod host_settings;
 pub mod limits;
 pub mod method;
 mod outcome;
@@ -20,7 +21,6 @@ pub mod random;
 pub mod ring;
 pub mod run;
 pub mod sample;
-pub mod surroundings;
 pub mod units;
 pub mod untrusted;
 mod words;
@@ -31,14 +31,14 @@ pub use cell::{CacheState, Cell, Conditions, Content, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};
 pub use counters::{GroupCounters, HostCounters, HostSecond, ProcessCounters, RateWindow, ThreadCounters};
 pub use environment::Environment;
+pub use host_settings::{
+    CpuList, DeviceCap, HostSettings, KernelSettings, Numa, SettingsInForce, Skew, Switch,
+};
 pub use method::{Access, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
 pub use ring::RecordRing;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
-pub use surroundings::{
-    CpuList, DeviceCap, KernelSettings, Numa, SettingsInForce, Skew, Surroundings, Switch,
-};
 pub use units::Bytes;
 pub use untrusted::Untrusted;
 pub use work::{Append, Consume, Fill, Reads, Scan, Sync, Work, Workload, Writes};
-pub use workers::{Delays, Heartbeat, Practice, WorkerChoices, WorkerFound};
+pub use workers::{Delays, Heartbeat, WorkerChoices, WorkerFound, WorkerWarmup};

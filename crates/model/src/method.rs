@@ -4,10 +4,10 @@
 //! parsed once; combinations that make no sense cannot be built. Options act in the order written. Which words a worker
 //! has, and for which workloads, stands in `ways`.
 
+mod access_methods;
 pub mod options;
 mod parse;
-mod suited;
-mod ways;
+mod suitable;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -194,7 +194,7 @@ impl Method {
 
     /// What it calls a line.
     pub fn line_rule(&self) -> LineRule {
-        if self.worker == Worker::Jvm && self.word == ways::BUFFERED_READER {
+        if self.worker == Worker::Jvm && self.word == access_methods::BUFFERED_READER {
             LineRule::ReadLine
         } else {
             LineRule::Newline

@@ -109,10 +109,10 @@ impl Plan {
     /// is up at the end of a pause has a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap
     /// of 2,000, where 1,050 ms give 2,000.
     pub fn phases_ns(&self, cell: &Cell) -> (u64, u64) {
-        if cell.conditions.workload().is_once() {
+        if cell.conditions.workload().is_one_shot() {
             return (FIXED_WORK_NS, 0);
         }
-        match cell.conditions.surroundings.device_cap {
+        match cell.conditions.host_settings.device_cap {
             Some(_) => (self.sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
             None => (self.sample_ns, self.latency_ns),
         }
@@ -190,7 +190,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::host_settings::HostSettings;
     use crate::{Consume, Descriptor, Method, Reads, Skew, Work};
 
     fn phases(sample_ms: u64, cap: Option<&str>) -> (u64, u64) {
@@ -213,7 +213,7 @@ mod tests {
                 content: Content::Random,
                 cache: CacheState::AsIs,
                 descriptor: Descriptor::Shared,
-                surroundings: Surroundings { device_cap, ..Surroundings::default() },
+                host_settings: HostSettings { device_cap, ..HostSettings::default() },
             },
         };
         let plan = Plan {

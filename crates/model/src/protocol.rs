@@ -103,7 +103,7 @@ pub struct Hello {
     pub version: String,
     /// 1: its code gets faster as it runs, and it is to practise before a job that counts.
     #[serde(default)]
-    pub practice: u32,
+    pub worker_warmup: u32,
     /// Methods that it has for `random-read`, separated by commas.
     #[serde(default)]
     pub random_read: String,

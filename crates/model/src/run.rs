@@ -16,8 +16,10 @@ use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::workers::WorkerFound;
 
-/// Version of the run file.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of the run files that are written. Schema 2 renames fields of schema 1, whose names are read as aliases.
+pub const SCHEMA_VERSION: u32 = 2;
+/// Oldest version that is read.
+const OLDEST_SCHEMA: u32 = 1;
 
 /// One line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,7 +103,9 @@ pub enum RunError {
     #[error("line 1: no header of a pagewise run: {0}")]
     NoHeader(String),
     /// Another version wrote it.
-    #[error("line 1: the file has schema {found}, this pagewise reads schema {SCHEMA_VERSION}")]
+    #[error(
+        "line 1: the file has schema {found}, this pagewise reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
+    )]
     Schema {
         /// What the file says.
         found: u64,
@@ -176,7 +180,9 @@ impl Record {
         }
         if line == 1 {
             let found = schema_of(parsed.record.get());
-            if let Some(found) = found.filter(|found| *found != u64::from(SCHEMA_VERSION)) {
+            if let Some(found) =
+                found.filter(|found| !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA_VERSION)).contains(found))
+            {
                 return Err(RunError::Schema { found });
             }
         }
@@ -314,8 +320,8 @@ impl Run {
 mod tests {
     use super::*;
     use crate::plan::Source;
-    use crate::sample::Outcome;
-    use crate::workers::WorkerChoices;
+    use crate::sample::{Evidence, FailureKind, Outcome};
+    use crate::workers::{WorkerChoices, WorkerWarmup};
 
     fn header() -> Record {
         Record::Header(Box::new(Header {
@@ -366,18 +372,49 @@ mod tests {
         assert_eq!(run.intact_bytes, text.len() as u64);
     }
 
-    #[test]
-    fn samples_have_the_checks_of_the_process_that_took_them() {
-        let context = CheckContext {
+    fn context() -> CheckContext {
+        CheckContext {
             page_bytes: 4096,
             cpus: 2,
             answer_ns: 1,
-            hidden_bytes: false,
+            sparse_or_compressed_bytes: false,
             memory_backed: false,
             readahead_bytes: None,
             beating: None,
-        };
-        let again = CheckContext { hidden_bytes: true, ..context };
+        }
+    }
+
+    #[test]
+    fn names_of_schema_1_are_read() {
+        fn by_old_name<T>(value: &T, name: &str, old: &str) -> T
+        where
+            T: Serialize + for<'a> Deserialize<'a>,
+        {
+            let text = serde_json::to_string(value).expect("JSON");
+            assert!(text.contains(name), "{text}");
+            serde_json::from_str(&text.replace(name, old)).expect("the old name")
+        }
+        let run = Run::parse(include_bytes!("../../fuzz/corpus/run-files/memory.jsonl")).expect("a run");
+        let mut cells = run.header.plan.cells.iter();
+        let limited = cells.find(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some());
+        assert_eq!((run.header.schema, limited.is_some()), (1, true));
+        let evidence = Evidence { worker_warmup: Some(WorkerWarmup::default()), ..Evidence::default() };
+        assert_eq!(by_old_name(&evidence, "worker_warmup", "practice"), evidence);
+        let context = CheckContext { sparse_or_compressed_bytes: true, ..context() };
+        assert_eq!(by_old_name(&context, "sparse_or_compressed_bytes", "hidden_bytes"), context);
+        for (old, kind) in [
+            ("not-as-set", FailureKind::SettingMismatch),
+            ("charged-elsewhere", FailureKind::ChargedToOtherCgroup),
+            ("contradicts-method", FailureKind::MethodContradicted),
+        ] {
+            assert_eq!(by_old_name(&kind, &kind.name(), old), kind);
+        }
+    }
+
+    #[test]
+    fn samples_have_the_checks_of_the_process_that_took_them() {
+        let context = context();
+        let again = CheckContext { sparse_or_compressed_bytes: true, ..context };
         let records = [
             header(),
             sample(0),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{GroupCounters, HostCounters, RateWindow, ThreadCounters};
-use crate::surroundings::SettingsInForce;
-use crate::workers::{Heartbeat, Practice};
+use crate::host_settings::SettingsInForce;
+use crate::workers::{Heartbeat, WorkerWarmup};
 
 /// One timed run of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,9 +226,9 @@ pub struct Evidence {
     /// How late the worker's heartbeats came, one entry for each kind; empty without heartbeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heartbeats: Vec<Heartbeat>,
-    /// How a worker was made ready whose code is compiled as it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub practice: Option<Practice>,
+    /// Warm-up of a worker whose code is compiled as it runs.
+    #[serde(default, alias = "practice", skip_serializing_if = "Option::is_none")]
+    pub worker_warmup: Option<WorkerWarmup>,
     /// Mappings of the file that the worker had when the measured region ended.
     #[serde(default)]
     pub mappings: Option<u64>,
@@ -345,13 +345,16 @@ pub enum FailureKind {
     /// The memory limit was not in force, or more than it was charged.
     LimitNotHeld,
     /// Page cache of the file is charged to another group than the worker's.
-    ChargedElsewhere,
+    #[serde(alias = "charged-elsewhere")]
+    ChargedToOtherCgroup,
     /// The rate at which the device is used did not become steady in time.
     NotSettled,
     /// A setting of the machine is not what the cell asks for: device cap, readahead, CPUs, node.
-    NotAsSet,
+    #[serde(alias = "not-as-set")]
+    SettingMismatch,
     /// The counters contradict what the method does.
-    ContradictsMethod,
+    #[serde(alias = "contradicts-method")]
+    MethodContradicted,
     /// The worker was killed because it needed more memory than the limit.
     KilledForMemory,
     /// A call failed.

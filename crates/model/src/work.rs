@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cell::Content;
 use crate::checksum::Consumption;
-use crate::surroundings::Skew;
+use crate::host_settings::Skew;
 use crate::units::Bytes;
 use crate::words::words;
 
@@ -35,7 +35,7 @@ impl Workload {
 
     /// Whether its work is done once and by one thread, so that methods are ranked by the total of set-up, measured region
     /// and tear-down; otherwise by their rate.
-    pub const fn is_once(self) -> bool {
+    pub const fn is_one_shot(self) -> bool {
         matches!(self, Workload::Scan | Workload::Append | Workload::Fill)
     }
 }

@@ -74,7 +74,7 @@ pub struct Delays {
 /// How a worker whose code is compiled as it runs was made ready: it worked on a small file, in the same way, until it
 /// got no faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Practice {
+pub struct WorkerWarmup {
     /// Operations per second in stretches of about 100 ms, in the order of time.
     pub rates: Vec<u64>,
     /// How long it took in all.

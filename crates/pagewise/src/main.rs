@@ -5,13 +5,13 @@
 
 mod arguments;
 mod commands;
-mod course;
 #[cfg(test)]
 mod fuzz;
 mod output;
 mod plan;
 mod schedule;
 mod series;
+mod session;
 mod state;
 mod store;
 mod supervise;

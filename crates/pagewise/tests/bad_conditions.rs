@@ -267,7 +267,12 @@ fn the_least_memory_that_is_said_works() {
     let (run, _) = run(&place, &[&memory, methods, "--file-size=16MiB", "--span=1MiB,16MiB"]);
     for sample in &run.samples {
         assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{}: {:?}", sample.cell, sample.outcome);
-        assert!(!kinds(sample).contains(&FailureKind::NotAsSet), "{}: {:?}", sample.cell, sample.outcome);
+        assert!(
+            !kinds(sample).contains(&FailureKind::SettingMismatch),
+            "{}: {:?}",
+            sample.cell,
+            sample.outcome
+        );
     }
 }
 
@@ -320,7 +325,7 @@ fn another_node_is_not_taken_for_this_one() {
     for cell in &run.header.plan.cells {
         let samples = run.samples.iter().filter(|sample| sample.cell == cell.id());
         for sample in samples {
-            if cell.conditions.surroundings.numa == Some(pagewise_model::Numa::Other) {
+            if cell.conditions.host_settings.numa == Some(pagewise_model::Numa::Other) {
                 let Outcome::Unavailable { reason } = &sample.outcome else { panic!("{:?}", sample.outcome) };
                 assert_eq!(reason, "this machine has one NUMA node");
                 on_other += 1;
@@ -403,8 +408,8 @@ fn dependent_reads_leave_nothing_to_fetch_ahead() {
 fn expect_no_control(run: &Run, reasons: [&str; 2]) {
     let mut seen = [0; 3];
     for cell in run.header.plan.cells.iter().filter(|cell| cell.role == Role::Measured) {
-        let surroundings = &cell.conditions.surroundings;
-        let kind = match (surroundings.memory_limit_bytes, surroundings.device_cap) {
+        let host_settings = &cell.conditions.host_settings;
+        let kind = match (host_settings.memory_limit_bytes, host_settings.device_cap) {
             (None, None) => 2,
             (Some(_), _) => 0,
             (None, Some(_)) => 1,

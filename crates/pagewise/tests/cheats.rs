@@ -8,7 +8,7 @@ mod support;
 use std::sync::Mutex;
 
 use pagewise_model::FailureKind::{
-    self, ColdOverrun, Contaminated, ContradictsMethod, FalseTime, Implausible, InconsistentCounts,
+    self, ColdOverrun, Contaminated, FalseTime, Implausible, InconsistentCounts, MethodContradicted,
     MissingReads, NotCold, NotDirect, NotInForce, NotWarm, WrongBytes, WrongChecksum,
 };
 use pagewise_model::Outcome;
@@ -111,7 +111,7 @@ impl Asked {
             assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{kind}: {:?}", sample.outcome);
             let mut found = kinds(sample);
             let besides = |kind: &FailureKind| {
-                FROM_OUTSIDE.contains(kind) || matches!(kind, ContradictsMethod | Implausible)
+                FROM_OUTSIDE.contains(kind) || matches!(kind, MethodContradicted | Implausible)
             };
             found.retain(|kind| expected.contains(kind) || !besides(kind));
             found.sort_unstable();
@@ -168,7 +168,7 @@ fn a_read_counts_by_its_place_in_the_table() {
 
 #[test]
 fn bytes_from_a_copy_made_before_go_are_noticed() {
-    WARM_PREAD.caught("copies-first", &[ContradictsMethod]);
+    WARM_PREAD.caught("copies-first", &[MethodContradicted]);
     // Its copy also left the file in the page cache.
     COLD_PREAD.caught("copies-first", &[NotCold]);
     for cache in ["cold", "warm"] {
@@ -176,7 +176,7 @@ fn bytes_from_a_copy_made_before_go_are_noticed() {
         let run = direct.honest().run("copies-first-direct");
         for sample in of_methods(&run) {
             let found = kinds(sample);
-            let mut expected = vec![ContradictsMethod];
+            let mut expected = vec![MethodContradicted];
             expected.extend((cache == "cold").then_some(NotCold));
             // Requests of others hide those that are missing.
             expected.extend((!found.contains(&Contaminated)).then_some(NotDirect));
@@ -198,7 +198,7 @@ fn a_rate_beyond_memory_is_implausible() {
 
 #[test]
 fn reads_made_twice_are_noticed() {
-    WARM_PREAD.caught("reads-twice", &[ContradictsMethod]);
+    WARM_PREAD.caught("reads-twice", &[MethodContradicted]);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn reads_asked_for_ahead_are_noticed() {
     for sample in of_methods(&run) {
         // Where others use the device too, nobody can say whose reads they are.
         let found = kinds(sample);
-        assert!(found.contains(&ContradictsMethod) || found.contains(&Contaminated), "{:?}", sample.outcome);
+        assert!(found.contains(&MethodContradicted) || found.contains(&Contaminated), "{:?}", sample.outcome);
     }
 }
 

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagewise_model::FailureKind::{
-    self, ChargedElsewhere, ColdOverrun, Contaminated, ContradictsMethod, LimitNotHeld, NotCold, NotSettled,
+    self, ChargedToOtherCgroup, ColdOverrun, Contaminated, LimitNotHeld, MethodContradicted, NotCold,
+    NotSettled,
 };
 use pagewise_model::run::Run;
 use pagewise_model::{Failure, Outcome, Role, Sample};
@@ -224,7 +225,7 @@ fn somebody_who_warms_a_cold_file() {
         let found = failed(sample, Contaminated);
         assert!(!found.is_empty(), "{:?}", sample.outcome);
         // What others bring in beside its reads is read for the worker too where both wait for it.
-        let besides = [NotCold, ColdOverrun, Contaminated, ContradictsMethod].into();
+        let besides = [NotCold, ColdOverrun, Contaminated, MethodContradicted].into();
         assert!(found.is_subset(&besides), "{:?}", sample.failures());
     }
 }
@@ -288,7 +289,7 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
     };
     let outsider = Outsider::meeting(&place, "warm", warms);
     let samples = stop_when(&place, &FITS, |run: Run| {
-        run.samples.iter().filter(|sample| kinds(sample).contains(&ChargedElsewhere)).count() >= 2
+        run.samples.iter().filter(|sample| kinds(sample).contains(&ChargedToOtherCgroup)).count() >= 2
     })
     .samples;
     drop(outsider);
@@ -298,8 +299,8 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
         let resident = evidence.resident_after_bytes.expect("residency");
         let charged = evidence.group.as_ref().and_then(|group| group.file_bytes).expect("file pages");
         // Where the outsider came too late, there is nothing to be caught.
-        let expected = if resident > charged + (4 << 20) { vec![ChargedElsewhere] } else { vec![] };
-        let found: Vec<_> = failed(sample, ChargedElsewhere).into_iter().collect();
+        let expected = if resident > charged + (4 << 20) { vec![ChargedToOtherCgroup] } else { vec![] };
+        let found: Vec<_> = failed(sample, ChargedToOtherCgroup).into_iter().collect();
         assert_eq!(found, expected, "{resident} resident, {charged} charged: {:?}", sample.failures());
         caught += expected.len();
     }
@@ -327,9 +328,9 @@ fn somebody_who_holds_a_part_of_the_file_in_the_cache() {
     drop(outsider);
     assert!(!samples.is_empty());
     for sample in &samples {
-        let found = failed(sample, ChargedElsewhere);
-        assert!(found.contains(&ChargedElsewhere), "{:?}", sample.outcome);
-        assert!(found.is_subset(&[ChargedElsewhere, NotSettled].into()), "{:?}", sample.failures());
+        let found = failed(sample, ChargedToOtherCgroup);
+        assert!(found.contains(&ChargedToOtherCgroup), "{:?}", sample.outcome);
+        assert!(found.is_subset(&[ChargedToOtherCgroup, NotSettled].into()), "{:?}", sample.failures());
     }
 }
 
@@ -365,7 +366,7 @@ fn a_file_in_memory_that_was_made_outside_the_limit() {
                 assert!(is_cold(sample), "{}: {reason}", sample.cell);
                 assert!(reason.contains("in memory"), "{reason}");
             }
-            _ => expect_caught(std::slice::from_ref(sample), ChargedElsewhere),
+            _ => expect_caught(std::slice::from_ref(sample), ChargedToOtherCgroup),
         }
     }
     assert_eq!(seen, [false, true].into());

@@ -138,7 +138,7 @@ fn resident(path: &Path) -> Option<u64> {
 }
 
 /// A file of somebody else's, of words that do not repeat, on storage.
-fn foreign_file(place: &Place, name: &str, mib: u64) -> PathBuf {
+fn user_file(place: &Place, name: &str, mib: u64) -> PathBuf {
     let path = place.file(name);
     let mut file = File::create(&path).expect("create");
     let mut piece = vec![0; 1 << 20];
@@ -165,7 +165,7 @@ fn state_of(path: &Path) -> (Vec<u8>, i64, i64, i64, u64, u32) {
 #[test]
 fn the_users_file_is_read_and_never_changed() {
     let place = Place::new();
-    let path = foreign_file(&place, "index.bin", 9);
+    let path = user_file(&place, "index.bin", 9);
     let before = state_of(&path);
     let (run, _) = measure(
         &place,
@@ -192,7 +192,7 @@ fn the_users_file_is_only_evicted_when_told_to() {
             "nothing is evicted from memory",
         );
     }
-    let path = foreign_file(&place, "index.bin", 32);
+    let path = user_file(&place, "index.bin", 32);
     let before = state_of(&path);
     let Some(whole) = resident(&path) else {
         return support::skipped("the_users_file_is_only_evicted_when_told_to", "there is no cachestat");
@@ -230,7 +230,7 @@ fn a_file_that_another_process_maps_is_warned_of_and_not_called_cold() {
             "nothing is evicted from memory",
         );
     }
-    let path = foreign_file(&place, "index.bin", 4);
+    let path = user_file(&place, "index.bin", 4);
     let mapping = FileMapping::new(File::open(&path).expect("open"), 4 << 20, true).expect("map");
     assert!(mapping.bytes().iter().step_by(4096).any(|byte| *byte > 0));
     let (run, finished) = measure(
@@ -255,7 +255,7 @@ fn a_file_that_another_process_maps_is_warned_of_and_not_called_cold() {
 #[test]
 fn a_file_truncated_during_the_run_is_an_invalid_cell_that_says_so() {
     let place = Place::new();
-    let path = foreign_file(&place, "index.bin", 8);
+    let path = user_file(&place, "index.bin", 8);
     let arguments: Vec<&str> =
         SMALL.iter().copied().filter(|argument| !argument.starts_with("--sample")).collect();
     let arguments =
@@ -296,7 +296,7 @@ fn a_file_truncated_during_the_run_is_an_invalid_cell_that_says_so() {
 #[test]
 fn a_file_written_to_during_the_run_is_noticed() {
     let place = Place::new();
-    let path = foreign_file(&place, "index.bin", 8);
+    let path = user_file(&place, "index.bin", 8);
     let arguments = [&SMALL[..], &["--file=index.bin", "--methods=pread"]].concat();
     let child = place.command(&arguments).spawn().expect("start");
     let out = place.file("run.jsonl");
@@ -321,7 +321,7 @@ fn a_file_written_to_during_the_run_is_noticed() {
 #[test]
 fn a_file_whose_name_goes_to_another_is_read_to_the_end() {
     let place = Place::new();
-    let path = foreign_file(&place, "index.bin", 8);
+    let path = user_file(&place, "index.bin", 8);
     // The same bytes, and warm: a worker that opened the name would be quick and right, and not cold.
     fs::copy(&path, place.file("other.bin")).expect("copy");
     let arguments =
@@ -432,7 +432,7 @@ fn a_file_of_somebody_else_is_read_without_the_right_to_write_it() {
         return support::skipped(name, "only root can become another user");
     }
     let place = Place::on(&std::env::temp_dir());
-    let path = foreign_file(&place, "index.bin", 16);
+    let path = user_file(&place, "index.bin", 16);
     let before = state_of(&path);
     let more = ["--file=index.bin", "--methods=mmap:random,pread", "--cache=as-is"];
     let Some(mut command) = place.command_as(65_534, &[&SMALL[..], &more].concat()) else { return };

@@ -360,7 +360,7 @@ fn pages_are_on_the_node_that_was_asked_for() {
         let Taken { run, .. } = take_all(&place, &more);
         let of = |numa: &'static str| {
             move |cell: &Cell| {
-                cell.conditions.surroundings.numa.is_some_and(|asked| asked.to_string() == numa)
+                cell.conditions.host_settings.numa.is_some_and(|asked| asked.to_string() == numa)
             }
         };
         assert!(!valid(&run, of("same")).is_empty(), "{:?}", samples(&run, of("same")));

@@ -8,8 +8,8 @@ use std::process::Command;
 use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, Outcome, Plan,
-    Reads, Role, Sample, Skew, Source, Surroundings, Work, WorkerChoices,
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
+    Outcome, Plan, Reads, Role, Sample, Skew, Source, Work, WorkerChoices,
 };
 use serde_json::{Value, json};
 use support::Place;
@@ -38,7 +38,7 @@ fn cell(index: usize, methods: usize) -> Cell {
             content: Content::Random,
             cache: CacheState::Warm,
             descriptor: Descriptor::Shared,
-            surroundings: Surroundings::default(),
+            host_settings: HostSettings::default(),
         },
     }
 }

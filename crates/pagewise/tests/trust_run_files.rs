@@ -197,9 +197,9 @@ fn a_run_file_that_others_can_write_is_confirmed_by_its_user_and_refused_by_root
 fn what_a_run_file_sets_is_shown_and_compared() {
     let place = stopped(|header| {
         for cell in &mut header.plan.cells {
-            let surroundings = &mut cell.conditions.surroundings;
-            surroundings.device_cap = Some(DeviceCap { read_iops: Some(7), read_bytes_per_second: None });
-            surroundings.kernel.readahead_bytes = Some(Bytes(64 << 10));
+            let host_settings = &mut cell.conditions.host_settings;
+            host_settings.device_cap = Some(DeviceCap { read_iops: Some(7), read_bytes_per_second: None });
+            host_settings.kernel.readahead_bytes = Some(Bytes(64 << 10));
         }
         let identity =
             pagewise_model::plan::FileIdentity { device: 0, inode: 0, file_bytes: Bytes(1), modified_ns: 0 };

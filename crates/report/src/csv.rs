@@ -9,13 +9,13 @@ mod flat;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::{Lateness, stall_not_told};
+use pagewise_analysis::judge::{Lateness, stall_withheld};
 use pagewise_analysis::proof;
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, OutsideStretch, Placement, Written};
 use pagewise_model::{
-    Bytes, Cell, CheckContext, Conditions, Delays, Evidence, GroupCounters, Heartbeat, Outcome, Practice,
-    RateWindow, Sample, SettingsInForce, Surroundings, ThreadCounters, Untrusted, Work,
+    Bytes, Cell, CheckContext, Conditions, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome,
+    RateWindow, Sample, SettingsInForce, ThreadCounters, Untrusted, Work, WorkerWarmup,
 };
 
 use flat::{Columns, CsvField, UNKNOWN};
@@ -140,7 +140,7 @@ fn whole_evidence() -> Evidence {
         waiting: Some(OutsideStretch::default()),
         mapping_line: Some(String::new()),
         windows: vec![RateWindow::default()],
-        practice: Some(Practice::default()),
+        worker_warmup: Some(WorkerWarmup::default()),
         settings: SettingsInForce::read(|_| Some(String::new())),
         ..Evidence::default()
     }
@@ -184,7 +184,7 @@ const LATENCY: &[&str] = &["latency_ns", "latency_counts", "stalls", "stall_long
 /// them from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
-    let names = CONDITIONS.iter().chain(Surroundings::COLUMNS).chain(OUTCOME).chain(MEASUREMENT);
+    let names = CONDITIONS.iter().chain(HostSettings::COLUMNS).chain(OUTCOME).chain(MEASUREMENT);
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
     write_row(out, names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats))?;
     for (index, run) in runs.iter().enumerate() {
@@ -259,10 +259,10 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
                 conditions.descriptor.to_string(),
             ]);
             fields.extend(work_fields(conditions));
-            fields.extend(conditions.surroundings.fields());
+            fields.extend(conditions.host_settings.fields());
         }
         // The plan does not have this cell; its id is all that is known of it.
-        None => fields.resize(CONDITIONS.len() + Surroundings::COLUMNS.len(), CsvField::new()),
+        None => fields.resize(CONDITIONS.len() + HostSettings::COLUMNS.len(), CsvField::new()),
     }
     fields
 }
@@ -325,7 +325,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
     match &sample.outcome {
         Outcome::Taken { measurement, evidence, .. } => {
             // A device cap is no slow device: its latency would be taken for one.
-            let capped = cell.is_some_and(|cell| cell.conditions.surroundings.device_cap.is_some());
+            let capped = cell.is_some_and(|cell| cell.conditions.host_settings.device_cap.is_some());
             let measured = MEASUREMENT.iter().zip(measurement_fields(measurement));
             fields.extend(measured.map(|(column, field)| match capped && LATENCY.contains(column) {
                 true => CsvField::new(),
@@ -333,7 +333,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
             }));
             fields.extend(columns.fields(evidence));
             // Like latency, what heartbeats show is not told of a cap or a cold start.
-            let told = cell.is_none_or(|cell| stall_not_told(&cell.conditions).is_none());
+            let told = cell.is_none_or(|cell| stall_withheld(&cell.conditions).is_none());
             fields.extend(heartbeat_fields(if told { &evidence.heartbeats } else { &[] }));
         }
         _ => fields.resize(

@@ -9,7 +9,7 @@ mod columns;
 mod fill;
 mod grid;
 mod heading;
-mod once;
+mod one_shot;
 mod reads;
 mod rows;
 mod scan;

@@ -60,7 +60,7 @@ fn a_wider_terminal_shows_more_columns() {
     let run = constructed::complete();
     expect_parts(&run, 80, &["columns that do not fit: ", "limited by: pread memory-copy 96 %"]);
     expect_parts(&run, 100, &["columns that do not fit: max, ", "(a wider terminal shows them"]);
-    expect_parts(&run, 140, &["behind  MiB/s      p50      p99      max", "memory-copy 96 %"]);
+    expect_parts(&run, 140, &["vs best  MiB/s      p50      p99      max", "memory-copy 96 %"]);
     let wide = String::from_utf8(table_of(&run, 140)).expect("text");
     assert!(!wide.contains("do not fit"), "{wide}");
 }
@@ -254,7 +254,7 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn ceilings_bounds_and_verdicts_in_the_judged_json() {
     let values = [
-        ("/schema", json!(1)),
+        ("/schema", json!(2)),
         ("/run/question", json!("read")),
         ("/ceilings/device_iops", json!(120_400)),
         ("/cells/3/bound", json!("memory-copy")),

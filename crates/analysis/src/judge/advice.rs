@@ -9,12 +9,12 @@ mod effort;
 mod fill;
 pub(crate) mod given;
 mod headline;
-mod reads;
+pub(crate) mod phrases;
+mod read_advice;
 mod scan;
 mod stall;
 #[cfg(test)]
 mod tests;
-pub(crate) mod words;
 
 use pagewise_model::{CacheState, Workload};
 
@@ -26,12 +26,12 @@ use case::Case;
 use effort::effort;
 use given::unsteady;
 use pagewise_model::format::times;
-use words::what;
+use phrases::what;
 
 pub use given::{Buffers, Recommendation, UNSTEADY};
 pub use headline::headline;
-pub use reads::AMPLIFIED;
-pub use words::listed;
+pub use phrases::listed;
+pub use read_advice::AMPLIFIED;
 
 /// The advice that follows from each comparison; `cells` are all of the run.
 pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Recommendation> {
@@ -60,7 +60,7 @@ fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) ->
     let sentence = sentence(comparison, &compared, recommended.as_deref(), &alternatives, reason.as_deref());
     let case = Case { comparison, compared, cells, recommended: recommended.as_deref() };
     let (insight, buffers, notes) = match comparison.conditions.conditions.workload() {
-        Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), reads::notes(&case)),
+        Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), read_advice::notes(&case)),
         Workload::Scan => {
             let (insight, notes) = scan::explain(&case);
             (insight, Vec::new(), notes)
@@ -176,7 +176,7 @@ fn lead(comparison: &Comparison) -> String {
     };
     let is = match comparison.conditions.conditions.cache {
         CacheState::ColdStart => "it is warm",
-        _ if comparison.conditions.conditions.workload().is_once() => "in total it is",
+        _ if comparison.conditions.conditions.workload().is_one_shot() => "in total it is",
         _ => "it is",
     };
     format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)

@@ -17,7 +17,7 @@
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, Evidence, Role, Skew, Surroundings, Sync, Work,
+    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, Evidence, HostSettings, Role, Skew, Sync, Work,
     Workload,
 };
 use serde::Serialize;
@@ -227,7 +227,7 @@ impl DeviceCeiling {
     /// Whether it is what the device can do for cells with `conditions`. A memory limit is nothing to a device, and what it
     /// can do in order is nothing to reads at random.
     fn is_of(&self, conditions: &Conditions) -> bool {
-        let Surroundings { device_cap, cpus, .. } = &conditions.surroundings;
+        let HostSettings { device_cap, cpus, .. } = &conditions.host_settings;
         self.threads == conditions.threads
             && self.file_bytes == conditions.file_bytes
             && (self.workload == Workload::RandomRead || conditions.workload() != Workload::RandomRead)
@@ -348,7 +348,7 @@ impl Ceilings {
     /// Whether a scan that is held against the same ceilings went beyond them: they then explain none of these scans.
     fn is_outrun(&self, conditions: &Conditions) -> bool {
         fn held_against(conditions: &Conditions) -> impl PartialEq + '_ {
-            let Surroundings { device_cap, cpus, .. } = &conditions.surroundings;
+            let HostSettings { device_cap, cpus, .. } = &conditions.host_settings;
             (conditions.threads, conditions.file_bytes, device_cap, cpus)
         }
         let own = held_against(conditions);
@@ -428,7 +428,7 @@ fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
         }
         (work, conditions.threads)
     };
-    let (left, right) = (&ceiling.surroundings, &cell.surroundings);
+    let (left, right) = (&ceiling.host_settings, &cell.host_settings);
     work(ceiling) == work(cell) && (&left.cpus, left.numa) == (&right.cpus, right.numa)
 }
 
@@ -437,8 +437,8 @@ fn device_ceiling(cell: &Cell, activity: &Activity) -> Option<DeviceCeiling> {
         threads: cell.conditions.threads,
         file_bytes: cell.conditions.file_bytes,
         workload: cell.conditions.workload(),
-        device_cap: cell.conditions.surroundings.device_cap,
-        cpus: cell.conditions.surroundings.cpus.clone(),
+        device_cap: cell.conditions.host_settings.device_cap,
+        cpus: cell.conditions.host_settings.cpus.clone(),
         depth: cell.method.depth(),
         read_bytes: cell.conditions.reads()?.read_bytes,
         issued_bytes: activity.issued_bytes()?,

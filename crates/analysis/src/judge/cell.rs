@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, KernelSettings,
-    MethodOption, Outcome, Role, Sample, Surroundings, Workload,
+    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, HostSettings,
+    KernelSettings, MethodOption, Outcome, Role, Sample, Workload,
 };
 use serde::Serialize;
 
 use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
 use super::evidence::EvidenceMedians;
-use super::stall::{Stall, stall_not_told};
+use super::stall::{Stall, stall_withheld};
 use crate::judge::bound::{Activity, BoundName, Ceilings};
 use crate::judge::collected::CellSamples;
-use crate::judge::latency::{Latency, not_told};
+use crate::judge::latency::{Latency, latency_withheld};
 use crate::proof::measured::{covered, ops_per_second, total_ns};
 use crate::statistics::{median, median_count, median_interval, total};
 
@@ -118,8 +118,8 @@ pub struct Parameters {
 
 impl Parameters {
     pub(crate) fn of(conditions: &Conditions) -> Self {
-        let Surroundings { memory_limit_bytes: _, worker_bytes: _, device_cap, cpus, numa, kernel } =
-            &conditions.surroundings;
+        let HostSettings { memory_limit_bytes: _, worker_bytes: _, device_cap, cpus, numa, kernel } =
+            &conditions.host_settings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
         let record =
             |of: Workload| writes.filter(|_| conditions.workload() == of).map(|writes| writes.record_bytes);
@@ -299,10 +299,10 @@ impl CellJudgement {
         let (status, reason) = status(samples);
         let capacity = cache_capacity(&evidence);
         let span = conditions.span_bytes.0 as f64;
-        let limit = conditions.surroundings.memory_limit_bytes;
-        let latency_reason = not_told(conditions);
+        let limit = conditions.host_settings.memory_limit_bytes;
+        let latency_reason = latency_withheld(conditions);
         let stall = Stall::merged(&evidence);
-        let stall_reason = stall.as_ref().and_then(|_| stall_not_told(conditions));
+        let stall_reason = stall.as_ref().and_then(|_| stall_withheld(conditions));
         Self {
             id: samples.id.clone(),
             role: cell.role,

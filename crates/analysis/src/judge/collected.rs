@@ -45,7 +45,7 @@ impl<'a> CellSamples<'a> {
                 let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
                 return Some(1e9 / warmed.time_ns as f64);
             }
-            if conditions.workload().is_once() {
+            if conditions.workload().is_one_shot() {
                 let done = is_done(self.cell, measurement);
                 return done.then(|| 1e9 / total_ns(measurement).max(1) as f64);
             }

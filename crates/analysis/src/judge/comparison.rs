@@ -40,7 +40,7 @@ pub struct RatioToLeader {
     /// Rounds in which both are valid.
     pub rounds: usize,
     /// Whether the leader is faster beyond doubt and noise.
-    pub told_apart: bool,
+    pub distinguishable: bool,
 }
 
 /// What the noise of a comparison is known from.
@@ -239,7 +239,7 @@ fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
                 high: ratio.interval.map(|interval| interval.high),
                 coverage: ratio.interval.map(|interval| interval.coverage),
                 rounds: ratio.rounds,
-                told_apart: ratio.beaten,
+                distinguishable: ratio.beaten,
             })
             .collect(),
         unranked,
@@ -263,7 +263,7 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     }
     // Of work that is done once set-up is a part.
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
-    if cold && method.reads_all_in_setup() && !conditions.workload().is_once() {
+    if cold && method.reads_all_in_setup() && !conditions.workload().is_one_shot() {
         return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
     }
     if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {

@@ -40,7 +40,7 @@ macro_rules! evidence_medians {
             /// Interrupts per second that flush other CPUs' translations, of the whole host.
             pub tlb_shootdowns_per_second: Option<f64>,
             /// How long a worker practised whose code is compiled as it runs.
-            pub practice_ns: Option<u64>,
+            pub worker_warmup_ns: Option<u64>,
             /// CPU time over the time of all threads.
             pub cpu_share: Option<f64>,
             /// Mean size of a request to the device.
@@ -70,7 +70,7 @@ macro_rules! evidence_medians {
                     $($group: of_group(&|group| group.$group_field),)+
                     $($host: of(&|seen| seen.host.$host),)+
                     refaults: of(&refaults),
-                    practice_ns: of(&|seen| Some(seen.practice.as_ref()?.elapsed_ns)),
+                    worker_warmup_ns: of(&|seen| Some(seen.worker_warmup.as_ref()?.elapsed_ns)),
                     ..Self::default()
                 }
             }

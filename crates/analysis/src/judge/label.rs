@@ -2,7 +2,7 @@
 
 use pagewise_model::format::{bytes, counted, multiple};
 use pagewise_model::{
-    Append, CacheState, Conditions, Consume, Descriptor, Fill, Numa, Reads, Scan, Skew, Surroundings, Sync,
+    Append, CacheState, Conditions, Consume, Descriptor, Fill, HostSettings, Numa, Reads, Scan, Skew, Sync,
     Work,
 };
 
@@ -37,7 +37,7 @@ pub fn data_over_cache(conditions: &Conditions) -> Option<f64> {
 }
 
 fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, String)> {
-    let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, surroundings } =
+    let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, host_settings } =
         conditions;
     let mut all: Vec<(LabelPart, String)> = Vec::new();
     let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
@@ -61,7 +61,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     );
     let usual = writes || *content == work.usual_content();
     add(LabelPart::Other, (!usual).then(|| format!("{content} content")));
-    let Surroundings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = surroundings;
+    let HostSettings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = host_settings;
     add(LabelPart::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
     let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
         // Where the size has no part of its own, it stands here.

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::statistics::total;
 
 /// Why no latency is told of cells with these conditions; `None` where it is.
-pub fn not_told(conditions: &Conditions) -> Option<&'static str> {
-    if conditions.surroundings.device_cap.is_some() {
+pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
+    if conditions.host_settings.device_cap.is_some() {
         return Some("a cap is no slow device: reads stay quick between the pauses that it makes");
     }
     (conditions.cache == CacheState::ColdStart).then_some("a cold start is told as a course of rates")
@@ -113,11 +113,11 @@ mod tests {
     #[test]
     fn a_cap_is_no_slow_device() {
         let cell = |cache| crate::proof::honest::cell("pread", cache);
-        assert_eq!(not_told(&cell(CacheState::Warm).conditions), None);
-        assert!(not_told(&cell(CacheState::ColdStart).conditions).is_some());
+        assert_eq!(latency_withheld(&cell(CacheState::Warm).conditions), None);
+        assert!(latency_withheld(&cell(CacheState::ColdStart).conditions).is_some());
         let mut capped = cell(CacheState::Cold);
-        capped.conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));
-        assert!(not_told(&capped.conditions).expect("a reason").contains("no slow device"));
+        capped.conditions.host_settings.device_cap = Some("microsd".parse().expect("a cap"));
+        assert!(latency_withheld(&capped.conditions).expect("a reason").contains("no slow device"));
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub struct Lateness {
 }
 
 /// Why no stall is told of cells with these conditions; `None` where it is.
-pub fn stall_not_told(conditions: &Conditions) -> Option<&'static str> {
-    if conditions.surroundings.device_cap.is_some() {
+pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
+    if conditions.host_settings.device_cap.is_some() {
         return Some(
             "a cap is no slow device: what is held up in the pauses that it makes says nothing of one",
         );
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn under_a_cap_and_from_a_cold_start_nothing_is_told() {
         let of = |cache| crate::proof::honest::cell("jvm/mmap", cache).conditions;
-        assert_eq!(stall_not_told(&of(CacheState::Warm)), None);
-        assert!(stall_not_told(&of(CacheState::ColdStart)).is_some());
+        assert_eq!(stall_withheld(&of(CacheState::Warm)), None);
+        assert!(stall_withheld(&of(CacheState::ColdStart)).is_some());
         let capped = crate::proof::honest::set("jvm/mmap", CacheState::Cold).conditions;
-        assert!(stall_not_told(&capped).expect("a reason").contains("no slow device"));
+        assert!(stall_withheld(&capped).expect("a reason").contains("no slow device"));
     }
 }

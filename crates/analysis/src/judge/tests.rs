@@ -1,6 +1,6 @@
 //! Whole runs with a known answer.
 
-mod once;
+mod one_shot;
 mod settings;
 
 use super::*;

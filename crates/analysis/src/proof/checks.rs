@@ -63,27 +63,27 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::clock_stepped),
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
-    (FailureKind::ChargedElsewhere, settings::charged_elsewhere),
-    (FailureKind::ChargedElsewhere, settings::kept_elsewhere),
+    (FailureKind::ChargedToOtherCgroup, settings::charged_elsewhere),
+    (FailureKind::ChargedToOtherCgroup, settings::kept_elsewhere),
     (FailureKind::NotSettled, settings::not_settled),
     (FailureKind::NotSettled, settings::capped_too_short),
     (FailureKind::NotSettled, runtime::not_practised),
-    (FailureKind::NotAsSet, settings::cap_not_as_set),
-    (FailureKind::NotAsSet, settings::cap_not_held),
-    (FailureKind::NotAsSet, settings::cap_escaped),
-    (FailureKind::NotAsSet, settings::kernel_not_as_set),
-    (FailureKind::NotAsSet, settings::cpus_not_as_set),
-    (FailureKind::NotAsSet, settings::placement_not_as_set),
-    (FailureKind::ContradictsMethod, expected::contradicts_method),
-    (FailureKind::ContradictsMethod, claims::extra_reads),
-    (FailureKind::ContradictsMethod, outside::direct_read_before_go),
-    (FailureKind::ContradictsMethod, outside::called_before_go),
-    (FailureKind::ContradictsMethod, plausible::reads_ahead),
-    (FailureKind::ContradictsMethod, mappings::advice_beside),
-    (FailureKind::ContradictsMethod, mappings::mapped_beside),
-    (FailureKind::ContradictsMethod, scans::mapping_not_touched),
-    (FailureKind::ContradictsMethod, faults::wrong_write_faults),
-    (FailureKind::ContradictsMethod, writes::mapping_makes_calls),
+    (FailureKind::SettingMismatch, settings::cap_not_as_set),
+    (FailureKind::SettingMismatch, settings::cap_not_held),
+    (FailureKind::SettingMismatch, settings::cap_escaped),
+    (FailureKind::SettingMismatch, settings::kernel_not_as_set),
+    (FailureKind::SettingMismatch, settings::cpus_not_as_set),
+    (FailureKind::SettingMismatch, settings::placement_not_as_set),
+    (FailureKind::MethodContradicted, expected::contradicts_method),
+    (FailureKind::MethodContradicted, claims::extra_reads),
+    (FailureKind::MethodContradicted, outside::direct_read_before_go),
+    (FailureKind::MethodContradicted, outside::called_before_go),
+    (FailureKind::MethodContradicted, plausible::reads_ahead),
+    (FailureKind::MethodContradicted, mappings::unasked_advice),
+    (FailureKind::MethodContradicted, mappings::unasked_mapping),
+    (FailureKind::MethodContradicted, scans::mapping_not_touched),
+    (FailureKind::MethodContradicted, faults::wrong_write_faults),
+    (FailureKind::MethodContradicted, writes::mapping_makes_calls),
 ];
 
 /// Everything that is wrong with the sample: what was found while it was taken, and every check that it fails. None makes it
@@ -215,7 +215,7 @@ mod tests {
         for cell in once() {
             assert_eq!(honest::kinds(&cell, |_, _| {}), [], "{}", cell.id());
             let mut limited = cell.clone();
-            limited.conditions.surroundings.memory_limit_bytes = Some(pagewise_model::Bytes::mib(128));
+            limited.conditions.host_settings.memory_limit_bytes = Some(pagewise_model::Bytes::mib(128));
             assert_eq!(honest::kinds(&limited, |_, _| {}), [], "{}", limited.id());
             if cell.conditions.writes().is_none() {
                 continue;

@@ -63,7 +63,7 @@ pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
 
 /// Where the total is ranked, set-up and tear-down on the worker's clock must fit too.
 pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
-    if !subject.cell.conditions.workload().is_once() {
+    if !subject.cell.conditions.workload().is_one_shot() {
         return None;
     }
     let (measurement, evidence) = (subject.measurement, subject.evidence);
@@ -343,7 +343,7 @@ mod tests {
     use pagewise_model::CacheState::{Cold, ColdStart, Warm};
     use pagewise_model::Evidence;
     use pagewise_model::FailureKind::{
-        ContradictsMethod, FalseTime, InconsistentCounts, MissingReads, WrongBytes, WrongChecksum,
+        FalseTime, InconsistentCounts, MethodContradicted, MissingReads, WrongBytes, WrongChecksum,
     };
 
     #[test]
@@ -498,8 +498,8 @@ mod tests {
             };
             let native = !method.contains('/');
             assert_eq!(twice(1, 1), [], "{method}");
-            assert_eq!(twice(1, 2), [ContradictsMethod], "{method}");
-            assert_eq!(twice(if native { 2 } else { 3 }, 1), [ContradictsMethod], "{method}");
+            assert_eq!(twice(1, 2), [MethodContradicted], "{method}");
+            assert_eq!(twice(if native { 2 } else { 3 }, 1), [MethodContradicted], "{method}");
         }
     }
 

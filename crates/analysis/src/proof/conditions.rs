@@ -83,7 +83,7 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
         return Some(format!("{requested} bytes were asked for of {span}: some blocks were read twice"));
     }
     match (evidence.resident_before_bytes, evidence.device_read_bytes) {
-        (Some(_), _) if subject.context.hidden_bytes => None,
+        (Some(_), _) if subject.context.sparse_or_compressed_bytes => None,
         (None, None) => Some("neither residency nor device bytes are known: nothing proves it cold".into()),
         _ => not_all_from_device(evidence, in_setup),
     }
@@ -100,7 +100,7 @@ fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
         );
     };
     let brought_in = read.saturating_add(in_setup) as f64;
-    (!subject.context.hidden_bytes && brought_in < resident as f64 * ALL_FROM_DEVICE).then(|| {
+    (!subject.context.sparse_or_compressed_bytes && brought_in < resident as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
             "{resident} bytes of the span were in the page cache after it, {read} came from the device for it"
         )
@@ -236,7 +236,7 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
         (None, None) => {
             Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
         }
-        (Some(true), _) if subject.context.hidden_bytes => None,
+        (Some(true), _) if subject.context.sparse_or_compressed_bytes => None,
         _ => not_all_from_device(evidence, 0),
     }
 }
@@ -322,7 +322,7 @@ mod tests {
     use pagewise_model::CheckContext as Context;
     use pagewise_model::FailureKind::{ColdOverrun, Contaminated, NotCold, NotDirect, NotInForce, NotWarm};
 
-    const HOLED_FILE: Context = Context { hidden_bytes: true, ..CONTEXT };
+    const HOLED_FILE: Context = Context { sparse_or_compressed_bytes: true, ..CONTEXT };
 
     #[test]
     fn a_cache_that_was_not_empty_is_noticed() {

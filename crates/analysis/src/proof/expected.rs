@@ -142,10 +142,12 @@ fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> 
     let wrong = match expected {
         MajorFaults::None => faults > own,
         // Where holes or compression hide bytes, faults are more than pages.
-        MajorFaults::OnePerPage if subject.context.hidden_bytes => faults.saturating_add(share) < pages,
+        MajorFaults::OnePerPage if subject.context.sparse_or_compressed_bytes => {
+            faults.saturating_add(share) < pages
+        }
         MajorFaults::OnePerPage => faults.abs_diff(pages) > share,
         MajorFaults::AtMostOnePerPage => {
-            !subject.context.hidden_bytes && faults > pages.saturating_add(share)
+            !subject.context.sparse_or_compressed_bytes && faults > pages.saturating_add(share)
         }
         MajorFaults::Any => false,
     };
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
     use crate::proof::honest::{CONTEXT, cell, kinds, kinds_in, limited, reads_mut, set};
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
-    use pagewise_model::FailureKind::{ContradictsMethod, NotWarm};
+    use pagewise_model::FailureKind::{MethodContradicted, NotWarm};
     use pagewise_model::{Cell, Evidence, FailureKind};
 
     fn with(cell: &Cell, faults: u64, pages: u64) -> Vec<FailureKind> {
@@ -239,9 +241,12 @@ mod tests {
     fn a_pread_that_faults_is_a_mapping() {
         // 40 MiB are 10,240 pages.
         let pread = cell("pread", Cold);
-        assert_eq!((with(&pread, 166, 10_240), with(&pread, 167, 10_240)), (vec![], vec![ContradictsMethod]));
-        assert_eq!(with(&cell("uring", Warm), 65, 0), [ContradictsMethod]);
-        assert_eq!(with(&set("pread:direct", AsIs), 10_240, 10_240), [ContradictsMethod]);
+        assert_eq!(
+            (with(&pread, 166, 10_240), with(&pread, 167, 10_240)),
+            (vec![], vec![MethodContradicted])
+        );
+        assert_eq!(with(&cell("uring", Warm), 65, 0), [MethodContradicted]);
+        assert_eq!(with(&set("pread:direct", AsIs), 10_240, 10_240), [MethodContradicted]);
     }
 
     #[test]
@@ -250,22 +255,22 @@ mod tests {
         // 2 % and 64 pages.
         assert_eq!(
             (with(&random, 9_972, 10_240), with(&random, 9_971, 10_240)),
-            (vec![], vec![ContradictsMethod])
+            (vec![], vec![MethodContradicted])
         );
         assert_eq!(
             (with(&random, 10_508, 10_240), with(&random, 10_509, 10_240)),
-            (vec![], vec![ContradictsMethod])
+            (vec![], vec![MethodContradicted])
         );
-        assert_eq!(with(&random, 160, 10_240), [ContradictsMethod], "64 pages a fault are readahead");
-        assert_eq!(with(&limited("mmap:random", Warm, 128), 1000, 5_120), [ContradictsMethod]);
+        assert_eq!(with(&random, 160, 10_240), [MethodContradicted], "64 pages a fault are readahead");
+        assert_eq!(with(&limited("mmap:random", Warm, 128), 1000, 5_120), [MethodContradicted]);
     }
 
     #[test]
     fn a_fault_of_a_plain_mapping_brings_in_a_page_at_least() {
         let plain = cell("mmap", Cold);
         assert_eq!((with(&plain, 160, 10_240), with(&plain, 10_240, 10_240)), (vec![], vec![]));
-        assert_eq!(with(&plain, 10_509, 10_240), [ContradictsMethod]);
-        let hidden = pagewise_model::CheckContext { hidden_bytes: true, ..CONTEXT };
+        assert_eq!(with(&plain, 10_509, 10_240), [MethodContradicted]);
+        let hidden = pagewise_model::CheckContext { sparse_or_compressed_bytes: true, ..CONTEXT };
         let faults = |_: &mut _, evidence: &mut Evidence| evidence.major_faults = Some(30_000);
         assert_eq!(kinds_in(&plain, &hidden, faults), []);
         assert_eq!(kinds_in(&cell("mmap:random", Cold), &hidden, faults), []);
@@ -278,13 +283,13 @@ mod tests {
             let cell = cell(method, Cold);
             assert_eq!(
                 (with(&cell, 0, 10_508), with(&cell, 0, 10_509)),
-                (vec![], vec![ContradictsMethod]),
+                (vec![], vec![MethodContradicted]),
                 "{method}"
             );
         }
         assert_eq!(with(&cell("pread", Cold), 0, 20_000), []);
-        assert_eq!(with(&cell("mmap:random", Cold), 20_000, 20_000), [ContradictsMethod]);
-        assert_eq!(with(&cell("anonymous", Warm), 0, 65), [ContradictsMethod]);
+        assert_eq!(with(&cell("mmap:random", Cold), 20_000, 20_000), [MethodContradicted]);
+        assert_eq!(with(&cell("anonymous", Warm), 0, 65), [MethodContradicted]);
     }
 
     #[test]
@@ -292,7 +297,7 @@ mod tests {
         let mut odd = cell("pread:direct", AsIs);
         reads_mut(&mut odd).align_bytes.0 = 512;
         assert_eq!(with(&odd, 0, 12_800), [], "five pages for each read of four");
-        assert_eq!(with(&odd, 0, 13_200), [ContradictsMethod]);
+        assert_eq!(with(&odd, 0, 13_200), [MethodContradicted]);
         let mut short = cell("pread:direct", AsIs);
         reads_mut(&mut short).read_bytes.0 = 5000;
         reads_mut(&mut short).align_bytes.0 = 8192;
@@ -302,7 +307,7 @@ mod tests {
                 evidence.device_read_bytes = Some(pages * 4096);
             })
         };
-        assert_eq!((read(5120), read(6000)), (vec![], vec![ContradictsMethod]));
+        assert_eq!((read(5120), read(6000)), (vec![], vec![MethodContradicted]));
     }
 
     #[test]

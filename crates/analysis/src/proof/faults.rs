@@ -132,7 +132,7 @@ mod tests {
     use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced};
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::CheckContext as Context;
-    use pagewise_model::FailureKind::{ContradictsMethod, NotInForce};
+    use pagewise_model::FailureKind::{MethodContradicted, NotInForce};
     use pagewise_model::{Cell, Evidence, FailureKind};
 
     const IN_MEMORY: Context = Context { memory_backed: true, ..CONTEXT };
@@ -198,7 +198,7 @@ mod tests {
             for method in ["mmap", "mmap:willneed", "mmap:prealloc"] {
                 // 16 MiB are 8 huge pages.
                 assert_eq!(with(&fill(method, cache), &CONTEXT, 8), [], "{method}");
-                assert_eq!(with(&fill(method, cache), &CONTEXT, 7), [ContradictsMethod], "{method}");
+                assert_eq!(with(&fill(method, cache), &CONTEXT, 7), [MethodContradicted], "{method}");
             }
         }
         assert_eq!(with(&fill("mmap:pretouch=1MiB", Cold), &CONTEXT, 0), []);
@@ -209,7 +209,7 @@ mod tests {
         for method in ["pwrite", "write", "uring:depth=1"] {
             let cell = append(method, Cold);
             assert_eq!(with(&cell, &CONTEXT, 1000), [], "{method}");
-            assert_eq!(with(&cell, &CONTEXT, 2560), [ContradictsMethod], "{method}");
+            assert_eq!(with(&cell, &CONTEXT, 2560), [MethodContradicted], "{method}");
             assert_eq!(kinds(&cell, |_, evidence| evidence.minor_faults = None), [], "{method}");
         }
         let buffered = append("pwrite:buffer=8MiB", Cold);

@@ -6,7 +6,7 @@ use super::subject::Subject;
 
 /// A mapping whose name says nothing of it has no advice on the pattern of its reads. Where the name does, other advice shows as
 /// the lack of its own.
-pub(super) fn advice_beside(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
     let says = method.has(MethodOption::Random) || method.has(MethodOption::Sequential);
     if subject.cell.access() != Access::Mmap || says {
@@ -22,7 +22,7 @@ pub(super) fn advice_beside(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// What moves its bytes by calls has no mapping of the file to take them from or store them in.
-pub(super) fn mapped_beside(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
     let by_calls =
         matches!(subject.cell.access(), Access::Pread | Access::Read | Access::Pwrite | Access::Write);
     let mappings = subject.evidence.mappings.filter(|mappings| by_calls && *mappings > 0)?;
@@ -37,7 +37,7 @@ mod tests {
     use crate::proof::honest::{append, cell, kinds};
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::Cell;
-    use pagewise_model::FailureKind::ContradictsMethod;
+    use pagewise_model::FailureKind::MethodContradicted;
 
     #[test]
     fn advice_that_nobody_asked_for_is_noticed() {
@@ -47,8 +47,8 @@ mod tests {
         };
         for method in ["mmap", "mine/mmap", "go/mmap", "mmap:willneed"] {
             assert_eq!(flags(method, "rd sh mr me ms"), [], "{method}");
-            assert_eq!(flags(method, "rd sh mr me ms rr"), [ContradictsMethod], "{method}");
-            assert_eq!(flags(method, "rd sh mr me ms sr"), [ContradictsMethod], "{method}");
+            assert_eq!(flags(method, "rd sh mr me ms rr"), [MethodContradicted], "{method}");
+            assert_eq!(flags(method, "rd sh mr me ms sr"), [MethodContradicted], "{method}");
         }
         assert_eq!(flags("mine/get", "rd sh mr me ms rr"), [], "how it maps is its own business");
     }
@@ -60,7 +60,7 @@ mod tests {
         for cell in [cell("pread", Warm), cell("mine/pread", Warm), append("mine/pwrite", Cold)] {
             assert_eq!(
                 (mapped(&cell, 0), mapped(&cell, 1)),
-                (vec![], vec![ContradictsMethod]),
+                (vec![], vec![MethodContradicted]),
                 "{}",
                 cell.id()
             );

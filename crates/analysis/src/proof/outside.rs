@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::proof::honest::{append, cell, kinds, scan};
     use pagewise_model::CacheState::{Cold, ColdStart, Warm};
-    use pagewise_model::FailureKind::{self, ContradictsMethod, FalseTime, NotCold};
+    use pagewise_model::FailureKind::{self, FalseTime, MethodContradicted, NotCold};
     use pagewise_model::{Cell, Evidence};
 
     fn before_ready(cell: &Cell, stretch: OutsideStretch) -> Vec<FailureKind> {
@@ -136,11 +136,11 @@ mod tests {
         for method in ["pread:direct", "uring:direct", "mine/pread:direct"] {
             assert_eq!(
                 before_ready(&cell(method, Warm), from_device(whole)),
-                [ContradictsMethod],
+                [MethodContradicted],
                 "{method}"
             );
             let both = before_ready(&cell(method, Cold), from_device(whole));
-            assert_eq!(both, [NotCold, ContradictsMethod], "{method}");
+            assert_eq!(both, [NotCold, MethodContradicted], "{method}");
         }
         assert_eq!(
             before_ready(&append("pwrite", Cold), from_device(whole)),
@@ -155,7 +155,7 @@ mod tests {
         for cell in
             [cell("pread", Warm), cell("mine/pread", Warm), scan("read", Warm), cell("go/pread", Cold)]
         {
-            assert_eq!(before_ready(&cell, called(256 << 20)), [ContradictsMethod], "{}", cell.id());
+            assert_eq!(before_ready(&cell, called(256 << 20)), [MethodContradicted], "{}", cell.id());
             assert_eq!(before_ready(&cell, called(100_000)), [], "{}", cell.id());
         }
         // How it reads is its own business.
@@ -167,7 +167,7 @@ mod tests {
                 evidence.waiting = Some(stretch);
             })
         };
-        assert_eq!(waiting(&cell("pread", Warm), called(256 << 20)), [ContradictsMethod]);
+        assert_eq!(waiting(&cell("pread", Warm), called(256 << 20)), [MethodContradicted]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ const REQUESTS_SHARE: f64 = 0.98;
 pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
     let operations = measurement.operations.saturating_add(measurement.latency_phase_operations);
     let bytes = operations.saturating_mul(cell.conditions.op_bytes());
-    let ns = match cell.conditions.workload().is_once() {
+    let ns = match cell.conditions.workload().is_one_shot() {
         true => total_ns(measurement),
         false => measurement.measured_ns.saturating_add(measurement.latency_phase_ns),
     };
@@ -90,7 +90,7 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     // A cold start's windows are not all of the time between readings, and a cap holds requests back.
     let comparable = conditions.reads().is_some()
         && conditions.cache != CacheState::ColdStart
-        && conditions.surroundings.device_cap.is_none();
+        && conditions.host_settings.device_cap.is_none();
     if !comparable || !is_one_at_a_time(subject) {
         return None;
     }
@@ -131,7 +131,10 @@ pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn requests_missing(subject: &Subject<'_>) -> Option<String> {
     let cell = subject.cell;
     let direct = cell.access() == Access::Pread && cell.method.is_direct();
-    if !direct || !matches!(cell.conditions.work, Work::RandomRead(_)) || subject.context.hidden_bytes {
+    if !direct
+        || !matches!(cell.conditions.work, Work::RandomRead(_))
+        || subject.context.sparse_or_compressed_bytes
+    {
         return None;
     }
     // A device that counts no requests says nothing.
@@ -152,7 +155,7 @@ mod tests {
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::Evidence;
     use pagewise_model::FailureKind::{
-        Contaminated, ContradictsMethod, Implausible, InconsistentCounts, NotDirect,
+        Contaminated, Implausible, InconsistentCounts, MethodContradicted, NotDirect,
     };
 
     #[test]
@@ -216,7 +219,7 @@ mod tests {
         };
         for method in ["pread:random", "pread:direct", "mmap:random", "mine/pread:random"] {
             assert_eq!(busy(method, 300_000_000, 0), [], "{method}");
-            assert_eq!(busy(method, 800_000_000, 0), [ContradictsMethod], "{method}");
+            assert_eq!(busy(method, 800_000_000, 0), [MethodContradicted], "{method}");
             assert_eq!(
                 busy(method, 800_000_000, 4096),
                 [Contaminated],

@@ -53,11 +53,12 @@ impl Subject<'_> {
 
 /// Code that was still getting faster measures its own compiler.
 pub(super) fn not_practised(subject: &Subject<'_>) -> Option<String> {
-    let practice = subject.evidence.practice.as_ref().filter(|practice| !practice.steady)?;
+    let worker_warmup =
+        subject.evidence.worker_warmup.as_ref().filter(|worker_warmup| !worker_warmup.steady)?;
     Some(format!(
-        "{} was still getting faster after {:.1} s of practice, in {} stretches",
+        "{} was still getting faster after {:.1} s of warm-up, in {} stretches",
         subject.cell.method.worker(),
-        practice.elapsed_ns as f64 / 1e9,
-        practice.rates.len()
+        worker_warmup.elapsed_ns as f64 / 1e9,
+        worker_warmup.rates.len()
     ))
 }

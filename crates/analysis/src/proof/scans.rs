@@ -33,7 +33,7 @@ pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;
     let all_in_setup = cell.method.reads_all_in_setup() && matches!(conditions.work, Work::Scan(_));
-    if !all_in_setup || conditions.cache != CacheState::Cold || subject.context.hidden_bytes {
+    if !all_in_setup || conditions.cache != CacheState::Cold || subject.context.sparse_or_compressed_bytes {
         return None;
     }
     let span = conditions.span_bytes.0;
@@ -87,7 +87,7 @@ mod tests {
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
     use pagewise_model::CheckContext as Context;
     use pagewise_model::FailureKind::{
-        ColdOverrun, ContradictsMethod, InconsistentCounts, MissingReads, NotCold, NotDirect, NotInForce,
+        ColdOverrun, InconsistentCounts, MethodContradicted, MissingReads, NotCold, NotDirect, NotInForce,
         NotWarm, WrongChecksum,
     };
     use pagewise_model::{Bytes, Cell, Evidence};
@@ -110,7 +110,7 @@ mod tests {
             let untouched = |_: &mut _, evidence: &mut Evidence| {
                 (evidence.minor_faults, evidence.setup_faults) = (Some(5), Some(5));
             };
-            assert_eq!(kinds(&scan(method, Warm), untouched), [ContradictsMethod], "{method}");
+            assert_eq!(kinds(&scan(method, Warm), untouched), [MethodContradicted], "{method}");
         }
         let unmapped = |_: &mut _, evidence: &mut Evidence| evidence.mappings = Some(0);
         assert_eq!(kinds(&scan("mine/mmap", Warm), unmapped), [NotInForce]);
@@ -159,11 +159,11 @@ mod tests {
             assert_eq!((read(63 * MIB), read(62 * MIB)), (vec![], vec![NotCold]), "{method}");
             assert_eq!((read(81 * MIB), read(82 * MIB)), (vec![], vec![ColdOverrun]), "{method}");
         }
-        let holes = Context { hidden_bytes: true, ..CONTEXT };
+        let holes = Context { sparse_or_compressed_bytes: true, ..CONTEXT };
         let few = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(MIB);
         assert_eq!(kinds_in(&scan("read", Cold), &holes, few), []);
         let mut limited = scan("read", Cold);
-        limited.conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(32));
+        limited.conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(32));
         let again = kinds(&limited, |_, evidence| {
             evidence.device_read_bytes = Some(120 * MIB);
             evidence.resident_after_bytes = Some(20 * MIB);
@@ -222,14 +222,14 @@ mod tests {
             let cell = scan(method, AsIs);
             assert_eq!(kinds(&cell, |_, evidence| evidence.device_read_bytes = Some(0)), [NotDirect]);
             let twice = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(128 * MIB);
-            assert_eq!(kinds(&cell, twice), [ContradictsMethod], "{method}");
+            assert_eq!(kinds(&cell, twice), [MethodContradicted], "{method}");
         }
     }
 
     #[test]
     fn a_read_that_faults_is_a_mapping() {
         let faults = |_: &mut _, evidence: &mut Evidence| evidence.major_faults = Some(1000);
-        assert_eq!(kinds(&scan("read:buffer=4KiB", Cold), faults), [ContradictsMethod]);
+        assert_eq!(kinds(&scan("read:buffer=4KiB", Cold), faults), [MethodContradicted]);
     }
 
     #[test]

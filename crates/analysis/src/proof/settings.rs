@@ -40,7 +40,7 @@ fn charge_batches(subject: &Subject<'_>) -> u64 {
 
 /// The limit is read back (in whole pages, as the kernel keeps it), and never more was charged.
 pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
-    let asked = subject.cell.conditions.surroundings.memory_limit_bytes?.0;
+    let asked = subject.cell.conditions.host_settings.memory_limit_bytes?.0;
     let Some(group) = &subject.evidence.group else {
         return Some(format!("the worker was in no cgroup of its own: nothing limits it to {asked} bytes"));
     };
@@ -67,7 +67,7 @@ pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
 /// somebody else is not, nor is a file that lives in memory; it would make the limit look larger than it is.
 pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
-    cell.conditions.surroundings.memory_limit_bytes?;
+    cell.conditions.host_settings.memory_limit_bytes?;
     let group = evidence.group.as_ref().filter(|_| cell.depends_on_cache())?;
     let span = cell.conditions.span_bytes.0;
     // A warm cache that fits is whole, or it is not warm.
@@ -120,7 +120,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let group = evidence.group.as_ref()?;
-    let limit = cell.conditions.surroundings.memory_limit_bytes?.0;
+    let limit = cell.conditions.host_settings.memory_limit_bytes?.0;
     let Some(usage) = group.usage_bytes else {
         return Some(
             "what the group is charged is not known: nothing proves that its cache was full".to_string(),
@@ -144,11 +144,11 @@ const LEAST_MISSES: f64 = 0.25;
 pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let uniform = conditions.reads().is_some_and(|reads| reads.skew == Skew::Uniform);
-    if !subject.is_warm_above_memory() || !uniform || subject.context.hidden_bytes {
+    if !subject.is_warm_above_memory() || !uniform || subject.context.sparse_or_compressed_bytes {
         return None;
     }
     let (limit, span) =
-        (conditions.surroundings.memory_limit_bytes?.0 as f64, conditions.span_bytes.0 as f64);
+        (conditions.host_settings.memory_limit_bytes?.0 as f64, conditions.span_bytes.0 as f64);
     let (read, requested) = (subject.device_bytes()?, subject.evidence.requested_bytes);
     let least = (requested as f64 * (1.0 - limit / span) * LEAST_MISSES) as u64;
     (span > limit * CLEARLY_LARGER && read < least).then(|| {
@@ -163,7 +163,7 @@ pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
 /// A cap works in slices of 100 ms, and a sample that ends with a part of one holds too much of it: over a second that is
 /// little. A cold sample ends before where its span is small.
 pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
-    subject.cell.conditions.surroundings.device_cap?;
+    subject.cell.conditions.host_settings.device_cap?;
     let in_windows = subject.cell.conditions.cache == CacheState::ColdStart;
     let measured_ns = subject.measurement.measured_ns;
     (!in_windows && subject.device_flows() && measured_ns < CAPPED_LEAST_NS).then(|| {
@@ -177,7 +177,7 @@ pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
 
 /// The cap is read back from the group; one that was not asked for is none of the cell's either.
 pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    let asked = subject.cell.conditions.surroundings.device_cap;
+    let asked = subject.cell.conditions.host_settings.device_cap;
     let Some(group) = &subject.evidence.group else {
         return asked
             .map(|cap| format!("the worker was in no cgroup of its own: nothing caps its device at {cap}"));
@@ -202,7 +202,7 @@ pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
 
 /// The device delivers to the group no more than the cap allows, whatever was read back before and after.
 pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
-    let cap = subject.cell.conditions.surroundings.device_cap?;
+    let cap = subject.cell.conditions.host_settings.device_cap?;
     let group = subject.evidence.group.as_ref()?;
     // What was saved up in the slice before, and in those between the windows of a cold start.
     let slices = 2 + subject.evidence.windows.len() as u64;
@@ -224,7 +224,7 @@ pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
 
 /// What the worker read from the device was counted in its group, or it read outside of the cap.
 pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
-    subject.cell.conditions.surroundings.device_cap?;
+    subject.cell.conditions.host_settings.device_cap?;
     let (own, group) =
         (subject.evidence.device_read_bytes?, subject.evidence.group.as_ref()?.device_read_bytes?);
     let slack = (own as f64 * ESCAPED_SHARE) as u64 + CAP_SLACK_BYTES;
@@ -236,7 +236,7 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
 /// Each setting of the kernel is what the cell asks for, or what it was when the run began. Readahead has no part in what
 /// only writes.
 pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    subject.cell.conditions.surroundings.kernel.wanted().into_iter().find_map(|(name, set)| {
+    subject.cell.conditions.host_settings.kernel.wanted().into_iter().find_map(|(name, set)| {
         let is_readahead = name == READAHEAD;
         if set.is_none() && is_readahead && subject.is_writing() {
             return None;
@@ -258,10 +258,10 @@ pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
 
 /// The worker may run on the cell's CPUs and on no others; where its node matters too, on those of them that are on it.
 pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    let surroundings = &subject.cell.conditions.surroundings;
-    let asked = surroundings.cpus.as_ref()?;
+    let host_settings = &subject.cell.conditions.host_settings;
+    let asked = host_settings.cpus.as_ref()?;
     let of_node = |found: &CpuList| {
-        surroundings.numa.is_some() && found.numbers().iter().all(|cpu| asked.numbers().contains(cpu))
+        host_settings.numa.is_some() && found.numbers().iter().all(|cpu| asked.numbers().contains(cpu))
     };
     match subject.evidence.cpus_allowed.as_deref().map(str::parse::<CpuList>) {
         Some(Ok(found)) if found == *asked || of_node(&found) => None,
@@ -272,7 +272,7 @@ pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
 
 /// The pages of the file are on the node that was asked for, seen from the worker's.
 pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
-    let asked = subject.cell.conditions.surroundings.numa?;
+    let asked = subject.cell.conditions.host_settings.numa?;
     if subject.cell.access() == Access::Anonymous || !subject.cell.depends_on_cache() {
         return None;
     }
@@ -301,7 +301,7 @@ mod tests {
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
     use pagewise_model::CheckContext as Context;
     use pagewise_model::FailureKind::{
-        ChargedElsewhere, ContradictsMethod, LimitNotHeld, NotAsSet, NotSettled, NotWarm,
+        ChargedToOtherCgroup, LimitNotHeld, MethodContradicted, NotSettled, NotWarm, SettingMismatch,
     };
     use pagewise_model::{Cell, Evidence, FailureKind, GroupCounters};
 
@@ -330,11 +330,11 @@ mod tests {
         // 1.05 s and the slices, at 2,000 reads/s: 2,628 reads and a slack.
         let cell = set("pread:direct", Cold);
         let done = |reads: u64| grouped(&cell, |group| group.device_read_requests = Some(reads));
-        assert_eq!((done(2_600), done(2_700)), (vec![], vec![NotAsSet]));
+        assert_eq!((done(2_600), done(2_700)), (vec![], vec![SettingMismatch]));
         let mut by_bytes = cell.clone();
-        by_bytes.conditions.surroundings.device_cap = "read-bandwidth=40MiB/s".parse().ok();
+        by_bytes.conditions.host_settings.device_cap = "read-bandwidth=40MiB/s".parse().ok();
         let read = |bytes| grouped(&by_bytes, |group| group.device_read_bytes = Some(bytes));
-        assert_eq!((read(60 << 20), read(63 << 20)), (vec![], vec![NotAsSet]));
+        assert_eq!((read(60 << 20), read(63 << 20)), (vec![], vec![SettingMismatch]));
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         let cell = set("pread:direct", Cold);
         let own = honest::evidence(&cell).device_read_bytes.expect("known");
         let counted = |bytes| grouped(&cell, |group| group.device_read_bytes = Some(bytes));
-        assert_eq!((counted(own), counted(own / 2)), (vec![], vec![NotAsSet]));
+        assert_eq!((counted(own), counted(own / 2)), (vec![], vec![SettingMismatch]));
         assert_eq!(grouped(&cell, |group| group.device_read_bytes = None), []);
     }
 
@@ -351,8 +351,8 @@ mod tests {
         let cell = cell("mmap", Cold);
         let context = Context { readahead_bytes: Some(128 << 10), ..CONTEXT };
         let found = |bytes| kinds_in(&cell, &context, |_, evidence| evidence.readahead_bytes = bytes);
-        assert_eq!((found(Some(128 << 10)), found(Some(8 << 20))), (vec![], vec![NotAsSet]));
-        assert_eq!(found(None), [NotAsSet]);
+        assert_eq!((found(Some(128 << 10)), found(Some(8 << 20))), (vec![], vec![SettingMismatch]));
+        assert_eq!(found(None), [SettingMismatch]);
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_limit_is_kept_in_whole_pages() {
         let mut odd = limited("pread", Warm, 128);
-        odd.conditions.surroundings.memory_limit_bytes = Some(pagewise_model::Bytes((128 << 20) + 1000));
+        odd.conditions.host_settings.memory_limit_bytes = Some(pagewise_model::Bytes((128 << 20) + 1000));
         assert_eq!(grouped(&odd, |group| group.limit_bytes = Some(128 << 20)), []);
         assert_eq!(grouped(&odd, |group| group.limit_bytes = Some((128 << 20) + 4096)), [LimitNotHeld]);
     }
@@ -390,18 +390,18 @@ mod tests {
         let charged = |cell: &Cell, mib: u64| grouped(cell, |group| group.file_bytes = Some(mib << 20));
         let whole = limited("pread", Warm, 320);
         // 2 % of 256 MiB and 1 MiB may be missing.
-        assert_eq!((charged(&whole, 250), charged(&whole, 249)), (vec![], vec![ChargedElsewhere]));
-        assert_eq!(charged(&limited("mmap:random", Warm, 128), 100), [ChargedElsewhere]);
-        assert_eq!(charged(&limited("pread", Cold, 320), 0), [ChargedElsewhere], "a file in memory");
-        assert_eq!(charged(&limited("pread", AsIs, 320), 0), [ChargedElsewhere], "as it was found");
+        assert_eq!((charged(&whole, 250), charged(&whole, 249)), (vec![], vec![ChargedToOtherCgroup]));
+        assert_eq!(charged(&limited("mmap:random", Warm, 128), 100), [ChargedToOtherCgroup]);
+        assert_eq!(charged(&limited("pread", Cold, 320), 0), [ChargedToOtherCgroup], "a file in memory");
+        assert_eq!(charged(&limited("pread", AsIs, 320), 0), [ChargedToOtherCgroup], "as it was found");
         assert_eq!(charged(&limited("pread:direct", AsIs, 320), 0), [], "no cache of the span");
-        assert_eq!(grouped(&whole, |group| group.file_bytes = None), [ChargedElsewhere]);
+        assert_eq!(grouped(&whole, |group| group.file_bytes = None), [ChargedToOtherCgroup]);
     }
 
     #[test]
     fn charge_must_be_known_where_residency_is_not() {
         let unknown = |_: &mut _, evidence: &mut Evidence| evidence.resident_after_bytes = None;
-        assert_eq!(kinds(&limited("pread", Warm, 128), unknown), [ChargedElsewhere]);
+        assert_eq!(kinds(&limited("pread", Warm, 128), unknown), [ChargedToOtherCgroup]);
         assert_eq!(kinds(&limited("pread", Warm, 320), unknown), [], "the group is charged for all of it");
     }
 
@@ -444,20 +444,20 @@ mod tests {
     #[test]
     fn a_cap_that_is_not_in_force_is_noticed() {
         let cell = set("pread:direct", AsIs);
-        assert_eq!(grouped(&cell, |group| group.cap_read_iops = Some(4000)), [NotAsSet]);
-        assert_eq!(grouped(&cell, |group| group.cap_read_bytes_per_second = None), [NotAsSet]);
-        assert_eq!(kinds(&cell, |_, evidence| evidence.group = None), [NotAsSet]);
+        assert_eq!(grouped(&cell, |group| group.cap_read_iops = Some(4000)), [SettingMismatch]);
+        assert_eq!(grouped(&cell, |group| group.cap_read_bytes_per_second = None), [SettingMismatch]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.group = None), [SettingMismatch]);
         assert_eq!(
             grouped(&limited("pread", Warm, 320), |group| group.cap_read_iops = Some(9)),
-            [NotAsSet],
+            [SettingMismatch],
             "nobody asked for a cap"
         );
         let mut one = set("pread:direct", AsIs);
-        one.conditions.surroundings.device_cap = Some("read-iops=2000".parse().expect("a cap"));
+        one.conditions.host_settings.device_cap = Some("read-iops=2000".parse().expect("a cap"));
         let bytes = |rate| grouped(&one, |group| group.cap_read_bytes_per_second = Some(rate));
         assert_eq!(
             (bytes(u64::MAX), bytes(1 << 30)),
-            (vec![], vec![NotAsSet]),
+            (vec![], vec![SettingMismatch]),
             "the other rate is not capped"
         );
     }
@@ -465,18 +465,18 @@ mod tests {
     #[test]
     fn readahead_and_cpus_that_are_not_as_set_are_noticed() {
         let cell = set("pread", Warm);
-        assert_eq!(kinds(&cell, |_, evidence| evidence.readahead_bytes = Some(8 << 20)), [NotAsSet]);
-        assert_eq!(kinds(&cell, |_, evidence| evidence.readahead_bytes = None), [NotAsSet]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.readahead_bytes = Some(8 << 20)), [SettingMismatch]);
+        assert_eq!(kinds(&cell, |_, evidence| evidence.readahead_bytes = None), [SettingMismatch]);
         let cpus = |text: Option<&str>| {
             kinds(&cell, |_, evidence| evidence.cpus_allowed = text.map(ToString::to_string))
         };
-        assert_eq!((cpus(Some("0,1,3")), cpus(Some("0-3"))), (vec![], vec![NotAsSet]));
+        assert_eq!((cpus(Some("0,1,3")), cpus(Some("0-3"))), (vec![], vec![SettingMismatch]));
         assert_eq!(cpus(Some("0-1")), [], "those of the node");
         let mut anywhere = cell.clone();
-        anywhere.conditions.surroundings.numa = None;
+        anywhere.conditions.host_settings.numa = None;
         let fewer = |_: &mut _, evidence: &mut Evidence| evidence.cpus_allowed = Some("0-1".to_string());
-        assert_eq!(kinds(&anywhere, fewer), [NotAsSet]);
-        assert_eq!((cpus(Some("?")), cpus(None)), (vec![NotAsSet], vec![NotAsSet]));
+        assert_eq!(kinds(&anywhere, fewer), [SettingMismatch]);
+        assert_eq!((cpus(Some("?")), cpus(None)), (vec![SettingMismatch], vec![SettingMismatch]));
     }
 
     #[test]
@@ -487,29 +487,29 @@ mod tests {
                 evidence.placement.as_mut().expect("placement").pages_on_node = pages;
             })
         };
-        assert_eq!((on_node(990), on_node(989)), (vec![], vec![NotAsSet]));
-        assert_eq!(kinds(&cell, |_, evidence| evidence.placement = None), [NotAsSet]);
+        assert_eq!((on_node(990), on_node(989)), (vec![], vec![SettingMismatch]));
+        assert_eq!(kinds(&cell, |_, evidence| evidence.placement = None), [SettingMismatch]);
         let node = |numa: &str, page_node| {
             let mut cell = cell.clone();
-            cell.conditions.surroundings.numa = Some(numa.parse().expect("a placement"));
+            cell.conditions.host_settings.numa = Some(numa.parse().expect("a placement"));
             kinds(&cell, |_, evidence| evidence.placement.as_mut().expect("placement").page_node = page_node)
         };
         assert_eq!((node("same", 0), node("other", 1), node("1", 1)), (vec![], vec![], vec![]));
         assert_eq!(
             (node("same", 1), node("other", 0), node("1", 0)),
-            (vec![NotAsSet], vec![NotAsSet], vec![NotAsSet])
+            (vec![SettingMismatch], vec![SettingMismatch], vec![SettingMismatch])
         );
         let none = |_: &mut _, evidence: &mut Evidence| {
             evidence.placement.as_mut().expect("placement").pages = 0;
         };
-        assert_eq!(kinds(&cell, none), [NotAsSet], "no page was looked at");
+        assert_eq!(kinds(&cell, none), [SettingMismatch], "no page was looked at");
     }
 
     #[test]
     fn a_device_byte_under_a_limit_that_holds_all_is_not_warm() {
         let read = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(1 << 20);
         assert_eq!(kinds(&limited("pread", Warm, 320), read), [NotWarm]);
-        assert_eq!(kinds(&limited("mmap:random", Warm, 320), read), [NotWarm, ContradictsMethod]);
+        assert_eq!(kinds(&limited("mmap:random", Warm, 320), read), [NotWarm, MethodContradicted]);
     }
 
     #[test]
@@ -524,7 +524,7 @@ mod tests {
             })
         };
         assert_eq!(delivered("mine/get", 20), []);
-        assert_eq!(delivered("mine/get", 0), [ChargedElsewhere]);
-        assert_eq!(delivered("pread", 2), [ChargedElsewhere]);
+        assert_eq!(delivered("mine/get", 0), [ChargedToOtherCgroup]);
+        assert_eq!(delivered("pread", 2), [ChargedToOtherCgroup]);
     }
 }

@@ -164,7 +164,7 @@ pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
         let share = percent_of(bytes, all);
         return Some(format!("{bytes} of {all} bytes ({share}) were in the page cache before it began"));
     }
-    if let Some(bytes) = short(allocated).filter(|_| !subject.context.hidden_bytes) {
+    if let Some(bytes) = short(allocated).filter(|_| !subject.context.sparse_or_compressed_bytes) {
         return Some(format!(
             "{bytes} of {all} bytes had blocks before it began: the file was not written before"
         ));
@@ -234,7 +234,7 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
         (None, None) => {
             Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
         }
-        (Some(true), _) if context.hidden_bytes => None,
+        (Some(true), _) if context.sparse_or_compressed_bytes => None,
         (_, Some(bytes)) if (bytes as f64) < claimed as f64 * ALL_TO_DEVICE => Some(format!(
             "{bytes} bytes were written to the device, {} of the {claimed} that were written directly",
             percent_of(bytes, claimed)

@@ -26,8 +26,8 @@ use pagewise_model::random::Random;
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, Method,
-    Outcome, Plan, Reads, Role, Sample, Skew, Source, Surroundings, Work,
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
+    Method, Outcome, Plan, Reads, Role, Sample, Skew, Source, Work,
 };
 
 use super::{Next, next};
@@ -249,7 +249,7 @@ pub(crate) fn conditions(ratio: f64) -> Conditions {
         content: Content::Random,
         cache: CacheState::Warm,
         descriptor: Descriptor::Shared,
-        surroundings: Surroundings { memory_limit_bytes: Some(Bytes::mib(128)), ..Surroundings::default() },
+        host_settings: HostSettings { memory_limit_bytes: Some(Bytes::mib(128)), ..HostSettings::default() },
     };
     let capacity = conditions.cache_capacity().expect("there is a limit").0 as f64;
     conditions.span_bytes = Bytes((ratio * capacity) as u64 / read_bytes.0 * read_bytes.0);

@@ -2,7 +2,7 @@
 
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
-use pagewise_model::{Bytes, Cell, Evidence, GroupCounters, Outcome, Plan, Role, Surroundings};
+use pagewise_model::{Bytes, Cell, Evidence, GroupCounters, HostSettings, Outcome, Plan, Role};
 
 use super::simulation::{
     CurveShape, SearchScenario, SearchTally, conditions, drive, plan, ratio_of, simulate,
@@ -294,7 +294,7 @@ fn without_a_search_or_a_limit_nothing_is_looked_for() {
     );
     let mut unlimited = made;
     for cell in &mut unlimited.cells {
-        cell.conditions.surroundings = Surroundings::default();
+        cell.conditions.host_settings = HostSettings::default();
     }
     let mut run = run;
     run.header.plan = unlimited;

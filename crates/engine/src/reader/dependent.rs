@@ -44,7 +44,7 @@ impl<R: Follow> Reader for DependentReader<R> {
 /// Why a batch of dependent reads stopped.
 pub(super) enum ChainStopped<E> {
     /// A read led to this offset, from which none fits into the span: the data are not those that the table was made of.
-    Astray(u64),
+    OutOfRange(u64),
     /// A read failed.
     Read(E),
 }
@@ -53,7 +53,7 @@ impl<E> ChainStopped<E> {
     #[cold]
     pub fn into_failure(self, target: &ReadTarget, of_read: impl FnOnce(E) -> CallFailure) -> CallFailure {
         let offset = match self {
-            ChainStopped::Astray(offset) => offset,
+            ChainStopped::OutOfRange(offset) => offset,
             ChainStopped::Read(error) => return of_read(error),
         };
         let (path, span_bytes) = (target.file.path.clone(), target.file.span_bytes);
@@ -108,7 +108,7 @@ impl Chain {
             for (weight, entry) in operation.weighted() {
                 let offset = entry ^ link;
                 if offset > self.last_offset {
-                    return Err(ChainStopped::Astray(offset));
+                    return Err(ChainStopped::OutOfRange(offset));
                 }
                 let checksum;
                 (link, checksum) = read(offset).map_err(ChainStopped::Read)?;

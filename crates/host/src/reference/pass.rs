@@ -18,7 +18,7 @@ pub enum PassSource<'a> {
     /// pagewise's own.
     Dataset(&'a Dataset),
     /// The user's, which is read, past the page cache where that can be (see [`super::ReferenceSource`]).
-    Foreign(&'a File),
+    UserFile(&'a File),
 }
 
 /// The checksum of a pass over the first `span_bytes`, which does not depend on the pieces in which it is made as long as
@@ -35,7 +35,7 @@ pub fn pass(
 ) -> Result<u64, ReferenceError> {
     let consumption = Consumption { consume, page_bytes: page_bytes as usize, touch_last: false };
     match *source {
-        PassSource::Foreign(file) => {
+        PassSource::UserFile(file) => {
             let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
             add_pieces(&mut reader, &consumption, span_bytes, &mut || Ok(()))
         }
@@ -61,7 +61,7 @@ pub fn read_lines(
     let mut lines = ReadLines::default();
     let mut look = |bytes: &[u8]| lines.look(bytes);
     match *source {
-        PassSource::Foreign(file) => {
+        PassSource::UserFile(file) => {
             let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
             each_piece(&mut reader, span_bytes, &mut || Ok(()), &mut look)?;
         }
@@ -176,7 +176,7 @@ mod tests {
                     let expected = naive(consume, &bytes[..span as usize], 1 << 16);
                     assert_eq!(of(PassSource::Dataset(&dataset)), expected, "{content} {consume} {span}");
                     assert_eq!(
-                        of(PassSource::Foreign(dataset.file())),
+                        of(PassSource::UserFile(dataset.file())),
                         expected,
                         "{content} {consume} {span}"
                     );
@@ -193,7 +193,7 @@ mod tests {
         for (text, lines) in [(&b"no newline"[..], 0), (b"\n", 1), (b"a\n\nb", 2), (b"\0\xff\n\r\n\0", 2)] {
             file.set_len(0).expect("truncate");
             file.write_all_at(text, 0).expect("write");
-            let found = pass(&PassSource::Foreign(&file), Consume::Lines, PAGE, text.len() as u64, &GO);
+            let found = pass(&PassSource::UserFile(&file), Consume::Lines, PAGE, text.len() as u64, &GO);
             assert_eq!(found.expect("pass"), lines);
             assert_eq!(checksum::lines(text), lines);
         }
@@ -213,7 +213,7 @@ mod tests {
         ] {
             file.set_len(0).expect("truncate");
             file.write_all_at(text, 0).expect("write");
-            let found = read_lines(&PassSource::Foreign(&file), text.len() as u64, &GO).expect("lines");
+            let found = read_lines(&PassSource::UserFile(&file), text.len() as u64, &GO).expect("lines");
             assert_eq!(found, lines, "{:?}", String::from_utf8_lossy(text));
         }
         let directory = tempfile::tempdir().expect("directory");
@@ -221,7 +221,7 @@ mod tests {
         let dataset = Dataset::create(&path, 1 << 20, Content::Text, 3, &mut |_| (), &GO).expect("create");
         let of_dataset = read_lines(&PassSource::Dataset(&dataset), 1 << 20, &GO).expect("lines");
         assert_eq!(
-            read_lines(&PassSource::Foreign(dataset.file()), 1 << 20, &GO).expect("lines"),
+            read_lines(&PassSource::UserFile(dataset.file()), 1 << 20, &GO).expect("lines"),
             of_dataset
         );
         assert!(of_dataset.abs_diff(dataset.lines().expect("text")) <= 1, "no returns in it");
@@ -237,7 +237,7 @@ mod tests {
             return;
         }
         let (_, source) = SourceReader::open(&file, 3 << 20, &GO).expect("open");
-        let lines = pass(&PassSource::Foreign(&file), Consume::Lines, PAGE, 3 << 20, &GO).expect("pass");
+        let lines = pass(&PassSource::UserFile(&file), Consume::Lines, PAGE, 3 << 20, &GO).expect("pass");
         assert_eq!(lines, 3 << 20);
         match source {
             crate::ReferenceSource::DirectReads => {
@@ -253,12 +253,12 @@ mod tests {
         let dataset =
             Dataset::create(&directory.path().join("data"), 5000, Content::Text, 3, &mut |_| (), &GO)
                 .expect("create");
-        match pass(&PassSource::Foreign(dataset.file()), Consume::Lines, PAGE, 6000, &GO) {
+        match pass(&PassSource::UserFile(dataset.file()), Consume::Lines, PAGE, 6000, &GO) {
             Err(ReferenceError::Short { offset, .. }) => assert_eq!(offset, 5000),
             other => panic!("{other:?}"),
         }
         let stop = AtomicBool::new(true);
-        for source in [PassSource::Dataset(&dataset), PassSource::Foreign(dataset.file())] {
+        for source in [PassSource::Dataset(&dataset), PassSource::UserFile(dataset.file())] {
             let stopped = pass(&source, Consume::Sum, PAGE, 5000, &stop);
             assert!(matches!(stopped, Err(ReferenceError::Stopped { .. })), "{stopped:?}");
         }

@@ -35,7 +35,7 @@ fn conditions(
         content: Content::Random,
         cache,
         descriptor: Descriptor::Shared,
-        surroundings: pagewise_model::Surroundings::default(),
+        host_settings: pagewise_model::HostSettings::default(),
     }
 }
 

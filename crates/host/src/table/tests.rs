@@ -27,7 +27,7 @@ fn conditions(workload: Workload, cache: CacheState, span: u64, read: u64, align
         content: Content::Random,
         cache,
         descriptor: Descriptor::Shared,
-        surroundings: pagewise_model::Surroundings::default(),
+        host_settings: pagewise_model::HostSettings::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::child::{self, Said};
 use super::store::{BuildError, WorkerStore, Workshop};
-use super::surroundings::{Surroundings, entries, is_program, numbers};
+use super::variables::{ToolchainVariables, entries, is_program, numbers};
 use super::{Built, Found, Language, Missing, SourceFile};
 
 /// The first with GOTOOLCHAIN, and with the language version that the worker is written in.
@@ -19,18 +19,18 @@ pub(super) const BUILD_FLAGS: [&str; 3] = ["build", "-trimpath", "-buildvcs=fals
 /// Variables that a Go program obeys. They reach the worker and are recorded with its flags.
 const OBEYED: [&str; 5] = ["GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK"];
 
-pub(super) fn find(surroundings: &Surroundings) -> Result<Found, Missing> {
-    let on_path = surroundings.on_path("go");
+pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Missing> {
+    let on_path = toolchain_variables.on_path("go");
     let mut passed = Vec::new();
     if on_path.is_empty() {
         passed.push("there is no go on PATH".to_string());
     }
     let mut seen = BTreeSet::new();
-    for program in on_path.into_iter().chain(usual_programs(surroundings)) {
+    for program in on_path.into_iter().chain(usual_programs(toolchain_variables)) {
         if !seen.insert(program.canonicalize().unwrap_or_else(|_| program.clone())) {
             continue;
         }
-        match check(surroundings, &program) {
+        match check(toolchain_variables, &program) {
             Ok(found) => return Ok(found),
             Err(why) => passed.push(why),
         }
@@ -41,9 +41,9 @@ pub(super) fn find(surroundings: &Surroundings) -> Result<Found, Missing> {
     )))
 }
 
-fn usual_programs(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let mut programs = vec![surroundings.system("/usr/local/go/bin/go")];
-    if let Some(home) = surroundings.home() {
+fn usual_programs(toolchain_variables: &ToolchainVariables) -> Vec<PathBuf> {
+    let mut programs = vec![toolchain_variables.system("/usr/local/go/bin/go")];
+    if let Some(home) = toolchain_variables.home() {
         programs.push(home.join("go/bin/go"));
         let mut sdks: Vec<(Vec<u64>, PathBuf)> = entries(&home.join("sdk"))
             .into_iter()
@@ -59,15 +59,15 @@ fn usual_programs(surroundings: &Surroundings) -> Vec<PathBuf> {
 }
 
 /// A `go` that will do, or what is wrong with it.
-fn check(surroundings: &Surroundings, program: &Path) -> Result<Found, String> {
-    let said = ask(surroundings, program, &["version"])?;
+fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Found, String> {
+    let said = ask(toolchain_variables, program, &["version"])?;
     let version = parse_version(&said.stdout)
         .ok_or_else(|| format!("{} version names no version", program.display()))?;
     if numbers(&version).as_slice() < MIN_VERSION.as_slice() {
         return Err(format!("{version} at {} is too old", program.display()));
     }
     // The program on PATH may be a script of a version manager that looks at the current folder.
-    let said = ask(surroundings, program, &["env", "GOROOT"])?;
+    let said = ask(toolchain_variables, program, &["env", "GOROOT"])?;
     let home = PathBuf::from(said.stdout.trim());
     let own = home.join("bin/go");
     let program = if is_program(&own) { own } else { program.to_path_buf() };
@@ -83,17 +83,17 @@ fn parse_version(text: &str) -> Option<String> {
     Some(version.to_string())
 }
 
-fn ask(surroundings: &Surroundings, program: &Path, arguments: &[&str]) -> Result<Said, String> {
-    let mut command = surroundings.command(program);
+fn ask(toolchain_variables: &ToolchainVariables, program: &Path, arguments: &[&str]) -> Result<Said, String> {
+    let mut command = toolchain_variables.command(program);
     command.args(arguments);
     // What a go.mod around says is of no concern.
     command.env("GOTOOLCHAIN", "local").env("GO111MODULE", "off").env("GOFLAGS", "");
-    let said = child::run(&mut command, surroundings.answer_within, &AtomicBool::new(false));
+    let said = child::run(&mut command, toolchain_variables.answer_within, &AtomicBool::new(false));
     said.and_then(Said::well).map_err(|why| format!("{} {}: {why}", program.display(), arguments.join(" ")))
 }
 
 pub(super) fn build(
-    surroundings: &Surroundings,
+    toolchain_variables: &ToolchainVariables,
     store: &WorkerStore,
     found: &Found,
     sources: &[SourceFile],
@@ -104,17 +104,17 @@ pub(super) fn build(
         let work = workshop.work();
         workshop.write_all(&work, sources)?;
         workshop.write(&work.join("go.mod"), &module(&found.release))?;
-        let mut command = surroundings.command(&found.program);
-        settle(&mut command, surroundings, found, workshop)?;
+        let mut command = toolchain_variables.command(&found.program);
+        settle(&mut command, toolchain_variables, found, workshop)?;
         command.args(BUILD_FLAGS).arg("-o").arg(workshop.product().join(PROGRAM)).arg(".").current_dir(&work);
-        let said = child::run(&mut command, surroundings.built_within, stop).and_then(Said::well);
+        let said = child::run(&mut command, toolchain_variables.built_within, stop).and_then(Said::well);
         said.map(drop).map_err(|why| {
             BuildError::said(format!("{} build in {}: {why}", found.program.display(), work.display()))
         })
     })?;
     let mut flags = format!("go {}, CGO_ENABLED=0", BUILD_FLAGS.join(" "));
     for name in OBEYED {
-        if let Some(value) = surroundings.variable(name) {
+        if let Some(value) = toolchain_variables.variable(name) {
             flags.push_str(&format!(", {name}={}", value.to_string_lossy()));
         }
     }
@@ -140,14 +140,14 @@ fn module(version: &str) -> String {
 /// The environment of a build: nothing of the user's settings but the cache of compiled packages, and no network.
 fn settle(
     command: &mut Command,
-    surroundings: &Surroundings,
+    toolchain_variables: &ToolchainVariables,
     found: &Found,
     workshop: &Workshop,
 ) -> Result<(), BuildError> {
-    let said = ask(surroundings, &found.program, &["env", "GOCACHE"]).map_err(BuildError::said)?;
+    let said = ask(toolchain_variables, &found.program, &["env", "GOCACHE"]).map_err(BuildError::said)?;
     // It is "off" where no variable leads to a folder.
     let cache = Some(PathBuf::from(said.stdout.trim())).filter(|cache| cache.is_absolute());
-    for name in surroundings.variables.keys().filter(|name| name.to_string_lossy().starts_with("GO")) {
+    for name in toolchain_variables.variables.keys().filter(|name| name.to_string_lossy().starts_with("GO")) {
         command.env_remove(name);
     }
     let work = workshop.work();

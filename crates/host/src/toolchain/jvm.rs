@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::child::{self, Said};
+use super::shell_words::split_words;
 use super::store::{BuildError, WorkerStore};
-use super::surroundings::{Surroundings, entries, is_program, numbers};
-use super::words::split_words;
+use super::variables::{ToolchainVariables, entries, is_program, numbers};
 use super::{Built, Choices, Found, Language, Missing, SourceFile};
 
 /// JEP 454: the foreign-function and memory API is final in JDK 22.
@@ -51,27 +51,27 @@ const SYSTEM_FOLDERS: [&str; 4] = ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java"
 /// Folders below the user's home that do.
 const USER_FOLDERS: [&str; 3] = [".sdkman/candidates/java", ".jdks", ".asdf/installs/java"];
 
-pub(super) fn find(surroundings: &Surroundings, choices: &Choices) -> Result<Found, Missing> {
+pub(super) fn find(toolchain_variables: &ToolchainVariables, choices: &Choices) -> Result<Found, Missing> {
     if let Some(jdk) = &choices.jdk {
         let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.clone());
-        return check(surroundings, &home)
+        return check(toolchain_variables, &home)
             .map_err(|why| Missing(format!("--jdk {}: {why}; {WANTED} is needed", jdk.display())));
     }
-    let mut search = JdkSearch { surroundings, seen: BTreeSet::new(), passed: Vec::new() };
+    let mut search = JdkSearch { toolchain_variables, seen: BTreeSet::new(), passed: Vec::new() };
     let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
     found.ok_or_else(|| search.missing())
 }
 
 /// Goes from place to place and remembers what was wrong.
 struct JdkSearch<'a> {
-    surroundings: &'a Surroundings,
+    toolchain_variables: &'a ToolchainVariables,
     seen: BTreeSet<PathBuf>,
     passed: Vec<String>,
 }
 
 impl JdkSearch<'_> {
     fn of_environment(&mut self) -> Option<Found> {
-        let Some(home) = self.surroundings.variable("JAVA_HOME").map(PathBuf::from) else {
+        let Some(home) = self.toolchain_variables.variable("JAVA_HOME").map(PathBuf::from) else {
             self.passed.push("JAVA_HOME is not set".to_string());
             return None;
         };
@@ -79,11 +79,11 @@ impl JdkSearch<'_> {
     }
 
     fn on_path(&mut self) -> Option<Found> {
-        let programs = self.surroundings.on_path("java");
+        let programs = self.toolchain_variables.on_path("java");
         if programs.is_empty() {
             self.passed.push("there is no java on PATH".to_string());
         }
-        programs.iter().find_map(|java| match home_of(self.surroundings, java) {
+        programs.iter().find_map(|java| match home_of(self.toolchain_variables, java) {
             Ok(home) => self.try_home("java on PATH", &home),
             Err(why) => {
                 self.passed.push(format!("java on PATH: {why}"));
@@ -93,7 +93,7 @@ impl JdkSearch<'_> {
     }
 
     fn in_usual_folders(&mut self) -> Option<Found> {
-        let mut homes: Vec<(Vec<u64>, PathBuf)> = usual_homes(self.surroundings)
+        let mut homes: Vec<(Vec<u64>, PathBuf)> = usual_homes(self.toolchain_variables)
             .into_iter()
             .map(|home| (release(&home).map_or_else(Vec::new, |release| numbers(&release.version)), home))
             .collect();
@@ -107,7 +107,7 @@ impl JdkSearch<'_> {
         if !self.seen.insert(home.canonicalize().unwrap_or_else(|_| home.to_path_buf())) {
             return None;
         }
-        match check(self.surroundings, home) {
+        match check(self.toolchain_variables, home) {
             Ok(mut found) => {
                 // Only what the user has set is worth a note when there is another.
                 found.notes.extend(self.passed.iter().filter(|why| why.starts_with("JAVA_HOME: ")).cloned());
@@ -137,26 +137,27 @@ impl JdkSearch<'_> {
 }
 
 /// What has a `bin/java` in the usual folders.
-fn usual_homes(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let user = surroundings.home().into_iter().flat_map(|home| USER_FOLDERS.map(|folder| home.join(folder)));
-    let in_opt = entries(&surroundings.system("/opt"))
+fn usual_homes(toolchain_variables: &ToolchainVariables) -> Vec<PathBuf> {
+    let user =
+        toolchain_variables.home().into_iter().flat_map(|home| USER_FOLDERS.map(|folder| home.join(folder)));
+    let in_opt = entries(&toolchain_variables.system("/opt"))
         .into_iter()
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("jdk")));
-    let folders = SYSTEM_FOLDERS.map(|folder| surroundings.system(folder)).into_iter().chain(user);
+    let folders = SYSTEM_FOLDERS.map(|folder| toolchain_variables.system(folder)).into_iter().chain(user);
     let homes = folders.flat_map(|folder| entries(&folder)).chain(in_opt);
     homes.filter(|home| is_program(&home.join("bin/java"))).collect()
 }
 
 /// The home that a `java` on PATH belongs to: that of the file behind its symbolic links, or what it says
 /// itself where that is a script of a version manager.
-fn home_of(surroundings: &Surroundings, java: &Path) -> Result<PathBuf, String> {
+fn home_of(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<PathBuf, String> {
     let program = java.canonicalize().map_err(|error| format!("{}: {error}", java.display()))?;
     if let Some(home) = program.parent().and_then(Path::parent)
         && release(home).is_some()
     {
         return Ok(home.to_path_buf());
     }
-    let said = ask(surroundings, &program, &["-XshowSettings:properties", "-version"])?;
+    let said = ask(toolchain_variables, &program, &["-XshowSettings:properties", "-version"])?;
     let named = said.stderr.lines().find_map(|line| line.trim().strip_prefix("java.home = "));
     match named {
         Some(home) => Ok(PathBuf::from(home)),
@@ -165,7 +166,7 @@ fn home_of(surroundings: &Surroundings, java: &Path) -> Result<PathBuf, String> 
 }
 
 /// A home that will do, or what is wrong with it.
-fn check(surroundings: &Surroundings, home: &Path) -> Result<Found, String> {
+fn check(toolchain_variables: &ToolchainVariables, home: &Path) -> Result<Found, String> {
     let shown = home.display();
     let program = home.join("bin/java");
     if !home.is_dir() {
@@ -176,7 +177,7 @@ fn check(surroundings: &Surroundings, home: &Path) -> Result<Found, String> {
     }
     let release = match release(home) {
         Some(release) => release,
-        None => asked_release(surroundings, &program)?,
+        None => asked_release(toolchain_variables, &program)?,
     };
     let version = release.text();
     if numbers(&release.version).first().is_none_or(|feature| *feature < MIN_VERSION) {
@@ -186,7 +187,7 @@ fn check(surroundings: &Surroundings, home: &Path) -> Result<Found, String> {
         return Err(format!("{version} at {shown} has no bin/javac: a runtime without the compiler"));
     }
     // What the file says may be of another processor or a broken copy: it must run.
-    asked_release(surroundings, &program)?;
+    asked_release(toolchain_variables, &program)?;
     Ok(Found {
         language: Language::Jvm,
         home: home.to_path_buf(),
@@ -236,23 +237,23 @@ fn parse_version(text: &str) -> Option<Release> {
     Some(Release { version: rest.split('"').next()?.to_string(), vendor: None })
 }
 
-fn asked_release(surroundings: &Surroundings, java: &Path) -> Result<Release, String> {
-    let said = ask(surroundings, java, &["-version"])?;
+fn asked_release(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<Release, String> {
+    let said = ask(toolchain_variables, java, &["-version"])?;
     parse_version(&said.stderr).ok_or_else(|| format!("{} -version names no version", java.display()))
 }
 
-fn ask(surroundings: &Surroundings, java: &Path, arguments: &[&str]) -> Result<Said, String> {
-    let mut command = surroundings.command(java);
+fn ask(toolchain_variables: &ToolchainVariables, java: &Path, arguments: &[&str]) -> Result<Said, String> {
+    let mut command = toolchain_variables.command(java);
     UNSET.iter().for_each(|name| {
         command.env_remove(name);
     });
     command.args(arguments);
-    let said = child::run(&mut command, surroundings.answer_within, &AtomicBool::new(false));
+    let said = child::run(&mut command, toolchain_variables.answer_within, &AtomicBool::new(false));
     said.and_then(Said::well).map_err(|why| format!("{} -version: {why}", java.display()))
 }
 
 pub(super) fn build(
-    surroundings: &Surroundings,
+    toolchain_variables: &ToolchainVariables,
     store: &WorkerStore,
     found: &Found,
     choices: &Choices,
@@ -270,19 +271,19 @@ pub(super) fn build(
     let folder = store.worker(Language::Jvm, folder, stop, |workshop| {
         let paths = workshop.write_all(&workshop.work(), sources)?;
         let javac = found.home.join("bin/javac");
-        let mut command = surroundings.command(&javac);
+        let mut command = toolchain_variables.command(&javac);
         UNSET.iter().for_each(|name| {
             command.env_remove(name);
         });
         command.args(BUILD_FLAGS).arg("-cp").arg(workshop.product()).arg("-d").arg(workshop.product());
         command.args(&paths).current_dir(workshop.work()).stdin(workshop.lock_as_stdin()?);
-        let said = child::run(&mut command, surroundings.built_within, stop).and_then(Said::well);
+        let said = child::run(&mut command, toolchain_variables.built_within, stop).and_then(Said::well);
         said.map(drop).map_err(|why| {
             BuildError::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))
         })
     })?;
     let mut notes = found.notes.clone();
-    let set = UNSET.iter().filter(|name| surroundings.variable(name).is_some());
+    let set = UNSET.iter().filter(|name| toolchain_variables.variable(name).is_some());
     notes.extend(
         set.map(|name| format!("{name} is set and is kept from the jvm worker; --jvm-args sets its flags")),
     );

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::child::{self, Said};
 use super::store::WorkerStore;
-use super::surroundings::{Surroundings, is_program, numbers};
+use super::variables::{ToolchainVariables, is_program, numbers};
 use super::{Built, Found, Language, Missing, SourceFile};
 
 const MIN_VERSION: [u64; 2] = [3, 8];
@@ -36,17 +36,17 @@ except Exception as error:
     print("pagewise numpy numpy that cannot be imported: %s" % type(error).__name__)
 "#;
 
-pub(super) fn find(surroundings: &Surroundings) -> Result<Found, Missing> {
+pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Missing> {
     let mut passed = Vec::new();
     let mut seen = BTreeSet::new();
     for name in ["python3", "python"] {
-        let programs = surroundings.on_path(name);
+        let programs = toolchain_variables.on_path(name);
         if programs.is_empty() {
             passed.push(format!("there is no {name} on PATH"));
         }
         // Not by the file behind a link: a virtual environment is told by the path that it is started with.
         for program in programs.into_iter().filter(|program| seen.insert(program.clone())) {
-            match check(surroundings, &program) {
+            match check(toolchain_variables, &program) {
                 Ok(found) => return Ok(found),
                 Err(why) => passed.push(why),
             }
@@ -56,11 +56,11 @@ pub(super) fn find(surroundings: &Surroundings) -> Result<Found, Missing> {
 }
 
 /// A Python that will do, or what is wrong with it.
-fn check(surroundings: &Surroundings, program: &Path) -> Result<Found, String> {
+fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Found, String> {
     let shown = program.display();
-    let mut command = surroundings.command(program);
+    let mut command = toolchain_variables.command(program);
     command.args(ARGUMENTS).arg("-c").arg(QUESTION);
-    let said = child::run(&mut command, surroundings.answer_within, &AtomicBool::new(false));
+    let said = child::run(&mut command, toolchain_variables.answer_within, &AtomicBool::new(false));
     let said = said.and_then(Said::well).map_err(|why| format!("{shown}: {why}"))?;
     let answer = |key: &str| {
         let line = said.stdout.lines().find_map(|line| line.strip_prefix("pagewise ")?.strip_prefix(key));
@@ -85,7 +85,7 @@ fn check(surroundings: &Surroundings, program: &Path) -> Result<Found, String> {
 }
 
 pub(super) fn build(
-    surroundings: &Surroundings,
+    toolchain_variables: &ToolchainVariables,
     store: &WorkerStore,
     found: &Found,
     sources: &[SourceFile],
@@ -97,7 +97,7 @@ pub(super) fn build(
     let script = folder.path().join(SCRIPT).to_string_lossy().into_owned();
     let mut flags = ARGUMENTS.join(" ");
     for name in OBEYED {
-        if let Some(value) = surroundings.variable(name) {
+        if let Some(value) = toolchain_variables.variable(name) {
             flags.push_str(&format!(", {name}={}", value.to_string_lossy()));
         }
     }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Access, FlockOperation, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
-use super::surroundings::Surroundings;
+use super::variables::ToolchainVariables;
 use super::{Found, Language, Missing, SourceFile, WorkerFolder};
 use crate::trusted::{Directory, Refusal};
 
@@ -87,10 +87,11 @@ impl BuildError {
 
 impl WorkerStore {
     /// `$XDG_CACHE_HOME`, which must be absolute by its specification, else `~/.cache`.
-    pub fn of(surroundings: &Surroundings) -> Result<Self, Missing> {
-        let mut notes: Vec<String> = surroundings.another_home.iter().map(|home| home_note(home)).collect();
-        let chosen = surroundings.variable("XDG_CACHE_HOME").map(Path::new);
-        let cache = match (chosen, surroundings.home()) {
+    pub fn of(toolchain_variables: &ToolchainVariables) -> Result<Self, Missing> {
+        let mut notes: Vec<String> =
+            toolchain_variables.another_home.iter().map(|home| home_note(home)).collect();
+        let chosen = toolchain_variables.variable("XDG_CACHE_HOME").map(Path::new);
+        let cache = match (chosen, toolchain_variables.home()) {
             (Some(chosen), _) if chosen.is_absolute() => chosen.to_path_buf(),
             (relative, Some(home)) => {
                 notes.extend(relative.map(|path| {
@@ -115,7 +116,7 @@ impl WorkerStore {
                 "the cache folder {shown} has a name that is not UTF-8; set XDG_CACHE_HOME"
             )));
         }
-        Ok(Self { workers: cache.join("pagewise/workers"), wait: surroundings.built_within, notes })
+        Ok(Self { workers: cache.join("pagewise/workers"), wait: toolchain_variables.built_within, notes })
     }
 
     /// Where the worker of a toolchain lies, once built.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::surroundings::Surroundings;
+use super::variables::ToolchainVariables;
 use super::{Built, Choices, Found, Language, Missing, SourceFile};
 
 const SOURCE: &str = "the source of a worker\n";
@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
 /// A system, a home and a PATH of their own.
 struct Fakes {
     folder: TempDir,
-    surroundings: Surroundings,
+    toolchain_variables: ToolchainVariables,
 }
 
 impl Fakes {
@@ -39,14 +39,14 @@ impl Fakes {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
         let variable = |name: &str, below: &str| (name.into(), folder.path().join(below).into_os_string());
-        let surroundings = Surroundings {
+        let toolchain_variables = ToolchainVariables {
             variables: [variable("HOME", "home"), variable("PATH", "bin")].into(),
             another_home: None,
             root: folder.path().join("system"),
             answer_within: Duration::from_secs(60),
             built_within: Duration::from_secs(60),
         };
-        Self { folder, surroundings }
+        Self { folder, toolchain_variables }
     }
 
     fn path(&self, below: &str) -> PathBuf {
@@ -54,7 +54,7 @@ impl Fakes {
     }
 
     fn set(&mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) {
-        self.surroundings.variables.insert(name.into(), value.as_ref().into());
+        self.toolchain_variables.variables.insert(name.into(), value.as_ref().into());
     }
 
     /// A program. A child writes it: a file that this process has open for writing could not be executed, and a child that
@@ -117,7 +117,7 @@ impl Fakes {
     }
 
     fn find(&self, language: Language) -> Result<Found, Missing> {
-        self.surroundings.find(language, &Choices::default())
+        self.toolchain_variables.find(language, &Choices::default())
     }
 
     #[track_caller]
@@ -135,7 +135,7 @@ impl Fakes {
     }
 
     fn build(&self, found: &Found) -> Result<Built, Missing> {
-        self.surroundings.build(found, &Choices::default(), SOURCES, &AtomicBool::new(false))
+        self.toolchain_variables.build(found, &Choices::default(), SOURCES, &AtomicBool::new(false))
     }
 
     /// Why it cannot be built.
@@ -159,7 +159,7 @@ impl Fakes {
 
 /// Names in a folder, hidden ones but the lock too.
 fn names(folder: &Path) -> Vec<String> {
-    let paths = super::surroundings::entries(folder);
+    let paths = super::variables::entries(folder);
     let names = paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     names.filter(|name| name != ".lock").collect()
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use super::access_methods::{self, AccessMethod};
 use super::options::BadValue;
-use super::ways::{self, Way};
 use super::{Access, Method, MethodOption, Worker};
 use MethodOption::{
     Buffer, Direct, DirectBuffer, DontCache, HeapBuffer, Populate, PopulateRead, PopulateWrite, Random,
@@ -107,7 +107,7 @@ pub enum MethodError {
 
 /// The words of a worker, to be shown.
 fn words(worker: &Worker) -> String {
-    ways::of(worker).iter().map(|way| way.word).collect::<Vec<_>>().join(", ")
+    access_methods::of(worker).iter().map(|way| way.word).collect::<Vec<_>>().join(", ")
 }
 
 fn of(worker: &Worker) -> String {
@@ -143,7 +143,7 @@ fn of_shipped(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodEr
         Some((name, written)) => (name, Some(written)),
         None => (spec, None),
     };
-    let Some(way) = ways::of(&worker).iter().find(|way| way.word == name) else {
+    let Some(way) = access_methods::of(&worker).iter().find(|way| way.word == name) else {
         return Err(MethodError::UnknownAccess { name: name.to_string(), worker });
     };
     let mut options: Vec<MethodOption> = Vec::new();
@@ -195,7 +195,7 @@ fn of_users_own(worker: Worker, text: &str, spec: &str) -> Result<Method, Method
     })
 }
 
-fn parse_option(way: &Way, word: &str) -> Result<MethodOption, MethodError> {
+fn parse_option(way: &AccessMethod, word: &str) -> Result<MethodOption, MethodError> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),

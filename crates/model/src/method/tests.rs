@@ -209,7 +209,7 @@ fn offered(worker: &Worker) -> String {
     use crate::Workload::{Append, Fill, RandomRead, Scan};
     let columns = [("reads", RandomRead), ("scan", Scan), ("append", Append), ("fill", Fill)];
     let columns = columns.map(|(name, workload)| {
-        let ways = ways::of(worker).iter().filter_map(|way| Some((way, way.taken(workload)?)));
+        let ways = access_methods::of(worker).iter().filter_map(|way| Some((way, way.taken(workload)?)));
         let shown = ways.map(|(way, options)| {
             let options: Vec<String> = options.iter().map(|option| format!("`{}`", option.usage())).collect();
             let options = options.join(if way.one_of.is_empty() { " " } else { " or " });

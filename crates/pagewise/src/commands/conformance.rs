@@ -83,11 +83,11 @@ fn hello_is_whole(examiner: &mut Examiner<'_>) -> bool {
         _ => Ok(()),
     };
     examiner.steps.judge("names itself", named);
-    let practice = match hello.practice {
+    let worker_warmup = match hello.worker_warmup {
         0 | 1 => Ok(()),
-        other => Err(format!("practice is {other}, it is 0 or 1")),
+        other => Err(format!("worker_warmup is {other}: 0 or 1 is expected")),
     };
-    examiner.steps.judge("says whether it needs practice", practice);
+    examiner.steps.judge("says whether it needs warm-up", worker_warmup);
     let all: Vec<&str> = Workload::ALL.iter().flat_map(|workload| hello.methods(*workload)).collect();
     let wrong = all.iter().find_map(|text| meaning::of(&hello, text).err());
     let methods = match (all.is_empty(), wrong) {

@@ -143,7 +143,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     }
     writeln!(out, "seed       {}", plan.seed)?;
     let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
-    let sample = match measured.all(|cell| cell.conditions.workload().is_once()) {
+    let sample = match measured.all(|cell| cell.conditions.workload().is_one_shot()) {
         true => "a sample is the whole work once".to_string(),
         false => format!(
             "a sample lasts {}, single latencies up to {} more",

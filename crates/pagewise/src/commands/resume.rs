@@ -17,10 +17,10 @@ use super::begin::{claim, fresh_seed, stop_flag};
 use super::run::{Destination, Options, Taken, enter_scope, examine, find_workers, finish, identity, unix_s};
 use super::{CommandEnd, report};
 use crate::arguments::RunArguments;
-use crate::course::RunSession;
 use crate::output::{self, say};
 use crate::plan::Layer;
 use crate::plan::axes::{Axes, Setting};
+use crate::session::RunSession;
 use crate::store::{Resumed, RunFile};
 
 /// Continues a run where it stopped.

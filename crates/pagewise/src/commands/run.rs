@@ -15,12 +15,12 @@ use pagewise_model::{CpuList, Environment, Plan, Source, Worker, WorkerChoices, 
 use super::begin::{claim, fresh_seed, stop_flag};
 use super::{CommandEnd, CommandError, report, resume};
 use crate::arguments::RunArguments;
-use crate::course::{RunSession, SamplingEnd};
 use crate::output::{self, say};
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, PlanText, QUESTIONS, text};
+use crate::session::{RunSession, SamplingEnd};
 use crate::store::RunFile;
-use crate::supervise::answer;
+use crate::supervise::answer_time;
 use crate::supervise::programs::{self, Programs};
 use crate::supervise::worker::{Program, Stated};
 
@@ -265,7 +265,7 @@ fn begin(
     }
     environment.memory_control = Some(text_of_control(control.memory()));
     environment.device_control = Some(text_of_control(control.device()));
-    environment.worker_answer_ns = answer::answer_ns(environment.page_bytes, options.patience, &stop);
+    environment.worker_answer_ns = answer_time::answer_ns(environment.page_bytes, options.patience, &stop);
     let (programs, workers) = find_workers(&plan, options, &stop)?;
     if stop.load(Ordering::Relaxed) {
         say("stopped before anything was measured");
@@ -342,8 +342,8 @@ pub(super) fn finish(
 /// Where only systemd hands out the right to limit memory, the whole program runs anew in a scope of its own; returns
 /// where that is not so, or did not work.
 pub(super) fn enter_scope(plan: &Plan, control: &Control) {
-    let needs = |pick: fn(&pagewise_model::Surroundings) -> bool| {
-        plan.cells.iter().any(|cell| pick(&cell.conditions.surroundings))
+    let needs = |pick: fn(&pagewise_model::HostSettings) -> bool| {
+        plan.cells.iter().any(|cell| pick(&cell.conditions.host_settings))
     };
     let refusals = [
         control.memory().err().filter(|_| needs(|all| all.memory_limit_bytes.is_some())),
@@ -383,7 +383,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
                 ));
             }
             let mut environment = environment::detect(&path);
-            if let Some(reason) = files::hidden_bytes(&file) {
+            if let Some(reason) = files::sparse_or_compressed_bytes(&file) {
                 environment.warnings.push(format!(
                     "fewer bytes may come from the device than are read of your file, so cold and direct figures \
                      may be those of memory: {reason}"

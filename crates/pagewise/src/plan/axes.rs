@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, TypedValueParser};
 use pagewise_model::method::options::{self, MethodOption};
 use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, Method, Numa, Plan, Skew, Surroundings, Sync,
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, HostSettings, Method, Numa, Plan, Skew, Sync,
     Workload,
 };
 
@@ -51,8 +51,8 @@ macro_rules! axes {
             pub fn vary_settings(
                 layers: &[&Layer],
                 workload: Workload,
-                mut all: Vec<Surroundings>,
-            ) -> Result<Vec<Surroundings>> {
+                mut all: Vec<HostSettings>,
+            ) -> Result<Vec<HostSettings>> {
                 $($(
                     let chosen = choose(layers, workload, |axes| &axes.$name).unwrap_or(vec![OrNone(None)]);
                     all = vary(all, &chosen, |settings, value| settings.$($field).+ = value.0)?;
@@ -65,7 +65,7 @@ macro_rules! axes {
                 vec![$($(Setting {
                     argument: concat!("--", stringify!($name)).replace('_', "-"),
                     typed: self.$name.as_ref().map(|values| typed(values.iter().filter_map(|value| value.0.as_ref()))),
-                    of_plan: typed(plan.cells.iter().filter_map(|cell| cell.conditions.surroundings.$($field).+.as_ref())),
+                    of_plan: typed(plan.cells.iter().filter_map(|cell| cell.conditions.host_settings.$($field).+.as_ref())),
                 },)?)+]
             }
 

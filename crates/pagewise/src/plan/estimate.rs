@@ -41,7 +41,7 @@ pub fn duration_ns(plan: &Plan) -> u64 {
     // Each round that goes from cold to warm reads the file once more.
     let states = |state| {
         plan.cells.iter().any(|cell| {
-            cell.conditions.cache == state && cell.conditions.surroundings.memory_limit_bytes.is_none()
+            cell.conditions.cache == state && cell.conditions.host_settings.memory_limit_bytes.is_none()
         })
     };
     let warmings =
@@ -60,10 +60,10 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell);
     let mut all = throughput_ns + latency_ns + overhead_ns;
-    if conditions.surroundings.device_cap.is_some() {
+    if conditions.host_settings.device_cap.is_some() {
         all += LEAD_IN_NS;
     }
-    if conditions.surroundings.needs_group() {
+    if conditions.host_settings.needs_group() {
         all += GROUP_NS;
     }
     let through_cache = cell.depends_on_cache();
@@ -94,7 +94,7 @@ fn once_ns(cell: &Cell) -> Option<u64> {
     let conditions = &cell.conditions;
     let operations = conditions.fixed_operations()?;
     let bytes = operations.saturating_mul(conditions.op_bytes());
-    let capped = conditions.surroundings.device_cap.and_then(|cap| cap.read_bytes_per_second);
+    let capped = conditions.host_settings.device_cap.and_then(|cap| cap.read_bytes_per_second);
     let of_device = match capped {
         Some(rate) => 1_000_000_000 / rate.0.max(1),
         None if conditions.cache == CacheState::Cold && conditions.workload().is_reading() => {

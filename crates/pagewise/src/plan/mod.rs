@@ -4,11 +4,11 @@
 //! out is a [`pagewise_model::Plan`], the one value that is printed, run and stored.
 
 pub mod axes;
-mod beside;
+mod controls;
 pub mod estimate;
-mod possible;
 pub mod resolve;
 pub mod text;
+mod validate;
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -5,13 +5,13 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::{
-    Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill, Method,
-    Plan, Reads, Role, Scan, Skew, Source, Surroundings, Sync, Work, Worker, WorkerChoices, Workload,
+    Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill,
+    HostSettings, Method, Plan, Reads, Role, Scan, Skew, Source, Sync, Work, Worker, WorkerChoices, Workload,
 };
 
 use super::axes::ensure_all_used;
-use super::beside::{ceilings, controls};
-use super::possible::{ensure_possible, ensure_suited, refuse_unreachable_states};
+use super::controls::{ceilings, controls};
+use super::validate::{ensure_possible, ensure_suited, refuse_unreachable_states};
 use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
 use crate::supervise::programs::unnamed;
 
@@ -279,7 +279,7 @@ struct Resolved {
     work: Vec<Work>,
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
-    surroundings: Vec<Surroundings>,
+    host_settings: Vec<HostSettings>,
 }
 
 /// What the topmost layer says of an axis that says anything; keys under the workload's name come first.
@@ -387,15 +387,15 @@ impl Resolved {
         let default_cache = match source {
             Source::File { .. } => CacheState::AsIs,
             // What is done once is usually done on what nobody has read or written before.
-            Source::Dataset { .. } if workload.is_once() => CacheState::Cold,
+            Source::Dataset { .. } if workload.is_one_shot() => CacheState::Cold,
             Source::Dataset { .. } => CacheState::Warm,
         };
-        let mut surroundings = vec![Surroundings::default()];
-        surroundings = vary(surroundings, &memory, |all, value| {
+        let mut host_settings = vec![HostSettings::default()];
+        host_settings = vary(host_settings, &memory, |all, value| {
             all.memory_limit_bytes = value.0;
             all.worker_bytes = value.0.and(worker_bytes);
         })?;
-        surroundings = Axes::vary_settings(layers, workload, surroundings)?;
+        host_settings = Axes::vary_settings(layers, workload, host_settings)?;
         Ok(Self {
             methods,
             threads,
@@ -404,7 +404,7 @@ impl Resolved {
             work: works(layers, workload)?,
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
-            surroundings,
+            host_settings,
         })
     }
 
@@ -418,7 +418,7 @@ impl Resolved {
             self.work.len(),
             self.cache.len(),
             self.descriptor.len(),
-            self.surroundings.len(),
+            self.host_settings.len(),
         ];
         let cells = lengths.iter().try_fold(1usize, |product, len| product.checked_mul(*len));
         match cells.and_then(|cells| cells.checked_add(already)) {
@@ -454,9 +454,9 @@ impl Resolved {
             content: work.usual_content(),
             cache: CacheState::Warm,
             descriptor: Descriptor::Shared,
-            surroundings: Surroundings::default(),
+            host_settings: HostSettings::default(),
         }];
-        all = vary(all, &self.surroundings, |conditions, value| conditions.surroundings = value)?;
+        all = vary(all, &self.host_settings, |conditions, value| conditions.host_settings = value)?;
         all = vary(all, &self.threads, |conditions, value| conditions.threads = value)?;
         all = vary(all, &self.cache, |conditions, value| conditions.cache = value)?;
         all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value)?;

@@ -7,7 +7,7 @@ use pagewise_model::protocol::SampleReply;
 use pagewise_model::sample::OutsideStretch;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
 
-use super::setting::ConditionGuard;
+use super::conditions::ConditionGuard;
 
 /// Totals that only differences of mean something.
 pub struct Totals {

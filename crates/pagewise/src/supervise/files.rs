@@ -24,7 +24,7 @@ enum ContentSource {
     /// pagewise wrote them: they follow from the seed.
     Formula { dataset: Dataset },
     /// Somebody else did. What is compared is read past the page cache where the filesystem allows it.
-    Foreign { file: File, direct: Option<File>, identity: FileIdentity },
+    UserFile { file: File, direct: Option<File>, identity: FileIdentity },
     /// A worker writes them, and they are read back.
     New { file: NewFile },
 }
@@ -69,7 +69,7 @@ impl Input {
         let file_bytes = identity.file_bytes.0;
         let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
         let key = FileKey::of(&file)?;
-        Ok(Self { path, key, file_bytes, bytes: ContentSource::Foreign { file, direct, identity } })
+        Ok(Self { path, key, file_bytes, bytes: ContentSource::UserFile { file, direct, identity } })
     }
 
     /// A file for a worker to write: sparse, or with `written_before` holding a lap of other records. It is removed when
@@ -104,7 +104,7 @@ impl Input {
     pub fn new_file(&self) -> Option<&NewFile> {
         match &self.bytes {
             ContentSource::New { file } => Some(file),
-            ContentSource::Formula { .. } | ContentSource::Foreign { .. } => None,
+            ContentSource::Formula { .. } | ContentSource::UserFile { .. } => None,
         }
     }
 
@@ -119,7 +119,7 @@ impl Input {
             && self.file_bytes == conditions.file_bytes.0
             && match &self.bytes {
                 ContentSource::Formula { dataset } => dataset.content() == conditions.content,
-                ContentSource::Foreign { .. } => true,
+                ContentSource::UserFile { .. } => true,
                 ContentSource::New { .. } => false,
             }
     }
@@ -128,7 +128,7 @@ impl Input {
     pub fn reference_source(&self) -> reference::PassSource<'_> {
         match &self.bytes {
             ContentSource::Formula { dataset } => reference::PassSource::Dataset(dataset),
-            ContentSource::Foreign { file, .. } => reference::PassSource::Foreign(file),
+            ContentSource::UserFile { file, .. } => reference::PassSource::UserFile(file),
             ContentSource::New { .. } => unreachable!("a file that is written is read back, and not read"),
         }
     }
@@ -143,7 +143,7 @@ impl Input {
     pub fn hides_bytes(&self) -> bool {
         match &self.bytes {
             ContentSource::Formula { .. } | ContentSource::New { .. } => false,
-            ContentSource::Foreign { file, .. } => files::hidden_bytes(file).is_some(),
+            ContentSource::UserFile { file, .. } => files::sparse_or_compressed_bytes(file).is_some(),
         }
     }
 
@@ -151,7 +151,7 @@ impl Input {
     pub fn file(&self) -> &File {
         match &self.bytes {
             ContentSource::Formula { dataset } => dataset.file(),
-            ContentSource::Foreign { file, .. } => file,
+            ContentSource::UserFile { file, .. } => file,
             ContentSource::New { file } => file.file(),
         }
     }
@@ -160,7 +160,7 @@ impl Input {
     pub fn seed(&self) -> Option<u64> {
         match &self.bytes {
             ContentSource::Formula { dataset } => Some(dataset.seed()),
-            ContentSource::Foreign { .. } | ContentSource::New { .. } => None,
+            ContentSource::UserFile { .. } | ContentSource::New { .. } => None,
         }
     }
 
@@ -192,7 +192,7 @@ impl Input {
             ));
         }
         match &self.bytes {
-            ContentSource::Foreign { identity, .. } if now.modified_ns != identity.modified_ns => {
+            ContentSource::UserFile { identity, .. } if now.modified_ns != identity.modified_ns => {
                 changed(format!("{} was written to during the run", self.path.display()))
             }
             _ => Ok(()),
@@ -241,12 +241,12 @@ impl Input {
                 Ok(())
             }
             ContentSource::New { .. } => unreachable!("a file that is written is read back, and not read"),
-            ContentSource::Foreign { direct: Some(direct), .. }
+            ContentSource::UserFile { direct: Some(direct), .. }
                 if read_direct(direct, offset, into).is_ok() =>
             {
                 Ok(())
             }
-            ContentSource::Foreign { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
+            ContentSource::UserFile { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
                 WorkerError::Broken(Failure {
                     kind: FailureKind::FileChanged,
                     detail: format!("{} cannot be read at offset {offset}: {error}", self.path.display()),

@@ -3,7 +3,7 @@
 //! * [`worker`]: the process and its lines, with time-outs;
 //! * [`family`]: what it forks, and its end;
 //! * [`programs`]: which program each worker is;
-//! * [`practice`]: a worker whose code is compiled as it runs is made ready;
+//! * [`worker_warmup`]: a worker whose code is compiled as it runs is made ready;
 //! * [`files`]: what is read, and the state of its page cache;
 //! * [`accesses`]: the offset table of a cell and what its bytes must add up to;
 //! * [`task`]: what a worker is given to do: that table, a whole pass, or records;
@@ -16,17 +16,17 @@
 //! * [`sample`]: the course of one sample.
 
 pub mod accesses;
-pub mod answer;
+pub mod answer_time;
+pub mod conditions;
 pub mod evidence;
 mod family;
 pub mod files;
+pub mod kernel_settings;
 pub mod memory_speed;
-pub mod practice;
 pub mod programs;
 pub mod sample;
-pub mod setting;
-pub mod settings;
 pub mod task;
-pub mod visit;
 pub mod warming;
 pub mod worker;
+pub mod worker_session;
+pub mod worker_warmup;

@@ -14,14 +14,14 @@ use pagewise_model::{
     Access, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome, Plan, Source,
 };
 
+use super::conditions::{ConditionGuard, ConditionSetter};
 use super::files::{Input, NoState};
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
-use super::setting::{ConditionGuard, ConditionSetter};
 use super::task::{RecordTask, Task, Tasks};
-use super::visit::{WorkerSession, idle_ns};
 use super::warming;
 use super::worker::{RunningWorker, WorkerError, died_of_sigbus};
+use super::worker_session::{WorkerSession, idle_ns};
 use crate::state::State;
 
 /// A storage that reads slower than this makes set-up of a whole file time out.
@@ -77,7 +77,7 @@ impl<'a> Sampler<'a> {
     pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: MachineFacts, stop: &'a AtomicBool) -> Self {
         let readahead_bytes =
             setting.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
-        let hidden_bytes = inputs.iter().any(Input::hides_bytes);
+        let sparse_or_compressed_bytes = inputs.iter().any(Input::hides_bytes);
         let place = match &plan.source {
             Source::Dataset { directory } => directory,
             Source::File { path, .. } => path,
@@ -101,7 +101,7 @@ impl<'a> Sampler<'a> {
                 page_bytes: setting.page_bytes,
                 cpus: setting.cpus,
                 answer_ns: setting.answer_ns,
-                hidden_bytes,
+                sparse_or_compressed_bytes,
                 memory_backed: in_memory.is_some(),
                 readahead_bytes,
                 beating: (plan.workers.heartbeat_ns > 0)
@@ -150,8 +150,8 @@ impl<'a> Sampler<'a> {
             },
             (read, _) => read.expect("there is an input of every size in the plan"),
         };
-        let surroundings = &cell.conditions.surroundings;
-        let held = match self.setter.hold(surroundings, journal) {
+        let host_settings = &cell.conditions.host_settings;
+        let held = match self.setter.hold(host_settings, journal) {
             Ok(held) => held,
             Err(state) => return without_state(state),
         };
@@ -180,7 +180,7 @@ impl<'a> Sampler<'a> {
             page_bytes: self.page_bytes,
             direct_alignment: self.direct_alignment,
             device: self.device.as_ref(),
-            readahead_bytes: surroundings
+            readahead_bytes: host_settings
                 .kernel
                 .readahead_bytes
                 .map(|bytes| bytes.0)
@@ -195,16 +195,16 @@ impl<'a> Sampler<'a> {
             Ok(inherited) => inherited,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
-        let ground = match visit.ground() {
-            Ok(ground) => ground,
+        let warmup_file = match visit.warmup_file() {
+            Ok(warmup_file) => warmup_file,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
         let mut worker = match RunningWorker::start(&program, |command| held.prepare(command)) {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
-        let practice = match visit.meet(&mut worker, &inherited, ground.as_ref()) {
-            Ok(practice) => practice,
+        let worker_warmup = match visit.meet(&mut worker, &inherited, warmup_file.as_ref()) {
+            Ok(worker_warmup) => worker_warmup,
             Err(trouble) => return finish(trouble, Some(worker), input, &held, self.stop),
         };
         if practises && let Err(state) = prepare() {
@@ -212,7 +212,7 @@ impl<'a> Sampler<'a> {
         }
         match visit.converse(&mut worker, &mut inherited) {
             Ok((measurement, mut evidence)) => {
-                evidence.practice = practice;
+                evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));
                 if let Err(trouble) = worker.end() {
@@ -395,9 +395,9 @@ pub fn worth_retaking(outcome: &Outcome) -> bool {
                 | FailureKind::Contaminated
                 | FailureKind::FalseTime
                 | FailureKind::NotSettled
-                | FailureKind::ChargedElsewhere
+                | FailureKind::ChargedToOtherCgroup
                 | FailureKind::LimitNotHeld
-                | FailureKind::NotAsSet
+                | FailureKind::SettingMismatch
                 | FailureKind::KilledFromOutside
         )
     };

@@ -191,7 +191,7 @@ impl Task<'_> {
     pub fn describe(&self, cell: &Cell, page_bytes: u64, job: &mut Job) {
         let conditions = &cell.conditions;
         let cold = conditions.cache == CacheState::Cold;
-        let shares = if cold && conditions.surroundings.device_cap.is_some() { 2 } else { 1 };
+        let shares = if cold && conditions.host_settings.device_cap.is_some() { 2 } else { 1 };
         job.workload = conditions.workload().name().to_string();
         job.max_thread_operations = self.max_thread_operations(shares);
         if let Some(consume) = conditions.consume() {

@@ -15,8 +15,8 @@ use pagewise_host::cache;
 use pagewise_model::{CacheState, Cell, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 
+use super::conditions::ConditionGuard;
 use super::files::{Input, NoState};
-use super::setting::ConditionGuard;
 
 /// How often the wish to stop is looked at.
 const STOP_CHECK: Duration = Duration::from_millis(2);

@@ -1,8 +1,8 @@
 //! The columns of records into a ring file.
 
-use super::columns::{METHOD, PLACE, behind, limit, stalls};
+use super::columns::{METHOD, PLACE, limit, stalls, vs_best};
 use super::grid::{Column, or_missing};
-use super::once::{in_units, longest, mebi, p999};
+use super::one_shot::{in_units, longest, mebi, p999};
 use pagewise_model::format::{grouped, mebibytes, rate, time};
 
 /// All columns.
@@ -15,7 +15,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median))),
     Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
     Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)),
-    Column::numbers("behind", 0, behind),
+    Column::numbers("vs best", 0, vs_best),
     Column::numbers("set-up", 5, |_, cell| or_missing(cell.prepared_ns(), time)),
     Column::numbers("tear-down (sync)", 6, |_, cell| {
         or_missing(cell.teardown_ns, |all| teardown(all, cell.sync_ns))

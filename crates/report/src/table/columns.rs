@@ -37,8 +37,8 @@ pub(super) fn stall(cell: &CellJudgement) -> String {
 }
 
 /// How many times slower than the leader it is, within rounds.
-pub(super) fn behind(ComparisonView { standings, .. }: &ComparisonView<'_>, cell: &CellJudgement) -> String {
-    match standings.behind(cell) {
+pub(super) fn vs_best(ComparisonView { standings, .. }: &ComparisonView<'_>, cell: &CellJudgement) -> String {
+    match standings.vs_best(cell) {
         Some(ratio) => format!("{}x", rate(ratio)),
         None if standings.leads(cell) => "1.00x".to_string(),
         None => MISSING.to_string(),

@@ -35,7 +35,7 @@ fn run(judged: &Judged) -> String {
     let run = &judged.run;
     let took = run.elapsed_ns.map_or_else(String::new, |elapsed| format!(", took {}", time(elapsed)));
     // Work that is done once takes as long as it takes.
-    let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.workload.is_once());
+    let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.workload.is_one_shot());
     let each = if timed { format!(" of {} each", time(run.sample_ns)) } else { String::new() };
     let beats = run
         .heartbeat_ns

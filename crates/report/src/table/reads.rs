@@ -2,7 +2,7 @@
 
 use pagewise_model::CacheState;
 
-use super::columns::{METHOD, PLACE, behind, limit, stalls};
+use super::columns::{METHOD, PLACE, limit, stalls, vs_best};
 use super::grid::{Column, ComparisonView, or_missing};
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
@@ -30,7 +30,7 @@ pub(super) const COLUMNS: &[Column] = &[
         or_missing(cell.ops_per_second.as_ref(), |value| value.told(rate))
     })
     .only(no_cold_start),
-    Column::numbers("behind", 0, behind),
+    Column::numbers("vs best", 0, vs_best),
     Column::numbers("ops/s once warm", 2, |_, cell| {
         let last = cell.cold_start.as_ref().and_then(|course| course.last());
         or_missing(last, |window| rate(window.ops_per_second))

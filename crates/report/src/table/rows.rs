@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::latency::not_told;
+use pagewise_analysis::judge::latency::latency_withheld;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
@@ -38,7 +38,7 @@ pub(super) fn write(
     let (columns, left_out) = fitting(&view, columns(conditions.workload()), width);
     write_lines(out, &table(&view, &columns))?;
     write_left_out(out, &view, &left_out, width)?;
-    if let Some(reason) = not_told(conditions).filter(|_| conditions.cache != CacheState::ColdStart) {
+    if let Some(reason) = latency_withheld(conditions).filter(|_| conditions.cache != CacheState::ColdStart) {
         paragraph(out, "  ", &format!("no latency: {reason}"), width)?;
     }
     if let Some(reason) = view.cells.iter().find_map(|cell| cell.stall_reason) {
@@ -60,7 +60,7 @@ pub(super) fn write(
 
 /// How long workers practised whose code is compiled as it runs.
 fn practice(view: &ComparisonView<'_>) -> Vec<String> {
-    let of = |cell: &CellJudgement| Some((cell.worker.clone(), cell.evidence.as_ref()?.practice_ns?));
+    let of = |cell: &CellJudgement| Some((cell.worker.clone(), cell.evidence.as_ref()?.worker_warmup_ns?));
     let all: Vec<(String, u64)> = view.cells.iter().filter_map(|cell| of(cell)).collect();
     let mut workers: Vec<&String> = all.iter().map(|(worker, _)| worker).collect();
     workers.sort_unstable();
@@ -115,7 +115,7 @@ fn sorted<'a>(
 ) -> Vec<&'a CellJudgement> {
     let mut cells: Vec<&CellJudgement> =
         comparison.cells.iter().filter_map(|id| cells.get(id.as_str()).copied()).collect();
-    let behind = |cell: &CellJudgement| standings.behind(cell).unwrap_or(f64::INFINITY);
+    let behind = |cell: &CellJudgement| standings.vs_best(cell).unwrap_or(f64::INFINITY);
     cells.sort_by(|left, right| {
         let last =
             |cell: &CellJudgement| (speed(cell) == 0.0, standings.is_unranked(cell), !standings.leads(cell));
@@ -127,7 +127,7 @@ fn sorted<'a>(
 
 /// What a cell is ranked by, the more the better; 0 where it has no figures.
 fn speed(cell: &CellJudgement) -> f64 {
-    if cell.workload.is_once() {
+    if cell.workload.is_one_shot() {
         return cell.total_ns.map_or(0.0, |total| 1.0 / total.max(1) as f64);
     }
     cell.ops_per_second.map_or(0.0, |rate| rate.median)

@@ -43,7 +43,7 @@ impl<'a> Standings<'a> {
     }
 
     /// How many times slower than the leader it is, within rounds.
-    pub(super) fn behind(&self, cell: &CellJudgement) -> Option<f64> {
+    pub(super) fn vs_best(&self, cell: &CellJudgement) -> Option<f64> {
         self.behind.get(cell.id.as_str()).copied()
     }
 

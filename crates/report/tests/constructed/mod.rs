@@ -1,6 +1,6 @@
 //! Runs with made-up numbers, the same ones each time.
 
-mod once;
+mod one_shot;
 mod pivot;
 mod settings;
 mod workers;
@@ -12,7 +12,7 @@ use pagewise_model::{
     FailureKind, Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
-pub use once::{append, fill, part, scan};
+pub use one_shot::{append, fill, part, scan};
 pub use pivot::pivot;
 pub use settings::settings;
 pub use workers::workers;
@@ -50,7 +50,7 @@ fn conditions(cache: CacheState, read_bytes: Bytes) -> Conditions {
         content: Content::Random,
         cache,
         descriptor: Descriptor::Shared,
-        surroundings: pagewise_model::Surroundings::default(),
+        host_settings: pagewise_model::HostSettings::default(),
     }
 }
 

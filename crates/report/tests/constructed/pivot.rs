@@ -1,7 +1,7 @@
 //! A run of the methods of `lucene` on a machine with two CPUs, with figures after those of the study.
 
 use pagewise_model::pivot::{Pivot, PivotColumns};
-use pagewise_model::{Cell, GroupCounters, RateWindow, Surroundings};
+use pagewise_model::{Cell, GroupCounters, HostSettings, RateWindow};
 
 use super::*;
 
@@ -36,10 +36,10 @@ fn cell_of(role: Role, method: &str, sequential: bool, cache: CacheState, ratio:
     }
     conditions.threads = threads;
     conditions.file_bytes = Bytes::mib(512);
-    conditions.surroundings = Surroundings {
+    conditions.host_settings = HostSettings {
         worker_bytes: Some(Bytes::mib(96)),
         memory_limit_bytes: (cache != CacheState::ColdStart).then_some(LIMIT),
-        ..Surroundings::default()
+        ..HostSettings::default()
     };
     let capacity = conditions.cache_capacity().map_or(128 * MIB, |capacity| capacity.0);
     conditions.span_bytes = Bytes(((ratio * capacity as f64) as u64 + MIB / 2) / MIB * MIB);
@@ -68,7 +68,8 @@ fn cells() -> Vec<Cell> {
 /// Two CPUs: threads beyond two gain nothing, and channels lose by them.
 fn doing(cell: &Cell) -> Doing {
     let (threads, method) = (cell.conditions.threads, cell.method.to_string());
-    let pressed = cell.conditions.surroundings.memory_limit_bytes.is_some() && !cell.conditions.fits_memory();
+    let pressed =
+        cell.conditions.host_settings.memory_limit_bytes.is_some() && !cell.conditions.fits_memory();
     let by_threads = if threads == 1 { 1.0 } else { 1.9 };
     let busy = |ops_per_ms: f64| Doing {
         ops_per_ms: ops_per_ms * by_threads,
@@ -144,7 +145,7 @@ fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
         involuntary_switches: Some(operations / 500),
         residency_source: "cachestat".to_string(),
         verified_reads: 64,
-        group: cell.conditions.surroundings.memory_limit_bytes.map(|limit| GroupCounters {
+        group: cell.conditions.host_settings.memory_limit_bytes.map(|limit| GroupCounters {
             version: "v2".into(),
             limit_bytes: Some(limit.0),
             usage_bytes: Some(limit.0 - MIB),

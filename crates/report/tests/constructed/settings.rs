@@ -1,6 +1,6 @@
 //! A run under a memory limit, a device cap, and from a cold start.
 
-use pagewise_model::{Cell, GroupCounters, HostCounters, RateWindow, Skew, Surroundings};
+use pagewise_model::{Cell, GroupCounters, HostCounters, HostSettings, RateWindow, Skew};
 
 use super::*;
 
@@ -11,11 +11,11 @@ fn limited(role: Role, method: &'static str, operations: u64, amplification: f64
     figures.conditions.span_bytes = Bytes(SPAN);
     let reads = figures.conditions.work.reads_mut().expect("reads");
     reads.skew = Skew::Zipf { theta_thousandths: 990 };
-    figures.conditions.surroundings = Surroundings {
+    figures.conditions.host_settings = HostSettings {
         memory_limit_bytes: Some(Bytes::mib(128)),
         kernel: pagewise_model::KernelSettings { readahead_bytes: Some(Bytes::kib(128)), mglru: None },
         cpus: Some("0-1".parse().expect("CPUs")),
-        ..Surroundings::default()
+        ..HostSettings::default()
     };
     Figures { amplification, issued_bytes: issued, cpu_share: 0.2, ..figures }
 }
@@ -28,7 +28,7 @@ fn capped(
     amplification: f64,
 ) -> Figures {
     let mut figures = device(method, read_bytes, operations);
-    figures.conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));
+    figures.conditions.host_settings.device_cap = Some("microsd".parse().expect("a cap"));
     Figures { role, amplification, ..figures }
 }
 
@@ -77,9 +77,9 @@ fn windows(cold: u64, operations: u64, device_bytes: u64) -> Vec<RateWindow> {
 }
 
 fn group(conditions: &Conditions, requested: u64) -> Option<GroupCounters> {
-    let limit = conditions.surroundings.memory_limit_bytes.map(|limit| limit.0);
+    let limit = conditions.host_settings.memory_limit_bytes.map(|limit| limit.0);
     let usage = limit.map_or(3 << 20, |limit| limit - (1 << 20));
-    conditions.surroundings.needs_group().then(|| GroupCounters {
+    conditions.host_settings.needs_group().then(|| GroupCounters {
         version: "v2".into(),
         limit_bytes: limit,
         peak_bytes: Some(limit.unwrap_or(usage)),

@@ -1,6 +1,6 @@
 //! A run with heartbeats over workers of several languages, one of which could not be had.
 
-use pagewise_model::{Delays, GroupCounters, Heartbeat, Practice, Surroundings, WorkerFound};
+use pagewise_model::{Delays, GroupCounters, Heartbeat, HostSettings, WorkerFound, WorkerWarmup};
 
 use super::*;
 
@@ -8,11 +8,11 @@ use super::*;
 fn figures_of(role: Role, method: &'static str, operations: u64, is_capped: bool) -> Figures {
     let mut figures = warm(role, method, operations);
     figures.conditions.span_bytes = Bytes::mib(192);
-    figures.conditions.surroundings = match is_capped {
+    figures.conditions.host_settings = match is_capped {
         true => {
-            Surroundings { device_cap: Some("microsd".parse().expect("a cap")), ..Surroundings::default() }
+            HostSettings { device_cap: Some("microsd".parse().expect("a cap")), ..HostSettings::default() }
         }
-        false => Surroundings { memory_limit_bytes: Some(Bytes::mib(128)), ..Surroundings::default() },
+        false => HostSettings { memory_limit_bytes: Some(Bytes::mib(128)), ..HostSettings::default() },
     };
     if is_capped {
         figures.conditions.cache = CacheState::Cold;
@@ -69,10 +69,10 @@ fn taken(figures: &Figures, index: usize, round: u32) -> Sample {
             let steady = (figures.method, round) != ("jvm/pread", 2);
             let elapsed_ns =
                 if steady { 1_400_000_000 + u64::from(round) * 10_000_000 } else { 8_000_000_000 };
-            evidence.practice = Some(Practice { rates: vec![90, 120, 121], elapsed_ns, steady });
+            evidence.worker_warmup = Some(WorkerWarmup { rates: vec![90, 120, 121], elapsed_ns, steady });
             if !steady {
                 let detail =
-                    "jvm was still getting faster after 8.0 s of practice, in 80 stretches".to_string();
+                    "jvm was still getting faster after 8.0 s of warm-up, in 80 stretches".to_string();
                 failures.push(Failure { kind: FailureKind::NotSettled, detail });
             }
         }

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
 
 use super::case::Case;
 use super::given::{Buffers, Recommendation};
-use super::words::{capital, listed};
+use super::phrases::{capital, listed};
 use crate::judge::cell::CellJudgement;
 use crate::judge::comparison::Comparison;
 use crate::judge::verdict::{FEWEST_ROUNDS, Verdict};

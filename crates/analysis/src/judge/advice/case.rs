@@ -26,7 +26,7 @@ pub(super) enum Total {
     /// The first takes this many times as long.
     Costs(f64),
     /// These rounds cannot tell.
-    NotTold,
+    Indistinguishable,
 }
 
 impl<'a> Case<'a> {
@@ -82,7 +82,7 @@ impl<'a> Case<'a> {
             found.filter(|ratio| ratio.rounds >= FEWEST_ROUNDS)
         };
         let told = |ratio: &RatioToLeader, total: fn(f64) -> Total| {
-            if ratio.told_apart { total(ratio.ratio) } else { Total::NotTold }
+            if ratio.distinguishable { total(ratio.ratio) } else { Total::Indistinguishable }
         };
         if method == leader {
             return Some(told(behind(other)?, Total::Gains));
@@ -98,7 +98,7 @@ impl<'a> Case<'a> {
             gain if gain < 1.0 / (1.0 + self.least()) && apart(others.high, own.low) => {
                 Total::Costs(1.0 / gain)
             }
-            _ => Total::NotTold,
+            _ => Total::Indistinguishable,
         })
     }
 

@@ -47,7 +47,7 @@ fn prefaulting(case: &Case<'_>) -> Result<String, String> {
     let total = match case.total(method, PLAIN) {
         Some(Total::Gains(gain)) => format!("in total it gains {}x", times(gain)),
         Some(Total::Costs(cost)) => format!("in total it costs {}x", times(cost)),
-        Some(Total::NotTold) | None => {
+        Some(Total::Indistinguishable) | None => {
             format!("in total the two cannot be told apart{}", totals(prefaulted, plain))
         }
     };

@@ -4,7 +4,7 @@ use pagewise_model::{CacheState, Workload};
 
 use super::append::split;
 use super::given::Recommendation;
-use super::words::{capital, listed, what};
+use super::phrases::{capital, listed, what};
 use crate::judge::judged::Judged;
 use pagewise_model::format::bytes;
 

@@ -3,8 +3,8 @@
 use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Worker};
 
 use super::case::{Case, Total};
-use super::reads::amplification;
-use super::words::{capital, listed};
+use super::phrases::{capital, listed};
+use super::read_advice::amplification;
 use crate::judge::bound::BoundName;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::FEWEST_ROUNDS;

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use pagewise_model::CacheState;
 
 use super::case::Case;
-use super::words::listed;
+use super::phrases::listed;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::stall::Stall;
 use pagewise_model::format::time;

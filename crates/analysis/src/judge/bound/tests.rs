@@ -1,6 +1,6 @@
 //! One constructed case for each bound, and what must not be taken for one.
 
-mod once;
+mod one_shot;
 
 use super::*;
 use crate::proof::honest;
@@ -160,7 +160,7 @@ const CAP: &str = "read-iops=2000";
 /// A cell under `cap`.
 fn capped(method: &str, cap: &str) -> Cell {
     let mut cell = honest::cell(method, AsIs);
-    cell.conditions.surroundings.device_cap = Some(cap.parse().expect("a cap"));
+    cell.conditions.host_settings.device_cap = Some(cap.parse().expect("a cap"));
     cell
 }
 
@@ -215,7 +215,7 @@ fn a_memory_limit_is_nothing_to_a_device_and_cpus_are() {
     let mut limited = honest::limited("pread:random", Warm, 128);
     let bound = ceilings().bound(&limited, &active(90_000.0, 4.0));
     assert_eq!(share(bound), (BoundName::DeviceIops, 0.9));
-    limited.conditions.surroundings.cpus = Some("0".parse().expect("a CPU"));
+    limited.conditions.host_settings.cpus = Some("0".parse().expect("a CPU"));
     assert_eq!(ceilings().bound(&limited, &active(90_000.0, 4.0)).name, BoundName::Unknown);
 }
 
@@ -227,7 +227,7 @@ fn copying_is_alike_wherever_the_data_lie_in_the_file() {
         ceilings().bound(&cell, &in_memory(rate, 1.0, 0.0)).name
     };
     let under_a_limit = |conditions: &mut Conditions| {
-        conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(320));
+        conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(320));
         conditions.span_bytes = Bytes::mib(64);
         conditions.work.reads_mut().expect("reads").skew = "zipf:0.99".parse().expect("a skew");
     };
@@ -242,7 +242,7 @@ fn copying_is_alike_wherever_the_data_lie_in_the_file() {
     assert_eq!(bound(&smaller, 7.6e9), BoundName::Cpu);
     assert_eq!(bound(&closer, 7.6e9), BoundName::Cpu);
     let elsewhere = |conditions: &mut Conditions| {
-        conditions.surroundings.numa = Some(pagewise_model::Numa::Other);
+        conditions.host_settings.numa = Some(pagewise_model::Numa::Other);
     };
     assert_eq!(bound(&elsewhere, 7.6e9), BoundName::Cpu);
 }

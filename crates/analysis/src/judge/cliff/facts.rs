@@ -30,7 +30,7 @@ fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
     let conditions = group.conditions(*group.spans().first()?);
     // Other workloads have no table, and no cliff.
     let reads = *conditions.reads()?;
-    let memory_limit_bytes = conditions.surroundings.memory_limit_bytes?;
+    let memory_limit_bytes = conditions.host_settings.memory_limit_bytes?;
     let capacity = capacity(group, &conditions)?;
     let scale = Scale { capacity_bytes: capacity.bytes.0 as f64, limit_bytes: memory_limit_bytes.0 as f64 };
     let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
@@ -44,7 +44,7 @@ fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
         cache: conditions.cache,
         memory_limit_bytes,
         readahead_bytes: conditions
-            .surroundings
+            .host_settings
             .kernel
             .readahead_bytes
             .or(run.header.environment.readahead_bytes),

@@ -4,7 +4,7 @@ use pagewise_model::format::{bytes, counted, multiple, times};
 use pagewise_model::{Access, Method, MethodOption};
 
 use super::curves::{CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice};
-use crate::judge::advice::words::listed;
+use crate::judge::advice::phrases::listed;
 
 /// Fewer bytes than this from the device for each byte asked are called none.
 const ALMOST_NONE: f64 = 0.005;

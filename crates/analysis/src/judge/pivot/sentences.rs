@@ -2,7 +2,7 @@
 
 use super::facts::{ColdStart, Data, MethodRow, MethodTable};
 use super::ratio::PairedRatio;
-use crate::judge::advice::words::listed;
+use crate::judge::advice::phrases::listed;
 use crate::judge::verdict::Finding;
 use pagewise_model::format::counted;
 use pagewise_model::pivot::{PivotColumn, PivotColumns};

@@ -103,7 +103,7 @@ pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
         cache: first.cache,
         data_over_cache: data_over_cache(first),
         span_bytes: first.span_bytes,
-        memory_limit_bytes: first.surroundings.memory_limit_bytes,
+        memory_limit_bytes: first.host_settings.memory_limit_bytes,
         columns: group.iter().map(|comparison| column(data, comparison)).collect(),
         rows: methods
             .iter()
@@ -193,7 +193,7 @@ pub(super) fn falls(data: &Data<'_>, groups: &[PivotGroup<'_>], tables: &[Method
         let (left, right) = (&left[0].conditions.conditions, &right[0].conditions.conditions);
         left.workload() == right.workload()
             && left.cache == right.cache
-            && left.surroundings == right.surroundings
+            && left.host_settings == right.host_settings
     };
     let mut series: Vec<Vec<usize>> = Vec::new();
     for (index, table) in tables.iter().enumerate() {

@@ -27,7 +27,7 @@ fn rated(method: &str, ratio: f64, threads: u32, rate: f64) -> Rated {
     let mut cell = honest::cell(method, CacheState::Warm);
     cell.conditions.threads = threads;
     if ratio > 0.0 {
-        cell.conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(256));
+        cell.conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(256));
         let capacity = cell.conditions.cache_capacity().expect("a limit").0;
         cell.conditions.span_bytes = Bytes((capacity as f64 * ratio) as u64 / MIB * MIB);
     }

@@ -65,7 +65,7 @@ pub struct Waits {
 pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> {
     samples.valid().next()?;
     let conditions = &samples.cell.conditions;
-    let set = conditions.surroundings.cpus.as_ref().map(CpuList::numbers).map(|cpus| cpus.len() as u32);
+    let set = conditions.host_settings.cpus.as_ref().map(CpuList::numbers).map(|cpus| cpus.len() as u32);
     let cpus = set.unwrap_or(host_cpus).max(1);
     let threads = conditions.threads;
     let median_of = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| {

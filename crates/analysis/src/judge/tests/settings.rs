@@ -193,9 +193,9 @@ fn labels_name_every_condition_that_is_not_usual() {
         let reads = conditions.work.reads_mut().expect("reads");
         reads.skew = "zipf:0.99".parse().expect("a skew");
         reads.dependent = true;
-        conditions.surroundings = honest::set("pread", CacheState::Warm).conditions.surroundings;
-        conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(128));
-        conditions.surroundings.device_cap = Some("microsd".parse().expect("a cap"));
+        conditions.host_settings = honest::set("pread", CacheState::Warm).conditions.host_settings;
+        conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(128));
+        conditions.host_settings.device_cap = Some("microsd".parse().expect("a cap"));
     });
     let settled = usual.replace("warm", "settled");
     let limited = honest::limited("pread", CacheState::Warm, 128).conditions;
@@ -207,7 +207,7 @@ fn labels_name_every_condition_that_is_not_usual() {
              readahead 128 KiB · CPUs 0-1,3 · pages on the other node"
         )
     );
-    let tiny = with(&|conditions| conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(1)));
+    let tiny = with(&|conditions| conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(1)));
     assert!(tiny.ends_with("memory 1 MiB · no cache left by the limit"), "{tiny}");
     let cold_start = with(&|conditions| conditions.cache = CacheState::ColdStart);
     assert!(cold_start.contains("cold-start, ranked by the time to warm"), "{cold_start}");

@@ -1,6 +1,6 @@
 //! Honest samples, for tests to make one thing wrong with.
 
-mod once;
+mod one_shot;
 mod runtimes;
 
 use super::*;
@@ -8,17 +8,17 @@ use crate::proof::calls;
 use pagewise_model::CacheState;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
-    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, KernelSettings, MethodOption,
-    Numa, RateWindow, Reads, Role, Surroundings, Work,
+    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, HostSettings, KernelSettings,
+    MethodOption, Numa, RateWindow, Reads, Role, Work,
 };
 
-pub(crate) use once::{append, fill, scan, synced};
+pub(crate) use one_shot::{append, fill, scan, synced};
 
 pub(crate) const CONTEXT: Context = Context {
     page_bytes: 4096,
     cpus: 4,
     answer_ns: 0,
-    hidden_bytes: false,
+    sparse_or_compressed_bytes: false,
     memory_backed: false,
     readahead_bytes: None,
     beating: None,
@@ -48,7 +48,7 @@ pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {
             content: Content::Random,
             cache,
             descriptor: Descriptor::Shared,
-            surroundings: pagewise_model::Surroundings::default(),
+            host_settings: pagewise_model::HostSettings::default(),
         },
     }
 }
@@ -61,14 +61,14 @@ pub(crate) fn reads_mut(cell: &mut Cell) -> &mut Reads {
 /// The same cell with a memory limit: `mib` of 256 MiB, so that the span fits or does not.
 pub(crate) fn limited(method: &str, cache: CacheState, mib: u64) -> Cell {
     let mut cell = cell(method, cache);
-    cell.conditions.surroundings.memory_limit_bytes = Some(Bytes::mib(mib));
+    cell.conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(mib));
     cell
 }
 
 /// The same cell with every other setting.
 pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
     let mut cell = cell(method, cache);
-    cell.conditions.surroundings = Surroundings {
+    cell.conditions.host_settings = HostSettings {
         worker_bytes: None,
         memory_limit_bytes: None,
         device_cap: Some("read-iops=2000,read-bandwidth=50MiB/s".parse::<DeviceCap>().expect("a cap")),
@@ -110,10 +110,10 @@ pub(crate) fn cold_start() -> Measurement {
 
 /// What an honest worker says of `cell`.
 pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
-    if cell.conditions.workload().is_once() {
-        return once::measurement(cell);
+    if cell.conditions.workload().is_one_shot() {
+        return one_shot::measurement(cell);
     }
-    match (cell.conditions.cache, cell.conditions.surroundings.device_cap) {
+    match (cell.conditions.cache, cell.conditions.host_settings.device_cap) {
         (CacheState::ColdStart, _) => cold_start(),
         (_, None) => measurement(),
         // Under a cap a sample is long, and has no latency phase.
@@ -161,19 +161,19 @@ fn windows(cell: &Cell, device_bytes: u64) -> Vec<RateWindow> {
 }
 
 fn group(cell: &Cell, resident: u64, device_bytes: u64) -> Option<GroupCounters> {
-    let surroundings = &cell.conditions.surroundings;
-    let limit = surroundings.memory_limit_bytes.map(|limit| limit.0);
+    let host_settings = &cell.conditions.host_settings;
+    let limit = host_settings.memory_limit_bytes.map(|limit| limit.0);
     let file = if cell.depends_on_cache() { resident } else { 0 };
     let taken =
         limit.zip(cell.conditions.cache_capacity()).map_or(3 << 20, |(limit, capacity)| limit - capacity.0);
-    surroundings.needs_group().then(|| GroupCounters {
+    host_settings.needs_group().then(|| GroupCounters {
         version: "v2".to_string(),
         limit_bytes: limit,
         peak_bytes: Some(limit.unwrap_or(file + taken)),
         usage_bytes: Some(file + taken),
         file_bytes: Some(file),
-        cap_read_iops: surroundings.device_cap.and_then(|cap| cap.read_iops),
-        cap_read_bytes_per_second: surroundings
+        cap_read_iops: host_settings.device_cap.and_then(|cap| cap.read_iops),
+        cap_read_bytes_per_second: host_settings
             .device_cap
             .and_then(|cap| cap.read_bytes_per_second)
             .map(|bytes| bytes.0),
@@ -201,7 +201,7 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
     let by_page =
         expected(&cell.method, cell.conditions.workload()).major_faults == expected::MajorFaults::OnePerPage;
     let (before, after, device_bytes) = cached(cell);
-    let surroundings = &cell.conditions.surroundings;
+    let host_settings = &cell.conditions.host_settings;
     let seen = Evidence {
         wall_ns: {
             let measurement = measurement_of(cell);
@@ -229,9 +229,9 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         steal_ns: Some(0),
         clock_step_ns: Some(0),
         group: group(cell, after, device_bytes),
-        readahead_bytes: Some(surroundings.kernel.readahead_bytes.map_or(8 << 20, |bytes| bytes.0)),
-        cpus_allowed: Some(surroundings.cpus.as_ref().map_or("0-3".to_string(), ToString::to_string)),
-        placement: surroundings.numa.map(|numa| Placement {
+        readahead_bytes: Some(host_settings.kernel.readahead_bytes.map_or(8 << 20, |bytes| bytes.0)),
+        cpus_allowed: Some(host_settings.cpus.as_ref().map_or("0-3".to_string(), ToString::to_string)),
+        placement: host_settings.numa.map(|numa| Placement {
             worker_node: 0,
             page_node: match numa {
                 Numa::Same => 0,
@@ -248,7 +248,7 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         }),
         ..Evidence::default()
     };
-    if cell.conditions.workload().is_once() { once::evidence(cell, seen) } else { seen }
+    if cell.conditions.workload().is_one_shot() { one_shot::evidence(cell, seen) } else { seen }
 }
 
 /// The one kind of failure that comes of changing an honest sample, or none.

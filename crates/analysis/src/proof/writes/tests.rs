@@ -4,13 +4,13 @@ use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced};
 use pagewise_model::CacheState::{Cold, Warm};
 use pagewise_model::CheckContext as Context;
 use pagewise_model::FailureKind::{
-    Contaminated, ContradictsMethod, LostRecords, MissingWrites, NotCold, NotDirect, NotInForce, NotWarm,
+    Contaminated, LostRecords, MethodContradicted, MissingWrites, NotCold, NotDirect, NotInForce, NotWarm,
 };
 use pagewise_model::sample::Written;
 use pagewise_model::{Cell, Evidence, FailureKind};
 
 const IN_MEMORY: Context = Context { memory_backed: true, ..CONTEXT };
-const COMPRESSED: Context = Context { hidden_bytes: true, ..CONTEXT };
+const COMPRESSED: Context = Context { sparse_or_compressed_bytes: true, ..CONTEXT };
 
 fn with_written(cell: &Cell, change: impl FnOnce(&mut Written)) -> Vec<FailureKind> {
     kinds(cell, |_, evidence| change(evidence.written.as_mut().expect("read back")))
@@ -92,7 +92,7 @@ fn a_mapping_that_makes_write_calls_is_none() {
     let calls = |method: &str, bytes| {
         kinds(&append(method, Cold), |_, evidence| evidence.write_call_bytes = Some(bytes))
     };
-    assert_eq!((calls("mmap", 1 << 20), calls("mmap", 2 << 20)), (vec![], vec![ContradictsMethod]));
+    assert_eq!((calls("mmap", 1 << 20), calls("mmap", 2 << 20)), (vec![], vec![MethodContradicted]));
     assert_eq!(calls("uring", 2 << 20), []);
 }
 

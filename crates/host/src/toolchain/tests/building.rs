@@ -54,12 +54,12 @@ fn another_source_or_version_is_another_folder() {
     assert_ne!(fakes.build(&newer).expect("built").folder.path(), first);
     let stop = AtomicBool::new(false);
     let another = [SourceFile { name: "worker.py", text: "another source\n" }];
-    let other = fakes.surroundings.build(&found, &Choices::default(), &another, &stop);
+    let other = fakes.toolchain_variables.build(&found, &Choices::default(), &another, &stop);
     assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
     // The flags of the run do not ask for another build.
     let chosen = Choices { jvm_args: Some("-Xmx1g".to_string()), ..Choices::default() };
-    let built = fakes.surroundings.build(&found, &chosen, SOURCES, &stop).expect("built");
+    let built = fakes.toolchain_variables.build(&found, &chosen, SOURCES, &stop).expect("built");
     assert_eq!((built.folder.path(), &*built.flags), (&*first, &*format!("-Xmx1g {ALWAYS}")));
     assert_eq!(fakes.builds(), 3);
 }
@@ -140,14 +140,15 @@ fn who_builds_is_waited_for() {
     fs::create_dir_all(&live).expect("folder");
     let lock = File::create(fakes.workers().join(".lock")).expect("create");
     rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("lock");
-    fakes.surroundings.built_within = Duration::from_millis(100);
+    fakes.toolchain_variables.built_within = Duration::from_millis(100);
     assert_says(&fakes.unbuilt(&found), &["another process has held ", "/.lock for "]);
     let stop = AtomicBool::new(true);
-    let said = fakes.surroundings.build(&found, &Choices::default(), SOURCES, &stop).expect_err("stopped");
+    let said =
+        fakes.toolchain_variables.build(&found, &Choices::default(), SOURCES, &stop).expect_err("stopped");
     assert_says(&said.to_string(), &["the jvm worker cannot be built: it was stopped"]);
     assert!(live.is_dir(), "it is not swept while its owner lives");
     drop(lock);
-    fakes.surroundings.built_within = Duration::from_secs(60);
+    fakes.toolchain_variables.built_within = Duration::from_secs(60);
     fakes.build(&found).expect("built");
     assert!(!live.exists());
 }
@@ -186,15 +187,16 @@ fn a_compiler_that_fails_is_quoted() {
 fn a_compiler_that_hangs_is_killed_with_its_group() {
     let hanging = "/bin/sleep 600 & echo $! > \"$HOME/sleeper\"; echo $$ > \"$HOME/javac\"; wait";
     let (mut fakes, found) = with_jdk(hanging);
-    fakes.surroundings.built_within = Duration::from_millis(500);
+    fakes.toolchain_variables.built_within = Duration::from_millis(500);
     assert_says(&fakes.unbuilt(&found), &["bin/javac in ", "did not end within", "was killed"]);
     assert_eq!(names(&fakes.workers()), Vec::<String>::new());
     // The wish to stop ends it too, long before its time.
-    fakes.surroundings.built_within = Duration::from_secs(3600);
+    fakes.toolchain_variables.built_within = Duration::from_secs(3600);
     let _ = fs::remove_file(fakes.path("home/javac"));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let build = scope.spawn(|| fakes.surroundings.build(&found, &Choices::default(), SOURCES, &stop));
+        let build =
+            scope.spawn(|| fakes.toolchain_variables.build(&found, &Choices::default(), SOURCES, &stop));
         while fs::read_to_string(fakes.path("home/javac")).unwrap_or_default().is_empty() {
             assert!(!build.is_finished(), "it ended by itself");
             thread::sleep(Duration::from_millis(5));
@@ -282,7 +284,7 @@ fn a_place_that_is_no_place_is_named() {
     fakes.set("XDG_CACHE_HOME", fakes.path("with:colon"));
     assert_says(&fakes.unbuilt(&found), &["which holds a ':'; set XDG_CACHE_HOME"]);
     fakes.set("XDG_CACHE_HOME", "");
-    fakes.surroundings.variables.remove(std::ffi::OsStr::new("HOME"));
+    fakes.toolchain_variables.variables.remove(std::ffi::OsStr::new("HOME"));
     assert_says(&fakes.unbuilt(&found), &["neither XDG_CACHE_HOME nor HOME is set", "set XDG_CACHE_HOME"]);
 }
 
@@ -317,7 +319,7 @@ fn a_read_only_cache_folder_is_named() {
     let wanted =
         format!("mkdir {}/pagewise: Read-only file system (os error 30)", fakes.path("cache").display());
     assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a folder"]);
-    let line = fakes.surroundings.capability(Language::Jvm, &Choices::default());
+    let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");
     // What was built before is used.
     mounted.remount("rw");
@@ -340,8 +342,11 @@ fn a_full_cache_folder_is_named_and_left_empty() {
     assert_eq!(names(&workers), Vec::<String>::new());
     let large = [SourceFile { name: "Large.java", text: "x".repeat(1 << 20).leak() }];
     let stop = AtomicBool::new(false);
-    let said =
-        fakes.surroundings.build(&found, &Choices::default(), &large, &stop).expect_err("full").to_string();
+    let said = fakes
+        .toolchain_variables
+        .build(&found, &Choices::default(), &large, &stop)
+        .expect_err("full")
+        .to_string();
     assert_says(&said, &["write ", "Large.java: No space left on device (os error 28); set XDG_CACHE_HOME"]);
     assert_eq!(names(&workers), Vec::<String>::new());
 }

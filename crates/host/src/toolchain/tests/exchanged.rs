@@ -30,7 +30,7 @@ fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
 fn give(path: &Path) {
     std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
-        super::super::surroundings::entries(path).iter().for_each(|path| give(path));
+        super::super::variables::entries(path).iter().for_each(|path| give(path));
     }
 }
 
@@ -86,7 +86,7 @@ fn a_cache_folder_that_others_write_is_refused_and_nothing_is_made() {
     mode(&shared, 0o777);
     fakes.set("XDG_CACHE_HOME", &shared);
     assert_says(&fakes.unbuilt(&found), &["shared can be written by others; set XDG_CACHE_HOME"]);
-    let line = fakes.surroundings.capability(Language::Python, &Choices::default());
+    let line = fakes.toolchain_variables.capability(Language::Python, &Choices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("shared can be written by others")), "{line}");
     assert_eq!(names(&shared), Vec::<String>::new());
     // The sticky bit keeps others from exchanging what is made there.

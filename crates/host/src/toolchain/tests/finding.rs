@@ -85,7 +85,7 @@ fn the_jdk_that_is_named_is_the_only_one() {
     let old = fakes.jdk("old", "11.0.2");
     let named = |jdk: &Path| {
         fakes
-            .surroundings
+            .toolchain_variables
             .find(Language::Jvm, &Choices { jdk: Some(jdk.to_path_buf()), ..Choices::default() })
     };
     let said = named(&old).expect_err("too old").to_string();
@@ -120,7 +120,7 @@ fn a_script_on_path_is_asked_for_its_home() {
 #[test]
 fn a_jdk_that_does_not_run_is_passed_over() {
     let mut fakes = Fakes::new();
-    fakes.surroundings.answer_within = Duration::from_millis(200);
+    fakes.toolchain_variables.answer_within = Duration::from_millis(200);
     let broken = fakes.jdk(&format!("{JDKS}/jdk-26"), "26");
     fakes.program(&format!("{JDKS}/jdk-26/bin/java"), "exec /bin/sleep 600");
     let said = fakes.missing(Language::Jvm);
@@ -128,7 +128,7 @@ fn a_jdk_that_does_not_run_is_passed_over() {
         &said,
         &[&format!("{}/bin/java -version: did not end within", broken.display()), "was killed"],
     );
-    fakes.surroundings.answer_within = Duration::from_secs(60);
+    fakes.toolchain_variables.answer_within = Duration::from_secs(60);
     let good = fakes.jdk(&format!("{JDKS}/jdk-25"), "25");
     fakes.program(&format!("{JDKS}/jdk-26/bin/java"), "echo cannot execute >&2; exit 1");
     assert_eq!(fakes.found(Language::Jvm).home, good);
@@ -190,12 +190,12 @@ fn python_says_whether_it_has_numpy() {
 #[test]
 fn what_prints_without_end_is_bounded_and_ended() {
     let mut fakes = Fakes::new();
-    fakes.surroundings.answer_within = Duration::from_millis(300);
+    fakes.toolchain_variables.answer_within = Duration::from_millis(300);
     fakes.program("bin/python3", "while :; do echo nonsense; echo nonsense >&2; done");
     assert_says(&fakes.missing(Language::Python), &["bin/python3: did not end within"]);
     // One that leaves somebody behind who holds its output.
     let mut fakes = Fakes::new();
-    fakes.surroundings.answer_within = Duration::from_secs(60);
+    fakes.toolchain_variables.answer_within = Duration::from_secs(60);
     fakes.program("bin/python3", "/bin/sleep 3 & echo pagewise version 3.11.7");
     assert_eq!(fakes.found(Language::Python).version, "3.11.7, without numpy");
 }
@@ -207,7 +207,7 @@ fn the_doctor_has_a_line_for_each() {
     let home = fakes.jdk(&format!("{JDKS}/jdk-25"), "25.0.1");
     let lines: Vec<_> = Language::ALL
         .into_iter()
-        .map(|language| fakes.surroundings.capability(language, &Choices::default()))
+        .map(|language| fakes.toolchain_variables.capability(language, &Choices::default()))
         .collect();
     assert_eq!(
         lines.iter().map(|line| line.name).collect::<Vec<_>>(),
@@ -218,8 +218,8 @@ fn the_doctor_has_a_line_for_each() {
     assert_eq!(lines[0].detail, detail);
     assert!(lines[1].reason().is_some_and(|reason| reason.contains("no go on PATH")), "{}", lines[1]);
     assert_eq!(names(&fakes.path("home")), Vec::<String>::new(), "nothing is built");
-    fakes.surroundings.variables.remove(std::ffi::OsStr::new("HOME"));
-    let line = fakes.surroundings.capability(Language::Jvm, &Choices::default());
+    fakes.toolchain_variables.variables.remove(std::ffi::OsStr::new("HOME"));
+    let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());
     let Availability::Unavailable { reason } = &line.state else { panic!("{line}") };
     assert_says(reason, &["neither XDG_CACHE_HOME nor HOME is set"]);
 }

@@ -6,8 +6,8 @@ use std::process::Command;
 use super::*;
 
 /// The machine with a cache folder of its own; Go keeps its cache of compiled packages.
-fn machine(cache: &Path) -> Surroundings {
-    let mut machine = Surroundings::here();
+fn machine(cache: &Path) -> ToolchainVariables {
+    let mut machine = ToolchainVariables::here();
     let home = machine.home().map(|home| home.join(".cache"));
     let before = machine.variable("XDG_CACHE_HOME").map(PathBuf::from).or(home);
     if let (None, Some(before)) = (machine.variable("GOCACHE"), before) {
@@ -18,7 +18,7 @@ fn machine(cache: &Path) -> Surroundings {
 }
 
 /// Finds, or says why not, as a test that is skipped.
-fn found(machine: &Surroundings, language: Language, test: &str) -> Option<Found> {
+fn found(machine: &ToolchainVariables, language: Language, test: &str) -> Option<Found> {
     let found = machine.find(language, &Choices::default());
     found.inspect_err(|missing| println!("skipped: {test}: {missing}")).ok()
 }

@@ -297,7 +297,7 @@ fn settings_of_the_machine_are_axes_and_none_leaves_them() {
     .expect("plan");
     assert_eq!(plan.comparisons().len(), 6);
     let untouched = resolve_text("workload = \"random-read\"\nmemory = \"none\"", dataset()).expect("plan");
-    assert!(untouched.cells.iter().all(|cell| cell.conditions.surroundings.is_untouched()));
+    assert!(untouched.cells.iter().all(|cell| cell.conditions.host_settings.is_untouched()));
 }
 
 #[test]

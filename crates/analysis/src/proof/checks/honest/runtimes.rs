@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::{append, cell, fill, kinds, limited, scan, set};
-use pagewise_model::{CacheState, FailureKind, Method, Practice, Workload};
+use pagewise_model::{CacheState, FailureKind, Method, WorkerWarmup, Workload};
 
 /// Reads by the table, in every language.
 const READS: &[&str] = &[
@@ -60,7 +60,8 @@ fn busy_runtime(_: &mut Measurement, evidence: &mut Evidence) {
     evidence.wall_ns += 13_000_000;
     evidence.mappings_left = Some(0);
     evidence.setup_device_read_bytes = evidence.setup_device_read_bytes.map(|bytes| bytes + (2 << 20));
-    evidence.practice = Some(Practice { rates: vec![90, 100, 100], elapsed_ns: 1_400_000_000, steady: true });
+    evidence.worker_warmup =
+        Some(WorkerWarmup { rates: vec![90, 100, 100], elapsed_ns: 1_400_000_000, steady: true });
 }
 
 fn is_for(method: &str, workload: Workload) -> bool {
@@ -124,7 +125,7 @@ fn half_of_the_time_kept_quiet_is_noticed_in_every_language() {
 
 #[test]
 fn another_way_than_the_named_one_is_noticed() {
-    use FailureKind::{ContradictsMethod, MissingReads, NotDirect, NotInForce};
+    use FailureKind::{MethodContradicted, MissingReads, NotDirect, NotInForce};
     // Reads of a mapping under the name of a call, in each language that has calls.
     for method in ["jvm/pread", "jvm/filechannel:heap-buffer", "go/pread", "python/readinto", "mine/pread"] {
         let none = |_: &mut Measurement, evidence: &mut Evidence| {
@@ -133,17 +134,17 @@ fn another_way_than_the_named_one_is_noticed() {
         };
         assert_eq!(kinds(&cell(method, CacheState::Warm), none), [MissingReads], "{method}");
         let faulting = |_: &mut Measurement, evidence: &mut Evidence| evidence.major_faults = Some(10_240);
-        assert_eq!(kinds(&cell(method, CacheState::Cold), faulting), [ContradictsMethod], "{method}");
+        assert_eq!(kinds(&cell(method, CacheState::Cold), faulting), [MethodContradicted], "{method}");
     }
     let plain =
         |_: &mut Measurement, evidence: &mut Evidence| evidence.mapping_flags = Some("rd sh mr".into());
     assert_eq!(kinds(&cell("jvm/mmap:random", CacheState::Warm), plain), [NotInForce]);
     let readahead = |_: &mut Measurement, evidence: &mut Evidence| evidence.major_faults = Some(160);
-    assert_eq!(kinds(&cell("jvm/mmap:random", CacheState::Cold), readahead), [ContradictsMethod]);
+    assert_eq!(kinds(&cell("jvm/mmap:random", CacheState::Cold), readahead), [MethodContradicted]);
     let cached = |_: &mut Measurement, evidence: &mut Evidence| evidence.descriptor_direct = Some(false);
     assert_eq!(kinds(&cell("jvm/pread:direct", CacheState::Cold), cached), [NotDirect]);
     let calls = |_: &mut Measurement, evidence: &mut Evidence| evidence.write_call_bytes = Some(10 << 20);
-    assert_eq!(kinds(&append("jvm/mmap", CacheState::Cold), calls), [ContradictsMethod]);
+    assert_eq!(kinds(&append("jvm/mmap", CacheState::Cold), calls), [MethodContradicted]);
     let no_calls = |_: &mut Measurement, evidence: &mut Evidence| evidence.write_call_bytes = Some(500);
     assert_eq!(
         kinds(&append("go/bufio:buffer=64KiB", CacheState::Cold), no_calls),
@@ -179,14 +180,15 @@ fn code_that_still_gets_faster_is_not_measured() {
     let cell = cell("jvm/mmap", CacheState::Warm);
     let practised = |steady| {
         kinds(&cell, move |_, evidence| {
-            evidence.practice = Some(Practice { rates: vec![10, 20, 30], elapsed_ns: 8_000_000_000, steady });
+            evidence.worker_warmup =
+                Some(WorkerWarmup { rates: vec![10, 20, 30], elapsed_ns: 8_000_000_000, steady });
         })
     };
     assert_eq!((practised(true), practised(false)), (vec![], vec![FailureKind::NotSettled]));
     let (measurement, mut seen) = (super::measurement_of(&cell), super::evidence(&cell));
-    seen.practice = Some(Practice { rates: vec![10; 80], elapsed_ns: 8_000_000_000, steady: false });
+    seen.worker_warmup = Some(WorkerWarmup { rates: vec![10; 80], elapsed_ns: 8_000_000_000, steady: false });
     let detail = &failures(&cell, &measurement, &seen, &super::CONTEXT)[0].detail;
-    assert_eq!(detail, "jvm was still getting faster after 8.0 s of practice, in 80 stretches");
+    assert_eq!(detail, "jvm was still getting faster after 8.0 s of warm-up, in 80 stretches");
 }
 
 #[test]

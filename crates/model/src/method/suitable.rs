@@ -1,13 +1,13 @@
 //! Which methods and options make sense for which workload.
 
-use super::{Access, LineRule, Method, Worker, ways};
+use super::{Access, LineRule, Method, Worker, access_methods};
 use crate::units::Bytes;
 use crate::work::{Consume, Work, Workload};
 
 impl Method {
     /// The words that a worker has for a workload; none of one that is the user's own, which are not known.
     pub fn words(worker: &Worker, workload: Workload) -> Vec<&'static str> {
-        let suited = ways::of(worker).iter().filter(|way| way.taken(workload).is_some());
+        let suited = access_methods::of(worker).iter().filter(|way| way.taken(workload).is_some());
         suited.map(|way| way.word).collect()
     }
 

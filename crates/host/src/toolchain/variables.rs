@@ -19,7 +19,7 @@ const BUILT_WITHIN: Duration = Duration::from_secs(120);
 
 /// What decides which toolchain is found. Programs are started with these variables and no others.
 #[derive(Clone, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct ToolchainVariables {
     /// The environment.
     pub variables: BTreeMap<OsString, OsString>,
     /// Where the folders of the system are: `/`.
@@ -32,7 +32,7 @@ pub(super) struct Surroundings {
     pub built_within: Duration,
 }
 
-impl Surroundings {
+impl ToolchainVariables {
     /// Those of this process.
     pub fn here() -> Self {
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();

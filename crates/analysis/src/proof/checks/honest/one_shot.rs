@@ -48,7 +48,7 @@ pub(crate) fn synced(mut cell: Cell, text: &str) -> Cell {
 /// All of the work, in 100 ms.
 pub(super) fn measurement(cell: &Cell) -> Measurement {
     let operations = cell.conditions.fixed_operations().expect("it is done once");
-    let capped = cell.conditions.surroundings.device_cap.is_some();
+    let capped = cell.conditions.host_settings.device_cap.is_some();
     let timed = operations.min(1000);
     Measurement {
         setup_ns: 30_000_000,

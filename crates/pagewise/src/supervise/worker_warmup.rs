@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_host::{OffsetTable, TableError, TableMemory};
 use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply};
-use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, Practice};
+use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, WorkerWarmup};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;
@@ -46,7 +46,7 @@ impl WarmupFile {
     pub fn new(cell: &Cell, seed: u64) -> Result<Self, WorkerError> {
         let conditions = &cell.conditions;
         let whole = conditions.file_bytes.0;
-        let least = match conditions.workload().is_once() {
+        let least = match conditions.workload().is_one_shot() {
             true => FILE_BYTES,
             false => conditions.op_bytes().saturating_mul(OPERATIONS * u64::from(conditions.threads)),
         };
@@ -100,7 +100,7 @@ impl WarmupFile {
 
 /// Zeros, or lines.
 fn memory(content: Content, len: u64) -> Result<SharedMemory, WorkerError> {
-    let mut memory = SharedMemory::create("pagewise-practice", len as usize)
+    let mut memory = SharedMemory::create("pagewise-warmup", len as usize)
         .map_err(|error| WorkerError::lack(format!("memory to practise in cannot be had: {error}")))?;
     let bytes = memory.bytes_mut();
     bytes.fill(0);
@@ -116,27 +116,27 @@ fn memory(content: Content, len: u64) -> Result<SharedMemory, WorkerError> {
 /// A worker that practises.
 pub struct WarmingWorker<'a> {
     pub worker: &'a mut RunningWorker,
-    pub ground: &'a WarmupFile,
+    pub warmup_file: &'a WarmupFile,
     pub patience: Duration,
     pub stop: &'a AtomicBool,
 }
 
 impl WarmingWorker<'_> {
     /// Until it gets no faster at the work of `job`.
-    pub fn practise(&mut self, job: Job) -> Result<Practice, WorkerError> {
-        let job = self.ground.job(job);
+    pub fn warm_up(&mut self, job: Job) -> Result<WorkerWarmup, WorkerError> {
+        let job = self.warmup_file.job(job);
         let (started, mut rates) = (Instant::now(), Vec::new());
-        let is_once = job.table_reads == 0;
-        if !is_once {
+        let is_one_shot = job.table_reads == 0;
+        if !is_one_shot {
             self.open(&job)?;
         }
         while rates.len() < STRETCHES && !is_steady(&rates) {
-            rates.push(if is_once { self.jobs(&job)? } else { rate(&self.go()?) });
+            rates.push(if is_one_shot { self.jobs(&job)? } else { rate(&self.go()?) });
         }
-        if !is_once {
+        if !is_one_shot {
             self.close()?;
         }
-        Ok(Practice { steady: is_steady(&rates), rates, elapsed_ns: started.elapsed().as_nanos() as u64 })
+        Ok(WorkerWarmup { steady: is_steady(&rates), rates, elapsed_ns: started.elapsed().as_nanos() as u64 })
     }
 
     /// Work that is done once is done again and again, each time as a job of its own.

@@ -34,7 +34,7 @@ macro_rules! host_settings {
     ) => {
         /// What the machine is set to while a cell is measured.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub struct Surroundings {
+        pub struct HostSettings {
             $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
             /// Settings of the kernel.
             #[serde(flatten)]
@@ -79,7 +79,7 @@ macro_rules! host_settings {
         }
 
         /// Text in ids: `,memory=128MiB,cap=microsd`; nothing where nothing is set.
-        impl fmt::Display for Surroundings {
+        impl fmt::Display for HostSettings {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 $(if let Some(value) = &self.$name { write!(formatter, ",{}={value}", $word)?; })+
                 $(if let Some(value) = &self.kernel.$kernel { write!(formatter, ",{}={value}", $kernel_word)?; })+
@@ -87,11 +87,11 @@ macro_rules! host_settings {
             }
         }
 
-        impl Surroundings {
+        impl HostSettings {
             /// Names of columns.
             pub const COLUMNS: &[&str] = &[$($($column,)?)+ $($kernel_column,)+];
 
-            /// The values in the order of [`Surroundings::COLUMNS`]; empty where a setting is left as it is found.
+            /// The values in the order of [`HostSettings::COLUMNS`]; empty where a setting is left as it is found.
             pub fn fields(&self) -> Vec<String> {
                 vec![
                     $($(host_settings!(@field self.$name, $column),)?)+
@@ -124,7 +124,7 @@ host_settings! {
     }
 }
 
-impl Surroundings {
+impl HostSettings {
     /// True if everything is left as it is found.
     pub fn is_untouched(&self) -> bool {
         *self == Self::default()
@@ -457,15 +457,15 @@ mod tests {
 
     #[test]
     fn what_is_untouched_leaves_no_trace_in_ids() {
-        assert_eq!(Surroundings::default().to_string(), "");
-        let some = Surroundings {
+        assert_eq!(HostSettings::default().to_string(), "");
+        let some = HostSettings {
             memory_limit_bytes: Some(Bytes::mib(128)),
             device_cap: Some(NAMED_CAPS[0].1),
-            ..Surroundings::default()
+            ..HostSettings::default()
         };
         assert_eq!(some.to_string(), ",memory=128MiB,cap=microsd");
         let text = serde_json::to_string(&some).expect("json");
-        assert_eq!(serde_json::from_str::<Surroundings>(&text).expect("back"), some);
+        assert_eq!(serde_json::from_str::<HostSettings>(&text).expect("back"), some);
     }
 
     proptest! {

@@ -33,7 +33,7 @@ pub(super) fn amplification(case: &Case<'_>) -> Vec<String> {
 
 /// What a mapping pays that is behind: its faults.
 fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
-    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.told_apart);
+    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.distinguishable);
     let seen = cell.evidence.as_ref().filter(|_| behind && cell.moves == Access::Mmap)?;
     let many = |per_op: &f64| *per_op >= FAULTS_PER_OP;
     if let Some(major) = seen.major_faults_per_op.filter(many) {

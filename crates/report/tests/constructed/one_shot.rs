@@ -29,7 +29,7 @@ fn once(work: Work, file_bytes: u64, content: Content) -> Conditions {
         content,
         cache: CacheState::Cold,
         descriptor: Descriptor::Shared,
-        surroundings: pagewise_model::Surroundings::default(),
+        host_settings: pagewise_model::HostSettings::default(),
     }
 }
 

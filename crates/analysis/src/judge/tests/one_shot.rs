@@ -213,7 +213,7 @@ fn labels_of_work_that_is_done_once() {
         (work.laps, work.sync) = (3, Sync::End);
     }
     append.conditions.cache = CacheState::Warm;
-    append.conditions.surroundings.numa = Some(pagewise_model::Numa::Other);
+    append.conditions.host_settings.numa = Some(pagewise_model::Numa::Other);
     assert_eq!(
         label(&append.conditions),
         "append · records of 100 B · 3 laps · file written before · 10 MiB · sync at the end · \

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pagewise_host::{OffsetTable, TableMemory};
 use pagewise_model::protocol::{Go, Job, Reply, Request};
 use pagewise_model::{
-    Bytes, CacheState, Conditions, Consume, Content, Descriptor, Reads, Skew, Surroundings, Work,
+    Bytes, CacheState, Conditions, Consume, Content, Descriptor, HostSettings, Reads, Skew, Work,
 };
 use pagewise_sys::SharedMemory;
 
@@ -46,7 +46,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         content: Content::Random,
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
-        surroundings: Surroundings::default(),
+        host_settings: HostSettings::default(),
     };
     let lack = |error: pagewise_host::TableError| WorkerError::lack(error.to_string());
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pagewise_host::settings::record::{self, Lock, RecordError};
 use pagewise_host::settings::{self, SettingError, SettingFile};
-use pagewise_model::surroundings::Wanted;
-use pagewise_model::{Plan, SettingsInForce, Surroundings};
+use pagewise_model::host_settings::Wanted;
+use pagewise_model::{HostSettings, Plan, SettingsInForce};
 
 use super::files::NoState;
 
@@ -20,7 +20,7 @@ impl KernelSetter {
     /// For what lies at `path`. What no cell of the plan sets is only looked at.
     pub fn new(path: &Path, plan: &Plan) -> Self {
         let sets = |name: &str| {
-            let mut wanted = plan.cells.iter().flat_map(|cell| cell.conditions.surroundings.kernel.wanted());
+            let mut wanted = plan.cells.iter().flat_map(|cell| cell.conditions.host_settings.kernel.wanted());
             wanted.any(|(of, value)| of == name && value.is_some())
         };
         let setters = settings::for_place(path)
@@ -44,8 +44,8 @@ impl KernelSetter {
     }
 
     /// Sets what a cell asks for, or what was found where it asks for nothing.
-    pub fn set(&mut self, surroundings: &Surroundings) -> Result<(), NoState> {
-        for (name, wanted) in surroundings.kernel.wanted() {
+    pub fn set(&mut self, host_settings: &HostSettings) -> Result<(), NoState> {
+        for (name, wanted) in host_settings.kernel.wanted() {
             if let Some(setter) = self.all.iter_mut().find(|setter| setter.name == name) {
                 setter.set(wanted.as_ref())?;
             } else if wanted.is_some() {

@@ -15,19 +15,19 @@ use pagewise_model::protocol::{Beats, Go, Job, Reply, Request, SampleReply, Veri
 use pagewise_model::random::Random;
 use pagewise_model::sample::{Measurement, Placement};
 use pagewise_model::{
-    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, Practice, RateWindow,
-    Skew,
+    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
+    WorkerWarmup,
 };
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
+use super::conditions::{ConditionGuard, ConditionSetter};
 use super::evidence::{Stretches, Totals, between};
 use super::files::{Input, NoState};
-use super::practice::{WarmingWorker, WarmupFile};
 use super::sample::{descriptor_path, slowest};
-use super::setting::{ConditionGuard, ConditionSetter};
 use super::task::Task;
 use super::worker::{RunningWorker, WorkerError, unexpected};
+use super::worker_warmup::{WarmingWorker, WarmupFile};
 
 /// Reads of a sample that are compared byte for byte.
 const VERIFIED_READS: u64 = 8;
@@ -101,12 +101,12 @@ impl WorkerSession<'_> {
         &self,
         worker: &mut RunningWorker,
         inherited: &Inherited,
-        ground: Option<&WarmupFile>,
-    ) -> Result<Option<Practice>, WorkerError> {
+        warmup_file: Option<&WarmupFile>,
+    ) -> Result<Option<WorkerWarmup>, WorkerError> {
         let hello = worker.greet(self.patience, self.stop)?;
-        let (1, Some(ground)) = (hello.practice, ground) else { return Ok(None) };
-        let mut practising = WarmingWorker { worker, ground, patience: self.patience, stop: self.stop };
-        practising.practise(self.job(inherited)).map(Some)
+        let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
+        let mut warming = WarmingWorker { worker, warmup_file, patience: self.patience, stop: self.stop };
+        warming.warm_up(self.job(inherited)).map(Some)
     }
 
     /// The conversation about the job: what the worker measured, and what was seen around it.
@@ -148,7 +148,7 @@ impl WorkerSession<'_> {
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
         let leads_in = conditions.reads().is_some() && !cold_start;
-        if conditions.surroundings.device_cap.is_some() && leads_in {
+        if conditions.host_settings.device_cap.is_some() && leads_in {
             let lead_in = self.go(worker, inherited, &mut progress, false, (LEAD_IN_NS, 0))?;
             progress.first_operation += furthest(&lead_in.reply);
         }
@@ -387,7 +387,7 @@ impl WorkerSession<'_> {
     }
 
     /// Where a worker with a runtime practises; made before it starts.
-    pub fn ground(&self) -> Result<Option<WarmupFile>, WorkerError> {
+    pub fn warmup_file(&self) -> Result<Option<WarmupFile>, WorkerError> {
         match self.cell.method.worker().has_runtime() {
             true => WarmupFile::new(self.cell, self.plan.seed).map(Some),
             false => Ok(None),
@@ -504,6 +504,8 @@ fn as_trouble(state: NoState) -> WorkerError {
     match state {
         NoState::Stopped => WorkerError::Stopped,
         NoState::Failed(failure) => WorkerError::Broken(failure),
-        NoState::Unavailable(detail) => WorkerError::Broken(Failure { kind: FailureKind::NotAsSet, detail }),
+        NoState::Unavailable(detail) => {
+            WorkerError::Broken(Failure { kind: FailureKind::SettingMismatch, detail })
+        }
     }
 }

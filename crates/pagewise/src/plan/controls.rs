@@ -1,8 +1,8 @@
 //! What is measured beside the cells that were asked for: a repetition that shows the noise, and the ceilings.
 
 use pagewise_model::{
-    Access, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, Method, MethodOption,
-    Reads, Role, Skew, Surroundings, Sync, Work, Workload,
+    Access, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method,
+    MethodOption, Reads, Role, Skew, Sync, Work, Workload,
 };
 
 /// Reads of the ceiling of bandwidth.
@@ -45,12 +45,12 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
     };
     for cell in cells {
         if cell.copies() && cell.conditions.workload() != Workload::Scan && is_in_memory(&cell.conditions) {
-            let surroundings = Surroundings {
-                cpus: cell.conditions.surroundings.cpus.clone(),
-                numa: cell.conditions.surroundings.numa,
-                ..Surroundings::default()
+            let host_settings = HostSettings {
+                cpus: cell.conditions.host_settings.cpus.clone(),
+                numa: cell.conditions.host_settings.numa,
+                ..HostSettings::default()
             };
-            add(Method::anonymous(), in_memory(&cell.conditions, surroundings));
+            add(Method::anonymous(), in_memory(&cell.conditions, host_settings));
         }
         for (method, conditions) in of_device(cell, page_bytes) {
             add(method, conditions);
@@ -67,13 +67,13 @@ fn is_in_memory(conditions: &Conditions) -> bool {
 }
 
 /// The same work in memory that is there, where neither the cache nor a device has a part in it.
-fn in_memory(conditions: &Conditions, surroundings: Surroundings) -> Conditions {
+fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions {
     let (work, cache) = match conditions.work {
         Work::Append(append) => (Work::Append(Append { sync: Sync::None, ..append }), CacheState::Cold),
         Work::Fill(fill) => (Work::Fill(Fill { sync: Sync::None, ..fill }), CacheState::Cold),
         work => (work, CacheState::AsIs),
     };
-    Conditions { work, cache, surroundings, ..conditions.clone() }
+    Conditions { work, cache, host_settings, ..conditions.clone() }
 }
 
 /// What the device can do at the sizes that `cell` issues.
@@ -89,7 +89,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
         // Nothing of it goes through the page cache, and its own buffers need not fit under the limit.
-        surroundings: Surroundings { memory_limit_bytes: None, ..cell.conditions.surroundings.clone() },
+        host_settings: HostSettings { memory_limit_bytes: None, ..cell.conditions.host_settings.clone() },
         ..cell.conditions.clone()
     };
     let reads = |read_bytes: Bytes, reads_per_op: u32, align_bytes: Bytes, consume: Consume| Reads {

@@ -8,7 +8,7 @@ use crate::work::Workload;
 
 /// A word for an access.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct AccessMethod {
     /// The word in a method's text.
     pub(crate) word: &'static str,
     /// How its bytes move.
@@ -27,7 +27,7 @@ const COLUMNS: [&str; 4] = ["reads", "scan", "append", "fill"];
 /// The word of the one way that has a line of its own: see [`super::LineRule`].
 pub(super) const BUFFERED_READER: &str = "buffered-reader";
 
-impl Way {
+impl AccessMethod {
     /// What it takes in a workload; `None`: it is not for it.
     pub(crate) fn taken(&self, workload: Workload) -> Option<&[MethodOption]> {
         let column = match workload {
@@ -109,40 +109,43 @@ fn option_of(written: &str) -> Option<MethodOption> {
 ///
 /// # Panics
 /// If there is none or a line is wrong, which is a defect of the shipped source and found by a test.
-fn table(source: &'static str) -> Vec<Way> {
+fn table(source: &'static str) -> Vec<AccessMethod> {
     let is_heading = |line: &&str| line.split_whitespace().eq(["word", "access"].into_iter().chain(COLUMNS));
     let is_end = |line: &str| line.is_empty() || line.starts_with(['`', '"']);
     let lines = source.lines().map(str::trim).skip_while(|line| !is_heading(line)).skip(1);
     let lines = lines.take_while(|line| !is_end(line));
-    let ways: Vec<Way> = lines
-        .map(|line| Way::parse(line).unwrap_or_else(|| panic!("no line of a table of methods: {line}")))
+    let ways: Vec<AccessMethod> = lines
+        .map(|line| {
+            AccessMethod::parse(line).unwrap_or_else(|| panic!("no line of a table of methods: {line}"))
+        })
         .collect();
     assert!(!ways.is_empty(), "a worker's source has no table of methods");
     ways
 }
 
-fn native() -> Vec<Way> {
+fn native() -> Vec<AccessMethod> {
     use WorkloadKind::{Reads, Scans, Writes};
     let depth = [MethodOption::Depth(Method::DEFAULT_DEPTH)];
     let buffer = [MethodOption::Buffer(Method::DEFAULT_BUFFER)];
     vec![
-        Way::native(Access::Mmap, &[Reads, Scans, Writes], &[]),
-        Way::native(Access::Pread, &[Reads, Scans], &[]),
-        Way::native(Access::Read, &[Scans], &buffer),
-        Way::native(Access::Pwrite, &[Writes], &[]),
-        Way::native(Access::Write, &[Writes], &[]),
-        Way::native(Access::Uring, &[Reads, Scans, Writes], &depth),
+        AccessMethod::native(Access::Mmap, &[Reads, Scans, Writes], &[]),
+        AccessMethod::native(Access::Pread, &[Reads, Scans], &[]),
+        AccessMethod::native(Access::Read, &[Scans], &buffer),
+        AccessMethod::native(Access::Pwrite, &[Writes], &[]),
+        AccessMethod::native(Access::Write, &[Writes], &[]),
+        AccessMethod::native(Access::Uring, &[Reads, Scans, Writes], &depth),
     ]
 }
 
 /// The words of a worker; none of one that is the user's own, which are not known. Of the other shipped workers they are
 /// those of the table in the worker itself.
-pub(super) fn of(worker: &Worker) -> &'static [Way] {
-    static NATIVE: LazyLock<Vec<Way>> = LazyLock::new(native);
-    static JVM: LazyLock<Vec<Way>> =
+pub(super) fn of(worker: &Worker) -> &'static [AccessMethod] {
+    static NATIVE: LazyLock<Vec<AccessMethod>> = LazyLock::new(native);
+    static JVM: LazyLock<Vec<AccessMethod>> =
         LazyLock::new(|| table(include_str!("../../../../workers/jvm/pagewise/Offers.java")));
-    static GO: LazyLock<Vec<Way>> = LazyLock::new(|| table(include_str!("../../../../workers/go/offers.go")));
-    static PYTHON: LazyLock<Vec<Way>> =
+    static GO: LazyLock<Vec<AccessMethod>> =
+        LazyLock::new(|| table(include_str!("../../../../workers/go/offers.go")));
+    static PYTHON: LazyLock<Vec<AccessMethod>> =
         LazyLock::new(|| table(include_str!("../../../../workers/python/worker.py")));
     match worker {
         Worker::Native => &NATIVE,
@@ -164,10 +167,10 @@ impl Method {
 
     /// The entry of its word; `None` where nothing is known of it. A word of the user's own worker means what it means to
     /// pagewise's.
-    pub(super) fn way(&self) -> Option<&'static Way> {
+    pub(super) fn way(&self) -> Option<&'static AccessMethod> {
         // Users cannot name the ceiling of memory.
-        static ANONYMOUS: LazyLock<Way> = LazyLock::new(|| {
-            Way::native(
+        static ANONYMOUS: LazyLock<AccessMethod> = LazyLock::new(|| {
+            AccessMethod::native(
                 Access::Anonymous,
                 &[WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes],
                 &[],

@@ -17,11 +17,11 @@ use crate::schedule::{Ledger, order};
 use crate::series::Series;
 use crate::state::State;
 use crate::store::RunFile;
+use crate::supervise::conditions::ConditionSetter;
 use crate::supervise::files::Input;
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
-use crate::supervise::setting::ConditionSetter;
 
 /// A run file that is to be completed.
 pub struct RunSession {

@@ -99,7 +99,7 @@ fn ensure_scan(conditions: &Conditions) -> Result<()> {
         "a cache that cannot hold the {} is not warm for a scan: what comes next was always pushed out; use --cache cold",
         conditions.span_bytes
     );
-    let rate = conditions.surroundings.device_cap.and_then(|cap| cap.read_bytes_per_second);
+    let rate = conditions.host_settings.device_cap.and_then(|cap| cap.read_bytes_per_second);
     let too_fast = |rate: &Bytes| *rate > conditions.span_bytes && conditions.cache != CacheState::Warm;
     if let Some(rate) = rate.filter(too_fast) {
         bail!(
@@ -127,13 +127,13 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
         "a file that is written is new (--cache cold) or was written before (--cache warm), and not {}",
         conditions.cache
     );
-    let surroundings = &conditions.surroundings;
+    let host_settings = &conditions.host_settings;
     ensure!(
-        surroundings.device_cap.is_none(),
+        host_settings.device_cap.is_none(),
         "a device cap limits reads, and {workload} writes; leave --device-cap out"
     );
     ensure!(
-        surroundings.memory_limit_bytes.is_none() || conditions.cache == CacheState::Cold,
+        host_settings.memory_limit_bytes.is_none() || conditions.cache == CacheState::Cold,
         "what was written before is charged to others than the worker; with a memory limit use --cache cold"
     );
     Ok(())
@@ -154,7 +154,7 @@ pub fn ensure_suited(
         }
         // Reads by the offset table may be refused in single cells only: that is told there.
         let of_workload =
-            cells.iter().filter(|cell| cell.conditions.workload() == workload && workload.is_once());
+            cells.iter().filter(|cell| cell.conditions.workload() == workload && workload.is_one_shot());
         let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
         if let Some(Some(reason)) = refusals.next()
             && refusals.all(|refusal| refusal.is_some())
@@ -171,9 +171,9 @@ fn direct_alignment(machine: &Machine<'_>) -> u64 {
 
 /// Refuses what the machine cannot be set to.
 fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
-    let surroundings = &conditions.surroundings;
-    if let Some(limit) = surroundings.memory_limit_bytes {
-        if let Some(worker) = surroundings.worker_bytes {
+    let host_settings = &conditions.host_settings;
+    if let Some(limit) = host_settings.memory_limit_bytes {
+        if let Some(worker) = host_settings.worker_bytes {
             ensure!(
                 limit > worker,
                 "a memory limit of {limit} leaves no cache beside the largest worker of the plan, which takes about {worker}"
@@ -189,10 +189,10 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             "a memory limit of {limit} is below what a worker itself needs here; the least that works is {least}"
         );
     }
-    if let (Some(cap), Some(reason)) = (surroundings.device_cap, &machine.no_device) {
+    if let (Some(cap), Some(reason)) = (host_settings.device_cap, &machine.no_device) {
         bail!("the cap {cap} needs a block device, and there is none to be capped: {reason}");
     }
-    if let (Some(cap), Some(of)) = (surroundings.device_cap, conditions.reads()) {
+    if let (Some(cap), Some(of)) = (host_settings.device_cap, conditions.reads()) {
         let reads = cap.read_iops.map_or(0.0, |iops| f64::from(of.reads_per_op) / iops as f64);
         let bytes =
             cap.read_bytes_per_second.map_or(0.0, |rate| conditions.op_bytes() as f64 / rate.0 as f64);
@@ -204,7 +204,7 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             reads.max(bytes)
         );
     }
-    if let Some(readahead) = surroundings.kernel.readahead_bytes {
+    if let Some(readahead) = host_settings.kernel.readahead_bytes {
         ensure!(
             readahead <= MAX_READAHEAD,
             "a readahead of {readahead} is larger than the {MAX_READAHEAD} that are sensible"
@@ -215,13 +215,13 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             "a readahead of {readahead} is no whole number of pages of {page_bytes} bytes"
         );
     }
-    if let Some(cpus) = &surroundings.cpus {
+    if let Some(cpus) = &host_settings.cpus {
         let online = machine.online_cpus.numbers();
         if let Some(missing) = cpus.numbers().iter().find(|cpu| !online.contains(cpu)) {
             bail!("there is no CPU {missing} here; online are {}", machine.online_cpus);
         }
     }
-    if let Some(Numa::Node(node)) = surroundings.numa {
+    if let Some(Numa::Node(node)) = host_settings.numa {
         let nodes = &machine.numa_nodes;
         ensure!(
             nodes.contains(&node),
@@ -230,7 +230,7 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
         );
     }
-    if surroundings.numa.is_some() && conditions.workload().is_reading() {
+    if host_settings.numa.is_some() && conditions.workload().is_reading() {
         ensure!(
             conditions.cache == CacheState::Warm && conditions.fits_memory(),
             "pages are placed on a NUMA node before a sample, so all of them must be there: use --cache warm, and \
@@ -259,7 +259,7 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
         "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict"
     );
     ensure!(
-        !cells.iter().any(|cell| cell.conditions.surroundings.memory_limit_bytes.is_some()),
+        !cells.iter().any(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some()),
         "a memory limit holds for pages that the worker brings in, so your file must leave the page cache first; allow \
          it with --evict"
     );
@@ -270,7 +270,7 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
 fn refuse_foreign_cache(cells: &[Cell]) -> Result<()> {
     let foreign = cells.iter().any(|cell| {
         cell.conditions.cache == CacheState::AsIs
-            && cell.conditions.surroundings.memory_limit_bytes.is_some()
+            && cell.conditions.host_settings.memory_limit_bytes.is_some()
             && cell.depends_on_cache()
     });
     ensure!(

@@ -8,11 +8,11 @@ use pagewise_host::BlockDevice;
 use pagewise_host::cgroup::{Control, Group, GroupError};
 use pagewise_host::placement::{self, PlacementPlan};
 use pagewise_model::random::Random;
-use pagewise_model::{Failure, FailureKind, GroupCounters, Plan, Surroundings};
+use pagewise_model::{Failure, FailureKind, GroupCounters, HostSettings, Plan};
 use pagewise_sys::{CpuMask, Spawn};
 
 use super::files::NoState;
-use super::settings::KernelSetter;
+use super::kernel_settings::KernelSetter;
 use crate::state::State;
 
 /// Sets the machine for the samples of a run.
@@ -31,14 +31,14 @@ pub struct ConditionGuard {
     group: Option<Group>,
     /// Where worker and pages are to be.
     pub placement: Option<PlacementPlan>,
-    surroundings: Surroundings,
+    host_settings: HostSettings,
     device: Option<(u32, u32)>,
     cpus: Option<CpuMask>,
     mark: Option<(&'static str, String)>,
 }
 
 pub(super) fn not_as_set(detail: String) -> NoState {
-    NoState::Failed(Failure { kind: FailureKind::NotAsSet, detail })
+    NoState::Failed(Failure { kind: FailureKind::SettingMismatch, detail })
 }
 
 impl ConditionSetter {
@@ -56,7 +56,7 @@ impl ConditionSetter {
     /// Sets the machine for one sample, all but the device cap: that waits for [`ConditionSetter::cap_device`].
     pub fn hold(
         &mut self,
-        surroundings: &Surroundings,
+        host_settings: &HostSettings,
         journal: &mut State,
     ) -> Result<ConditionGuard, NoState> {
         let device = self.device.as_ref().map(BlockDevice::number);
@@ -65,32 +65,32 @@ impl ConditionSetter {
             self.mark = Some(mark.map_err(|error| not_as_set(format!("{error:#}")))?);
         }
         let mut held = ConditionGuard {
-            surroundings: surroundings.clone(),
+            host_settings: host_settings.clone(),
             device,
             group: None,
             placement: None,
             cpus: None,
             mark: self.mark.clone(),
         };
-        if let Some(numa) = surroundings.numa {
-            let plan = placement::resolve(numa, surroundings.cpus.as_ref())
+        if let Some(numa) = host_settings.numa {
+            let plan = placement::resolve(numa, host_settings.cpus.as_ref())
                 .map_err(|reason| NoState::Unavailable(reason.to_string()))?;
             held.cpus = Some(CpuMask::new(plan.worker_cpus.numbers()));
             held.placement = Some(plan);
-        } else if let Some(cpus) = &surroundings.cpus {
+        } else if let Some(cpus) = &host_settings.cpus {
             placement::check_cpus(cpus).map_err(NoState::Unavailable)?;
             held.cpus = Some(CpuMask::new(cpus.numbers()));
         }
-        self.settings.set(surroundings)?;
-        if surroundings.needs_group() {
-            held.group = Some(self.make_group(surroundings, journal)?);
+        self.settings.set(host_settings)?;
+        if host_settings.needs_group() {
+            held.group = Some(self.make_group(host_settings, journal)?);
         }
         Ok(held)
     }
 
-    fn make_group(&mut self, surroundings: &Surroundings, journal: &mut State) -> Result<Group, NoState> {
-        let limit = surroundings.memory_limit_bytes.map(|limit| limit.0);
-        let capped = surroundings.device_cap.is_some();
+    fn make_group(&mut self, host_settings: &HostSettings, journal: &mut State) -> Result<Group, NoState> {
+        let limit = host_settings.memory_limit_bytes.map(|limit| limit.0);
+        let capped = host_settings.device_cap.is_some();
         let name = self.names.next_u64();
         let unavailable = |error: GroupError| NoState::Unavailable(error.to_string());
         let paths = self.control.group_paths(name, limit.is_some(), capped);
@@ -105,7 +105,7 @@ impl ConditionSetter {
 
     /// Puts the cap of the cell on the device.
     pub fn cap_device(&self, held: &ConditionGuard) -> Result<(), NoState> {
-        let (Some(cap), Some(group)) = (&held.surroundings.device_cap, &held.group) else { return Ok(()) };
+        let (Some(cap), Some(group)) = (&held.host_settings.device_cap, &held.group) else { return Ok(()) };
         let Some(device) = &self.device else {
             return Err(NoState::Unavailable(format!(
                 "the cap {cap} needs a block device, and none was found"
@@ -135,7 +135,7 @@ impl ConditionGuard {
 
     /// Why the worker was killed, if it was because the memory limit left no other way.
     pub fn killed_for_memory(&self) -> Option<String> {
-        let limit = self.surroundings.memory_limit_bytes?;
+        let limit = self.host_settings.memory_limit_bytes?;
         let kills = self.counters()?.memory_kills?;
         (kills > 0).then(|| {
             format!(

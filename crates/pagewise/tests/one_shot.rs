@@ -499,7 +499,7 @@ fn more_is_appended_than_memory_holds() {
     let taken = take(&Place::new(), "append", &more);
     expect_figures(&taken);
     for cell in cells(&taken.run, |_| true) {
-        assert_eq!(cell.conditions.surroundings.memory_limit_bytes, Some(Bytes(LIMIT)));
+        assert_eq!(cell.conditions.host_settings.memory_limit_bytes, Some(Bytes(LIMIT)));
         for seen in of_cell(&taken.run, cell, &[]) {
             expect_written(cell, seen);
             let group = seen.group.as_ref().expect("a group");
