@@ -10,40 +10,40 @@ use crate::words::words;
 use crate::work::{Consume, Reads, Work, Workload, Writes};
 
 words! {
-    /// What the page cache holds of the span when a sample starts. A file that is written is new where the cache is cold;
-    /// where it is warm it was written once before, is in the page cache, and nothing of it is dirty.
+    /// State of the span in the page cache when a sample starts. With a cold cache, a file to be written is new. With a
+    /// warm cache it was written once before, is in the page cache, and has no dirty pages.
     CacheState, "cache state" {
-        /// Nothing, proven.
+        /// Nothing is cached; verified.
         Cold = "cold",
-        /// Everything, proven.
+        /// The whole span is cached; verified.
         Warm = "warm",
-        /// Whatever is there; recorded.
+        /// Left as found; only recorded.
         AsIs = "as-is",
-        /// What is left once the whole span was read, front to back, into an empty cache: the warm-up of published studies. What
-        /// that is gets recorded.
+        /// The whole span was read once, front to back, into an empty cache: the warm-up of published studies. The
+        /// resulting state is recorded.
         ReadOnce = "read-once",
-        /// Nothing, proven; then the workload goes on until the cache is as full as it gets. A series, whose figure
-        /// is the time that this takes.
+        /// Nothing is cached, verified; then the workload runs until the cache stops filling. The sample is a series,
+        /// and its figure is the time that this takes.
         ColdStart = "cold-start",
     }
 }
 
 words! {
-    /// Who owns the open file and the mapping; readahead state is per descriptor.
+    /// Ownership of the open file and the mapping; readahead state is per descriptor.
     Descriptor, "descriptor" {
-        /// All threads use one.
+        /// One for all threads.
         Shared = "shared",
-        /// Each thread has its own.
+        /// One for each thread.
         PerThread = "per-thread",
     }
 }
 
 words! {
-    /// Why a cell is in a run.
+    /// Reason for a cell to be in a run.
     Role, "role" {
         /// A method to be judged.
         Measured = "measured",
-        /// The same method again: what it differs by is the run's own noise.
+        /// The same method again: the difference between the two is the run's own noise.
         Control = "control",
         /// The most that the device or the memory can do.
         Ceiling = "ceiling",
@@ -51,9 +51,9 @@ words! {
 }
 
 words! {
-    /// What a dataset holds.
+    /// Content of a dataset.
     Content, "content" {
-        /// Words that nothing compresses.
+        /// Incompressible words.
         Random = "random",
         /// Lines of text with seeded lengths, 64 bytes on average.
         Text = "text",
@@ -66,26 +66,26 @@ impl Content {
     }
 }
 
-/// Everything that must be equal for two methods to be compared.
+/// All conditions that must be equal for two methods to be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Which accesses.
+    /// Accesses and their order.
     #[serde(flatten)]
     pub work: Work,
     /// Threads that perform them.
     pub threads: u32,
     /// Size of the file.
     pub file_bytes: Bytes,
-    /// The part of it, from its start, in which accesses fall.
+    /// The accessed part of the file, from its start.
     pub span_bytes: Bytes,
-    /// What the file holds before it is accessed; a file that is written holds what the workload writes.
+    /// Content of the file before it is accessed; a file that is written holds what the workload writes.
     #[serde(default = "random", skip_serializing_if = "Content::is_random")]
     pub content: Content,
     /// Page cache at the start.
     pub cache: CacheState,
     /// One descriptor and mapping, or one each.
     pub descriptor: Descriptor,
-    /// What the machine is set to.
+    /// Settings of the machine.
     #[serde(default, alias = "surroundings", skip_serializing_if = "HostSettings::is_untouched")]
     pub host_settings: HostSettings,
 }
@@ -94,32 +94,32 @@ fn random() -> Content {
     Content::Random
 }
 
-/// What the kernel keeps of a memory limit for itself: the index of the page cache takes a node of 576 bytes for 64
-/// pages, and reclaim runs a little before the limit is reached.
+/// Part of a memory limit that the kernel uses itself, as a divisor. The index of the page cache takes a node of 576
+/// bytes for 64 pages, and reclaim runs a little before the limit is reached.
 const KERNEL_SHARE: u64 = 256;
-/// What a thread takes, its buffer aside.
+/// Memory of a thread without its buffer.
 const THREAD_BYTES: u64 = 64 << 10;
 const CAPACITY_GRAIN: u64 = 1 << 20;
-/// A span of at most this many tenths of the capacity is kept whole: near it reclaim already bites.
+/// A span of at most this many tenths of the capacity stays in memory; closer to the capacity, reclaim already sets in.
 const FITTING_TENTHS: u64 = 9;
 
 impl Conditions {
-    /// Which accesses, as a word.
+    /// The workload's name.
     pub fn workload(&self) -> Workload {
         self.work.workload()
     }
 
-    /// The reads, where the workload consists of reads by the offset table.
+    /// The reads, or `None` if the workload does not read by the offset table.
     pub fn reads(&self) -> Option<&Reads> {
         self.work.reads()
     }
 
-    /// The records, where the workload writes.
+    /// The records, or `None` if the workload does not write.
     pub fn writes(&self) -> Option<Writes> {
         self.work.writes()
     }
 
-    /// What is done with the bytes, where they are read.
+    /// The consumption of the bytes, or `None` if none are read.
     pub fn consume(&self) -> Option<Consume> {
         self.work.consume()
     }
@@ -134,7 +134,8 @@ impl Conditions {
         }
     }
 
-    /// How many operations a sample does, where that is fixed: the whole file once, or so many laps of the ring.
+    /// Operations of a sample if their number is fixed: the whole file once, or the given number of passes over the
+    /// ring.
     pub fn fixed_operations(&self) -> Option<u64> {
         match &self.work {
             Work::RandomRead(_) | Work::SequentialRead(_) => None,
@@ -143,14 +144,15 @@ impl Conditions {
         }
     }
 
-    /// Where records come to lie, where the workload writes.
+    /// Positions of records in the file, or `None` if the workload does not write.
     pub fn ring(&self) -> Option<RecordRing> {
         let writes = self.writes()?;
         Some(RecordRing::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.laps)))
     }
 
-    /// Page cache that fits under the memory limit beside what worker and kernel take; `None` without a limit, 0 where
-    /// nothing is left. It is what sizes are multiples of; what a sample really had stands in its evidence.
+    /// Page cache that fits under the memory limit next to the worker and the kernel; `None` without a limit, 0 if
+    /// nothing is left. Base for relative sizes (`--span 4x`). The value actually available to a sample is recorded in
+    /// its evidence.
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.host_settings.memory_limit_bytes?.0;
         let threads =
@@ -158,19 +160,19 @@ impl Conditions {
         let worker = self.host_settings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
         let left =
             limit.saturating_sub(worker.0.saturating_add(limit / KERNEL_SHARE)).saturating_sub(threads);
-        // In whole MiB, so that a thread more does not make other sizes of the data.
+        // Rounded to whole MiB, so that one more thread does not change the sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }
 
-    /// Whether the whole span can stay in the page cache. Without a limit it can, as far as the machine's memory
-    /// goes; above it, a cache is as warm as it gets once the workload has run for a while.
+    /// True if the whole span can stay in the page cache. Without a limit it can, as far as the machine's memory goes.
+    /// Above the limit, the cache is as warm as it gets once the workload has run for a while.
     pub fn fits_memory(&self) -> bool {
         self.cache_capacity()
             .is_none_or(|capacity| self.span_bytes.0 <= (capacity.0 / 10).saturating_mul(FITTING_TENTHS))
     }
 
-    /// The most that a cold sample may bring into the page cache: a quarter of the span, because a file
-    /// that fills up as it is measured is no longer cold. A scan meets every page once.
+    /// Bytes that a cold sample may bring into the page cache: a quarter of the span, because a file that fills up while
+    /// it is measured is no longer cold. A scan accesses every page once.
     pub fn cold_budget_bytes(&self) -> u64 {
         match self.work {
             Work::Scan(_) => self.span_bytes.0,
@@ -182,16 +184,16 @@ impl Conditions {
 /// One workload, one method, one set of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cell {
-    /// Why it is in the run.
+    /// Reason for it to be in the run.
     pub role: Role,
-    /// The way to read.
+    /// The access method.
     pub method: Method,
-    /// What surrounds it.
+    /// The conditions it is measured under.
     pub conditions: Conditions,
 }
 
 impl Cell {
-    /// A name that is unique in a run, made of everything that defines the cell.
+    /// Identifier that is unique in a run, made of everything that defines the cell.
     pub fn id(&self) -> String {
         let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, host_settings } =
             &self.conditions;
@@ -207,7 +209,7 @@ impl Cell {
         )
     }
 
-    /// How its bytes move, as the kernel sees it. A way that reads a stream writes one where the workload writes.
+    /// The kind of access that the kernel sees. A method that reads a stream writes one if the workload writes.
     pub fn access(&self) -> Access {
         match self.method.access() {
             Access::Read if !self.conditions.workload().is_reading() => Access::Write,
@@ -215,13 +217,12 @@ impl Cell {
         }
     }
 
-    /// Whether bytes are copied between program and page cache, mapping or memory by the CPU.
+    /// True if the CPU copies bytes between the program and the page cache, a mapping or memory.
     pub fn copies(&self) -> bool {
         !self.method.is_direct() && !self.method.has(MethodOption::InPlace)
     }
 
-    /// Whether the sample must find the page cache empty, full, or as it happens to be. A direct read and
-    /// a copy from memory do not look at it.
+    /// True if the state of the page cache matters to the sample. Direct reads and copies from memory bypass it.
     pub fn depends_on_cache(&self) -> bool {
         !self.method.is_direct() && self.method.access() != Access::Anonymous
     }

@@ -1,43 +1,44 @@
-//! What the checks of a sample must know beside its cell and its evidence. A run file holds it, so that whoever reads the file
+//! Facts that the checks of a sample need besides its cell and its evidence. A run file holds them, so that its reader
 //! can apply the checks again.
 
 use serde::{Deserialize, Serialize};
 
-/// Pages that Linux has are of 4 KiB to 64 KiB.
+/// Page sizes of Linux are 4 KiB to 64 KiB; the bounds leave room on both sides.
 const PAGES: std::ops::RangeInclusive<u64> = 512..=1 << 24;
 
-/// The machine and the source, as the checks are told them; alike for all samples that one process takes.
+/// Facts about the machine and the source; equal for all samples that one process takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckContext {
     /// Size of a page.
     pub page_bytes: u64,
     /// CPUs that the worker may use.
     pub cpus: u32,
-    /// What an honest worker takes on this machine between `go` and its answer beside the phases: it wakes
-    /// threads and writes a line, which is milliseconds on a slow machine.
+    /// Time that an honest worker takes on this machine between `go` and its answer, outside the phases: it wakes
+    /// threads and writes a line, which takes milliseconds on a slow machine.
     pub answer_ns: u64,
-    /// Whether the file has holes or is compressed, so that fewer bytes come from the device than are read.
+    /// True if the file has holes or is compressed, so that fewer bytes come from the device than are read.
     #[serde(alias = "hidden_bytes")]
     pub sparse_or_compressed_bytes: bool,
-    /// Whether the file lives in memory, as on tmpfs: then nothing of it comes from a device, and nothing is written back.
+    /// True if the file is stored in memory, as on tmpfs: nothing of it comes from a device, and nothing is written
+    /// back.
     pub memory_backed: bool,
-    /// Readahead of the device when the run began, which holds for cells that ask for none.
+    /// Readahead of the device when the run began; applies to cells that ask for none.
     pub readahead_bytes: Option<u64>,
-    /// The heartbeats that were asked for, if any were.
+    /// The requested heartbeats, if any.
     pub beating: Option<Beating>,
 }
 
-/// Heartbeats that the supervisor asked for.
+/// Heartbeats that the supervisor requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beating {
     /// Interval of heartbeats.
     pub interval_ns: u64,
-    /// How long the worker was to do nothing else.
+    /// Duration of the idle phase.
     pub idle_ns: u64,
 }
 
 impl CheckContext {
-    /// Whether each number is one that a machine has.
+    /// Check that each number is plausible for a machine. The error names the first that is not.
     pub fn check_limits(&self) -> Result<(), String> {
         let Self { page_bytes, cpus, beating, .. } = self;
         if !(page_bytes.is_power_of_two() && PAGES.contains(page_bytes)) {

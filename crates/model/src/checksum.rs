@@ -1,32 +1,32 @@
-//! How the bytes of a read are consumed, and the checksum that comes of it.
+//! Consumption of the bytes of a read, and the checksum that results.
 //!
-//! Every worker of every language consumes in the same way, so that no method is spared work that another
-//! does. Words are little-endian, 64 bits, added modulo 2^64. The checksum of reads by an offset table is the sum of the
-//! checksums of its reads, each times the [`weight`] of its place in the table: it does not depend on the order in which
-//! reads were done, but a read in another's place changes it.
+//! Workers of all languages consume in the same way, so that all methods do the same work. Words are little-endian, 64
+//! bits, added modulo 2^64. The checksum of reads by an offset table is the sum of the checksums of its reads, each
+//! times the [`weight`] of its index in the table. It does not depend on the order of the reads, but a read in the place
+//! of another changes it.
 //!
-//! * `touch`: the first word of each page-sized stretch of the read, and the read's last word when reads are
-//!   not page-aligned (an unaligned read of n pages lies on n + 1);
+//! * `touch`: the first word of each page-sized stretch of the read, and the read's last word when reads are not
+//!   page-aligned (an unaligned read of n pages lies on n + 1);
 //! * `sum`: all words; a tail shorter than a word counts as if padded with zeros;
 //! * `lines`: the number of newline bytes.
 
 use crate::work::Consume;
 
-/// What the checksum of the read at `place` of the offset table, counted from 0 over all threads, is multiplied by: odd, so
-/// that no bit of it is lost.
+/// Factor for the checksum of the read at `place` of the offset table, counted from 0 over all threads. It is odd, so
+/// that no bit is lost.
 #[inline(always)]
 pub const fn weight(place: u64) -> u64 {
     place.wrapping_mul(2).wrapping_add(1)
 }
 
-/// How to consume, resolved to numbers: what a worker is told.
+/// Consumption resolved to numbers, as sent to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumption {
-    /// Which bytes count.
+    /// The kind of consumption.
     pub consume: Consume,
-    /// Distance of touched words.
+    /// Distance between touched words.
     pub page_bytes: usize,
-    /// Whether `touch` takes the last word too.
+    /// True if `touch` also takes the last word.
     pub touch_last: bool,
 }
 
@@ -84,9 +84,9 @@ pub fn sum(bytes: &[u8]) -> u64 {
     if tail.is_empty() { total } else { total.wrapping_add(word_at(tail, 0)) }
 }
 
-/// `consume = lines`, plainly: what faster counters must agree with.
+/// `consume = lines`, the plain form that faster counters must agree with.
 pub fn lines(bytes: &[u8]) -> u64 {
-    // No more at a time than a byte can count, so that compilers make whole vectors of it.
+    // A slice no longer than a byte can count, so that compilers vectorise the loop.
     bytes
         .chunks(192)
         .map(|some| u64::from(some.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>()))

@@ -1,9 +1,9 @@
-//! What a dataset holds: every byte is a function of its offset and a seed.
+//! Content of a dataset: every byte is a function of its offset and a seed.
 //!
-//! Word `k` (bytes `8k .. 8k + 8`, little-endian) is SplitMix64's output `k` for the seed. So any read
-//! can be verified without a second copy, a read at the wrong offset shows, and nothing on the way to the
-//! device can compress it. Text is made of the same bytes: one in 64 becomes a newline, the others letters, digits and
-//! punctuation, so lines have seeded lengths.
+//! Word `k` (bytes `8k .. 8k + 8`, little-endian) is SplitMix64's output `k` for the seed. Any read can be verified
+//! without a second copy, a read at the wrong offset is detected, and the data cannot be compressed on the way to the
+//! device. Text is made of the same bytes: one in 64 becomes a newline, the others letters, digits and punctuation, so
+//! lines have seeded lengths.
 
 use crate::cell::Content;
 use crate::random::{STEP, mix};
@@ -14,7 +14,7 @@ pub const fn word(seed: u64, index: u64) -> u64 {
     mix(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP)))
 }
 
-/// Fills `buffer` with the content from `offset` on; any offset and length.
+/// Fill `buffer` with the content from `offset` on; any offset and length.
 pub fn fill(seed: u64, offset: u64, buffer: &mut [u8]) {
     let lead = ((8 - offset % 8) % 8).min(buffer.len() as u64) as usize;
     let (head, rest) = buffer.split_at_mut(lead);
@@ -35,7 +35,7 @@ pub fn fill(seed: u64, offset: u64, buffer: &mut [u8]) {
     }
 }
 
-/// Fills `buffer` with text from `offset` on.
+/// Fill `buffer` with text from `offset` on.
 fn fill_text(seed: u64, offset: u64, buffer: &mut [u8]) {
     fill(seed, offset, buffer);
     for byte in buffer {
@@ -43,7 +43,7 @@ fn fill_text(seed: u64, offset: u64, buffer: &mut [u8]) {
     }
 }
 
-/// What a random byte becomes in text.
+/// Text character of each random byte.
 const LETTERS: [u8; 256] = letters();
 
 const fn letters() -> [u8; 256] {
@@ -58,7 +58,7 @@ const fn letters() -> [u8; 256] {
 }
 
 impl Content {
-    /// Fills `buffer` with what a dataset of `seed` holds from `offset` on.
+    /// Fill `buffer` with the content of a dataset of `seed` from `offset` on.
     pub fn fill(self, seed: u64, offset: u64, buffer: &mut [u8]) {
         match self {
             Content::Random => fill(seed, offset, buffer),

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a limit or cap that is not set is read back as.
+/// Value that an unset limit or cap is read back as.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// Defines counters by name: gauges, of which a difference has the later one, and running totals, of which it has what was
-/// added. A total that went back is unknown in the difference, as one that is not known at both ends is.
+/// Defines counters by name: gauges and running totals. A difference has the later value of a gauge and the increase of
+/// a total. A total that decreased, or is unknown at either end, is unknown in the difference.
 macro_rules! counters {
     (
         $(#[$meta:meta])* $name:ident: $($copy:ident)?;
@@ -23,7 +23,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// What was done between two readings, with the gauges of the later one.
+            /// Return the increase of the totals between two readings, with the gauges of the later one.
             pub fn difference(before: &Self, after: &Self) -> Self {
                 Self {
                     $($kept: after.$kept.clone(),)*
@@ -40,7 +40,7 @@ fn less(before: Option<u64>, after: Option<u64>) -> Option<u64> {
 }
 
 counters! {
-    /// What the worker's cgroup says. `None`: this kernel or cgroup version does not say it.
+    /// Counters of the worker's cgroup. `None`: this kernel or cgroup version does not report it.
     GroupCounters: ;
     kept {
         /// `v1` or `v2`.
@@ -49,9 +49,9 @@ counters! {
     gauges {
         /// The memory limit, read back.
         limit_bytes,
-        /// The most that was charged since the group was made.
+        /// Peak of the charged memory since the group was made.
         peak_bytes,
-        /// What is charged: page cache, anonymous memory, the kernel's.
+        /// Charged memory: page cache, anonymous, kernel.
         usage_bytes,
         /// Page cache in it.
         file_bytes,
@@ -67,21 +67,21 @@ counters! {
     totals {
         /// Pages that came back soon after they had been reclaimed.
         refaults,
-        /// Pages that were looked at for reclaim.
+        /// Pages scanned for reclaim.
         scanned_pages,
         /// Pages that were reclaimed.
         reclaimed_pages,
-        /// Processes that were killed because the limit left no other way.
+        /// Processes killed because the limit could not be met otherwise.
         memory_kills,
         /// Bytes that the block layer read for the group.
         device_read_bytes,
-        /// Read requests that the block layer did for it.
+        /// Read requests that the block layer completed for it.
         device_read_requests,
     }
 }
 
 counters! {
-    /// What one thread of the worker did.
+    /// Counters of one thread of the worker.
     ThreadCounters: Copy;
     kept {
         /// Thread id.
@@ -99,15 +99,15 @@ counters! {
         system_ns,
         /// CPU time.
         cpu_ns,
-        /// Context switches because it waited.
+        /// Voluntary context switches: the thread waited.
         voluntary_switches,
-        /// Context switches because it was preempted.
+        /// Involuntary context switches: the thread was preempted.
         involuntary_switches,
     }
 }
 
 counters! {
-    /// What the whole host did: running totals since boot, or their differences, and gauges. In a difference the gauges
+    /// Counters of the whole host: running totals since boot, or their differences, and gauges. In a difference, gauges
     /// are those of the later reading.
     HostCounters: Copy;
     kept {}
@@ -142,13 +142,13 @@ counters! {
         interrupts,
         /// Context switches.
         context_switches,
-        /// Faults that waited for the device.
+        /// Major faults: they waited for the device.
         major_faults,
         /// File pages that came back soon after they had been reclaimed.
         refaults,
-        /// Pages looked at by kswapd.
+        /// Pages scanned by kswapd.
         scanned_by_kswapd,
-        /// Pages looked at by tasks that needed memory.
+        /// Pages scanned by tasks that needed memory.
         scanned_directly,
         /// Pages reclaimed by kswapd.
         reclaimed_by_kswapd,
@@ -160,17 +160,17 @@ counters! {
         user_ns,
         /// CPU time in the kernel, interrupts included.
         system_ns,
-        /// CPU time unused.
+        /// CPU time spent idle.
         idle_ns,
-        /// CPU time unused while a task waited for the device.
+        /// CPU time spent idle while a task waited for the device.
         wait_ns,
-        /// CPU time that the hypervisor gave to others.
+        /// CPU steal: time that the hypervisor gave to other guests.
         steal_ns,
-        /// Time in which some task waited for memory (PSI).
+        /// Time in which at least one task waited for memory (PSI).
         memory_some_ns,
         /// Time in which all tasks did.
         memory_full_ns,
-        /// Time in which some task waited for a device.
+        /// Time in which at least one task waited for a device.
         io_some_ns,
         /// Time in which all tasks did.
         io_full_ns,
@@ -178,7 +178,7 @@ counters! {
 }
 
 counters! {
-    /// Running totals of a process and its threads. `None`: could not be known.
+    /// Running totals of a process and its threads. `None`: unknown.
     ProcessCounters: Copy;
     kept {}
     gauges {
@@ -204,13 +204,13 @@ counters! {
         user_ns,
         /// CPU time in the kernel; whole clock ticks.
         system_ns,
-        /// CPU time of the threads that live: /proc/PID/task/*/schedstat.
+        /// CPU time of the live threads: /proc/PID/task/*/schedstat.
         cpu_ns,
-        /// Time that they were runnable and not running.
+        /// Time that they were runnable but not running.
         run_queue_ns,
-        /// Context switches of the threads that live because they waited.
+        /// Voluntary context switches of the live threads: they waited.
         voluntary_switches,
-        /// Context switches because they were preempted.
+        /// Involuntary context switches: they were preempted.
         involuntary_switches,
     }
 }
@@ -218,19 +218,19 @@ counters! {
 /// The host at one moment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSecond {
-    /// Since the run began, interruptions left out.
+    /// Time since the run began, without interruptions.
     pub at_ns: u64,
-    /// Nothing can be subtracted from it: the run began or was resumed just before.
+    /// True if the run began or was resumed just before, so no difference can be taken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begins: bool,
     /// Running totals and gauges.
     pub host: HostCounters,
 }
 
-/// A stretch of a sample, as long as one `go` lasts: of a cold start, or of warming up by the workload.
+/// An interval of a sample, as long as one `go` lasts: of a cold start, or of a warm-up by the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateWindow {
-    /// How long it lasted.
+    /// Its duration.
     pub elapsed_ns: u64,
     /// Operations done in it.
     pub operations: u64,

@@ -1,10 +1,10 @@
-//! What a run was taken on.
+//! The environment of a run: machine, kernel, filesystem, device.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// The machine, kernel, filesystem and device of a run. `None`: could not be known.
+/// The machine, kernel, filesystem and device of a run. `None`: unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// `uname -r`.
@@ -25,7 +25,7 @@ pub struct Environment {
     pub last_level_cache_bytes: Option<Bytes>,
     /// NUMA nodes with memory.
     pub numa_nodes: Option<u32>,
-    /// Hypervisor, as the CPU flags or DMI say.
+    /// Hypervisor, from the CPU flags or DMI.
     pub hypervisor: Option<String>,
     /// /sys/kernel/mm/transparent_hugepage/enabled.
     pub transparent_hugepage: Option<String>,
@@ -41,37 +41,37 @@ pub struct Environment {
     pub mount_options: Option<String>,
     /// Device number of the file's filesystem, `major:minor`.
     pub device_number: String,
-    /// Block device behind it, where one could be found.
+    /// Block device of the filesystem, if found.
     pub device: Option<String>,
     /// Its model.
     pub device_model: Option<String>,
-    /// Whether it says that it rotates.
+    /// True if it reports that it rotates.
     pub device_rotational: Option<bool>,
     /// I/O scheduler.
     pub device_scheduler: Option<String>,
     /// Readahead in force for the filesystem.
     pub readahead_bytes: Option<Bytes>,
-    /// Alignment that O_DIRECT demands of offsets and memory.
+    /// Alignment that O_DIRECT requires of offsets and memory.
     pub direct_alignment_bytes: Option<u64>,
-    /// What a worker takes on this machine between `go` and its answer beside the phases that it measures.
+    /// Time that a worker takes on this machine between `go` and its answer, outside the phases it measures.
     #[serde(default)]
     pub worker_answer_ns: Option<u64>,
-    /// How memory is limited here: the cgroup version and place, or why it cannot be.
+    /// Control of the memory limit: the cgroup version and path, or the reason it is unavailable.
     #[serde(default)]
     pub memory_control: Option<String>,
-    /// How a device is capped here, or why it cannot be.
+    /// Control of the device cap, or the reason it is unavailable.
     #[serde(default)]
     pub device_control: Option<String>,
     /// Version of pagewise.
     pub pagewise_version: String,
     /// When the run began, seconds since 1970.
     pub started_unix_s: u64,
-    /// Oddities that decide results, one sentence each.
+    /// Peculiarities of the environment that affect results, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl Environment {
-    /// Why a run begun in `self` may not be continued in `now`; `None` where it may.
+    /// Reason that a run begun in `self` may not be continued in `now`; `None` if it may.
     pub fn difference(&self, now: &Environment) -> Option<String> {
         let pairs = [
             ("kernel", &self.kernel, &now.kernel),

@@ -1,14 +1,14 @@
-//! Numbers for people: at most four digits, a space before the unit, a dash for what is not known.
+//! Numbers for people: at most four digits, a space before the unit, a dash for unknown values.
 //!
-//! Tables, sentences and messages all take their numbers from here. Zeros at the end stand where the column or the
-//! comparison needs the digits (rates, ratios), and are left out of times and sizes.
+//! Used by tables, sentences and messages. Trailing zeros are kept where the column or the comparison needs the digits
+//! (rates, ratios), and left out of times and sizes.
 
 use crate::units::Bytes;
 
-/// What stands where a number is not known.
+/// Shown in place of an unknown number.
 pub const MISSING: &str = "–";
 
-/// A number, whatever counts it.
+/// A number of any type.
 pub trait Number {
     /// Its value.
     fn value(self) -> f64;
@@ -52,7 +52,7 @@ pub fn counted(count: u64, singular: &str) -> String {
 
 /// Three digits or more: `1.06`, `12.3`, `272`.
 pub fn times(value: f64) -> String {
-    // The borders are where rounding would reach the next form.
+    // The limits are where rounding would reach the next form.
     match value {
         value if value >= 99.95 => format!("{value:.0}"),
         value if value >= 9.995 => format!("{value:.1}"),
@@ -60,12 +60,12 @@ pub fn times(value: f64) -> String {
     }
 }
 
-/// Without zeros behind the point.
+/// Remove trailing zeros after the point.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// A multiple that was chosen: `0.5x`, `1.08x`, `4x`, `12.3x`.
+/// A chosen multiple: `0.5x`, `1.08x`, `4x`, `12.3x`.
 pub fn multiple(value: f64) -> String {
     let text = if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") };
     format!("{}x", trimmed(&text))
@@ -93,7 +93,7 @@ pub fn time(nanoseconds: impl Number) -> String {
     format!("{} {unit}", trimmed(&times(value)))
 }
 
-/// A duration that is estimated, in nanoseconds: `40 s`, `12 min`, `2.5 h`.
+/// An estimated duration, in nanoseconds: `40 s`, `12 min`, `2.5 h`.
 pub fn duration(nanoseconds: u64) -> String {
     let seconds = nanoseconds.div_ceil(1_000_000_000);
     match seconds {
@@ -119,7 +119,7 @@ pub fn mebibytes(bytes_per_second: f64) -> String {
     if value >= 99.95 { grouped(value.round() as u64) } else { times(value) }
 }
 
-/// A number without its unit, for a column that names it: three digits or more, six behind the point at most.
+/// A number without its unit, for a column that names it: at least three digits, at most six after the point.
 pub fn plain(value: f64) -> String {
     const BORDERS: [f64; 6] = [99.95, 9.995, 0.9995, 0.09995, 0.009995, 0.0009995];
     let size = value.abs();
@@ -144,13 +144,13 @@ pub fn percent(share: f64) -> String {
     if value >= 9.95 { format!("{value:.0} %") } else { format!("{} %", trimmed(&format!("{value:.1}"))) }
 }
 
-/// A share as a whole percentage, rounded down: what is not all is not called 100 %.
+/// A share as a whole percentage, rounded down: a share below 1 is never shown as 100 %.
 pub fn percent_down(share: f64) -> String {
-    // Shares of counts miss a whole number by their last digit: 0.29 x 100 is just below 29.
+    // Shares of counts can lie just below a whole number: 0.29 x 100 is slightly less than 29.
     format!("{:.0} %", (share * 100.0 + 1e-9).floor())
 }
 
-/// `part` of `whole` as a percentage with one decimal in any case, for a limit that is near all or nothing.
+/// `part` of `whole` as a percentage, always with one decimal, for a limit close to 0 or 100 %.
 pub fn percent_of(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }

@@ -1,7 +1,7 @@
-//! What the machine is set to while a cell is measured: limits, caps, readahead, placement.
+//! Settings of the machine while a cell is measured: limits, caps, readahead, placement.
 //!
-//! `None` leaves a setting as it is found. What is set is set by the supervisor, read back in every sample, and
-//! undone after the run.
+//! `None` leaves a setting unchanged. The supervisor applies settings, reads them back in every sample, and restores
+//! them after the run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::units::Bytes;
 use crate::words::words;
 
-/// What is asked for of a setting of the kernel.
+/// Requested value of a setting of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// As it is read back.
+    /// The value as read back.
     pub value: String,
-    /// As it is typed.
+    /// The value as typed.
     pub typed: String,
 }
 
-/// How a setting stands in a field of a table: bytes as a number, everything else as it is typed.
+/// Text of a setting in a field of a table: bytes as a number, everything else as typed.
 trait Field {
     fn field(&self) -> String;
 }
@@ -32,7 +32,7 @@ macro_rules! host_settings {
             $($(#[$kernel_doc:meta])* $kernel:ident: $kernel_type:ty, $kernel_word:literal, column $kernel_column:literal;)+
         }
     ) => {
-        /// What the machine is set to while a cell is measured.
+        /// Settings of the machine while a cell is measured.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub struct HostSettings {
             $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
@@ -41,13 +41,13 @@ macro_rules! host_settings {
             pub kernel: KernelSettings,
         }
 
-        /// Settings of the kernel, which hold for the whole machine.
+        /// Settings of the kernel, which apply to the whole machine.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(default)]
         pub struct KernelSettings { $($(#[$kernel_doc])* pub $kernel: Option<$kernel_type>,)+ }
 
         impl KernelSettings {
-            /// Each with what is asked for.
+            /// Each setting with its requested value.
             pub fn wanted(&self) -> Vec<(&'static str, Option<Wanted>)> {
                 vec![$(($kernel_word, self.$kernel.as_ref().map(|value| Wanted {
                     value: value.field(),
@@ -56,7 +56,7 @@ macro_rules! host_settings {
             }
         }
 
-        /// Values of settings of the kernel that were read; `None` where one could not be.
+        /// Values of settings of the kernel as read; `None` if unreadable.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct SettingsInForce {
@@ -64,7 +64,7 @@ macro_rules! host_settings {
         }
 
         impl SettingsInForce {
-            /// The values that `read` gives for the names of the settings.
+            /// Collect the values that `read` returns for the names of the settings.
             pub fn read(read: impl Fn(&str) -> Option<String>) -> Self {
                 Self { $($kernel: read($kernel_word)),+ }
             }
@@ -91,7 +91,7 @@ macro_rules! host_settings {
             /// Names of columns.
             pub const COLUMNS: &[&str] = &[$($($column,)?)+ $($kernel_column,)+];
 
-            /// The values in the order of [`HostSettings::COLUMNS`]; empty where a setting is left as it is found.
+            /// The values in the order of [`HostSettings::COLUMNS`]; empty for unchanged settings.
             pub fn fields(&self) -> Vec<String> {
                 vec![
                     $($(host_settings!(@field self.$name, $column),)?)+
@@ -105,15 +105,15 @@ macro_rules! host_settings {
 
 host_settings! {
     of_worker {
-        /// Memory that worker and page cache may take together.
+        /// Memory that the worker and the page cache may use together.
         memory_limit_bytes: Bytes, "memory", column "memory_limit_bytes";
-        /// Under a memory limit: what the largest worker of the comparison takes for itself, where that is not a native one.
+        /// Under a memory limit: own memory of the largest worker of the comparison, if that is not a native one.
         worker_bytes: Bytes, "worker";
-        /// What the block device may deliver.
+        /// Rate limit of the block device.
         device_cap: DeviceCap, "cap", column "device_cap";
         /// CPUs that the worker may use.
         cpus: CpuList, "cpus", column "cpus";
-        /// Where the pages of the file lie, seen from the worker.
+        /// Node of the file's pages, relative to the worker.
         numa: Numa, "numa", column "numa";
     }
     of_kernel {
@@ -125,7 +125,7 @@ host_settings! {
 }
 
 impl HostSettings {
-    /// True if everything is left as it is found.
+    /// True if every setting is left unchanged.
     pub fn is_untouched(&self) -> bool {
         *self == Self::default()
     }
@@ -155,17 +155,17 @@ macro_rules! field_as_typed {
 field_as_typed!(DeviceCap, CpuList, Numa, Switch);
 
 words! {
-    /// What is either done or not.
+    /// A switch.
     Switch, "state of a switch" {
-        /// It is done.
+        /// Enabled.
         On = "on",
-        /// It is not.
+        /// Disabled.
         Off = "off",
     }
 }
 
-/// A cap on what a block device delivers. It is a rate cap and no slow device: reads stay quick between the
-/// pauses that the kernel makes, so no latency is reported under it.
+/// A rate limit of a block device. It limits the rate but does not slow individual requests between the pauses that the
+/// kernel makes, so latencies are not reported under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceCap {
     /// Read requests per second.
@@ -176,7 +176,7 @@ pub struct DeviceCap {
     pub read_bytes_per_second: Option<Bytes>,
 }
 
-/// Caps of machines on which others published their figures.
+/// Rates of machines in published studies.
 pub const NAMED_CAPS: &[(&str, DeviceCap)] = &[
     // 21.8 MiB/s.
     ("microsd", DeviceCap { read_iops: None, read_bytes_per_second: Some(Bytes(22_858_957)) }),
@@ -245,7 +245,7 @@ pub struct CpuList(Vec<u32>);
 const MAX_CPU: u32 = 8191;
 
 impl CpuList {
-    /// A list of these; `None` of none.
+    /// A list of these; `None` if empty.
     pub fn new(mut cpus: Vec<u32>) -> Option<Self> {
         cpus.sort_unstable();
         cpus.dedup();
@@ -291,7 +291,7 @@ impl FromStr for CpuList {
             }
             ranges.push((first, last));
         }
-        // Each number once before they are made, since a text may name all CPUs again in each of its parts.
+        // Each number is expanded once only, since a text may name all CPUs again in each of its parts.
         ranges.sort_unstable();
         let mut cpus: Vec<u32> = Vec::new();
         for (first, last) in ranges {
@@ -302,14 +302,14 @@ impl FromStr for CpuList {
     }
 }
 
-/// Where the pages of the file lie, seen from the worker.
+/// Node of the file's pages, relative to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Numa {
     /// On the node whose CPUs the worker uses.
     Same,
-    /// On another one.
+    /// On another node.
     Other,
-    /// On this one.
+    /// On this node.
     Node(u32),
 }
 
@@ -337,13 +337,13 @@ impl FromStr for Numa {
     }
 }
 
-/// How offsets of random reads spread over the span.
+/// Distribution of the offsets of random reads over the span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Skew {
-    /// Every place alike.
+    /// All positions equally likely.
     #[default]
     Uniform,
-    /// The k-th most popular place in proportion to 1 / k^theta; popular places are scattered over the span.
+    /// The k-th most popular position in proportion to 1 / k^theta; popular positions are scattered over the span.
     Zipf {
         /// Theta in thousandths.
         theta_thousandths: u32,

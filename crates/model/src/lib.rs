@@ -1,7 +1,7 @@
 //! The words of pagewise as types: units, access methods, conditions, cells, plans, samples, runs.
 //!
-//! Nothing here reads a file, a clock or the machine. Every other crate speaks in these types;
-//! what a user types, what a worker is told and what a run file stores are the same values.
+//! Nothing here reads a file, a clock or the machine. All other crates use these types: the same values are parsed from
+//! the user's text, sent to a worker and stored in a run file.
 
 pub mod cell;
 mod check_context;

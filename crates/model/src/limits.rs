@@ -1,5 +1,5 @@
-//! How large the numbers of a plan may be. The command line takes no others, and a run file that holds others was not
-//! written by pagewise: it is refused before anybody counts to them.
+//! Limits of the numbers of a plan. The command line accepts no others. A run file with other numbers was not written by
+//! pagewise and is refused before it is processed.
 
 use crate::cell::Conditions;
 use crate::plan::Plan;
@@ -9,14 +9,14 @@ use crate::work::{Reads, Work};
 
 /// Rounds of a run.
 pub const MAX_ROUNDS: u32 = 10_000;
-/// How long a phase of a sample may last.
+/// Duration of a phase of a sample.
 pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
-/// How often a sample that was disturbed may be taken again.
+/// Repetitions of a disturbed sample.
 pub const MAX_RETAKES: u32 = 100;
-/// Threads beyond this measure the scheduler.
+/// More threads than this measure the scheduler.
 const MAX_THREADS: u32 = 1024;
 const MAX_READS_PER_OP: u32 = 65_536;
-/// A read must fit into memory many times over.
+/// A read must be small compared with memory.
 const MAX_READ: Bytes = Bytes::gib(1);
 /// So must a record.
 const MAX_RECORD: Bytes = Bytes::mib(64);
@@ -27,7 +27,7 @@ fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
 }
 
 impl Conditions {
-    /// Whether each number is one that anything could be measured with.
+    /// Check that each number can be measured with. The error names the first that cannot.
     pub fn check_limits(&self) -> Result<(), String> {
         let Self { threads, file_bytes, span_bytes, .. } = self;
         let reading = self.workload().is_reading();
@@ -72,7 +72,7 @@ fn check_reads(reads: &Reads) -> Result<(), String> {
 }
 
 impl Plan {
-    /// Whether each number of a plan that was read from a run file is one that the command line takes.
+    /// Check that the command line would accept each number of a plan from a run file.
     pub fn check_limits(&self) -> Result<(), String> {
         let Self { rounds, sample_ns, latency_ns, retakes, .. } = self;
         ensure(*rounds <= MAX_ROUNDS, || format!("{rounds} rounds, where a run has {MAX_ROUNDS} at most"))?;
@@ -85,7 +85,7 @@ impl Plan {
         self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())
     }
 
-    /// Whether a sample is one that a run of this plan could have.
+    /// Check that a run of this plan could contain the sample.
     pub fn check_sample(&self, sample: &Sample) -> Result<(), String> {
         ensure(sample.round < self.rounds, || {
             format!("a sample of round {}, and the plan has {} rounds from 0 on", sample.round, self.rounds)

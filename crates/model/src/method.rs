@@ -1,8 +1,8 @@
 //! Access methods: a way to move bytes between file and program, with its options.
 //!
-//! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch` or `jvm/filechannel:heap-buffer`. It is
-//! parsed once; combinations that make no sense cannot be built. Options act in the order written. Which words a worker
-//! has, and for which workloads, stands in `ways`.
+//! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch` or `jvm/filechannel:heap-buffer`.
+//! It is parsed once; senseless combinations cannot be built. Options take effect in the order written. The words of
+//! each worker, and the workloads they apply to, are listed in `ways`.
 
 mod access_methods;
 pub mod options;
@@ -19,7 +19,7 @@ use crate::units::Bytes;
 pub use options::MethodOption;
 pub use parse::MethodError;
 
-/// Who performs accesses.
+/// The program that performs the accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Worker {
     /// This program.
@@ -30,12 +30,12 @@ pub enum Worker {
     Go,
     /// The shipped worker in Python.
     Python,
-    /// A program that the user names by `--worker name=COMMAND`.
+    /// A program that the user names with `--worker name=COMMAND`.
     Other(String),
 }
 
 impl Worker {
-    /// Those that come with pagewise.
+    /// Workers that are part of pagewise.
     pub const SHIPPED: [Worker; 4] = [Worker::Native, Worker::Jvm, Worker::Go, Worker::Python];
 
     /// The word before the slash.
@@ -49,7 +49,7 @@ impl Worker {
         }
     }
 
-    /// The worker of that name; `None` if it is no name: a letter of `a-z`, then letters, digits and hyphens.
+    /// The worker of that name; `None` if it is not a name: a letter of `a-z`, then letters, digits and hyphens.
     pub fn of_name(name: &str) -> Option<Self> {
         if let Some(shipped) = Self::SHIPPED.into_iter().find(|worker| worker.name() == name) {
             return Some(shipped);
@@ -59,13 +59,13 @@ impl Worker {
             .then(|| Worker::Other(name.to_string()))
     }
 
-    /// Whether threads of its own (collector, compiler, scheduler) may run beside those that it measures.
+    /// True if threads of its own (collector, compiler, scheduler) may run besides the measured ones.
     pub fn has_runtime(&self) -> bool {
         *self != Worker::Native
     }
 
-    /// Memory that it takes beside its buffers, of which a memory limit leaves the rest to the page cache. What it really took
-    /// stands in each sample.
+    /// Memory of the worker without its buffers; a memory limit leaves the rest to the page cache. The actual value is
+    /// recorded in each sample.
     pub fn own_bytes(&self) -> Bytes {
         Bytes::mib(match self {
             Worker::Native => 2,
@@ -83,12 +83,12 @@ impl fmt::Display for Worker {
     }
 }
 
-/// How bytes move, as the kernel sees it, in whatever language: `jvm/filechannel` is `pread` to it.
+/// The kind of access that the kernel sees, in any language: `jvm/filechannel` is `pread`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
-    /// A shared mapping of the file; read-only where it is read.
+    /// A shared mapping of the file; read-only if the workload reads.
     Mmap,
-    /// pread(2), or preadv2(2) where a flag asks for it.
+    /// pread(2), or preadv2(2) if a flag requires it.
     Pread,
     /// read(2), front to back.
     Read,
@@ -98,14 +98,14 @@ pub enum Access {
     Write,
     /// io_uring with reads or writes in flight.
     Uring,
-    /// Copying from or to anonymous memory: a ceiling, not a way to read or write a file.
+    /// Copying from or to anonymous memory: a ceiling, not a file access method.
     Anonymous,
-    /// A way of a worker that is not pagewise's, of which nothing is known but what all have in common.
+    /// An access method of a third-party worker; only the properties common to all methods are known.
     Unknown,
 }
 
 impl Access {
-    /// The word for it in JSON and tables where no method's own word is meant.
+    /// Its name in JSON and tables if no method's own word is meant.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Mmap => "mmap",
@@ -124,65 +124,65 @@ use MethodOption::{
     Buffer, Depth, Direct, Populate, PopulateRead, PopulateWrite, Prefetch, PrefetchWindow, Pretouch,
 };
 
-/// An access with its options: what a table calls a method.
+/// An access with its options: a "method" in tables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Method {
     worker: Worker,
-    /// The word in the text; all of it where nothing is known of the way.
+    /// The word in the text; the whole text if the method is unknown.
     word: Cow<'static, str>,
     access: Access,
     options: Vec<MethodOption>,
 }
 
-/// What a scan calls a line.
+/// Definition of a line in a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LineRule {
-    /// Each newline byte ends one, and what follows the last is none.
+    /// Each newline byte ends a line; bytes after the last newline are not a line.
     Newline,
-    /// Java's `BufferedReader.readLine`: newline, carriage return, or both in this order end one, and what follows the last
-    /// is one too, unless it is empty.
+    /// Java's `BufferedReader.readLine`: newline, carriage return, or both in this order end a line. Bytes after the
+    /// last one are a line too, unless there are none.
     ReadLine,
 }
 
 impl Method {
-    /// The depth of `uring` where none is written.
+    /// Default depth of `uring`.
     pub const DEFAULT_DEPTH: u32 = 32;
     /// The deepest queue accepted: a ring of 1,024 entries fits the default memlock limits.
     pub const MAX_DEPTH: u32 = 1024;
 
-    /// The buffer of `read` where none is written, and the piece in which other methods scan.
+    /// Default buffer of `read`, and the piece in which other methods scan.
     pub const DEFAULT_BUFFER: Bytes = Bytes::kib(64);
     /// The largest buffer accepted.
     pub const MAX_BUFFER: Bytes = Bytes::gib(1);
 
-    /// The widest window of reads advised ahead: 64 MiB of reads of 16 KiB.
+    /// The widest window of reads that advice is given for: 64 MiB of reads of 16 KiB.
     pub const MAX_PREFETCH_WINDOW: u32 = 4096;
-    /// Bytes of a read from which the offset of the next one follows, where reads are dependent.
+    /// Bytes of a read that determine the offset of the next, if reads are dependent.
     pub const LINK_BYTES: u64 = 8;
 
-    /// The ceiling of memory: copying from anonymous memory.
+    /// The memory ceiling: copying from anonymous memory.
     pub const fn anonymous() -> Self {
         let (worker, word) = (Worker::Native, Cow::Borrowed(Access::Anonymous.name()));
         Self { worker, word, access: Access::Anonymous, options: Vec::new() }
     }
 
-    /// The ceiling of a device: direct reads through io_uring with `depth` of them in flight.
+    /// The device ceiling: direct reads through io_uring with `depth` in flight.
     pub fn uring_direct(depth: u32) -> Self {
         let (worker, word) = (Worker::Native, Cow::Borrowed(Access::Uring.name()));
         Self { worker, word, access: Access::Uring, options: vec![Direct, Depth(depth)] }
     }
 
-    /// How its bytes move, as the kernel sees it.
+    /// The kind of access that the kernel sees.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// The word of its text that names the access: `filechannel`.
+    /// The word of its text for the access: `filechannel`.
     pub fn word(&self) -> &str {
         &self.word
     }
 
-    /// Its text without the worker: what that worker is told.
+    /// Its text without the worker, as sent to that worker.
     pub fn spec(&self) -> String {
         let mut text = self.word.to_string();
         for (index, option) in self.options.iter().enumerate() {
@@ -192,7 +192,7 @@ impl Method {
         text
     }
 
-    /// What it calls a line.
+    /// Its definition of a line.
     pub fn line_rule(&self) -> LineRule {
         if self.worker == Worker::Jvm && self.word == access_methods::BUFFERED_READER {
             LineRule::ReadLine
@@ -206,12 +206,12 @@ impl Method {
         &self.options
     }
 
-    /// Whether `option` is among the options.
+    /// True if `option` is among the options.
     pub fn has(&self, option: MethodOption) -> bool {
         self.options.contains(&option)
     }
 
-    /// Reads in flight per thread: 1 but for io_uring.
+    /// Reads in flight per thread; 1 except for io_uring.
     pub fn depth(&self) -> u32 {
         self.options
             .iter()
@@ -222,7 +222,7 @@ impl Method {
             .unwrap_or(1)
     }
 
-    /// Reads that are kept advised ahead of the one being read, where a window is written.
+    /// Number of reads ahead of the current one that advice is given for, if a window is written.
     pub fn prefetch_window(&self) -> Option<u32> {
         self.options.iter().find_map(|option| match option {
             PrefetchWindow(window) => Some(*window),
@@ -230,7 +230,7 @@ impl Method {
         })
     }
 
-    /// Bytes of the buffer, where one is written.
+    /// Size of the buffer, if written.
     pub fn buffer(&self) -> Option<Bytes> {
         self.options.iter().find_map(|option| match option {
             Buffer(size) => Some(*size),
@@ -238,13 +238,13 @@ impl Method {
         })
     }
 
-    /// The same with a buffer of no size or the usual one.
+    /// The same method without a buffer option.
     pub fn without_buffer(&self) -> Self {
         let options = self.options.iter().filter(|option| !matches!(option, Buffer(_))).copied().collect();
         Self { options, ..self.clone() }
     }
 
-    /// Bytes that a thread touches ahead of the writer, where one does.
+    /// Bytes that a thread touches ahead of the writer, if one does.
     pub fn pretouch(&self) -> Option<Bytes> {
         self.options.iter().find_map(|option| match option {
             Pretouch(size) => Some(*size),
@@ -252,7 +252,7 @@ impl Method {
         })
     }
 
-    /// Why reads of `read_bytes` cannot depend on each other with this method; `None` if they can.
+    /// Reason that reads of `read_bytes` cannot depend on each other with this method; `None` if they can.
     pub fn refuses_dependent(&self, read_bytes: Bytes) -> Option<&'static str> {
         if read_bytes.0 < Self::LINK_BYTES {
             Some("the offset of the next read is in 8 bytes, and a read is shorter")
@@ -265,12 +265,12 @@ impl Method {
         }
     }
 
-    /// Whether reads or writes bypass the page cache.
+    /// True if reads or writes bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.has(Direct)
     }
 
-    /// Whether set-up brings the whole span into the page cache.
+    /// True if set-up brings the whole span into the page cache.
     pub fn reads_all_in_setup(&self) -> bool {
         [Populate, PopulateRead, PopulateWrite].iter().any(|option| self.has(*option))
     }

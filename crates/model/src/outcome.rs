@@ -1,11 +1,11 @@
-//! How an outcome is read: in one pass. What serde makes of a tagged enum keeps all of it until the tag is known, which
+//! Deserialising an outcome in one pass. For a tagged enum, serde buffers the whole value until the tag is known, which
 //! takes most of the time of reading a run file.
 
 use serde::Deserialize;
 
 use crate::sample::{Evidence, Failure, Measurement, Outcome};
 
-/// All that any outcome may hold.
+/// All fields that any outcome may have.
 #[derive(Deserialize)]
 pub(crate) struct OutcomeFields {
     outcome: Word,

@@ -1,4 +1,5 @@
-//! The table that a plan may ask for: methods as rows, threads or sizes of the data as columns, held against one of them.
+//! The table that a plan may ask for: methods as rows, threads or sizes of the data as columns, compared with a baseline
+//! method.
 
 use std::fmt;
 
@@ -8,45 +9,45 @@ use crate::format::{bytes, multiple};
 use crate::method::Method;
 use crate::units::Bytes;
 
-/// What stands in a column of its own.
+/// The quantity that columns vary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PivotColumns {
-    /// Each number of threads.
+    /// The number of threads.
     Threads,
-    /// Each size of the data: as a multiple of the cache where a memory limit leaves one.
+    /// The size of the data: as a multiple of the cache if a memory limit leaves one.
     Data,
 }
 
-/// A table that a plan asks for. A method is written as it is in the plan, or without its worker for that of any.
+/// A table that a plan asks for. A method is written as in the plan, or without its worker to match that of any.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pivot {
-    /// What the columns are.
+    /// The quantity that columns vary.
     pub columns: PivotColumns,
-    /// The method that is held against others.
+    /// The baseline: the method compared with others.
     pub baseline: Option<String>,
-    /// Those others, of the same worker; all of them where none is named.
+    /// The methods it is compared with, of the same worker; all if none is named.
     #[serde(default)]
     pub against: Vec<String>,
-    /// Methods of which it is told what the columns do to them, and what they wait for.
+    /// Methods for which the effect of the columns and the waiting time are explained.
     #[serde(default)]
     pub explain: Vec<String>,
 }
 
-/// Where a column stands.
+/// Value of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PivotColumn {
-    /// So many threads.
+    /// Number of threads.
     Threads(u32),
-    /// So many times the cache that a memory limit leaves.
+    /// Multiple of the cache that a memory limit leaves.
     OfCache(f64),
-    /// So many bytes.
+    /// Bytes.
     Bytes(Bytes),
 }
 
 impl PivotColumn {
-    /// What columns are put in order by.
+    /// Sort key of columns.
     pub fn position(self) -> f64 {
         match self {
             PivotColumn::Threads(threads) => f64::from(threads),
@@ -55,7 +56,7 @@ impl PivotColumn {
         }
     }
 
-    /// Its number alone, for a list of them.
+    /// Its number alone, for lists.
     pub fn number(self) -> String {
         match self {
             PivotColumn::Threads(threads) => threads.to_string(),
@@ -78,17 +79,17 @@ impl fmt::Display for PivotColumn {
 }
 
 impl Pivot {
-    /// Whether a plan's word names a method.
+    /// True if a plan's word names the method.
     pub fn names(word: &str, method: &str) -> bool {
         word == method || method.split_once('/').is_some_and(|(_, rest)| rest == word)
     }
 
-    /// Whether it is told what the columns do to a method.
+    /// True if the effect of the columns on the method is explained.
     pub fn explains(&self, method: &str) -> bool {
         self.explain.iter().any(|word| Self::names(word, method))
     }
 
-    /// The baseline among `methods`, and those that it is held against: of the first worker that has both.
+    /// The baseline among `methods`, and those it is compared with: of the first worker that has both.
     pub fn pairs<'a>(&self, methods: &'a [String]) -> Option<(&'a str, Vec<&'a str>)> {
         let worker = |method: &str| method.parse::<Method>().ok().map(|method| method.worker().clone());
         let word = self.baseline.as_deref()?;
@@ -122,7 +123,7 @@ mod tests {
             against: against.iter().map(ToString::to_string).collect(),
             explain: vec!["filechannel:direct-buffer".into()],
         };
-        // The native worker has nothing that pread could be held against.
+        // The native worker has no method to compare pread with.
         assert_eq!(pivot(&["mmap"]).pairs(&methods), Some(("jvm/pread", vec!["jvm/mmap"])));
         let all = pivot(&[]).pairs(&methods).expect("a pair");
         assert_eq!(all, ("jvm/pread", vec!["jvm/mmap", "jvm/filechannel:direct-buffer"]));

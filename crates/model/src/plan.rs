@@ -1,7 +1,7 @@
-//! A resolved plan: every cell, and how to sample it.
+//! A resolved plan: every cell and the way it is sampled.
 //!
-//! Text (a question, a TOML file, options) becomes this value once. The same value is printed by
-//! `--dry-run`, drives the schedule and stands in the run file's header.
+//! Text (a question, a TOML file, options) is resolved to this value once. The same value is printed by `--dry-run`,
+//! drives the schedule and is stored in the run file's header.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -14,27 +14,27 @@ use crate::pivot::Pivot;
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
 
-/// Where the bytes come from.
+/// Origin of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "kebab-case")]
 pub enum Source {
-    /// Files that pagewise makes in `directory` and removes.
+    /// Files that pagewise creates in `directory` and removes.
     Dataset {
-        /// Where.
+        /// The directory.
         directory: String,
     },
     /// The user's own file, never written.
     File {
-        /// Which.
+        /// Its path.
         path: String,
-        /// Whether pagewise may drop it from the page cache.
+        /// True if pagewise may drop it from the page cache.
         evict: bool,
-        /// What it was when the run began; a run is not continued on another one.
+        /// Its identity when the run began; a run is not continued on another file.
         identity: FileIdentity,
     },
 }
 
-/// What tells the user's file from another, or from itself changed.
+/// Attributes that identify the user's file and reveal changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// Device number.
@@ -43,71 +43,71 @@ pub struct FileIdentity {
     pub inode: u64,
     /// Size.
     pub file_bytes: Bytes,
-    /// Last change of content, nanoseconds since 1970.
+    /// Last change of the content, nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
-/// Every cell, and how to sample it.
+/// All cells and the way they are sampled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The question or the plan file's name.
     pub question: String,
-    /// Where the bytes come from.
+    /// Origin of the bytes.
     pub source: Source,
-    /// Seed of everything that is drawn.
+    /// Seed of everything drawn at random.
     pub seed: u64,
-    /// Samples of every cell.
+    /// Samples of each cell.
     pub rounds: u32,
-    /// How long the throughput phase lasts.
+    /// Duration of the throughput phase.
     pub sample_ns: u64,
-    /// How long the latency phase may last, where there is one.
+    /// Maximum duration of the latency phase, if there is one.
     pub latency_ns: u64,
-    /// How often a sample that failed a check for reasons outside the worker is taken again.
+    /// Maximum repetitions of a sample that failed a check for reasons outside the worker.
     pub retakes: u32,
-    /// Whether the whole page cache may be dropped where a file does not leave it otherwise.
+    /// True if the whole page cache may be dropped when a file does not leave it otherwise.
     #[serde(default)]
     pub drop_caches: bool,
-    /// Which programs perform the accesses.
+    /// Programs that perform the accesses.
     #[serde(default, skip_serializing_if = "WorkerChoices::is_default")]
     pub workers: WorkerChoices,
-    /// What is looked for beyond the matrix.
+    /// The search beyond the matrix, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CliffSearch>,
-    /// The table that its comparisons are laid out as, if one was asked for.
+    /// The table of comparisons, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pivot: Option<Pivot>,
-    /// The matrix. A search extends it as the run goes on.
+    /// The matrix. A search extends it during the run.
     pub cells: Vec<Cell>,
 }
 
-/// The search for the ratio of data to cache at which two methods change places.
+/// Search for the ratio of data to cache at which the order of two methods changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CliffSearch {
-    /// The interval of a crossing is halved until its ends are this close, in thousandths.
+    /// The interval of a crossing is halved until it is at most this wide, in thousandths.
     pub tolerance_thousandths: u32,
-    /// Windows of `mmap:random+prefetch` that are tried first; the best is measured everywhere.
+    /// Windows of `mmap:random+prefetch` that are tried first; the best one is measured everywhere.
     #[serde(default)]
     pub prefetch_windows: Vec<u32>,
 }
 
-/// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in block/blk-throttle.c), and then
-/// nothing until the next.
+/// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in block/blk-throttle.c), and
+/// then nothing until the next slice.
 const SLICE_NS: u64 = 100_000_000;
-/// A sample is long against them.
+/// Samples are long compared with slices.
 const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
-/// Work that is fixed may take so long in a sample; what it could not do by then is told.
+/// Time limit of a sample with fixed work; work left over then is reported.
 const FIXED_WORK_NS: u64 = 60_000_000_000;
-/// A cap is in force this long before the measured region: a new one lets a double burst through at first. It is over in
-/// the middle of a pause, as a sample is ([`Plan::phases_ns`]).
+/// Time that a cap is in force before the measured region, because a new one lets a double burst through at first. It
+/// ends in the middle of a pause, as a sample does ([`Plan::phases_ns`]).
 pub const LEAD_IN_NS: u64 = 650_000_000;
 
 impl Plan {
-    /// How long the throughput phase and the latency phase of a sample of `cell` last. Under a device cap a sample
-    /// is long against the pauses that the kernel makes, and latencies mean nothing. What leads into it ends with the first
-    /// read of a burst; so that the sample does too, and holds whole slices, its time is up in the middle of a pause. One that
-    /// is up at the end of a pause has a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap
-    /// of 2,000, where 1,050 ms give 2,000.
+    /// Durations of the throughput phase and the latency phase of a sample of `cell`. Under a device cap a sample is
+    /// long compared with the kernel's pauses, and latencies are meaningless. The lead-in ends with the first read of a
+    /// burst. The sample ends in the middle of a pause, so that it holds whole slices. One that ended with a pause would
+    /// have a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap of 2,000, and 1,050 ms give
+    /// 2,000.
     pub fn phases_ns(&self, cell: &Cell) -> (u64, u64) {
         if cell.conditions.workload().is_one_shot() {
             return (FIXED_WORK_NS, 0);
@@ -118,7 +118,7 @@ impl Plan {
         }
     }
 
-    /// Workers that perform its methods, each once.
+    /// Workers that perform its methods, without repetition.
     pub fn workers(&self) -> Vec<Worker> {
         let mut workers: Vec<Worker> = self.cells.iter().map(|cell| cell.method.worker().clone()).collect();
         workers.sort_unstable();
@@ -133,7 +133,7 @@ impl Plan {
         measured.map(|cell| &cell.conditions).filter(|conditions| seen.insert(conditions)).collect()
     }
 
-    /// Contents and sizes of the files that are read, largest first, each once.
+    /// Contents and sizes of the files that are read, largest first, without repetition.
     pub fn datasets(&self) -> Vec<(Content, Bytes)> {
         let read = self.cells.iter().filter(|cell| cell.conditions.workload().is_reading());
         let mut datasets: Vec<(Content, Bytes)> =
@@ -149,12 +149,12 @@ impl Plan {
         written.map(|cell| cell.conditions.file_bytes).max()
     }
 
-    /// Bytes that files of pagewise's own take at most at a time.
+    /// Peak space that pagewise's own files take.
     pub fn space_bytes(&self) -> Bytes {
         Bytes(self.dataset_bytes().0.saturating_add(self.largest_written().map_or(0, Bytes::get)))
     }
 
-    /// Cells that write to a file, as far as their method can; the ceiling of memory writes to none.
+    /// Cells that write to a file, as far as their method can; the memory ceiling writes to none.
     pub fn writing_cells(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| {
             let conditions = &cell.conditions;
@@ -164,7 +164,7 @@ impl Plan {
         })
     }
 
-    /// Bytes that the workloads write in all rounds, with what makes a file warm before.
+    /// Bytes that the workloads write in all rounds, including preparation of warm files.
     pub fn written_bytes(&self) -> Bytes {
         let of_cell = |cell: &Cell| {
             let ring = cell.conditions.ring()?;
@@ -176,7 +176,7 @@ impl Plan {
         Bytes(round.saturating_mul(u64::from(self.rounds)))
     }
 
-    /// Bytes that will be written to make the datasets.
+    /// Bytes written to create the datasets.
     pub fn dataset_bytes(&self) -> Bytes {
         match self.source {
             Source::Dataset { .. } => {

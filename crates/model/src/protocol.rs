@@ -28,33 +28,33 @@ use serde::{Deserialize, Serialize};
 use crate::work::Workload;
 use crate::workers::Delays;
 
-/// Version of the conversation. A worker that speaks another one is refused.
+/// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 5;
 
-/// How far the upper end of a latency's bucket may lie above the latency, as a factor: buckets are not wider than 1 % of their
-/// value, and as much again is left for ends that are rounded outwards.
+/// Maximum ratio of a bucket's upper end to a latency in it: buckets are at most 1 % wide, with as much again for ends
+/// that are rounded outwards.
 pub const BUCKET_SLACK: f64 = 1.02;
 
-/// What the supervisor says.
+/// A message of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Request {
     /// Open, map, advise, start threads, warm up.
     Open(Box<Job>),
-    /// Do nothing but beat.
+    /// Do nothing but send heartbeats.
     Idle {
-        /// For so long.
+        /// For this long.
         idle_ns: u64,
     },
-    /// Do the accesses.
+    /// Perform the accesses.
     Go(Go),
-    /// Do single reads and hand their bytes over.
+    /// Do single reads and hand over their bytes.
     Verify(Verify),
     /// Unmap, end threads, close; then wait for another job.
     Close,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Reply {
@@ -62,15 +62,15 @@ pub enum Reply {
     Hello(Hello),
     /// The file is open and set up.
     Opened {
-        /// What set-up took: open, map, advise, populate.
+        /// Duration of set-up: open, map, advise, populate.
         setup_ns: u64,
     },
-    /// What is to be warm is warm, and the threads wait for `go`.
+    /// Everything that is to be warm is warm, and the threads wait for `go`.
     Ready {
-        /// What warming page tables took; 0 if the job asked for none.
+        /// Time spent warming page tables; 0 if the job asked for none.
         warmup_ns: u64,
     },
-    /// Nothing was done, and heartbeats were noted.
+    /// The idle phase is over; heartbeats were recorded.
     Idled(Beats),
     /// The accesses are done.
     Sample(Box<SampleReply>),
@@ -81,7 +81,7 @@ pub enum Reply {
     },
     /// Everything is released.
     Closed {
-        /// What tear-down took: sync, unmap, close.
+        /// Duration of tear-down: sync, unmap, close.
         teardown_ns: u64,
         /// The sync alone; 0 if there was none.
         #[serde(default)]
@@ -91,7 +91,7 @@ pub enum Reply {
     Failed(CallFailure),
 }
 
-/// Who the worker is.
+/// The worker's introduction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Hello {
@@ -99,12 +99,12 @@ pub struct Hello {
     pub protocol: u32,
     /// `native`, `jvm`, …
     pub worker: String,
-    /// Its own version.
+    /// Version of the worker.
     pub version: String,
-    /// 1: its code gets faster as it runs, and it is to practise before a job that counts.
+    /// 1: its code gets faster as it runs, so it must warm up before a job that counts.
     #[serde(default)]
     pub worker_warmup: u32,
-    /// Methods that it has for `random-read`, separated by commas.
+    /// Methods it offers for `random-read`, separated by commas.
     #[serde(default)]
     pub random_read: String,
     /// The same for `sequential-read`.
@@ -122,7 +122,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// The methods that it says it has for `workload`.
+    /// The methods it offers for `workload`.
     pub fn methods(&self, workload: Workload) -> Vec<&str> {
         let list = match workload {
             Workload::RandomRead => &self.random_read,
@@ -135,28 +135,28 @@ impl Hello {
     }
 }
 
-/// What to read or write, and how. A field that a workload has no use for is 0 or empty.
+/// The accesses to perform. A field that does not apply to a workload is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Text of the method, without the name of the worker.
     pub method: String,
     /// `random-read`, `sequential-read`, `scan`, `append` or `fill`.
     pub workload: String,
-    /// The file. Of one that is written, every byte is 0 or known to the supervisor; it has its size already.
+    /// The file. Each byte of a file that is written is 0 or known to the supervisor; the file has its final size
+    /// already.
     pub path: String,
     /// Its size.
     pub file_bytes: u64,
-    /// The part that is mapped, warmed and advised: from the start to here.
+    /// Length of the part that is mapped, warmed and advised, from the start.
     pub span_bytes: u64,
     /// Threads that read.
     pub threads: u32,
     /// `shared` or `per-thread`.
     pub descriptor: String,
-    /// The offset table: a file of little-endian 64-bit offsets, which holds zeros until `go`, and with each `go` another
-    /// order. To be mapped before `ready`, and read from there.
+    /// The offset table: a file of little-endian 64-bit offsets. It holds zeros until `go`, and a different order with
+    /// each `go`. To be mapped before `ready` and read from the mapping.
     pub table_path: String,
-    /// Reads in the table; thread t of n does part t of n equal parts, in order, and starts it again
-    /// when it is through.
+    /// Reads in the table. Thread t of n does part t of n equal parts, in order, and starts over at its end.
     pub table_reads: u64,
     /// Size of one read.
     pub read_bytes: u64,
@@ -164,41 +164,40 @@ pub struct Job {
     pub reads_per_op: u32,
     /// `touch`, `sum` or `lines`.
     pub consume: String,
-    /// Distance of touched words.
+    /// Distance between touched words.
     pub page_bytes: u64,
-    /// 1: each read but the first of an operation is at its entry of the table XOR the first 8 bytes, little-endian, of
-    /// the data of the read before it.
+    /// 1: each read of an operation except the first is at its entry of the table XOR the first 8 bytes, little-endian,
+    /// of the data of the read before.
     pub dependent: u32,
-    /// 1: `touch` takes the last word of a read too.
+    /// 1: `touch` also takes the last word of a read.
     pub touch_last: u32,
     /// O_DIRECT on this architecture.
     pub direct_flag: u32,
-    /// Alignment of offset, length and memory that O_DIRECT demands. Reads that are not so aligned are
-    /// widened, and only the bytes asked for are consumed.
+    /// Alignment of offset, length and memory that O_DIRECT requires. Reads that are not aligned are widened, and only
+    /// the bytes asked for are consumed.
     pub direct_alignment: u64,
     /// 1: page tables of the span are filled before `ready`.
     pub warm_page_tables: u32,
-    /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the table
-    /// may be gone through again.
+    /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the table may be repeated.
     pub max_thread_operations: u64,
-    /// It also ends when storage has read this much for the worker; 0: unbounded.
+    /// It also ends when storage has read this many bytes for the worker; 0: unbounded.
     pub max_device_bytes: u64,
     /// Size of a record of `append` or a block of `fill`: record i goes to `i mod (file_bytes / record_bytes) *
     /// record_bytes`, none straddles the end of the file.
     pub record_bytes: u64,
-    /// Records to be written, by one thread and in order.
+    /// Records to write, by one thread and in order.
     pub records: u64,
-    /// `none`; `end`: by msync(2) of a mapping or fdatasync(2) during tear-down; `every:SIZE`: whenever so many bytes more
-    /// have reached the file, and at the end, within the measured region.
+    /// `none`; `end`: by msync(2) of a mapping or fdatasync(2) during tear-down; `every:SIZE`: whenever this many more
+    /// bytes have reached the file, and at the end, within the measured region.
     pub sync: String,
-    /// What records hold: record i the `record_bytes` bytes from `i * record_bytes mod source_period` on. To be mapped or
-    /// read before `ready`.
+    /// Source of the records: record i holds the `record_bytes` bytes from `i * record_bytes mod source_period` on. To
+    /// be mapped or read before `ready`.
     pub source_path: String,
-    /// Places at which records begin; the file is a record longer.
+    /// Offsets in the source at which records begin; the file is a record longer.
     pub source_period: u64,
-    /// Of `append`, `fill` and `scan`: seed of the gaps between operations whose latency is taken.
+    /// Of `append`, `fill` and `scan`: seed of the gaps between operations with a measured latency.
     pub gap_seed: u64,
-    /// Where verified bytes are handed over: read i of a `verify` at `i * read_bytes`.
+    /// Hand-over file of verified bytes: read i of a `verify` is at `i * read_bytes`.
     pub handover_path: String,
     /// Interval of heartbeats; 0: none.
     pub heartbeat_ns: u64,
@@ -209,42 +208,42 @@ pub struct Job {
 pub struct Go {
     /// Each thread begins at this operation of its part of the table.
     pub first_operation: u64,
-    /// How long the throughput phase lasts; where the work is fixed, how long it may last.
+    /// Duration of the throughput phase; its maximum duration if the work is fixed.
     pub sample_ns: u64,
-    /// How long a latency phase may last; 0: none.
+    /// Maximum duration of a latency phase; 0: none.
     pub latency_ns: u64,
 }
 
-/// Reads to be handed over.
+/// Reads to hand over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
     /// Their offsets.
     pub offsets: Vec<u64>,
 }
 
-/// What a worker measured.
+/// The measurement of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleReply {
     /// Operations of the throughput phase, all threads.
     pub operations: u64,
-    /// From the first thread's start to the last thread's end.
+    /// Time from the first thread's start to the last thread's end.
     pub elapsed_ns: u64,
     /// Operations of the latency phase; 0 if latency was taken in the throughput phase.
     pub latency_operations: u64,
-    /// What that phase took.
+    /// Duration of that phase.
     pub latency_elapsed_ns: u64,
-    /// Operations of both phases by thread.
+    /// Operations of both phases, by thread.
     pub thread_operations: Vec<u64>,
-    /// Bytes asked for and received in both phases, or written to the file.
+    /// Bytes requested and received in both phases, or written to the file.
     pub bytes: u64,
-    /// Sum of the checksums of all reads of both phases, each times the weight of its place in the table
-    /// ([`crate::checksum::weight`]), 16 hexadecimal digits; of writes 0.
+    /// Sum of the checksums of all reads of both phases, each times the weight of its index in the table
+    /// ([`crate::checksum::weight`]), 16 hexadecimal digits; 0 for writes.
     pub checksum: String,
     /// Latencies of operations: upper ends of histogram buckets, ascending; see [`BUCKET_SLACK`].
     pub latency_ns: Vec<u64>,
-    /// How many operations fell into each.
+    /// Operations in each bucket.
     pub latency_counts: Vec<u64>,
-    /// Batches of the throughput phase that took over 1 ms more than a batch should.
+    /// Batches of the throughput phase that took over 1 ms longer than expected.
     pub stalls: u64,
     /// The longest of them.
     pub stall_longest_ns: u64,
@@ -253,7 +252,7 @@ pub struct SampleReply {
     pub beats: Beats,
 }
 
-/// How late heartbeats came: a histogram for each kind, one after the other.
+/// Delays of heartbeats: a histogram for each kind, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beats {
     /// Their kinds, separated by commas.
@@ -265,13 +264,13 @@ pub struct Beats {
     /// Upper ends of buckets, ascending within a kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heartbeat_ns: Vec<u64>,
-    /// Beats in each.
+    /// Beats in each bucket.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heartbeat_counts: Vec<u64>,
 }
 
 impl Beats {
-    /// The histogram of each kind, or what is wrong with them.
+    /// The histogram of each kind, or a description of the fault in them.
     pub fn by_kind(&self) -> Result<Vec<(String, Delays)>, String> {
         let kinds: Vec<&str> = self.heartbeat_kinds.split(',').filter(|kind| !kind.is_empty()).collect();
         let buckets =
@@ -299,20 +298,20 @@ impl Beats {
     }
 }
 
-/// A call that failed in a worker.
+/// A failed call of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The system call, as in the manual.
     pub call: String,
     /// Its errno; 0 where there is none, as for a short read.
     pub errno: i32,
-    /// What it acted on.
+    /// The file or object it acted on.
     pub path: String,
-    /// Where in it.
+    /// The offset in it.
     pub offset: u64,
     /// One sentence.
     pub detail: String,
-    /// 1: this machine, kernel or filesystem does not offer it; 0: it should have worked.
+    /// 1: this machine, kernel or filesystem does not support it; 0: it should have worked.
     pub unavailable: u32,
 }
 

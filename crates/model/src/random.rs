@@ -1,10 +1,10 @@
-//! The one source of chance: a seeded generator whose sequence is part of the run file's meaning.
+//! The only source of randomness: a seeded generator whose sequence is part of the run file's meaning.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-//! Offset tables, the order of a round, the reads that are verified and the gaps between latency
-//! samples are all drawn from it, so that the recorded seed repeats a run's choices exactly.
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014). Offset tables, the
+//! order of a round, the reads that are verified and the gaps between latency samples are all drawn from it, so that the
+//! recorded seed repeats a run's choices exactly.
 
-/// Scrambles 64 bits so that neighbouring inputs give unrelated outputs.
+/// Scramble 64 bits so that neighbouring inputs give unrelated outputs.
 #[inline]
 pub const fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +25,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A stream of its own for a named purpose, so that adding a draw in one place moves no other.
+    /// A separate stream for a named purpose, so that an additional draw elsewhere does not change it.
     pub fn for_purpose(seed: u64, purpose: &str) -> Self {
         let folded =
             purpose.bytes().fold(mix(seed), |state, byte| mix(state.wrapping_add(STEP) ^ u64::from(byte)));
@@ -55,7 +55,7 @@ impl Random {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Puts `items` into a random order (Fisher and Yates).
+    /// Shuffle `items` (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);

@@ -1,17 +1,17 @@
-//! Where records come to lie in a ring file, and what each of them holds.
+//! Positions and content of the records in a ring file.
 //!
-//! A record never straddles the end of the file: a lap is as many whole records as the file has room for, and the bytes
-//! behind the last of them stay as they are. Record `i` lies at `i mod slots * record_bytes`, and holds `record_bytes`
-//! bytes of the *source* from `i * record_bytes mod SOURCE_PERIOD` on. The source is [`crate::content`] of a seed, a little
-//! longer than its period, so that no record is cut; it stays in a CPU's nearest cache, as a record that was just made
-//! would. The period is a prime: neighbours differ, and so does a record from the one that lay there a lap before.
+//! A record never straddles the end of the file: a pass has as many whole records as fit, and the bytes after the last
+//! one stay unchanged. Record `i` is at `i mod slots * record_bytes`, and holds `record_bytes` bytes of the *source*
+//! from `i * record_bytes mod SOURCE_PERIOD` on. The source is [`crate::content`] of a seed, a little longer than its
+//! period, so that no record is cut. It stays in the CPU's nearest cache, like a record that was just made. The period
+//! is a prime, so that neighbouring records differ, and each differs from the one at its position a pass before.
 
 use std::ops::Range;
 
-/// Records begin at every place of the source below this.
+/// Records begin at offsets of the source below this.
 pub const SOURCE_PERIOD: u64 = 16_381;
 
-/// The places of records in a file.
+/// Positions of records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRing {
     record_bytes: u64,
@@ -20,7 +20,7 @@ pub struct RecordRing {
 }
 
 impl RecordRing {
-    /// `laps` times round a file of `file_bytes`; neither may be 0.
+    /// `laps` passes over a file of `file_bytes`; neither may be 0.
     pub const fn new(file_bytes: u64, record_bytes: u64, laps: u64) -> Self {
         Self { record_bytes, slots: file_bytes / record_bytes, laps }
     }
@@ -30,12 +30,12 @@ impl RecordRing {
         self.slots
     }
 
-    /// Records of all laps.
+    /// Records of all passes.
     pub const fn records(&self) -> u64 {
         self.slots.saturating_mul(self.laps)
     }
 
-    /// Bytes of the file that records may take.
+    /// Bytes of the file that records may occupy.
     pub const fn bytes(&self) -> u64 {
         self.slots * self.record_bytes
     }
@@ -51,7 +51,7 @@ impl RecordRing {
         start..start + self.record_bytes as usize
     }
 
-    /// The record that lies in `slot` once `records` were written: the last one written there.
+    /// The record in `slot` once `records` were written: the last one written there.
     pub const fn record_in(&self, slot: u64, records: u64) -> Option<u64> {
         if slot >= records || slot >= self.slots {
             return None;

@@ -1,9 +1,8 @@
 //! Run files: append-only lines, one record each, written as a run goes.
 //!
-//! A line is `{"check":"…","record":{…}}`. The check is FNV-1a over the exact text of the record, so a
-//! digit that changed on disk is noticed and not reported as a result. A last line without its newline is
-//! what a killed run leaves: it is dropped, and the run can be resumed. Anything else that is wrong is an
-//! error with its line number.
+//! A line is `{"check":"…","record":{…}}`. The check is FNV-1a over the exact text of the record, so a digit that
+//! changed on disk is detected and not reported as a result. A killed run leaves a last line without a newline: it is
+//! dropped, and the run can be resumed. Any other fault is an error with its line number.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -27,13 +26,13 @@ const OLDEST_SCHEMA: u32 = 1;
 pub enum Record {
     /// The first line.
     Header(Box<Header>),
-    /// What the checks of the samples behind it are told; one for each process that takes samples.
+    /// The context of the checks for the samples after it; one for each process that takes samples.
     Checks(CheckContext),
     /// A sample, written as soon as it is taken.
     Sample(Box<Sample>),
     /// The host, about once a second.
     Seconds {
-        /// In the order taken.
+        /// In chronological order.
         seconds: Vec<HostSecond>,
     },
     /// Cells that a search added; rounds of them follow.
@@ -57,20 +56,20 @@ pub enum Record {
     },
 }
 
-/// What is known before the first sample.
+/// Facts known before the first sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`SCHEMA_VERSION`].
     pub schema: u32,
-    /// What is done.
+    /// The plan.
     pub plan: Plan,
-    /// What it is done on.
+    /// The environment.
     pub environment: Environment,
     /// Workers other than pagewise itself that the plan needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerFound>,
-    /// A command that took the place of pagewise's own worker, for its tests. Results of such a run are
-    /// marked wherever they are shown.
+    /// A command that replaced pagewise's own worker, for tests. Results of such a run are marked wherever they are
+    /// shown.
     pub worker_command: Option<String>,
 }
 
@@ -79,70 +78,70 @@ pub struct Header {
 pub struct Run {
     /// Its first line.
     pub header: Header,
-    /// What checks are told, each with the number of samples before it; a file of an older pagewise has none.
+    /// Contexts of the checks, each with the number of samples before it; empty for a file of an older pagewise.
     pub checks: Vec<(usize, CheckContext)>,
-    /// Its samples in the order taken.
+    /// Its samples in chronological order.
     pub samples: Vec<Sample>,
     /// The host, about once a second.
     pub seconds: Vec<HostSecond>,
-    /// How long it took, if it was completed.
+    /// Its duration, if it was completed.
     pub elapsed_ns: Option<u64>,
-    /// Length of the part that holds: what comes behind is a torn line.
+    /// Length of the intact part; what follows is a torn line.
     pub intact_bytes: u64,
-    /// How often it was resumed.
+    /// Number of resumptions.
     pub resumptions: u32,
 }
 
-/// Why a run file cannot be read; always with the line.
+/// Reason that a run file cannot be read, with the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Nothing in it.
+    /// The file is empty.
     #[error("line 1: the file is empty, it has no header")]
     Empty,
     /// The first line is not a header.
     #[error("line 1: no header of a pagewise run: {0}")]
     NoHeader(String),
-    /// Another version wrote it.
+    /// It was written by another version.
     #[error(
         "line 1: the file has schema {found}, this pagewise reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
     )]
     Schema {
-        /// What the file says.
+        /// The version in the file.
         found: u64,
     },
-    /// A line does not parse.
+    /// A line cannot be parsed.
     #[error("line {line}: not a record of a run: {reason}")]
     Malformed {
         /// From 1.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
-    /// A line parses but is not what was written.
+    /// A line can be parsed but differs from what was written.
     #[error("line {line}: the record does not match its check; the file was changed after it was written")]
     Check {
         /// From 1.
         line: usize,
     },
-    /// A number that no run has.
+    /// A number is outside the limits of a run.
     #[error("line {line}: {reason}")]
     Beyond {
         /// From 1.
         line: usize,
-        /// Which, and what the most is.
+        /// The field and its limit.
         reason: String,
     },
-    /// A record where it cannot stand.
+    /// A record is in the wrong place.
     #[error("line {line}: {reason}")]
     Misplaced {
         /// From 1.
         line: usize,
-        /// Why it cannot stand there.
+        /// The reason.
         reason: String,
     },
 }
 
-/// How the record of a sample begins.
+/// Start of the JSON of a sample's record.
 const SAMPLE: &str = r#"{"kind":"sample","#;
 
 #[derive(Deserialize)]
@@ -153,7 +152,7 @@ struct RunLine<'a> {
     record: &'a RawValue,
 }
 
-/// FNV-1a, 64 bits: enough to notice accident, no defence against intent.
+/// FNV-1a, 64 bits: detects accidents, not intent.
 fn check_of(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -195,12 +194,12 @@ impl Record {
     }
 }
 
-/// Lines of a large file are read by so many threads, since reading them is most of what a report takes.
+/// Threads that parse a large file, since parsing takes most of the time of a report.
 const THREADS: usize = 4;
-/// Fewer lines are not worth another thread.
+/// Fewer lines do not pay for another thread.
 const LINES_PER_THREAD: usize = 500;
 
-/// The records of some lines, of which the first has this number.
+/// Parse some lines; the first of them has the number `first`.
 fn records(lines: &[&[u8]], first: usize) -> Vec<Result<Record, RunError>> {
     let read = |(number, line): (usize, &&[u8])| {
         let text = std::str::from_utf8(line)
@@ -224,7 +223,7 @@ fn schema_of(record: &str) -> Option<u64> {
 }
 
 impl Run {
-    /// Reads the text of a run file.
+    /// Parse the text of a run file.
     pub fn parse(text: &[u8]) -> Result<Self, RunError> {
         let intact = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         if text.is_empty() {
@@ -235,7 +234,7 @@ impl Run {
         }
         let lines: Vec<&[u8]> = text[..intact - 1].split(|byte| *byte == b'\n').collect();
         let mut run: Option<Run> = None;
-        // A stretch at a time, so that what a wrong line costs is bounded, and the first wrong one is told.
+        // One block of lines at a time, so that the cost of a faulty line is bounded and the first one is reported.
         for (index, stretch) in lines.chunks(THREADS * LINES_PER_THREAD).enumerate() {
             let first = index * THREADS * LINES_PER_THREAD + 1;
             for (number, record) in (first..).zip(records(stretch, first)) {
@@ -305,12 +304,12 @@ impl Run {
         Ok(())
     }
 
-    /// What the checks of the sample at `index` are told; `None` where the file does not hold it.
+    /// Context of the checks for the sample at `index`; `None` if the file does not hold it.
     pub fn check_context(&self, index: usize) -> Option<&CheckContext> {
         self.checks.iter().rev().find(|(first, _)| *first <= index).map(|(_, context)| context)
     }
 
-    /// Whether the run got to its end.
+    /// True if the run was completed.
     pub fn is_complete(&self) -> bool {
         self.elapsed_ns.is_some()
     }

@@ -1,8 +1,7 @@
-//! Sizes with their unit, and how they are read and printed.
+//! Sizes with their unit: parsing and printing.
 //!
-//! A size that a user types must carry a unit, because `64` is a different experiment as bytes, KiB
-//! and pages. Sizes are binary (`KiB`, `MiB`, `GiB`, `TiB`) or bytes (`B`); decimal units are refused
-//! rather than guessed.
+//! A size that a user types must carry a unit, because `64` is a different experiment as bytes, KiB and pages. Sizes are
+//! binary (`KiB`, `MiB`, `GiB`, `TiB`) or bytes (`B`); decimal units are refused rather than guessed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,13 +32,13 @@ impl Bytes {
         Self(count << 30)
     }
 
-    /// The bare number, for the places where a unit no longer helps.
+    /// The bare number, for code where the unit no longer helps.
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// Exact: `16KiB`, `1536MiB`, `17B`. What is printed parses back to the same value.
+/// Exact: `16KiB`, `1536MiB`, `17B`. The printed text parses back to the same value.
 impl fmt::Display for Bytes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, factor) = UNITS
@@ -51,13 +50,13 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Why a text is no size.
+/// Reason that a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// A bare number.
+    /// The number has no unit.
     #[error("'{0}' has no unit; write '{0}B', '{0}KiB', '{0}MiB' or '{0}GiB'")]
     NoUnit(String),
-    /// A unit that is not binary, or none at all.
+    /// The text is not a number with a binary unit.
     #[error(
         "'{0}' is no size; sizes are written like '4KiB', '256MiB' or '1.5GiB' (units B, KiB, MiB, GiB, TiB)"
     )]
@@ -109,7 +108,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// A span of time as a user types it: `200ms`, `2s`, `1.5s`, `50us`; nanoseconds within.
+/// Parse a duration: `200ms`, `2s`, `1.5s`, `50us`; in nanoseconds.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let malformed = || format!("'{text}' is no time; times are written like '200ms', '2s' or '50us'");
     let split = text

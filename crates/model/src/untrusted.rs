@@ -1,9 +1,9 @@
-//! Text that came from outside, shown so that it can do nothing to a terminal, a table or a reader.
+//! Text from outside, escaped so that it cannot affect a terminal, a table or a reader.
 //!
-//! Names of files, words of workers, plans, the environment and run files may hold anything: bytes that a terminal obeys,
-//! characters that turn the order of what is read, line ends that begin a line of their own. [`Untrusted`] shows such
-//! a text on one line, with everything that is not printed as `\u{..}`; a writer for whole documents holds the same of
-//! what it lets through ([`is_printed`]).
+//! Names of files, messages of workers, plans, the environment and run files may hold anything: bytes that a terminal
+//! obeys, characters that change the direction of text, line ends that start a line of their own. [`Untrusted`] shows
+//! such a text on one line, with everything that is not printable as `\u{..}`. A writer of whole documents applies the
+//! same rule to its text ([`is_printed`]).
 
 use std::fmt::{self, Display, Write};
 
@@ -17,7 +17,7 @@ impl<T: Display> Display for Untrusted<T> {
     }
 }
 
-/// Passes printed characters on, and the others as `\u{..}`.
+/// Pass printable characters on, and escape the others as `\u{..}`.
 struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Write for Escaping<'_, '_> {
@@ -32,8 +32,8 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// What is neither a control character nor printed: it joins, marks, turns the direction of or ends what stands beside it
-/// (the categories Cf, Zl and Zp of Unicode 16).
+/// Characters that are neither control characters nor printable: they join, mark, change the direction of or end the
+/// text next to them (the categories Cf, Zl and Zp of Unicode 16).
 const HIDDEN: [(char, char); 22] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{600}', '\u{605}'),
@@ -59,7 +59,7 @@ const HIDDEN: [(char, char); 22] = [
     ('\u{10fffe}', '\u{10ffff}'),
 ];
 
-/// Whether a character is seen where it stands and does nothing else. Line ends are not.
+/// True if a character is visible in its place and has no other effect. False for line ends.
 pub fn is_printed(character: char) -> bool {
     match character {
         ' '..='~' => true,

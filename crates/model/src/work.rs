@@ -1,4 +1,4 @@
-//! Workloads: which accesses, in which order, and what is done with the bytes.
+//! Workloads: accesses, their order, and the consumption of the bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::units::Bytes;
 use crate::words::words;
 
 words! {
-    /// Which accesses, in which order.
+    /// Accesses and their order.
     Workload, "workload" {
         /// Reads at random offsets.
         RandomRead = "random-read",
@@ -28,31 +28,31 @@ words! {
 }
 
 impl Workload {
-    /// Whether it reads; otherwise it writes.
+    /// True if it reads; otherwise it writes.
     pub const fn is_reading(self) -> bool {
         matches!(self, Workload::RandomRead | Workload::SequentialRead | Workload::Scan)
     }
 
-    /// Whether its work is done once and by one thread, so that methods are ranked by the total of set-up, measured region
-    /// and tear-down; otherwise by their rate.
+    /// True if its work is done once and by one thread, so that methods are ranked by the total of set-up, measured
+    /// region and tear-down; otherwise they are ranked by their rate.
     pub const fn is_one_shot(self) -> bool {
         matches!(self, Workload::Scan | Workload::Append | Workload::Fill)
     }
 }
 
 words! {
-    /// What is done with the bytes of a read.
+    /// Consumption of the bytes of a read.
     Consume, "consumption" {
         /// One word of each page.
         Touch = "touch",
         /// All bytes.
         Sum = "sum",
-        /// Newline bytes are counted.
+        /// Count of newline bytes.
         Lines = "lines",
     }
 }
 
-/// What is done, with all that defines it.
+/// The work, with all parameters that define it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "workload", rename_all = "kebab-case")]
 pub enum Work {
@@ -77,20 +77,20 @@ pub struct Reads {
     pub reads_per_op: u32,
     /// Offsets are multiples of this.
     pub align_bytes: Bytes,
-    /// How offsets spread over the span.
+    /// Distribution of offsets over the span.
     #[serde(default)]
     pub skew: Skew,
-    /// Whether each offset within an operation follows from the data of the read before it.
+    /// True if each offset within an operation follows from the data of the read before.
     #[serde(default)]
     pub dependent: bool,
-    /// What is done with the bytes.
+    /// Consumption of the bytes.
     pub consume: Consume,
 }
 
 /// The whole file, front to back, by one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scan {
-    /// What is done with the bytes.
+    /// Consumption of the bytes.
     pub consume: Consume,
 }
 
@@ -99,9 +99,9 @@ pub struct Scan {
 pub struct Append {
     /// Size of a record.
     pub record_bytes: Bytes,
-    /// How often the ring is gone round.
+    /// Number of passes over the ring.
     pub laps: u32,
-    /// When what was written must be on the device.
+    /// Time by which written bytes must be on the device.
     #[serde(default)]
     pub sync: Sync,
 }
@@ -111,31 +111,31 @@ pub struct Append {
 pub struct Fill {
     /// Size of a block.
     pub block_bytes: Bytes,
-    /// When what was written must be on the device.
+    /// Time by which written bytes must be on the device.
     #[serde(default)]
     pub sync: Sync,
 }
 
-/// What appending and filling have in common: records of one size, one after the other.
+/// Common part of appending and filling: records of one size, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Writes {
     /// Size of a record or block.
     pub record_bytes: Bytes,
-    /// How often the file is gone through.
+    /// Number of passes over the file.
     pub laps: u32,
-    /// When what was written must be on the device.
+    /// Time by which written bytes must be on the device.
     pub sync: Sync,
 }
 
-/// When what was written must be on the device: by msync(2) of a mapping, by fdatasync(2) otherwise.
+/// Time by which written bytes must be on the device: by msync(2) of a mapping, by fdatasync(2) otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sync {
-    /// Whenever the kernel sees fit.
+    /// Left to the kernel.
     #[default]
     None,
     /// At the end, as a part of tear-down.
     End,
-    /// Whenever so many bytes more have been written, and at the end; within the measured region.
+    /// Whenever this many more bytes have been written, and at the end; within the measured region.
     Every(Bytes),
 }
 
@@ -145,17 +145,17 @@ impl Reads {
         self.read_bytes.0.saturating_mul(u64::from(self.reads_per_op))
     }
 
-    /// How the bytes are consumed on a machine with pages of `page_bytes`.
+    /// Consumption of the bytes on a machine with pages of `page_bytes`.
     pub fn consumption(&self, page_bytes: u64) -> Consumption {
         Consumption::new(self.consume, page_bytes as usize, self.align_bytes.0)
     }
 }
 
-/// What a thread that has no reads of one size is granted for its buffers.
+/// Buffer memory granted to a thread without reads of a single size.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 impl Work {
-    /// Which accesses, as a word.
+    /// The workload's name.
     pub const fn workload(&self) -> Workload {
         match self {
             Work::RandomRead(_) => Workload::RandomRead,
@@ -166,7 +166,7 @@ impl Work {
         }
     }
 
-    /// The reads, where there is an offset table.
+    /// The reads, if there is an offset table.
     pub const fn reads(&self) -> Option<&Reads> {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads),
@@ -174,7 +174,7 @@ impl Work {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub const fn reads_mut(&mut self) -> Option<&mut Reads> {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads),
@@ -182,7 +182,7 @@ impl Work {
         }
     }
 
-    /// The records, where the workload writes.
+    /// The records, if the workload writes.
     pub const fn writes(&self) -> Option<Writes> {
         match *self {
             Work::Append(Append { record_bytes, laps, sync }) => Some(Writes { record_bytes, laps, sync }),
@@ -193,7 +193,7 @@ impl Work {
         }
     }
 
-    /// What is done with the bytes, where they are read.
+    /// Consumption of the bytes, if any are read.
     pub const fn consume(&self) -> Option<Consume> {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads.consume),
@@ -202,7 +202,7 @@ impl Work {
         }
     }
 
-    /// What a dataset for it holds where nobody chooses.
+    /// Default content of its dataset.
     pub const fn usual_content(&self) -> Content {
         match self {
             Work::Scan(_) => Content::Text,
@@ -210,7 +210,7 @@ impl Work {
         }
     }
 
-    /// Memory that a thread takes for the bytes on their way.
+    /// Buffer memory of a thread.
     pub const fn buffer_bytes(&self) -> u64 {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
@@ -219,7 +219,7 @@ impl Work {
     }
 }
 
-/// What defines the work beside its word; a part of a cell's id.
+/// All parameters of the work; a part of a cell's id.
 impl fmt::Display for Work {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sync = |sync: &Sync| if *sync == Sync::None { String::new() } else { format!(",sync={sync}") };

@@ -1,19 +1,19 @@
-//! Workers of a run: what the user chose, what was found, how they beat and how they practised.
+//! Workers of a run: the user's choices, the programs found, their heartbeats and their warm-up.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What the user chose of them.
+/// The user's choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerChoices {
     /// Commands of the user's own workers by name: `--worker name=COMMAND`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub commands: BTreeMap<String, String>,
-    /// The JDK to take, where one is named.
+    /// The JDK to use, if named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jdk: Option<String>,
-    /// Arguments of the JVM in place of pagewise's own.
+    /// Arguments of the JVM that replace pagewise's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jvm_args: Option<String>,
     /// Interval of heartbeats; 0: none.
@@ -26,7 +26,7 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl WorkerChoices {
-    /// Whether nothing was chosen.
+    /// True if nothing was chosen.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -37,48 +37,48 @@ impl WorkerChoices {
 pub struct WorkerFound {
     /// `jvm`, `go`, `python`, or the name that the user gave.
     pub name: String,
-    /// Version of its toolchain, or what it says of itself; empty where it could not be had.
+    /// Version of its toolchain, or the one it reports; empty if unknown.
     #[serde(default)]
     pub version: String,
-    /// How it is started, with its flags.
+    /// Its command line, with flags.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What was passed over to find it.
+    /// Candidates that were skipped when it was looked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Why its cells are unavailable, where they are.
+    /// Reason that its cells are unavailable, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
-/// How late the heartbeats of one kind came.
+/// Delays of the heartbeats of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
     pub kind: String,
-    /// While the worker did nothing.
+    /// Delays while the worker was idle.
     pub idle: Delays,
-    /// Within the measured region.
+    /// Delays within the measured region.
     pub busy: Delays,
 }
 
-/// A histogram of delays: by how much beats came late.
+/// A histogram of the delays of heartbeats.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
     /// Upper ends of buckets, ascending.
     pub ns: Vec<u64>,
-    /// Beats in each.
+    /// Beats in each bucket.
     pub counts: Vec<u64>,
 }
 
-/// How a worker whose code is compiled as it runs was made ready: it worked on a small file, in the same way, until it
-/// got no faster.
+/// Warm-up of a worker whose code is compiled as it runs: it worked on a small file, in the same way, until its rate
+/// stopped rising.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerWarmup {
-    /// Operations per second in stretches of about 100 ms, in the order of time.
+    /// Operations per second in intervals of about 100 ms, in chronological order.
     pub rates: Vec<u64>,
-    /// How long it took in all.
+    /// Its duration.
     pub elapsed_ns: u64,
-    /// Whether the rate had stopped rising when it ended.
+    /// True if the rate had stopped rising when it ended.
     pub steady: bool,
 }

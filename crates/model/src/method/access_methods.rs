@@ -1,4 +1,4 @@
-//! The words that each worker has for an access, what they take, and for which work: one entry a way.
+//! The words of each worker for an access, with the options and workloads they accept: one entry for each access method.
 
 use std::sync::LazyLock;
 
@@ -11,24 +11,24 @@ use crate::work::Workload;
 pub(crate) struct AccessMethod {
     /// The word in a method's text.
     pub(crate) word: &'static str,
-    /// How its bytes move.
+    /// The kind of access that the kernel sees.
     pub(crate) access: Access,
-    /// Options that are added where none of the same name is written.
+    /// Options added unless one of the same name is written.
     pub(crate) defaults: Vec<MethodOption>,
-    /// One of these must be written, where there are any.
+    /// One of these must be written, unless empty.
     pub(crate) one_of: Vec<MethodOption>,
-    /// What it takes in each workload, by the order of [`COLUMNS`]; `None`: it is not for it.
+    /// Accepted options in each workload, in the order of [`COLUMNS`]; `None`: not for this workload.
     taken: [Option<Vec<MethodOption>>; COLUMNS.len()],
 }
 
-/// Workloads as the tables of workers have them.
+/// Workloads in the order of the workers' tables.
 const COLUMNS: [&str; 4] = ["reads", "scan", "append", "fill"];
 
-/// The word of the one way that has a line of its own: see [`super::LineRule`].
+/// The word of the only method with its own definition of a line: see [`super::LineRule`].
 pub(super) const BUFFERED_READER: &str = "buffered-reader";
 
 impl AccessMethod {
-    /// What it takes in a workload; `None`: it is not for it.
+    /// Accepted options in a workload; `None`: not for this workload.
     pub(crate) fn taken(&self, workload: Workload) -> Option<&[MethodOption]> {
         let column = match workload {
             Workload::RandomRead | Workload::SequentialRead => 0,
@@ -39,7 +39,7 @@ impl AccessMethod {
         self.taken[column].as_deref()
     }
 
-    /// What it takes in any.
+    /// Accepted options in any workload.
     pub(crate) fn options(&self) -> Vec<MethodOption> {
         let mut options = Vec::new();
         for option in self.taken.iter().flatten().flatten() {
@@ -50,7 +50,7 @@ impl AccessMethod {
         options
     }
 
-    /// A native way for these kinds of workloads, with the options whose entries name its access.
+    /// A native method for these kinds of workloads, with the options whose entries list its access.
     fn native(access: Access, kinds: &[WorkloadKind], defaults: &[MethodOption]) -> Self {
         let taken = [WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes, WorkloadKind::Writes]
             .map(|kind| {
@@ -65,7 +65,7 @@ impl AccessMethod {
         Self { word: access.name(), access, defaults: defaults.to_vec(), one_of: Vec::new(), taken }
     }
 
-    /// A line of a worker's table.
+    /// Parse a line of a worker's table.
     fn parse(line: &'static str) -> Option<Self> {
         let mut fields = line.split_whitespace();
         let (word, access) = (fields.next()?, fields.next()?);
@@ -95,7 +95,7 @@ impl AccessMethod {
     }
 }
 
-/// The option that is written so, with its value.
+/// Parse an option with its value.
 fn option_of(written: &str) -> Option<MethodOption> {
     let (name, value) = match written.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -105,10 +105,10 @@ fn option_of(written: &str) -> Option<MethodOption> {
     named.find_map(|entry| entry.option.with_value(value).ok())
 }
 
-/// The table that a worker's source holds: what stands behind its heading, up to the end of the text in which it is.
+/// The table in a worker's source: the lines from its heading to the end of the enclosing text.
 ///
 /// # Panics
-/// If there is none or a line is wrong, which is a defect of the shipped source and found by a test.
+/// If there is none or a line is wrong. That is a defect of the shipped source, which a test finds.
 fn table(source: &'static str) -> Vec<AccessMethod> {
     let is_heading = |line: &&str| line.split_whitespace().eq(["word", "access"].into_iter().chain(COLUMNS));
     let is_end = |line: &str| line.is_empty() || line.starts_with(['`', '"']);
@@ -137,8 +137,8 @@ fn native() -> Vec<AccessMethod> {
     ]
 }
 
-/// The words of a worker; none of one that is the user's own, which are not known. Of the other shipped workers they are
-/// those of the table in the worker itself.
+/// The words of a worker; none for a user's worker, whose words are unknown. Those of the other shipped workers are read
+/// from the table in the worker itself.
 pub(super) fn of(worker: &Worker) -> &'static [AccessMethod] {
     static NATIVE: LazyLock<Vec<AccessMethod>> = LazyLock::new(native);
     static JVM: LazyLock<Vec<AccessMethod>> =
@@ -157,7 +157,7 @@ pub(super) fn of(worker: &Worker) -> &'static [AccessMethod] {
 }
 
 impl Method {
-    /// The worker whose words it has.
+    /// The worker whose words it uses.
     pub(super) fn known_as(&self) -> &Worker {
         match &self.worker {
             Worker::Other(_) => &Worker::Native,
@@ -165,10 +165,10 @@ impl Method {
         }
     }
 
-    /// The entry of its word; `None` where nothing is known of it. A word of the user's own worker means what it means to
-    /// pagewise's.
+    /// The entry of its word; `None` if it is unknown. A word of a user's worker has the same meaning as in pagewise's
+    /// own.
     pub(super) fn way(&self) -> Option<&'static AccessMethod> {
-        // Users cannot name the ceiling of memory.
+        // Users cannot name the memory ceiling.
         static ANONYMOUS: LazyLock<AccessMethod> = LazyLock::new(|| {
             AccessMethod::native(
                 Access::Anonymous,

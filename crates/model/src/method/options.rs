@@ -1,18 +1,19 @@
-//! The registry of options: one entry for each, and all that depends on an option follows from it.
+//! The registry of options: one entry each, from which everything else is derived.
 //!
-//! An entry has the word, the effect in the native worker, the kernel from which on it works, and the native accesses that
-//! take it. The enum, parsing, refusals, `doctor`, help, completions and README's table are made from these entries.
+//! An entry has the word, the effect in the native worker, the first kernel version that supports it, and the native
+//! accesses that accept it. The enum, parsing, refusals, `doctor`, help, completions and README's table are made from
+//! these entries.
 
 use std::fmt;
 
 use super::{Access, Method};
 use crate::units::Bytes;
 
-/// What an option makes the native worker do.
+/// Effect of an option in the native worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Advice during set-up: posix_fadvise(2) where there is a descriptor, madvise(2) where there is a mapping. `None`
-    /// where the call knows no such advice.
+    /// Advice during set-up: posix_fadvise(2) for a descriptor, madvise(2) for a mapping. `None`: the call has no such
+    /// advice.
     Advise(Option<FileAdvice>, Option<MapAdvice>),
     /// A flag of mmap(2).
     MapFlag(MapFlag),
@@ -24,11 +25,11 @@ pub enum Effect {
     SetUp(SetUpStep),
     /// Another loop, or other buffers and queues for it.
     Loop(LoopShape),
-    /// Nothing: it is an option of workers in other languages.
+    /// None: an option of workers in other languages only.
     Elsewhere,
 }
 
-/// Advice of posix_fadvise(2), about the whole file but for `WillNeed`.
+/// Advice of posix_fadvise(2), about the whole file except for `WillNeed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAdvice {
     /// POSIX_FADV_RANDOM.
@@ -90,12 +91,12 @@ pub enum SetUpStep {
     Lock,
 }
 
-/// What makes a loop another one.
+/// Options that change the measured loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopShape {
     /// MADV_WILLNEED of an operation's ranges before its first read.
     Prefetch,
-    /// MADV_WILLNEED of so many reads ahead.
+    /// MADV_WILLNEED of this many reads ahead.
     PrefetchWindow(u32),
     /// Bytes are consumed where they are mapped.
     InPlace,
@@ -109,19 +110,19 @@ pub enum LoopShape {
     Pretouch(Bytes),
 }
 
-/// The kernel from which on an option works.
+/// The first kernel version that supports an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Every kernel that pagewise runs on has it.
+    /// Every kernel that pagewise supports.
     Always,
-    /// From this version of Linux on; older ones refuse the call, which makes the cell unavailable.
+    /// From this version of Linux. Older ones refuse the call, which makes the cell unavailable.
     Refused(&'static str),
-    /// From this version of Linux on; older ones accept the call and do nothing, so the worker refuses there.
+    /// From this version of Linux. Older ones accept the call without effect, so the worker refuses it there.
     Ignored(&'static str),
 }
 
 impl Since {
-    /// The version, where there is one.
+    /// The version, if there is one.
     pub const fn version(self) -> Option<&'static str> {
         match self {
             Since::Always => None,
@@ -131,8 +132,8 @@ impl Since {
 }
 
 impl Since {
-    /// True if an option of this kind acts on a kernel of this release, such as `6.1.0-31-amd64`, or the kernel refuses it
-    /// by itself. A release that is no number is taken for old.
+    /// True if an option of this kind takes effect on a kernel of this release, such as `6.1.0-31-amd64`, or if the
+    /// kernel refuses it itself. A release that cannot be parsed is taken for old.
     pub fn acts_on(self, release: &str) -> bool {
         let numbers = |text: &str| {
             let mut parts = text.split(|byte: char| !byte.is_ascii_digit());
@@ -148,9 +149,9 @@ impl Since {
 
 /// A value after the word.
 pub(super) trait Argument: Copy + fmt::Display {
-    /// How it is written in usage.
+    /// Its placeholder in usage.
     const USAGE: &str;
-    /// What is accepted, as an example.
+    /// Description of accepted values, with an example.
     fn expected(word: &str, most: Self) -> String;
     /// The value, from 1 to `most`.
     fn parse(text: &str, most: Self) -> Result<Self, Option<String>>;
@@ -184,18 +185,18 @@ impl Argument for Bytes {
     }
 }
 
-/// An option with all that is known of it.
+/// An option and its properties.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionEntry {
-    /// The option; with the largest value it may have, where it has one.
+    /// The option; with its largest value, if it takes one.
     pub option: MethodOption,
     /// The word in a method's text.
     pub word: &'static str,
-    /// What it does, for people.
+    /// Its effect, for people.
     pub meaning: &'static str,
-    /// The kernel that it needs.
+    /// The kernel it requires.
     pub since: Since,
-    /// Native accesses that take it in `random-read` and `sequential-read`.
+    /// Native accesses that accept it in `random-read` and `sequential-read`.
     pub reads: &'static [Access],
     /// The same for `scan`.
     pub scans: &'static [Access],
@@ -208,7 +209,7 @@ macro_rules! options {
         $variant:ident $(($value:ident: $type:ty = $most:expr))?, $word:literal, $since:expr, $effect:expr,
         reads $reads:expr, scans $scans:expr, writes $writes:expr, $meaning:literal;
     )+) => {
-        /// What modifies an access.
+        /// A modifier of an access.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum MethodOption {
             $(#[doc = $meaning] $variant $(($type))?,)+
@@ -231,17 +232,17 @@ macro_rules! options {
                 match self { $(MethodOption::$variant { .. } => $word,)+ }
             }
 
-            /// What it makes the native worker do.
+            /// Its effect in the native worker.
             pub const fn effect(self) -> Effect {
                 match self { $(MethodOption::$variant $(($value))? => $effect,)+ }
             }
 
-            /// The kernel that it needs.
+            /// The kernel it requires.
             pub const fn since(self) -> Since {
                 match self { $(MethodOption::$variant { .. } => $since,)+ }
             }
 
-            /// How it is written: `depth=N`.
+            /// Its usage: `depth=N`.
             pub fn usage(self) -> String {
                 match self {
                     $(MethodOption::$variant { .. } => {
@@ -250,7 +251,7 @@ macro_rules! options {
                 }
             }
 
-            /// The option of the kind of `self` with the value that `text` has after the word.
+            /// Parse the value `text` of an option of this kind.
             pub(super) fn with_value(self, text: Option<&str>) -> Result<Self, BadValue> {
                 match self {
                     $(MethodOption::$variant { .. } => {
@@ -358,16 +359,16 @@ options! {
         "Java: they are read into one on the heap, by way of one outside";
 }
 
-/// Why a value is not one of an option.
+/// Reason that a value is not accepted.
 pub(super) enum BadValue {
     /// The option takes no value.
     TakesNone,
-    /// What is wrong with it, where that is known, and what is expected.
+    /// The fault, if known, and the expected values.
     Expected(Option<String>, String),
 }
 
 impl OptionEntry {
-    /// The accesses that take the option in a workload of this kind.
+    /// The accesses that accept the option in a workload of this kind.
     pub fn accesses(&self, kind: WorkloadKind) -> &'static [Access] {
         match kind {
             WorkloadKind::Reads => self.reads,
@@ -377,7 +378,7 @@ impl OptionEntry {
     }
 }
 
-/// Workloads that take the same options.
+/// Workloads that accept the same options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadKind {
     /// `random-read` and `sequential-read`.

@@ -1,4 +1,4 @@
-//! A method's text, read.
+//! Parsing of a method's text.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use MethodOption::{
     Sequential, WillNeed,
 };
 
-/// Pairs that contradict each other or say the same thing twice, with why.
+/// Pairs of options that contradict or repeat each other, with the reason.
 const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
     (Random, Sequential, "the second advice replaces the first"),
     (Populate, PopulateRead, "both fill the page tables"),
@@ -24,88 +24,88 @@ const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
     (DirectBuffer, HeapBuffer, "the bytes go to one of them"),
 ];
 
-/// Why a text names no method; each message says what would be accepted.
+/// Reason that a text is not a method; each message says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
-    /// Nothing written.
+    /// The text is empty.
     #[error("a method is missing; the methods are {}", words(&Worker::Native))]
     Empty,
-    /// No name of a worker.
+    /// The part before the slash is not a worker's name.
     #[error(
         "'{worker}' in '{text}' is no name of a worker; the workers are native, jvm, go, python and those named by \
          --worker, in small letters, digits and hyphens"
     )]
     UnknownWorker {
-        /// What was typed.
+        /// The text as typed.
         text: String,
         /// The part before the slash.
         worker: String,
     },
-    /// An access that does not exist.
+    /// The access does not exist.
     #[error("unknown method '{name}'; the methods{} are {}", of(.worker), words(.worker))]
     UnknownAccess {
-        /// The word that names no access.
+        /// The unknown word.
         name: String,
-        /// Whose it would be.
+        /// The worker it was looked up in.
         worker: Worker,
     },
-    /// No text of a method of the user's own worker.
+    /// The text is not a method of a user's worker.
     #[error("'{text}' is no method; after the slash come small letters, digits and any of - : + = . _")]
     NoWord {
-        /// What was typed.
+        /// The text as typed.
         text: String,
     },
-    /// One of several options is missing.
+    /// One of several options is required.
     #[error("'{text}' is not whole; write {choices}")]
     Incomplete {
-        /// What was typed.
+        /// The text as typed.
         text: String,
-        /// What would be.
+        /// The options to choose from.
         choices: String,
     },
-    /// An option that the access does not take.
+    /// The access does not accept the option.
     #[error("'{access}' takes no option '{option}'; it takes {accepted}")]
     UnknownOption {
         /// The access.
         access: &'static str,
-        /// The word that names no option of it.
+        /// The unknown word.
         option: String,
-        /// Those that do.
+        /// The accepted options.
         accepted: String,
     },
-    /// A value that is missing or out of bounds.
+    /// The value is missing or out of bounds.
     #[error("invalid option '{option}': {}expected {expected}", reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default())]
     Value {
-        /// What was typed.
+        /// The option as typed.
         option: String,
-        /// What is wrong with the value, where that is known.
+        /// The fault, if known.
         reason: Option<String>,
-        /// What would be accepted.
+        /// The expected value.
         expected: String,
     },
-    /// An option given twice.
+    /// An option is given twice.
     #[error("'{option}' stands twice in '{text}'")]
     Repeated {
-        /// What was typed.
+        /// The text as typed.
         text: String,
         /// The repeated option.
         option: &'static str,
     },
-    /// Two options that do not go together.
+    /// Two options exclude each other.
     #[error("'{first}' and '{second}' do not go together in '{text}': {reason}")]
     Conflict {
-        /// What was typed.
+        /// The text as typed.
         text: String,
-        /// One of them.
+        /// The first option.
         first: &'static str,
-        /// The other.
+        /// The second option.
         second: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// The words of a worker, to be shown.
+/// The words of a worker, for a message.
 fn words(worker: &Worker) -> String {
     access_methods::of(worker).iter().map(|way| way.word).collect::<Vec<_>>().join(", ")
 }
@@ -137,7 +137,7 @@ impl FromStr for Method {
     }
 }
 
-/// A method of a worker whose words are known.
+/// Parse a method of a worker whose words are known.
 fn of_shipped(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodError> {
     let (name, written) = match spec.split_once(':') {
         Some((name, written)) => (name, Some(written)),
@@ -172,7 +172,7 @@ fn of_shipped(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodEr
     Ok(Method { worker, word: Cow::Borrowed(way.word), access: way.access, options })
 }
 
-/// A method of the user's own worker. What has the text of one of pagewise's own is held to what that means.
+/// Parse a method of a user's worker. A text that is also one of pagewise's own has the same meaning.
 fn of_users_own(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodError> {
     let is_of_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_allowed = |byte: u8| is_of_word(byte) || b"-:+=._".contains(&byte) || byte.is_ascii_uppercase();
@@ -180,7 +180,7 @@ fn of_users_own(worker: Worker, text: &str, spec: &str) -> Result<Method, Method
         return Err(MethodError::NoWord { text: text.to_string() });
     }
     let known = of_shipped(Worker::Native, spec, spec).ok().map(|mut known| {
-        // A buffer that was not written is the worker's own business.
+        // The default buffer size is up to the worker.
         known.options.retain(|option| !matches!(option, Buffer(_)) || spec.contains("buffer="));
         known
     });

@@ -1,17 +1,18 @@
-//! Which methods and options make sense for which workload.
+//! Suitability of methods and options for workloads.
 
 use super::{Access, LineRule, Method, Worker, access_methods};
 use crate::units::Bytes;
 use crate::work::{Consume, Work, Workload};
 
 impl Method {
-    /// The words that a worker has for a workload; none of one that is the user's own, which are not known.
+    /// The words of a worker for a workload; none for a user's worker, whose words are unknown.
     pub fn words(worker: &Worker, workload: Workload) -> Vec<&'static str> {
         let suited = access_methods::of(worker).iter().filter(|way| way.taken(workload).is_some());
         suited.map(|way| way.word).collect()
     }
 
-    /// Why the method makes no sense for a workload; `None` if it does, or if nothing is known of it: then its worker says.
+    /// Reason that the method does not suit a workload; `None` if it does, or if the method is unknown: its worker
+    /// decides then.
     pub fn unsuited(&self, workload: Workload) -> Option<String> {
         if self.access() == Access::Unknown {
             return None;
@@ -40,8 +41,8 @@ impl Method {
         ))
     }
 
-    /// Why the method cannot do this work, though it suits the workload; `None` if it can. O_DIRECT demands multiples of
-    /// `direct_alignment`.
+    /// Reason that the method cannot do this work, though it suits the workload; `None` if it can. O_DIRECT requires
+    /// multiples of `direct_alignment`.
     pub fn refuses(&self, work: &Work, direct_alignment: u64) -> Option<String> {
         if let Some(reads) = work.reads() {
             let reason = self.refuses_dependent(reads.read_bytes).filter(|_| reads.dependent)?;

@@ -1,4 +1,4 @@
-//! What texts are methods, and for which work.
+//! Texts that are methods, and the work they suit.
 
 use super::*;
 
@@ -153,7 +153,7 @@ fn workers_have_words_of_their_own() {
         ("jvm/mapped-byte-buffer", Access::Mmap, "mapped-byte-buffer"),
         ("go/bufio:buffer=64KiB", Access::Read, "bufio"),
         ("python/numpy-memmap", Access::Mmap, "numpy-memmap"),
-        // A known text is held to what it means, another one is not known.
+        // A known text has its usual meaning; another one is unknown.
         ("mine/pread:direct", Access::Pread, "pread"),
         ("mine/lsm-get:depth=3", Access::Unknown, "lsm-get:depth=3"),
         ("mine/read", Access::Read, "read"),
