@@ -1,6 +1,6 @@
-//! From the samples of a run to verdicts.
+//! Judgement: from the samples of a run to verdicts.
 //!
-//! [`judge()`] is the door; what it returns is the judged JSON.
+//! [`judge()`] is the entry point; its result is the judged JSON.
 
 pub mod advice;
 pub mod bound;
@@ -34,7 +34,7 @@ pub use evidence::EvidenceMedians;
 pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
 pub use stall::{Lateness, Stall, stall_withheld, worst};
 
-/// Judges a run, complete or not, with today's checks where its file holds what they need.
+/// Judge a run, complete or not. Today's checks are applied if the run file holds the context they need.
 pub fn judge(run: &Run) -> Judged {
     let checked = proof::again(run);
     let run = &*checked.run;
@@ -137,7 +137,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 fn validity(samples: &[CellSamples<'_>], checked: &Again<'_>) -> Validity {
     let mut reasons: Vec<InvalidReason> = Vec::new();
     let attempts = samples.iter().flat_map(|cell| &cell.attempts);
-    // A sample may fail checks of one kind for several reasons, and counts once.
+    // A sample that fails checks of one kind for several reasons counts once.
     let first_of_kind = attempts.flat_map(|sample| {
         let failures = sample.failures();
         failures

@@ -1,9 +1,9 @@
-//! Judgement: from samples to verdicts, as pure functions, in three rooms.
+//! Judgement: from samples to verdicts, as pure functions, in three modules.
 //!
-//! Nothing here reads a file, a clock or the machine, so a run from one machine is judged alike on any
-//! other. [`proof`] says whether one sample can be believed: while it is taken, and again when a run file is read. [`mod@judge`] begins
-//! with a whole run, and what [`judge()`] returns is the judged JSON. [`search`] says which cells to measure next. [`statistics`] is
-//! what all of them count with.
+//! Nothing here reads a file, a clock or the machine, so the same run is judged alike on any machine. [`proof`] decides
+//! whether one sample is valid: while it is taken, and again when a run file is read. [`mod@judge`] begins with a whole
+//! run, and the result of [`judge()`] is the judged JSON. [`search`] decides which cells to measure next. All of them
+//! use [`statistics`].
 
 pub mod judge;
 pub mod proof;

@@ -1,10 +1,11 @@
-//! Whether one sample can be believed.
+//! Validity of one sample.
 //!
-//! [`failures`] is asked while samples are taken, and by [`again`] for those of a run file. The checks of what the worker claims stand
-//! in [`claims`], those of the cache and the method's own options in [`conditions`], those of files that are written in [`writes`], those of scans
-//! in [`scans`], those of limits and settings in [`settings`], what a method's counters must show in [`mod@expected`] and [`faults`], what a runtime may do
-//! beside in [`runtime`], those of mappings that a name says nothing of in [`mappings`], of what happens outside of the clock in [`outside`], of what can be at
-//! all in [`plausible`], and those of heartbeats in [`heartbeats`]. When a cache is as warm as it gets stands in [`steady`].
+//! [`failures`] is called while samples are taken, and by [`again`] for those of a run file. The checks by subject: the
+//! worker's claims in [`claims`]; the cache and the method's own options in [`conditions`]; written files in [`writes`];
+//! scans in [`scans`]; limits and settings in [`settings`]; the counters of a method in [`mod@expected`] and [`faults`];
+//! allowances for a runtime in [`runtime`]; unexpected mappings in [`mappings`]; activity outside of the clock in
+//! [`outside`]; plausibility in [`plausible`]; and heartbeats in [`heartbeats`]. [`steady`] decides when a cache is as
+//! warm as it gets.
 
 mod again;
 pub(crate) mod calls;

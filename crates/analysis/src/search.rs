@@ -1,4 +1,4 @@
-//! What to measure next: first the window of each prefetching method, then the middles of intervals.
+//! The search: the cells to measure next. First the window of each prefetching method, then the middles of intervals.
 
 pub mod simulation;
 #[cfg(test)]
@@ -14,16 +14,16 @@ use crate::judge::cliff::change::{self, Change, Narrowing};
 use crate::judge::cliff::group::CliffGroup;
 use crate::judge::collected::collect;
 
-/// What to do after the cells of a plan have been sampled.
+/// Next step after the cells of a plan have been sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Sample these too, in rounds of their own, then ask again. None of them is in the plan yet.
+    /// Sample these too, in separate rounds, then ask again. None of them is in the plan yet.
     Measure(Vec<Cell>),
-    /// Nothing is left to find out, or to pay for.
+    /// Nothing is left to find out, or to afford.
     Done,
 }
 
-/// What halving may add to a group.
+/// Cells that halving may add to a group.
 struct HalvingAllowance {
     /// Cells for each 100 of the grid.
     percent: usize,
@@ -31,7 +31,7 @@ struct HalvingAllowance {
     least: usize,
 }
 
-/// From this tolerance on, in thousandths, a search is to be short.
+/// From this tolerance, in thousandths, a search is to be short.
 const COARSE_THOUSANDTHS: u32 = 100;
 const COARSE: HalvingAllowance = HalvingAllowance { percent: 60, least: 12 };
 const FINE: HalvingAllowance = HalvingAllowance { percent: 100, least: 30 };
@@ -43,7 +43,7 @@ fn affordable(group: &CliffGroup<'_>, search: &CliffSearch) -> usize {
     (grid * allowance.percent / 100).max(allowance.least).saturating_sub(added)
 }
 
-/// What to measure next in a run whose plan has a search; [`Next::Done`] where it has none.
+/// Return the next step of a run whose plan has a search; [`Next::Done`] if it has none.
 pub fn next(run: &Run) -> Next {
     let samples = collect(run);
     let plan = &run.header.plan;
@@ -62,14 +62,14 @@ pub fn next(run: &Run) -> Next {
     if middles.is_empty() { Next::Done } else { Next::Measure(middles) }
 }
 
-/// The chosen window of each prefetching method, at the spans of the grid that lack it.
+/// The chosen window of each prefetching method, at the spans of the grid without it.
 fn chosen_windows(group: &CliffGroup<'_>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for method in group.families.iter().filter_map(|family| family.chosen.as_ref()) {
         for span in group.grid().into_iter().filter(|span| group.member(method, *span).is_none()) {
             let conditions = group.conditions(span);
             cells.push(Cell { role: Role::Measured, method: method.clone(), conditions: conditions.clone() });
-            // Its rivals were measured in earlier rounds: one of them once more shows what has changed since.
+            // Its rivals were measured in earlier rounds: repeating one of them shows what has changed since.
             if let Some(rival) = bridge(group, method, span) {
                 let control = Cell { role: Role::Control, method: rival, conditions };
                 if !cells.contains(&control) {
@@ -90,7 +90,7 @@ fn bridge(group: &CliffGroup<'_>, method: &Method, span: u64) -> Option<Method> 
 }
 
 /// The next middles of every change in a group, as far as they can be afforded. Changes with the same middle share its
-/// cells: measured later it would need a span of its own.
+/// cells: measured later, one would need a span of its own.
 fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec<Cell> {
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
     let changes = change::changes(group);
@@ -107,15 +107,15 @@ fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec
     for (span, sharing) in columns {
         let (column, halvings) = column(group, span, &sharing, tolerance, left);
         left -= column.len();
-        // What the next steps of these changes will take is not spent on changes of less weight.
+        // Cells for the next steps of these changes are not spent on less important ones.
         left = left.saturating_sub(halvings.saturating_sub(1) * column.len());
         cells.extend(column);
     }
     cells
 }
 
-/// The methods of as many of these changes as `most` cells allow, with one control, and how often their intervals must
-/// be halved.
+/// The methods of as many of these changes as `most` cells allow, with one control, and the number of halvings that
+/// their intervals need.
 fn column(
     group: &CliffGroup<'_>,
     span: u64,

@@ -1,38 +1,38 @@
 //! Medians, quantiles and an interval of the median that assumes nothing about the distribution.
 //!
-//! Benchmark samples are skewed, have outliers and are few. The interval is therefore read off order
-//! statistics: of n independent samples the number below the true median is binomial with p = 1/2, so the
-//! k-th smallest and the k-th largest enclose it with probability
+//! Benchmark samples are skewed, have outliers and are few. The interval is therefore read off order statistics: of n
+//! independent samples the number below the true median is binomial with p = 1/2, so the k-th smallest and the k-th
+//! largest enclose it with probability
 //!
 //! ```text
 //! 1 - 2 P(B <= k - 1),   B ~ Binomial(n, 1/2)
 //! ```
 //!
-//! (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1). It is exact for every continuous
-//! distribution and errs to the safe side for others. Few samples can carry no high level: five give at
-//! most 93.75 %, six 96.9 %, seven 98.4 %.
+//! (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1). It is exact for every continuous distribution and
+//! conservative for others. Few samples do not support a high level: five give at most 93.75 %, six 96.9 %, seven 98.4
+//! %.
 
-/// The median of `values`, the mean of the middle two if their number is even; `None` of nothing.
+/// The median of `values`, the mean of the middle two if their number is even; `None` if empty.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The quantile `share` (0 to 1) with linear interpolation between order statistics: definition 7 of
-/// Hyndman and Fan, "Sample quantiles in statistical packages" (1996). `None` of nothing.
+/// The quantile `share` (0 to 1) with linear interpolation between order statistics: definition 7 of Hyndman and Fan,
+/// "Sample quantiles in statistical packages" (1996). `None` if empty.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let sorted = sorted(values);
     let position = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
     let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
-    // Equal neighbours are returned as they are, because rounding must not break monotony.
+    // Equal neighbours are returned unchanged, because rounding must not break monotony.
     Some(if below == above { below } else { below + (above - below) * position.fract() })
 }
 
-/// The sum of counts; the most that there is where they are more.
+/// The sum of counts, saturating.
 pub fn total<'a>(counts: impl IntoIterator<Item = &'a u64>) -> u64 {
     counts.into_iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-/// The median of counts, rounded down where two middle ones are averaged.
+/// The median of counts, rounded down if two middle ones are averaged.
 pub fn median_count(values: &[u64]) -> Option<u64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -48,12 +48,12 @@ pub struct Interval {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// The probability with which such an interval encloses the true median.
+    /// The probability that such an interval encloses the true median.
     pub coverage: f64,
 }
 
-/// The narrowest interval from a k-th smallest to a k-th largest value whose coverage is at least `level`;
-/// `None` where even the smallest and the largest do not reach it.
+/// The narrowest interval from a k-th smallest to a k-th largest value whose coverage is at least `level`; `None` if
+/// even the smallest and the largest do not reach it.
 pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
     let (rank, coverage) = interval_rank(values.len(), level)?;
     let sorted = sorted(values);
@@ -79,13 +79,13 @@ pub fn interval_rank(count: usize, level: f64) -> Option<(usize, f64)> {
     best
 }
 
-/// A figure of each round that has one, in the order of rounds. What it takes follows from how many there are, and not
-/// from how the rounds are numbered.
+/// A figure of each round that has one, in the order of rounds. Its memory depends on their number, not on the numbering
+/// of the rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByRound(Vec<(u32, f64)>);
 
 impl ByRound {
-    /// Of rounds one after the other, from round 0 on.
+    /// Figures of consecutive rounds from round 0.
     pub fn of_each(figures: &[Option<f64>]) -> Self {
         (0..).zip(figures).filter_map(|(round, figure)| Some((round, (*figure)?))).collect()
     }
@@ -95,19 +95,19 @@ impl ByRound {
         self.0.iter().map(|(_, figure)| *figure).collect()
     }
 
-    /// How many rounds have one.
+    /// Number of rounds with a figure.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Those of rounds that count.
+    /// Keep the figures of the rounds that count.
     pub fn within(mut self, counts: impl Fn(u32) -> bool) -> Self {
         self.0.retain(|(round, _)| counts(*round));
         self
     }
 }
 
-/// Each round stands once.
+/// Each round occurs once.
 impl FromIterator<(u32, f64)> for ByRound {
     fn from_iter<T: IntoIterator<Item = (u32, f64)>>(figures: T) -> Self {
         let mut figures: Vec<(u32, f64)> = figures.into_iter().collect();
@@ -116,8 +116,8 @@ impl FromIterator<(u32, f64)> for ByRound {
     }
 }
 
-/// Logarithms of `left / right` over the rounds in which both have a value. What slowed a whole round, as a
-/// drifting clock frequency does, cancels.
+/// Logarithms of `left / right` over the rounds in which both have a value. Effects on a whole round, such as a drifting
+/// clock frequency, cancel out.
 pub fn paired_log_ratios(left: &ByRound, right: &ByRound) -> Vec<f64> {
     let mut others = right.0.iter().peekable();
     let paired = left.0.iter().filter_map(|(round, figure)| {

@@ -1,7 +1,7 @@
-//! What to choose, in one sentence for each comparison, and what explains it.
+//! Advice: what to choose in each comparison, in one sentence, with notes that explain it.
 //!
-//! Pure functions of judged cells and comparisons. A sentence says nothing that these do not carry: a difference within
-//! the noise is none, and a verdict that is unclear gives no more than that.
+//! Pure functions of judged cells and comparisons. A sentence claims nothing beyond these: a difference within the noise
+//! is not a difference, and an unclear verdict gives no advice.
 
 mod append;
 mod case;
@@ -33,7 +33,7 @@ pub use headline::headline;
 pub use phrases::listed;
 pub use read_advice::AMPLIFIED;
 
-/// The advice that follows from each comparison; `cells` are all of the run.
+/// Return the advice that follows from each comparison; `cells` are all of the run.
 pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Recommendation> {
     let by_id = by_id(cells);
     let mut all: Vec<Recommendation> =
@@ -44,7 +44,7 @@ pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Re
     all
 }
 
-/// The advice that follows from a comparison; `cells` are all of the run.
+/// Return the advice that follows from a comparison; `cells` are all of the run.
 fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) -> Recommendation {
     let compared: Vec<&CellJudgement> =
         comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied()).collect();
@@ -116,7 +116,7 @@ fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
     match comparison.verdict {
         Verdict::Winner => (comparison.winner.clone(), Vec::new()),
         Verdict::Tie => {
-            // A method that may be far behind is not advised for its simplicity.
+            // A method that may be far behind is not recommended for its simplicity.
             let simplest =
                 comparison.near().into_iter().min_by_key(|method| effort(method)).map(String::from);
             let others = comparison.tied.iter().filter(|method| Some(*method) != simplest.as_ref());
@@ -126,7 +126,7 @@ fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
     }
 }
 
-/// Why nothing is advised; `None` where something is.
+/// Reason that nothing is recommended; `None` if something is.
 fn obstacle(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String> {
     match comparison.verdict {
         Verdict::Winner => None,
@@ -135,7 +135,7 @@ fn obstacle(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String>
     }
 }
 
-/// The leader is chosen among methods with enough rounds; another in the tie may be ahead of it.
+/// The leader is chosen among methods with enough rounds; another method of the tie may be faster.
 fn may_be_faster(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String> {
     let rival = comparison
         .ratios
@@ -144,7 +144,7 @@ fn may_be_faster(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<St
     let valid = cells.iter().find(|cell| cell.id == rival.cell).map_or(rival.rounds, |cell| cell.samples);
     let why = match rival.rounds {
         FEWEST_ROUNDS.. => "these rounds cannot tell".to_string(),
-        // Rounds may be valid and still not count: without the leader, or with another page cache.
+        // Valid rounds may not count: the leader was not valid in them, or the page cache differed.
         paired if paired < valid => format!("only {paired} of its rounds can be compared"),
         1 => "only 1 of its rounds is valid".to_string(),
         paired => format!("only {paired} of its rounds are valid"),
@@ -152,7 +152,7 @@ fn may_be_faster(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<St
     Some(format!("{} may be faster, but {why}", rival.method))
 }
 
-/// Why another method than the leader is advised.
+/// Reason that a method other than the leader is recommended.
 fn why_simplest(comparison: &Comparison, method: &str) -> String {
     if comparison.leader.as_deref() == Some(method) {
         return String::new();
@@ -186,7 +186,7 @@ fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
     let cell = cells.iter().find(|cell| cell.method == method)?;
     let bound = cell.bound.filter(|bound| *bound != BoundName::Unknown)?;
     Some(match cell.of_ceiling {
-        // A ceiling is a measurement too: more than all of it says no more than all of it.
+        // A ceiling is a measurement too: more than all of it is reported as all of it.
         Some(share) if share >= AT_CEILING => format!(", limited by {} (at its ceiling)", bound.name()),
         Some(share) => format!(", limited by {} ({:.0} % of it)", bound.name(), share * 100.0),
         None => format!(", limited by {}", bound.name()),

@@ -1,17 +1,17 @@
-//! What limited a cell, and which share of that ceiling it reached.
+//! The bound of a cell: the resource that limited it, and the share of that ceiling it reached.
 //!
-//! Ceilings are cells of the same run with that role, told apart by what they are: `uring:direct` with a deep queue gives what
-//! the device can do at the size of its reads, the same with one read in flight gives the pace of a program
-//! that waits for each read, and copying from anonymous memory gives what the memory can do. A cell is
-//! held against them by what the *device* did, its requests at the size really issued and its bytes, per
-//! second of both phases; what the program asked for would call readahead fast.
+//! Ceilings are cells of the same run with that role. `uring:direct` with a deep queue gives the device's maximum at the
+//! size of its reads; the same with one read in flight gives the rate of a program that waits for each read; copying
+//! from anonymous memory gives the maximum of the memory. A cell is compared with them by the activity of the *device*
+//! per second of both phases: its requests at the size really issued, and its bytes. Requested bytes would make
+//! readahead look fast.
 //!
-//! Ceilings are held against cells of the same file, threads, CPUs and device cap; under another cap the device is
-//! another one. Neither the memory limit nor what the page cache holds is seen by a device, so these may differ.
+//! Ceilings apply to cells of the same file, threads, CPUs and device cap; a different cap amounts to a different
+//! device. The memory limit and the state of the page cache may differ, since the device sees neither.
 //!
-//! Queue depth is the bound where Little's law says so: with a latency of L and N reads in flight a device does N / L
-//! requests per second, and 1 / L is what one thread with one read in flight was seen to do. So a rate of threads x
-//! depth / L means that latency times rate is the number of reads in flight: the device was never asked for more.
+//! Queue depth is the bound by Little's law: with a latency of L and N reads in flight, a device completes N / L
+//! requests per second, and 1 / L is the measured rate of one thread with one read in flight. A rate of threads x depth
+//! / L means that latency times rate equals the number of reads in flight: the device never had more to do.
 //!
 //! A bound explains; it does not rank.
 
@@ -27,33 +27,33 @@ use crate::proof::calls;
 use crate::proof::measured::operations;
 use crate::statistics::median;
 
-/// From this share of a ceiling on, the ceiling is the bound.
+/// From this share of a ceiling, the ceiling is the bound.
 pub const REACHED: f64 = 0.85;
-/// From this share of a ceiling on it is said in words: a ceiling is measured, and may be exceeded a little.
+/// From this share of a ceiling, a sentence says "at its ceiling": a ceiling is measured, and may be exceeded slightly.
 pub const AT_CEILING: f64 = 0.995;
-/// From this share of a CPU per thread on, the CPU is the bound.
+/// From this share of a CPU per thread, the CPU is the bound.
 pub const CPU_REACHED: f64 = 0.9;
-/// A queue depth is the bound where the device's rate lies this close to what that depth allows.
+/// The queue depth is the bound if the device's rate is this close to the rate that the depth allows.
 pub const DEPTH_TOLERANCE: f64 = 0.20;
 /// A ceiling has at least this many reads in flight.
 const DEEP: u32 = 8;
 /// Reads of this size give the bandwidth of a device.
 const BANDWIDTH_READ_BYTES: u64 = 512 << 10;
-/// Below this share of the bytes asked for, the device played no part.
+/// Below this share of the requested bytes, the device is not involved.
 const DEVICE_SHARE: f64 = 0.01;
-/// The device counts requests of everyone; they are the cell's if others moved at most this share.
+/// The device counts the requests of all processes; they are the cell's if others moved at most this share.
 const OTHERS_SHARE: f64 = 0.05;
-/// Sizes of requests are alike up to this factor.
+/// Sizes of requests are similar up to this factor.
 const SIZE_FACTOR: f64 = 2.0;
-/// A ceiling that is exceeded by more than this is none: a copy from memory was of other data, smaller or more popular ones
-/// that lie in a cache of the CPU, and a device was measured too low.
+/// A ceiling that is exceeded by more than this does not apply: a copy from memory was of other data, smaller or more
+/// popular ones that fit in a CPU cache, or the device's maximum was measured too low.
 const EXCEEDED: f64 = 1.25;
-/// From this share of the time in which some task waited for memory or a device on (PSI), waiting explains a cell.
+/// From this share of the time in which at least one task waited for memory or a device (PSI), waiting explains a cell.
 const STALLED: f64 = 0.25;
-/// A thread that gives up its CPU this often in a second waits for something.
+/// A thread that gives up its CPU this often per second waits for something.
 const WAITS_PER_SECOND: f64 = 100.0;
 
-/// What can limit a cell.
+/// A resource that can limit a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundName {
@@ -61,20 +61,20 @@ pub enum BoundName {
     DeviceIops,
     /// Bytes per second of the device.
     DeviceBandwidth,
-    /// The reads that the method keeps in flight.
+    /// The reads in flight that the method allows.
     QueueDepth,
     /// Copying by the CPU from memory.
     MemoryCopy,
     /// CPU time.
     Cpu,
-    /// Something that is neither CPU nor device: a lock, another process.
+    /// A wait for something other than CPU and device: a lock, another process.
     Waiting,
-    /// Nothing that was measured explains it.
+    /// Not explained by any measured resource.
     Unknown,
 }
 
 impl BoundName {
-    /// The word in tables and JSON.
+    /// Its name in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             BoundName::DeviceIops => "device-iops",
@@ -88,14 +88,14 @@ impl BoundName {
     }
 }
 
-/// What limited a cell.
+/// The bound of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bound {
-    /// Which limit.
+    /// The limiting resource.
     pub name: BoundName,
-    /// The share of it that was reached.
+    /// The share of the ceiling that was reached.
     pub of_ceiling: Option<f64>,
-    /// The limit itself: requests or bytes per second, or CPUs.
+    /// The ceiling: requests or bytes per second, or CPUs.
     pub ceiling: Option<f64>,
 }
 
@@ -107,10 +107,10 @@ impl Bound {
     const UNKNOWN: Self = Self { name: BoundName::Unknown, of_ceiling: None, ceiling: None };
 }
 
-/// What a cell made the machine do, as medians over its valid samples.
+/// Activity of the machine for a cell, as medians over its valid samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// Bytes asked for per second.
+    /// Requested bytes per second.
     pub requested_bytes_per_second: f64,
     /// Bytes that the device read per second.
     pub device_bytes_per_second: Option<f64>,
@@ -118,9 +118,10 @@ pub struct Activity {
     pub device_requests_per_second: Option<f64>,
     /// CPU time over the time of all threads.
     pub cpu_share: Option<f64>,
-    /// How often a thread gave up its CPU, per second and thread.
+    /// Voluntary context switches, per second and thread.
     pub waits_per_second: Option<f64>,
-    /// The share of the time in which some task of the host waited for memory or for a device (PSI), whichever is more.
+    /// Share of the time in which at least one task of the host waited for memory or for a device (PSI), the larger of
+    /// the two.
     pub stalled_share: Option<f64>,
 }
 
@@ -144,7 +145,7 @@ impl Activity {
             device_requests_per_second: of_valid(&|measurement, evidence| {
                 Some(requests(cell, measurement, evidence)? as f64 / seconds(measurement))
             }),
-            // CPU time was read around the supervisor's clock, so it is a share of that.
+            // CPU time was read around the supervisor's clock, so it is a share of that clock's time.
             cpu_share: of_valid(&|_, evidence| {
                 Some(evidence.cpu_ns? as f64 / evidence.wall_ns.max(1) as f64 / threads)
             }),
@@ -170,18 +171,18 @@ impl Activity {
     }
 }
 
-/// How often threads gave up their CPU. Heartbeats sleep and wake all the time, and drown what the others do.
+/// Voluntary context switches of the measured threads. Unknown with heartbeats, which sleep and wake all the time.
 pub(crate) fn own_waits(evidence: &Evidence) -> Option<u64> {
     evidence.voluntary_switches.filter(|_| evidence.heartbeats.is_empty())
 }
 
-/// Both phases, since evidence is of both.
+/// Duration of both phases, since the evidence covers both.
 fn seconds(measurement: &Measurement) -> f64 {
     measurement.measured_ns.saturating_add(measurement.latency_phase_ns) as f64 / 1e9
 }
 
-/// Requests of the device for this sample. Where others used it too, the group's own count holds, a direct read
-/// still is one request, and of anything else nothing is known.
+/// Requests of the device for this sample. If others used it too, the group's own count applies, a direct read is still
+/// one request, and for anything else the count is unknown.
 fn requests(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Option<u64> {
     let own = evidence.device_read_bytes?;
     let others_are_few =
@@ -192,25 +193,25 @@ fn requests(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Opti
     of_device.or(of_group).or(of_calls)
 }
 
-/// What the device did at one size and depth.
+/// Maximum of the device at one size and depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceCeiling {
     /// Threads that issued reads.
     pub threads: u32,
     /// Size of the file.
     pub file_bytes: Bytes,
-    /// In which order it was read: at random, or on and on.
+    /// Order of the reads: random or sequential.
     pub workload: Workload,
-    /// What the device was capped at.
+    /// Cap of the device.
     pub device_cap: Option<DeviceCap>,
-    /// CPUs that the threads might use, where they were set.
+    /// CPUs that the threads were allowed to use, if set.
     #[serde(serialize_with = "as_text")]
     pub cpus: Option<CpuList>,
     /// Reads in flight per thread.
     pub depth: u32,
     /// Size of the reads.
     pub read_bytes: Bytes,
-    /// Mean size of the requests that the device saw.
+    /// Mean size of the requests that the device received.
     pub issued_bytes: f64,
     /// Requests per second.
     pub requests_per_second: f64,
@@ -224,8 +225,8 @@ fn as_text<S: serde::Serializer>(cpus: &Option<CpuList>, serializer: S) -> Resul
 }
 
 impl DeviceCeiling {
-    /// Whether it is what the device can do for cells with `conditions`. A memory limit is nothing to a device, and what it
-    /// can do in order is nothing to reads at random.
+    /// True if it applies to cells with `conditions`. A device does not see the memory limit, and its sequential rate
+    /// says nothing about random reads.
     fn is_of(&self, conditions: &Conditions) -> bool {
         let HostSettings { device_cap, cpus, .. } = &conditions.host_settings;
         self.threads == conditions.threads
@@ -236,7 +237,7 @@ impl DeviceCeiling {
     }
 }
 
-/// What copying from memory does under some conditions.
+/// Rate of copying from memory under some conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CopyCeiling {
     /// The conditions.
@@ -244,7 +245,7 @@ pub struct CopyCeiling {
     pub conditions: Conditions,
     /// Threads that copied.
     pub threads: u32,
-    /// Size of the reads; `None` where the work is another.
+    /// Size of the reads; `None` for other work.
     pub read_bytes: Option<Bytes>,
     /// Bytes per second.
     pub bytes_per_second: f64,
@@ -253,17 +254,17 @@ pub struct CopyCeiling {
 /// All ceilings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ceilings {
-    /// What the device did, by threads, file, depth and size.
+    /// Maxima of the device, by threads, file, depth and size.
     pub device: Vec<DeviceCeiling>,
-    /// What the memory did.
+    /// Maxima of the memory.
     pub copy: Vec<CopyCeiling>,
-    /// Conditions of scans that went beyond what was measured of their device.
+    /// Conditions of scans that exceeded the measured maximum of their device.
     #[serde(skip)]
     outrun: Vec<Conditions>,
 }
 
 impl Ceilings {
-    /// The ceilings among `cells`. A method that is compared is none, else it would be limited by itself.
+    /// The ceilings among `cells`. A compared method is not a ceiling, or it would be limited by itself.
     pub fn of(cells: &[CellSamples<'_>]) -> Self {
         let mut ceilings = Self::default();
         for samples in cells.iter().filter(|samples| samples.cell.role == Role::Ceiling) {
@@ -294,7 +295,8 @@ impl Ceilings {
         ceilings
     }
 
-    /// Two cells may be the same ceiling under conditions that the device does not see; the faster counts.
+    /// Add a ceiling. Two cells may be the same ceiling under conditions that the device does not see; the faster
+    /// counts.
     fn add(&mut self, found: DeviceCeiling) {
         fn name(ceiling: &DeviceCeiling) -> impl PartialEq + '_ {
             let DeviceCeiling { threads, file_bytes, workload, device_cap, cpus, depth, read_bytes, .. } =
@@ -308,24 +310,24 @@ impl Ceilings {
         }
     }
 
-    /// The most requests per second at random offsets that the device did, of any size.
+    /// The highest rate of requests at random offsets that the device reached, of any size.
     pub fn device_iops(&self) -> Option<f64> {
         let at_random = self.device.iter().filter(|ceiling| ceiling.workload == Workload::RandomRead);
         let deep = at_random.filter(|ceiling| ceiling.depth >= DEEP);
         deep.map(|ceiling| ceiling.requests_per_second).max_by(f64::total_cmp)
     }
 
-    /// The most bytes per second that the device did, of any size.
+    /// The highest rate of bytes that the device reached, of any size.
     pub fn device_bytes_per_second(&self) -> Option<f64> {
         bandwidth(self.device.iter())
     }
 
-    /// Bytes per second of copying, the most of any conditions.
+    /// The highest rate of copying in bytes per second, under any conditions.
     pub fn copy_bytes_per_second(&self) -> Option<f64> {
         self.copy.iter().map(|ceiling| ceiling.bytes_per_second).max_by(f64::total_cmp)
     }
 
-    /// What limited `cell`.
+    /// Return the bound of `cell`.
     pub fn bound(&self, cell: &Cell, activity: &Activity) -> Bound {
         let by_device = || self.bound_by_device(cell, activity);
         let by_memory = || self.bound_by_copy(cell, activity);
@@ -333,19 +335,19 @@ impl Ceilings {
         found.or_else(|| bound_by_cpu(cell, activity)).or_else(|| waiting(activity)).unwrap_or(Bound::UNKNOWN)
     }
 
-    /// Device bytes per second over the most that the device did for cells with `conditions`; `None` where it played no part,
-    /// no large reads were measured, or that ceiling was measured too low to be one.
+    /// Device bytes per second as a share of the device's maximum for cells with `conditions`; `None` if the device was
+    /// not involved, no large reads were measured, or that ceiling was measured too low.
     pub fn share_of_bandwidth(&self, conditions: &Conditions, activity: &Activity) -> Option<f64> {
         let share = self.over_bandwidth(conditions, activity)?;
         (share <= EXCEEDED && !self.is_outrun(conditions)).then_some(share)
     }
 
-    /// The same where it is more than a ceiling can be exceeded by.
+    /// The same if the share is larger than a ceiling can be exceeded by.
     pub fn times_beyond(&self, conditions: &Conditions, activity: &Activity) -> Option<f64> {
         self.over_bandwidth(conditions, activity).filter(|share| *share > EXCEEDED)
     }
 
-    /// Whether a scan that is held against the same ceilings went beyond them: they then explain none of these scans.
+    /// True if a scan with the same ceilings exceeded them: they explain none of these scans then.
     fn is_outrun(&self, conditions: &Conditions) -> bool {
         fn held_against(conditions: &Conditions) -> impl PartialEq + '_ {
             let HostSettings { device_cap, cpus, .. } = &conditions.host_settings;
@@ -375,7 +377,7 @@ impl Ceilings {
         if let Some(iops) = iops.filter(|iops| explains(requests, *iops)) {
             return Some(Bound::reached(BoundName::DeviceIops, requests, iops));
         }
-        // How many reads an unknown way keeps in flight is not known.
+        // The reads in flight of a third-party method are unknown.
         let by_depth = depth_one_rate_at(&same, issued).filter(|_| cell.access() != Access::Unknown)?
             * f64::from(cell.conditions.threads)
             * f64::from(cell.method.depth());
@@ -386,7 +388,7 @@ impl Ceilings {
     fn bound_by_copy(&self, cell: &Cell, activity: &Activity) -> Option<Bound> {
         let bytes = activity.requested_bytes_per_second;
         let of_cell = self.copy.iter().filter(|ceiling| copies_alike(&ceiling.conditions, &cell.conditions));
-        // The same data where they were measured, else those of the whole file.
+        // The same data if they were measured, else those of the whole file.
         let ceiling = of_cell.max_by_key(|ceiling| {
             let (ceiling, cell) = (&ceiling.conditions, &cell.conditions);
             (
@@ -412,10 +414,9 @@ fn skew(conditions: &Conditions) -> Option<Skew> {
     conditions.reads().map(|reads| reads.skew)
 }
 
-/// Whether copying is the same work under both: page cache, limits and the place of the data within the file may
-/// differ.
+/// True if copying is the same work under both: page cache, limits and the position of the data in the file may differ.
 fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
-    // Where the data are and when they are synced is nothing to a copy.
+    // The location of the data and the time of the sync do not affect a copy.
     let work = |conditions: &Conditions| {
         let mut work = conditions.work;
         match &mut work {
@@ -447,17 +448,17 @@ fn device_ceiling(cell: &Cell, activity: &Activity) -> Option<DeviceCeiling> {
     })
 }
 
-/// The most bytes per second of deep queues, known only if large reads are among them. On some devices
-/// smaller reads move more, so the largest rate counts and not that of the largest reads.
+/// The highest rate of bytes of deep queues, known only if large reads are among them. On some devices smaller reads
+/// move more bytes, so the highest rate counts and not that of the largest reads.
 fn bandwidth<'a>(ceilings: impl Iterator<Item = &'a DeviceCeiling> + Clone) -> Option<f64> {
     let deep = ceilings.filter(|ceiling| ceiling.depth >= DEEP);
     let large = deep.clone().any(|ceiling| ceiling.read_bytes.0 >= BANDWIDTH_READ_BYTES);
     deep.map(|ceiling| ceiling.bytes_per_second).max_by(f64::total_cmp).filter(|_| large)
 }
 
-/// Requests per second that the device can do at `size`: between two measured sizes by a power law through
-/// both, a little below the smallest no more than there, above the largest by its bandwidth. Far below the smallest nothing
-/// is known: a device that was asked for 1 MiB at a time may well do more requests of 128 KiB.
+/// Requests per second that the device can do at `size`: between two measured sizes by a power law through both, a
+/// little below the smallest no more than there, above the largest by its bandwidth. Far below the smallest it is
+/// unknown: a device that was asked for 1 MiB at a time may well do more requests of 128 KiB.
 fn iops_at(ceilings: &[&DeviceCeiling], size: f64) -> Option<f64> {
     let mut deep: Vec<&DeviceCeiling> =
         ceilings.iter().copied().filter(|ceiling| ceiling.depth >= DEEP).collect();
@@ -490,14 +491,14 @@ fn depth_one_rate_at(ceilings: &[&DeviceCeiling], size: f64) -> Option<f64> {
 fn bound_by_cpu(cell: &Cell, activity: &Activity) -> Option<Bound> {
     let share = activity.cpu_share.filter(|share| *share >= CPU_REACHED)?;
     let threads = f64::from(cell.conditions.threads);
-    // What a runtime's own threads take beside those that work is no share of what these can have.
+    // CPU time of a runtime's own threads does not count: the share is of the CPUs that the working threads can use.
     Some(Bound::reached(BoundName::Cpu, share.min(1.0) * threads, threads))
 }
 
 fn waiting(activity: &Activity) -> Option<Bound> {
     let switches = activity.waits_per_second.is_some_and(|waits| waits >= WAITS_PER_SECOND);
     let stalled = activity.stalled_share.is_some_and(|share| share >= STALLED);
-    // Waiting for the device is no answer: which limit of the device it was is the question.
+    // If the device is involved, waiting does not answer which of its limits applied.
     let waits = (switches || stalled) && activity.cpu_share? < CPU_REACHED && !activity.uses_device();
     waits.then_some(Bound { name: BoundName::Waiting, of_ceiling: None, ceiling: None })
 }

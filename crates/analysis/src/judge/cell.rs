@@ -1,4 +1,4 @@
-//! One cell of the judged JSON: its figures as medians over rounds, with what limited it.
+//! One cell of the judged JSON: its figures as medians over rounds, with its bound.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ use crate::statistics::{median, median_count, median_interval, total};
 /// Coverage of the intervals that are shown.
 pub const SHOWN_LEVEL: f64 = 0.95;
 
-/// Whether a cell has figures.
+/// State of a cell's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -29,12 +29,12 @@ pub enum Status {
     Ok,
     /// Samples, none of them valid.
     Invalid,
-    /// The machine does not offer it, or the run ended before it.
+    /// The machine does not support it, or the run ended before it.
     Unavailable,
 }
 
 impl Status {
-    /// The word in tables and in the judged JSON.
+    /// Its name in tables and in the judged JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Ok => "ok",
@@ -56,7 +56,7 @@ pub struct MedianInterval {
 }
 
 impl MedianInterval {
-    /// Of no value: `None`.
+    /// `None` if `values` is empty.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let interval = median_interval(values, SHOWN_LEVEL);
         Some(Self {
@@ -68,7 +68,7 @@ impl MedianInterval {
 }
 
 impl MedianInterval {
-    /// `12.3k [12.1k, 12.6k]`, each number in a form.
+    /// `12.3k [12.1k, 12.6k]`, with each number formatted by `form`.
     pub fn told(&self, form: impl Fn(f64) -> String) -> String {
         let middle = form(self.median);
         match (self.low, self.high) {
@@ -78,7 +78,7 @@ impl MedianInterval {
     }
 }
 
-/// The conditions that are not fields of the cell itself; `None` where a workload has none.
+/// Conditions that are not fields of the cell itself; `None` if they do not apply to the workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameters {
     /// Size of one read.
@@ -87,32 +87,32 @@ pub struct Parameters {
     pub reads_per_op: Option<u32>,
     /// Offsets are multiples of this.
     pub align_bytes: Option<Bytes>,
-    /// What is done with the bytes that are read.
+    /// Consumption of the bytes that are read.
     pub consume: Option<Consume>,
     /// Size of a record of `append`.
     pub record_bytes: Option<Bytes>,
     /// Size of a block of `fill`.
     pub block_bytes: Option<Bytes>,
-    /// How often the ring is gone round.
+    /// Number of passes over the ring.
     pub laps: Option<u32>,
-    /// When what is written must be on the device: `none`, `end`, `every:SIZE`.
+    /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`.
     pub sync: Option<String>,
-    /// What a file holds that is read.
+    /// Content of a file that is read.
     pub content: Option<Content>,
-    /// Who owns the open file.
+    /// Ownership of the open file.
     pub descriptor: Descriptor,
-    /// How offsets spread.
+    /// Distribution of offsets.
     pub skew: Option<String>,
-    /// Whether offsets follow from the data before them.
+    /// True if offsets follow from the data before them.
     pub dependent: Option<bool>,
-    /// What the device may deliver.
+    /// Rate limit of the device.
     pub device_cap: Option<DeviceCap>,
     /// Settings of the kernel.
     #[serde(flatten)]
     pub kernel: KernelSettings,
     /// CPUs that the worker was confined to.
     pub cpus: Option<String>,
-    /// Where the pages were put, seen from the worker.
+    /// Node of the pages, relative to the worker.
     pub numa: Option<String>,
 }
 
@@ -144,35 +144,35 @@ impl Parameters {
     }
 }
 
-/// One cell with its figures. They are `None` unless the status is ok.
+/// One cell with its figures, which are `None` unless the status is ok.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellJudgement {
     /// [`pagewise_model::Cell::id`].
     pub id: String,
-    /// Why it is in the run.
+    /// Reason for it to be in the run.
     pub role: Role,
-    /// Which accesses.
+    /// Accesses and their order.
     pub workload: Workload,
     /// Canonical text of the method.
     pub method: String,
     /// The worker that performed it.
     pub worker: String,
-    /// The word for the way, as its worker has it.
+    /// Its access, by the word of its worker.
     pub access: String,
-    /// How bytes move, as the kernel sees it.
+    /// The kind of access that the kernel sees.
     #[serde(skip)]
     pub moves: Access,
-    /// What modifies it: true, or a number.
+    /// Its options: true, or a number.
     pub options: BTreeMap<&'static str, OptionValue>,
     /// Threads that read.
     pub threads: u32,
     /// Size of the file.
     pub file_bytes: Bytes,
-    /// The part of it that is read.
+    /// The accessed part of it.
     pub span_bytes: Bytes,
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
-    /// What of the limit was left for page cache: limit less what else was charged, the median over samples.
+    /// Page cache under the limit: the limit less everything else that was charged, the median over samples.
     pub cache_capacity_bytes: Option<u64>,
     /// The span over that.
     pub data_over_cache: Option<f64>,
@@ -182,9 +182,9 @@ pub struct CellJudgement {
     pub cache: CacheState,
     /// The other conditions.
     pub parameters: Parameters,
-    /// Whether it has figures.
+    /// State of its figures.
     pub status: Status,
-    /// Why it has none, or why some samples are missing.
+    /// Reason that it has none, or that some samples are missing.
     pub reason: Option<String>,
     /// Rounds with a valid sample.
     pub samples: usize,
@@ -194,68 +194,68 @@ pub struct CellJudgement {
     pub ops_per_second: Option<MedianInterval>,
     /// Reads per second.
     pub reads_per_second: Option<MedianInterval>,
-    /// Bytes per second of the measured region: those asked for, or those that reached the file.
+    /// Bytes per second of the measured region: requested, or written to the file.
     pub bytes_per_second: Option<MedianInterval>,
     /// Nanoseconds of the measured region for each operation.
     pub ns_per_op: Option<MedianInterval>,
     /// Latency of operations.
     pub latency_ns: Option<Latency>,
-    /// Why there is none, where it would say nothing.
+    /// Reason that it is withheld, if it is.
     pub latency_reason: Option<&'static str>,
-    /// How late heartbeats came, by kind; `None` of a run without them.
+    /// Delays of heartbeats, by kind; `None` for a run without them.
     pub stall: Option<Vec<Stall>>,
-    /// Why there is none, where it would say nothing.
+    /// Reason that they are withheld, if they are.
     pub stall_reason: Option<&'static str>,
     /// Time until a cold start had become steady.
     pub time_to_warm_ns: Option<MedianInterval>,
     /// Device bytes until then.
     pub bytes_to_warm: Option<MedianInterval>,
-    /// The course of a cold start, window by window.
+    /// The timeline of a cold start, window by window.
     pub cold_start: Option<Vec<ColdWindow>>,
     /// Open, map, advise, populate.
     pub setup_ns: Option<u64>,
-    /// Reading page tables warm before the clock starts.
+    /// Warming of page tables before the clock starts.
     pub warmup_ns: Option<u64>,
     /// The throughput phase.
     pub measured_ns: Option<u64>,
     /// Sync, unmap, close.
     pub teardown_ns: Option<u64>,
-    /// The part of it that is the sync.
+    /// The sync as a part of it.
     pub sync_ns: Option<u64>,
     /// Median of the sums of set-up, throughput phase and tear-down.
     pub total_ns: Option<u64>,
-    /// The same with its interval: what work that is done once is ranked by.
+    /// The same with its interval: the figure that one-shot work is ranked by.
     pub total_interval_ns: Option<MedianInterval>,
-    /// Stretches of the measured region that took over 1 ms more than they should have, in a sample.
+    /// Intervals of the measured region that took over 1 ms too long, per sample.
     pub stalls: Option<u64>,
-    /// Those of all samples together: a median does not show what happened in fewer than half of them.
+    /// Their number in all samples: a median does not show events in fewer than half of them.
     pub stalls_total: Option<u64>,
     /// The longest of them in any sample.
     pub stall_longest_ns: Option<u64>,
-    /// The least share of the work that a valid sample did, where that is fixed: of the ring in all laps, or of the file.
+    /// The smallest share of fixed work that a valid sample completed: of the ring in all passes, or of the file.
     pub covered: Option<f64>,
     /// The most bytes of records that were missing in the file after an attempt, valid or not.
     pub missing_bytes: Option<u64>,
     /// Bytes of the file that were dirty when the clock stopped.
     pub dirty_after_bytes: Option<u64>,
-    /// Bytes still dirty after tear-down: what is yet to be paid.
+    /// Bytes still dirty after tear-down, whose cost is yet to come.
     pub dirty_end_bytes: Option<u64>,
-    /// Bytes that any process wrote to the device meanwhile.
+    /// Bytes that any process wrote to the device during the sample.
     pub device_written_bytes: Option<u64>,
     /// Page faults of set-up.
     pub setup_faults: Option<u64>,
-    /// Device bytes per second over the most that the device did in large requests; `None` where the device played no part,
-    /// or that ceiling was measured too low to be one.
+    /// Device bytes per second as a share of the device's maximum in large requests; `None` if the device was not
+    /// involved, or that ceiling was measured too low.
     pub of_device_bandwidth: Option<f64>,
-    /// The same where it went beyond that ceiling by so much that it is none.
+    /// The same if it exceeded that ceiling so far that the ceiling does not apply.
     pub beyond_device_ceiling: Option<f64>,
-    /// What limited it.
+    /// Resource that limited it.
     pub bound: Option<BoundName>,
-    /// The share of that limit that it reached.
+    /// The share of that ceiling that it reached.
     pub of_ceiling: Option<f64>,
-    /// The limit: requests or bytes per second, or CPUs.
+    /// The ceiling: requests or bytes per second, or CPUs.
     pub ceiling: Option<f64>,
-    /// What was seen around it, as medians.
+    /// The supervisor's observations, as medians.
     pub evidence: Option<EvidenceMedians>,
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
 }
 
 impl CellJudgement {
-    /// What passed before the clock started, where that counts: set-up, and what the worker did until it was ready.
+    /// Time before the clock started, if that counts: set-up, and the worker's activity until it was ready.
     pub fn prepared_ns(&self) -> Option<u64> {
         Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))
     }
@@ -329,7 +329,7 @@ impl CellJudgement {
             reads_per_second: conditions.reads().and_then(|reads| per_second(f64::from(reads.reads_per_op))),
             bytes_per_second: match conditions.workload().is_reading() {
                 true => per_second(conditions.op_bytes() as f64),
-                // What is staged has not reached the file.
+                // Staged bytes have not reached the file.
                 false => MedianInterval::of(&samples.figures(|measurement, seen| {
                     seen.requested_bytes as f64 * 1e9 / measurement.measured_ns as f64
                 })),
@@ -381,18 +381,18 @@ impl CellJudgement {
         }
     }
 
-    /// Device bytes over bytes asked for.
+    /// Read amplification: device bytes per requested byte.
     pub fn amplification(&self) -> Option<f64> {
         self.evidence.as_ref()?.amplification
     }
 }
 
-/// A figure of each that has one.
+/// Collect a figure of each item that has one.
 fn of_each<T, F>(all: &[&T], figure: impl Fn(&T) -> Option<F>) -> Vec<F> {
     all.iter().filter_map(|one| figure(one)).collect()
 }
 
-/// What the worst attempt lost. That it was invalid does not make it unknown.
+/// Missing bytes of the worst attempt. They are known even if it was invalid.
 fn missing_bytes(samples: &CellSamples<'_>) -> Option<u64> {
     let of_attempt = |sample: &&Sample| match &sample.outcome {
         Outcome::Taken { evidence, .. } => Some(evidence.written.as_ref()?.missing_bytes),
@@ -401,7 +401,7 @@ fn missing_bytes(samples: &CellSamples<'_>) -> Option<u64> {
     samples.attempts.iter().filter_map(of_attempt).max()
 }
 
-/// What of the limit the page cache could have: everything that nothing else in the group took.
+/// Capacity of the page cache under the limit: all that nothing else in the group used.
 fn cache_capacity(evidence: &[&Evidence]) -> Option<u64> {
     let of_sample = |seen: &&Evidence| {
         let group = seen.group.as_ref()?;
@@ -438,13 +438,13 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
     }
 }
 
-/// What a machine said that offers a method in some samples only, such as huge pages.
+/// The machine's message if it supports a method in some samples only, such as huge pages.
 fn refused(samples: &CellSamples<'_>) -> Option<String> {
     let (refused, reason) = samples.refused()?;
     Some(format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()))
 }
 
-/// The kind of failure that came most often, with what it said first, and the last words of a worker that ended.
+/// The most frequent kind of failure, with its first message and the last output of a worker that ended.
 fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
     let failures: Vec<_> = samples
         .attempts
@@ -452,7 +452,7 @@ fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
         .flat_map(|sample| sample.failures().iter().map(move |failure| (failure, &sample.outcome)))
         .collect();
     let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
-    // `max_by_key` takes the last of equals; in reverse that is the first that was seen.
+    // `max_by_key` returns the last of equals, so in reverse the first seen.
     let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
     let (first, outcome) = failures.iter().find(|(failure, _)| failure.kind == first.kind)?;
     let told = format!("{}: {}", first.kind.name(), first.detail);
@@ -464,10 +464,10 @@ fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
     })
 }
 
-/// Of what was printed, this much is shown: of a stack trace what it begins with and what it ends with tell most.
+/// Length of the output that is shown: the beginning and the end of a stack trace are the most informative.
 const SHOWN_CHARS: usize = 240;
 
-/// Several lines as one, with the middle left out where they are long.
+/// Join lines into one, with the middle left out if they are long.
 fn on_one_line(text: &str) -> String {
     let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
     let chars: Vec<char> = line.chars().collect();

@@ -1,4 +1,4 @@
-//! The course of a cold start, and when it had become warm.
+//! The timeline of a cold start, and the time at which it had become warm.
 
 use pagewise_model::counters::RateWindow;
 use pagewise_model::{CacheState, Evidence};
@@ -11,7 +11,7 @@ use crate::statistics::{median, median_count, total};
 /// One window of a cold start, as medians over the samples that had it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColdWindow {
-    /// When it ended, since the start, without what lies between windows.
+    /// Its end, as time since the start without the gaps between windows.
     pub end_ns: u64,
     /// Operations per second in it.
     pub ops_per_second: f64,
@@ -28,14 +28,14 @@ fn is_cold_start(samples: &CellSamples<'_>) -> bool {
 }
 
 fn warmed<'a>(samples: &'a CellSamples<'_>) -> impl Iterator<Item = Warmed> + 'a {
-    // What does not use the page cache is as fast at once as later.
+    // A method that bypasses the page cache is as fast at the start as later.
     let warms = is_cold_start(samples) && samples.cell.depends_on_cache();
     let of_cold_start = samples.valid().filter(move |_| warms);
     of_cold_start
         .filter_map(|(_, evidence)| time_to_warm(samples.cell.conditions.op_bytes(), &evidence.windows))
 }
 
-/// Nanoseconds until each sample had become steady that did.
+/// Nanoseconds until each sample had become steady, for samples that did.
 pub(super) fn times_to_warm(samples: &CellSamples<'_>) -> Vec<f64> {
     warmed(samples).map(|warmed| warmed.time_ns as f64).collect()
 }

@@ -1,4 +1,4 @@
-//! Samples of a run by cell and round: what every later step looks at.
+//! Samples of a run by cell and round: the input of every later step.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,16 +10,17 @@ use crate::proof::measured::{is_done, ops_per_second, total_ns};
 use crate::proof::steady::time_to_warm;
 use crate::statistics::ByRound;
 
-/// One cell with all that was tried of it.
+/// One cell with all of its attempts.
 #[derive(Clone, Debug)]
 pub struct CellSamples<'a> {
     /// The cell.
     pub cell: &'a Cell,
     /// [`Cell::id`].
     pub id: String,
-    /// Every attempt in the order taken, valid or not.
+    /// Every attempt in chronological order, valid or not.
     pub attempts: Vec<&'a Sample>,
-    /// By round the last attempt that is valid. Only rounds that have one take room: a number in a run file does not.
+    /// The last valid attempt by round. Only rounds that have one take memory, so a large number in a run file costs
+    /// nothing.
     pub rounds: BTreeMap<u32, &'a Sample>,
 }
 
@@ -34,9 +35,9 @@ impl<'a> CellSamples<'a> {
         self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
     }
 
-    /// What is ranked, by round: operations per second; for a cold start how often it could become warm in a second; for
-    /// work that is done once how often all of it could be done, set-up and tear-down included. A cold start that did not
-    /// become warm has none, and neither has work that was not done to its end.
+    /// The ranked figure, by round: operations per second; for a cold start, the inverse of the time to warm; for
+    /// one-shot work, the inverse of the total, including set-up and tear-down. A cold start that did not become warm
+    /// has none, and neither has work that was not completed.
     pub fn rates(&self) -> ByRound {
         let conditions = &self.cell.conditions;
         let rate = |sample: &Sample| {
@@ -54,7 +55,7 @@ impl<'a> CellSamples<'a> {
         self.rounds.iter().filter_map(|(round, sample)| Some((*round, rate(sample)?))).collect()
     }
 
-    /// Why the machine does not offer it; `None` if any attempt came further than that.
+    /// Reason that the machine does not support it; `None` if any attempt got further.
     pub fn unavailable(&self) -> Option<&'a str> {
         let mut reason = None;
         for sample in &self.attempts {
@@ -66,7 +67,7 @@ impl<'a> CellSamples<'a> {
         reason
     }
 
-    /// How many attempts the machine refused, and what the last of them said; `None` if it refused none.
+    /// Number of attempts that the machine refused, with the last reason; `None` if it refused none.
     pub fn refused(&self) -> Option<(usize, &'a str)> {
         let mut refusals = self.attempts.iter().filter_map(|sample| match &sample.outcome {
             Outcome::Unavailable { reason } => Some(reason.as_str()),
@@ -75,7 +76,7 @@ impl<'a> CellSamples<'a> {
         Some((refusals.clone().count(), refusals.next_back()?))
     }
 
-    /// Attempts that were taken and failed a check, or broke.
+    /// Number of attempts that failed a check or broke.
     pub fn invalid_attempts(&self) -> usize {
         let failed = |sample: &&&Sample| {
             !matches!(sample.outcome, Outcome::Unavailable { .. }) && sample.valid().is_none()
@@ -84,8 +85,8 @@ impl<'a> CellSamples<'a> {
     }
 }
 
-/// The samples of `run` by cell, in the order of the plan. A sample of a cell that the plan does not have is
-/// left out: it belongs to no comparison.
+/// Group the samples of `run` by cell, in the order of the plan. A sample of a cell that is not in the plan is left out:
+/// it belongs to no comparison.
 pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
     let mut cells: Vec<CellSamples<'_>> = run
         .header

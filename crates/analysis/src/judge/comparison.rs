@@ -1,4 +1,4 @@
-//! One comparison of the judged JSON: which methods are ranked, and the verdict among them.
+//! One comparison of the judged JSON: the ranked methods, and the verdict among them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use crate::judge::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Rates, Verdict
 use crate::proof::measured::covered;
 use crate::statistics::median;
 
-/// Conditions with the words that a reader sees.
+/// Conditions with their label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComparedConditions {
     /// `random-read · 16 reads of 16 KiB · warm · 1 thread · 1 GiB`.
@@ -22,7 +22,7 @@ pub struct ComparedConditions {
     pub conditions: Conditions,
 }
 
-/// The leader against one other method.
+/// The leader compared with one other method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RatioToLeader {
     /// The other method.
@@ -39,81 +39,81 @@ pub struct RatioToLeader {
     pub coverage: Option<f64>,
     /// Rounds in which both are valid.
     pub rounds: usize,
-    /// Whether the leader is faster beyond doubt and noise.
+    /// True if the leader is faster, statistically and beyond the noise.
     pub distinguishable: bool,
 }
 
-/// What the noise of a comparison is known from.
+/// Source of the noise of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseSource {
-    /// A method of it that was measured twice.
+    /// One of its methods, which was measured twice.
     Control,
-    /// Its own control has too few valid rounds; the largest noise that any other shows in the run.
+    /// Its own control has too few valid rounds; the largest noise of any other control of the run is used.
     OtherControls,
-    /// No control of the run has enough valid rounds; how far the ratios between its methods scatter.
+    /// No control of the run has enough valid rounds; the scatter of the ratios between its methods is used.
     Ratios,
 }
 
-/// A method that is shown and not ranked.
+/// A method that is shown but not ranked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unranked {
     /// The method.
     pub method: String,
     /// Its cell.
     pub cell: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// One set of conditions with all methods measured under it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What is equal for all.
+    /// Conditions that are equal for all.
     pub conditions: ComparedConditions,
     /// Ids of the measured cells, in the order of the plan.
     pub cells: Vec<String>,
-    /// Ids of the cells that repeat one of them.
+    /// Ids of the control cells.
     pub controls: Vec<String>,
-    /// What it came to.
+    /// Its verdict.
     pub verdict: Verdict,
     /// The method that beats every other.
     pub winner: Option<String>,
     /// The method that is ahead, whether or not it wins.
     pub leader: Option<String>,
-    /// Methods that cannot be told from the best, the leader first.
+    /// Methods that are not distinguishable from the best, the leader first.
     pub tied: Vec<String>,
-    /// How far a method was from itself in this run, as a share.
+    /// Difference of a method from itself in this run, as a share.
     pub noise: Option<f64>,
-    /// What the noise is known from.
+    /// Source of the noise.
     pub noise_source: Option<NoiseSource>,
-    /// The leader against each other ranked method, the closest first.
+    /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<RatioToLeader>,
-    /// Methods that are shown and not ranked.
+    /// Methods that are shown but not ranked.
     pub unranked: Vec<Unranked>,
-    /// Why there is no verdict.
+    /// Reason that there is no verdict.
     pub reason: Option<String>,
-    /// What the page cache held; `None` where its state was made, or is not known.
+    /// State of the page cache; `None` if the state was prepared or is unknown.
     pub as_is: Option<AsIs>,
 }
 
-/// What the page cache held of the span before samples under `as-is`, as shares of it.
+/// Share of the span in the page cache before samples under `as-is`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AsIs {
-    /// The least before a sample of the rounds that count.
+    /// The smallest share before a sample of the rounds that count.
     pub resident_share_low: f64,
-    /// The most.
+    /// The largest.
     pub resident_share_high: f64,
-    /// In the first round, what is farthest from the rounds that count.
+    /// In the first round, the share farthest from the rounds that count.
     pub resident_share_first: f64,
     /// Rounds that count.
     pub rounds_counted: usize,
-    /// Rounds in which it is known.
+    /// Rounds in which the share is known.
     pub rounds: usize,
 }
 
 impl AsIs {
-    /// Whether the rounds that count found another cache than the run did.
+    /// True if the cache of the rounds that count differed from the first round's.
     pub fn changed(&self) -> bool {
         let first = self.resident_share_first;
         first < self.resident_share_low - SAME_CACHE || first > self.resident_share_high + SAME_CACHE
@@ -121,12 +121,12 @@ impl AsIs {
 }
 
 impl Comparison {
-    /// Those in a tie that are as good as the leader by the median of enough rounds, the leader first.
+    /// Methods of a tie that are as good as the leader by the median of enough rounds, the leader first.
     pub fn near(&self) -> Vec<&str> {
         self.in_tie(true)
     }
 
-    /// Those in a tie that these rounds can neither put near the leader nor behind it.
+    /// Methods of a tie for which these rounds show neither that they are near the leader nor that they are behind it.
     pub fn unclear(&self) -> Vec<&str> {
         self.in_tie(false)
     }
@@ -144,14 +144,14 @@ impl Comparison {
     }
 }
 
-/// All cells under one set of conditions that methods are compared under.
+/// All cells under one set of conditions.
 pub(crate) struct Side<'a> {
     conditions: &'a Conditions,
     measured: Vec<&'a CellSamples<'a>>,
     controls: Vec<&'a CellSamples<'a>>,
 }
 
-/// What is to be compared, in the order in which it first stands in the plan.
+/// Group the cells to be compared, in the order of the plan.
 pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
     let mut index_of: HashMap<&Conditions, usize> = HashMap::new();
     let mut sides: Vec<Side<'a>> = Vec::new();
@@ -172,12 +172,12 @@ pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
 }
 
 impl Side<'_> {
-    /// Judges them; `noise_elsewhere` is the largest that the controls of the run show.
+    /// Judge them; `noise_elsewhere` is the largest noise of the run's controls.
     pub(crate) fn compare(&self, noise_elsewhere: Option<f64>) -> Comparison {
         compare(self, noise_elsewhere)
     }
 
-    /// The noise that its own controls show.
+    /// The noise of its own controls.
     pub(crate) fn noise(&self) -> Option<f64> {
         let ranked: Vec<&CellSamples<'_>> =
             self.measured.iter().copied().filter(|cell| not_ranked(cell).is_none()).collect();
@@ -203,7 +203,7 @@ fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
         let scatter = verdict::scatter(&rates.iter().collect::<Vec<_>>());
         scatter.map(|noise| (noise, NoiseSource::Ratios))
     };
-    // A plan without a control never asked how far a method is from itself, and nothing else says it.
+    // A plan without a control did not ask for the difference of a method from itself, and nothing else measures it.
     let lost = || (!controls.is_empty()).then(|| of_others().or_else(of_ratios)).flatten();
     let (noise, noise_source) = own.or_else(lost).unzip();
     let judgement = judge(conditions, &ranked, noise, &settled);
@@ -252,7 +252,7 @@ fn named(cell: &CellSamples<'_>) -> Unranked {
     Unranked { method: cell.cell.method.to_string(), cell: cell.id.clone(), reason: String::new() }
 }
 
-/// Why a method is shown and not ranked, whatever its rate.
+/// Reason that a method is shown but not ranked, whatever its rate.
 fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     let (method, conditions) = (&cell.cell.method, &cell.cell.conditions);
     if let Some(reason) = cell.unavailable() {
@@ -261,7 +261,7 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     if method.has(MethodOption::InPlace) && conditions.consume() == Some(Consume::Touch) {
         return Some("touching one word of a mapped page is not reading it".to_string());
     }
-    // Of work that is done once set-up is a part.
+    // Set-up is a part of one-shot work.
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
     if cold && method.reads_all_in_setup() && !conditions.workload().is_one_shot() {
         return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
@@ -279,7 +279,7 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }
 
-/// What a method did of work that it could not do to its end in the time that a sample may take; `None` where it did all.
+/// Sentence about work that a method did not complete within the time limit of a sample; `None` if it completed all.
 fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
     let part = |figure: fn(&Measurement) -> f64| {
         let of_parts = cell.valid().map(|(measurement, _)| measurement);
@@ -293,17 +293,17 @@ fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
         part(|measurement| measurement.measured_ns as f64)?,
     );
     let what = if cell.cell.conditions.workload() == Workload::Append { "ring" } else { "file" };
-    // Rounded down: what is not whole is never told as whole.
+    // Rounded down: an incomplete share is never shown as 100 %.
     let percent = (100.0 * operations / all).floor();
     Some(format!("covered {percent:.0} % of its {what} in {:.0} s", measured_ns / 1e9))
 }
 
-/// Valid samples that have nothing to rank: cold starts that did not become warm, work that was not done to its end.
+/// Number of valid samples without a ranked figure: cold starts that did not become warm, work that was not completed.
 fn without_figure(cell: &CellSamples<'_>) -> usize {
     cell.valid().count() - cell.rates().count()
 }
 
-/// The largest noise that any control shows; `None` where none can show it.
+/// The largest noise of any control; `None` if none can show it.
 fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: &Settled) -> Option<f64> {
     controls
         .iter()
@@ -314,7 +314,7 @@ fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: 
         .max_by(f64::total_cmp)
 }
 
-/// The rounds in which a ranked cell has a valid sample, and whether they count.
+/// The rounds in which a ranked cell has a valid sample, and whether each counts.
 struct Settled(BTreeMap<u32, bool>);
 
 impl Settled {
@@ -359,7 +359,7 @@ fn judge(
 }
 
 const NAME_A_STATE: &str = "use --cache warm or --cache cold";
-/// Samples whose caches differ by less than this share of the span found the same.
+/// Caches whose sizes differ by less than this share of the span are the same.
 const SAME_CACHE: f64 = 0.01;
 
 /// Residency before each valid sample of the methods that read through the cache, by round.
@@ -372,8 +372,8 @@ fn residencies<'a>(ranked: &'a [&CellSamples<'_>]) -> impl Iterator<Item = (u32,
     })
 }
 
-/// The rounds that count. Under `as-is` those in which every sample found the cache as the last rounds did:
-/// samples fill the cache for those behind them, and until it has settled they are not alike.
+/// The rounds that count. Under `as-is`, those in which every sample found the cache as the last rounds did: samples
+/// fill the cache for later ones, and rounds are not alike until it has settled.
 fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Settled {
     let rounds = ranked.iter().flat_map(|cell| cell.rounds.keys());
     let mut settled = Settled(rounds.map(|round| (*round, true)).collect());
@@ -393,7 +393,7 @@ fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Settl
     settled
 }
 
-/// Under `as-is`, what the cache held in the rounds that count and in the first one.
+/// Under `as-is`, the state of the cache in the rounds that count and in the first one.
 fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &Settled) -> Option<AsIs> {
     if conditions.cache != CacheState::AsIs {
         return None;
@@ -416,7 +416,7 @@ fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &Settled
     })
 }
 
-/// Under `as-is`, how far the cache changed, if that took rounds away.
+/// Under `as-is`, a sentence about the change of the cache, if rounds were left out for it.
 fn cache_that_changed(
     conditions: &Conditions,
     ranked: &[&CellSamples<'_>],
@@ -437,7 +437,7 @@ fn cache_that_changed(
     ))
 }
 
-/// Under `as-is` a cache that is unknown must have been full: then nothing came from the device.
+/// Under `as-is`, a cache of unknown state must have been full: then nothing came from the device.
 fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<String> {
     if conditions.cache != CacheState::AsIs || residencies(ranked).all(|(_, resident)| resident.is_some()) {
         return None;

@@ -1,4 +1,4 @@
-//! What was seen around a cell, as medians over its valid samples.
+//! The supervisor's observations of a cell, as medians over its valid samples.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Evidence, GroupCounters};
@@ -9,51 +9,50 @@ use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::{median, median_count, total};
 
-/// Defines the medians of numbers in [`Evidence`] that may be missing: those of its own fields, of its group's and of
-/// the host's.
+/// Defines the medians of numbers in [`Evidence`] that may be missing: its own fields, its group's and the host's.
 macro_rules! evidence_medians {
     (
         own { $($(#[$own_doc:meta])* $own:ident,)+ }
         group { $($(#[$group_doc:meta])* $group:ident: $group_field:ident,)+ }
         host { $($(#[$host_doc:meta])* $host:ident,)+ }
     ) => {
-        /// Medians over valid samples of what the supervisor saw; `None`: unknown in all of them.
+        /// Medians over valid samples of the supervisor's observations; `None`: unknown in all samples.
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         pub struct EvidenceMedians {
             /// From sending `go` to receiving `sample`.
             pub wall_ns: u64,
-            /// Bytes that were asked for in both phases, or that reached the file.
+            /// Bytes requested in both phases, or written to the file.
             pub requested_bytes: u64,
             $($(#[$own_doc])* pub $own: Option<u64>,)+
             $($(#[$group_doc])* pub $group: Option<u64>,)+
             $($(#[$host_doc])* pub $host: Option<u64>,)+
-            /// Pages that came back soon after they had been reclaimed: of the group, without one of the host.
+            /// Refaults: of the group, or without one of the host.
             pub refaults: Option<u64>,
-            /// Device bytes over bytes asked for.
+            /// Read amplification: device bytes per requested byte.
             pub amplification: Option<f64>,
-            /// Faults that waited for the device, per operation.
+            /// Major faults per operation.
             pub major_faults_per_op: Option<f64>,
-            /// Faults served without the device, per operation.
+            /// Minor faults per operation.
             pub minor_faults_per_op: Option<f64>,
-            /// Pages that came back soon after they had been reclaimed, per operation.
+            /// Refaults per operation.
             pub refaults_per_op: Option<f64>,
-            /// Interrupts per second that flush other CPUs' translations, of the whole host.
+            /// TLB shootdowns per second, of the whole host.
             pub tlb_shootdowns_per_second: Option<f64>,
-            /// How long a worker practised whose code is compiled as it runs.
+            /// Duration of the warm-up of a worker whose code is compiled as it runs.
             pub worker_warmup_ns: Option<u64>,
             /// CPU time over the time of all threads.
             pub cpu_share: Option<f64>,
             /// Mean size of a request to the device.
             pub issued_bytes: Option<f64>,
-            /// Where residency comes from.
+            /// Source of the residency.
             pub residency_source: String,
             /// VmFlags of the mapping.
             pub mapping_flags: Option<String>,
-            /// The mapping as /proc/PID/maps shows it, of the last sample.
+            /// The mapping's line in /proc/PID/maps, of the last sample.
             pub mapping_line: Option<String>,
-            /// Whether the descriptor has O_DIRECT.
+            /// True if the descriptor has O_DIRECT.
             pub descriptor_direct: Option<bool>,
-            /// Reads that were compared byte for byte, in all samples together.
+            /// Reads compared byte for byte, in all samples.
             pub verified_reads: u64,
         }
 
@@ -82,9 +81,9 @@ evidence_medians! {
     own {
         /// Bytes that storage read for the worker.
         device_read_bytes,
-        /// Bytes that others moved on the device.
+        /// Bytes that other processes moved on the device.
         device_other_bytes,
-        /// Read requests that the device completed, whoever asked.
+        /// Read requests that the device completed for any process.
         device_read_requests,
         /// Bytes that came through read calls.
         read_call_bytes,
@@ -104,17 +103,17 @@ evidence_medians! {
         setup_faults,
         /// CPU time of the worker's threads.
         cpu_ns,
-        /// Time its threads were runnable and not running.
+        /// Time that its threads were runnable but not running.
         run_queue_ns,
         /// CPU time in user mode.
         user_ns,
         /// CPU time in the kernel.
         system_ns,
-        /// Context switches because a thread waited.
+        /// Voluntary context switches: a thread waited.
         voluntary_switches,
-        /// Context switches because a thread was preempted.
+        /// Involuntary context switches: a thread was preempted.
         involuntary_switches,
-        /// Time that the hypervisor gave to others.
+        /// CPU steal: time that the hypervisor gave to other guests.
         steal_ns,
         /// Bytes of the span in the page cache before.
         resident_before_bytes,
@@ -130,9 +129,9 @@ evidence_medians! {
     group {
         /// The group's limit, read back.
         group_limit_bytes: limit_bytes,
-        /// The most that was charged to it.
+        /// Peak of the memory charged to it.
         group_peak_bytes: peak_bytes,
-        /// What is charged to it.
+        /// Memory charged to it.
         group_usage_bytes: usage_bytes,
         /// Page cache of that.
         group_file_bytes: file_bytes,
@@ -140,7 +139,7 @@ evidence_medians! {
         group_anonymous_bytes: anonymous_bytes,
         /// The kernel's memory of that.
         group_kernel_bytes: kernel_bytes,
-        /// Pages of the group that were looked at for reclaim.
+        /// Pages of the group scanned for reclaim.
         group_scanned_pages: scanned_pages,
         /// Pages of it that were reclaimed.
         group_reclaimed_pages: reclaimed_pages,
@@ -150,30 +149,30 @@ evidence_medians! {
         group_device_read_requests: device_read_requests,
     }
     host {
-        /// Pages of the host that kswapd looked at.
+        /// Pages of the host scanned by kswapd.
         scanned_by_kswapd,
-        /// Pages that tasks which needed memory looked at.
+        /// Pages scanned by tasks that needed memory.
         scanned_directly,
-        /// Pages that kswapd reclaimed.
+        /// Pages reclaimed by kswapd.
         reclaimed_by_kswapd,
-        /// Pages that tasks which needed memory reclaimed.
+        /// Pages reclaimed by tasks that needed memory.
         reclaimed_directly,
-        /// Interrupts that flush other CPUs' translations.
+        /// TLB shootdowns: interrupts that flush other CPUs' translations.
         tlb_shootdowns,
-        /// CPU time of the host unused while a task waited for the device.
+        /// CPU time of the host spent idle while a task waited for the device.
         wait_ns,
-        /// Time in which some task of the host waited for memory.
+        /// Time in which at least one task of the host waited for memory.
         memory_some_ns,
         /// Time in which all of them did.
         memory_full_ns,
-        /// Time in which some task of the host waited for a device.
+        /// Time in which at least one task of the host waited for a device.
         io_some_ns,
         /// Time in which all of them did.
         io_full_ns,
     }
 }
 
-/// A part and what it is a part of.
+/// A part and its whole.
 type Parts = Option<(u64, u64)>;
 
 impl EvidenceMedians {
@@ -215,7 +214,7 @@ impl EvidenceMedians {
     }
 }
 
-/// Of the group; without one, of the host.
+/// Refaults of the group; without one, of the host.
 fn refaults(seen: &Evidence) -> Option<u64> {
     match &seen.group {
         Some(group) => group.refaults,

@@ -1,6 +1,6 @@
 //! The judged run: everything that is shown of a run, as one value that serializes to the judged JSON.
 //!
-//! Other programs build on this JSON; its fields only ever grow. Units stand in the keys, missing is `null`.
+//! Other programs use this JSON; its fields only ever grow. Units are part of the keys, missing values are `null`.
 
 use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source, WorkerFound};
@@ -13,63 +13,63 @@ use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
 use super::pivot::facts::Tables;
 
-/// A run with all that follows from it.
+/// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// Version of this JSON.
     pub schema: u32,
-    /// What was run.
+    /// Summary of the run.
     pub run: RunSummary,
-    /// What it was run on.
+    /// Its environment.
     pub environment: Environment,
     /// Workers other than pagewise itself that the plan needs.
     pub workers: Vec<WorkerSummary>,
-    /// What to know before the numbers are read, one sentence each.
+    /// Warnings to read before the numbers, one sentence each.
     pub warnings: Vec<String>,
-    /// The most that device and memory did in this run.
+    /// Maxima of device and memory in this run.
     pub ceilings: CeilingsSummary,
     /// Every cell in the order of the plan.
     pub cells: Vec<CellJudgement>,
     /// Every set of conditions under which methods are compared.
     pub comparisons: Vec<Comparison>,
-    /// How many samples can be believed.
+    /// Validity of the samples.
     pub validity: Validity,
-    /// What to choose, one for each comparison.
+    /// Recommendations, one for each comparison.
     pub advice: Vec<Recommendation>,
-    /// Where methods change places as the data grow, if the run looked for that.
+    /// Changes of the order of methods as the data grow, if the run searched for them.
     pub cliff: Option<Cliff>,
-    /// The tables of methods by threads or by size of the data; `None` of a plan that asks for none.
+    /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
     pub pivot: Option<Tables>,
 }
 
-/// What was run.
+/// Summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     /// The question or the plan file's name.
     pub question: String,
-    /// Where the bytes came from.
+    /// Origin of the bytes.
     pub source: Source,
-    /// Seed of everything that was drawn.
+    /// Seed of everything drawn at random.
     pub seed: u64,
-    /// Samples of every cell that the plan asks for.
+    /// Planned samples of each cell.
     pub rounds: u32,
-    /// How long a throughput phase lasts.
+    /// Duration of a throughput phase.
     pub sample_ns: u64,
-    /// How long a latency phase may last.
+    /// Maximum duration of a latency phase.
     pub latency_ns: u64,
-    /// Whether the run got to its end.
+    /// True if the run was completed.
     pub complete: bool,
-    /// Samples that the plan asks for.
+    /// Planned samples.
     pub samples_planned: u64,
-    /// Those of them that were tried, however often.
+    /// Planned samples that were tried at least once.
     pub samples_tried: u64,
-    /// How long it took, if it got to its end.
+    /// Its duration, if it was completed.
     pub elapsed_ns: Option<u64>,
-    /// How often it was resumed.
+    /// Number of resumptions.
     pub resumptions: u32,
     /// Interval of heartbeats; `None` without them.
     pub heartbeat_ns: Option<u64>,
-    /// A command that took the place of pagewise's own worker.
+    /// A command that replaced pagewise's own worker.
     pub worker_command: Option<String>,
 }
 
@@ -78,13 +78,13 @@ pub struct RunSummary {
 pub struct WorkerSummary {
     /// `jvm`, `go`, `python`, or the name that the user gave.
     pub name: String,
-    /// Version of its toolchain, or what it says of itself; `None` where it could not be had.
+    /// Version of its toolchain, or the one it reports; `None` if unknown.
     pub version: Option<String>,
-    /// How it is started, with its flags; empty where it could not be.
+    /// Its command line, with flags; empty if it could not be started.
     pub command: Vec<String>,
-    /// What was passed over to find it.
+    /// Candidates that were skipped when it was looked for.
     pub notes: Vec<String>,
-    /// Why its cells are unavailable; `None` where they are not.
+    /// Reason that its cells are unavailable; `None` if they are not.
     pub unavailable: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl WorkerSummary {
     }
 }
 
-/// The most that device and memory did.
+/// Maxima of device and memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CeilingsSummary {
     /// Requests per second of the device.
@@ -109,59 +109,58 @@ pub struct CeilingsSummary {
     pub device_bytes_per_second: Option<f64>,
     /// Bytes per second of copying from memory.
     pub copy_bytes_per_second: Option<f64>,
-    /// What the device did by threads, depth and size.
+    /// Maxima of the device by threads, depth and size.
     pub device: Vec<DeviceCeiling>,
-    /// What the memory did by threads and size.
+    /// Maxima of the memory by threads and size.
     pub copy: Vec<CopyCeiling>,
 }
 
-/// How many samples can be believed.
+/// Validity of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validity {
-    /// Attempts that were taken.
+    /// Completed attempts.
     pub samples: usize,
     /// Attempts that passed every check.
     pub valid: usize,
-    /// Attempts that did not.
+    /// Attempts that failed one.
     pub invalid: usize,
-    /// Cells that the machine does not offer.
+    /// Cells that the machine does not support.
     pub unavailable_cells: usize,
-    /// Valid over taken; `None` of none.
+    /// Valid over completed; `None` without any.
     pub share: Option<f64>,
-    /// Why samples were invalid, the most frequent first.
+    /// Reasons for invalid samples, the most frequent first.
     pub reasons: Vec<InvalidReason>,
-    /// Whose checks decided it.
+    /// Version whose checks decided it.
     pub as_of: AsOf,
-    /// Attempts that this pagewise finds valid and the one that measured did not.
+    /// Attempts that this version finds valid and the measuring one did not.
     pub valid_now: usize,
-    /// Attempts that this pagewise finds invalid and the one that measured did not.
+    /// Attempts that this version finds invalid and the measuring one did not.
     pub invalid_now: usize,
 }
 
-/// Whose checks decided which samples are valid.
+/// Version whose checks decided which samples are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AsOf {
-    /// Those of the pagewise that judges: the run file holds what they need.
+    /// The pagewise that judges: the run file holds the context of the checks.
     Report,
-    /// Those of the pagewise that measured, at least for some samples: the file lacks what checks need.
+    /// The pagewise that measured, at least for some samples: the file lacks the context of the checks.
     Measurement,
 }
 
-/// A check that failed, over the whole run.
+/// A failed check, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InvalidReason {
-    /// Which check.
+    /// The check.
     pub kind: FailureKind,
-    /// In how many attempts.
+    /// Number of attempts that failed it.
     pub count: usize,
-    /// What the first of them said.
+    /// Message of the first of them.
     pub example: String,
 }
 
 impl Judged {
-    /// Whether something is invalid or missing that the plan asked for and the machine offers: the
-    /// command's exit code.
+    /// True if anything that was planned and is supported by the machine is invalid or missing: the command's exit code.
     pub fn fell_short(&self) -> bool {
         let short = |cell: &CellJudgement| {
             let partly = cell.covered.is_some_and(|share| share < 1.0);
@@ -170,7 +169,7 @@ impl Judged {
         !self.run.complete || self.cells.iter().any(short)
     }
 
-    /// All cells by their ids.
+    /// All cells by id.
     pub fn by_id(&self) -> ById<'_> {
         by_id(&self.cells)
     }

@@ -1,4 +1,4 @@
-//! Conditions in words: the one label of tables, curves, sentences and dry runs.
+//! The label of conditions, used by tables, curves, sentences and dry runs.
 
 use pagewise_model::format::{bytes, counted, multiple};
 use pagewise_model::{
@@ -6,20 +6,20 @@ use pagewise_model::{
     Work,
 };
 
-/// What a label has a part for that differs where conditions are shown side by side, and can be left out there.
+/// Parts of a label that can be left out where they differ anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelPart {
     /// Threads.
     Threads,
-    /// Size of the file and of the part that is read.
+    /// Size of the file and of the accessed part.
     Size,
-    /// Data over the cache that a limit leaves.
+    /// Ratio of the data to the cache that a limit leaves.
     Data,
     /// Anything else.
     Other,
 }
 
-/// Conditions in words; what is usual is left out.
+/// Label of the conditions, without the usual ones.
 pub fn label(conditions: &Conditions) -> String {
     label_without(conditions, &[])
 }
@@ -30,7 +30,7 @@ pub fn label_without(conditions: &Conditions, without: &[LabelPart]) -> String {
     parts.map(|(_, text)| text).collect::<Vec<_>>().join(" · ")
 }
 
-/// The span over the cache that a memory limit leaves; `None` where there is none.
+/// Ratio of the span to the cache that a memory limit leaves; `None` without one.
 pub fn data_over_cache(conditions: &Conditions) -> Option<f64> {
     let capacity = conditions.cache_capacity().filter(|capacity| capacity.0 > 0)?;
     Some(conditions.span_bytes.0 as f64 / capacity.0 as f64)
@@ -64,7 +64,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     let HostSettings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = host_settings;
     add(LabelPart::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
     let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
-        // Where the size has no part of its own, it stands here.
+        // If the size has no part of its own, it is shown here.
         Some(ratio) if without.contains(&LabelPart::Size) => {
             format!("data {} of the cache ({})", multiple(ratio), bytes(*span_bytes))
         }
@@ -87,7 +87,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     all
 }
 
-/// What one operation is.
+/// Description of one operation.
 fn work_in_words(work: &Work) -> Option<String> {
     match work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => {
@@ -102,7 +102,7 @@ fn work_in_words(work: &Work) -> Option<String> {
     }
 }
 
-/// What is unusual of the work.
+/// Unusual properties of the work.
 fn details(work: &Work) -> Vec<Option<String>> {
     let synced = |sync: Sync| match sync {
         Sync::None => None,
@@ -139,7 +139,7 @@ fn consume_in_words(consume: Consume) -> &'static str {
 fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
     match conditions.cache {
         CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
-        // It cannot be whole: it is as warm as it gets.
+        // It cannot be completely warm: it is as warm as it gets.
         CacheState::Warm if !conditions.fits_memory() && !without.contains(&LabelPart::Data) => {
             "settled".to_string()
         }

@@ -1,7 +1,7 @@
-//! Latency of single operations: histograms of samples merged, and read at quantiles.
+//! Latency of single operations: merged histograms of samples and their quantiles.
 //!
-//! A worker hands over the upper ends of its buckets with counts. Merging adds the counts, so a quantile of
-//! the merged histogram is that of all operations together, and never an average of quantiles.
+//! A worker reports the upper ends of its buckets with counts. Merging adds the counts, so a quantile of the merged
+//! histogram is that of all operations, not an average of quantiles.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::statistics::total;
 
-/// Why no latency is told of cells with these conditions; `None` where it is.
+/// Reason that the latency is withheld for cells with these conditions; `None` if it is reported.
 pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
     if conditions.host_settings.device_cap.is_some() {
         return Some("a cap is no slow device: reads stay quick between the pauses that it makes");
@@ -22,24 +22,24 @@ pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
 /// Latencies of all valid samples of a cell, merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// Half of the operations took at most this.
+    /// Half of the operations took at most this long.
     pub p50: u64,
     /// 90 of 100 did.
     pub p90: u64,
     /// 99 of 100 did.
     pub p99: u64,
-    /// 999 of 1,000 did; `None` below 1,000 operations, which cannot show it.
+    /// 999 of 1,000 did; `None` below 1,000 operations, which do not support it.
     pub p999: Option<u64>,
     /// The longest operation of the latency phase or the longest stall of the throughput phase.
     pub max: u64,
-    /// How many operations were timed.
+    /// Number of timed operations.
     pub operations: u64,
-    /// Which operations were timed.
+    /// Description of the timed operations.
     pub taken: &'static str,
 }
 
 impl Latency {
-    /// Merges the histograms of `measurements`; `None` if none of them timed an operation.
+    /// Merge the histograms of `measurements`; `None` if none of them timed an operation.
     pub fn merged<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         let (mut stall_longest, mut own_phase, mut of_all) = (0, true, true);

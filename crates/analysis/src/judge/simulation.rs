@@ -1,9 +1,8 @@
-//! Made-up comparisons with a known answer, judged by the real code: how often is the verdict wrong?
+//! Simulated comparisons with a known answer, judged by the real code, to measure how often the verdict is wrong.
 //!
-//! The noise of a sample is lognormal; some samples are slowed further, and a drift is common to a round.
-//! The verdict's levels and the rounds of a run were chosen by what comes out of here
-//! (`cargo run --release -p pagewise-analysis --example simulate_verdicts`). Of 100 comparisons with
-//! [`Scatter::TYPICAL`] noise the winner that there is was found in
+//! The noise of a sample is lognormal; some samples are slowed further, and a drift is common to a round. The verdict's
+//! levels and the rounds of a run were chosen by its results (`cargo run --release -p pagewise-analysis --example
+//! simulate_verdicts`). Of 100 comparisons with [`Scatter::TYPICAL`] noise the true winner was found in
 //!
 //! | rounds | 7 | 9 | 15 | 21 | 31 | 33 |
 //! |---|---|---|---|---|---|---|
@@ -13,23 +12,23 @@
 //! | best of 10 by 10 % | 42 | 77 | 97 | 99.6 | 100 | 100 |
 //! | best of 5 by 50 % | 88 | 99 | 100 | 100 | 100 | 100 |
 //!
-//! and a winner that there is not in at most 1.5 in every setting and number of rounds, [`Scatter::HEAVY`]
-//! noise included. An equal of the leader was called slower in at most 2.4 (ten equals, heavy noise).
+//! and a false winner in at most 1.5 in every setting and number of rounds, including [`Scatter::HEAVY`] noise. An equal
+//! of the leader was called slower in at most 2.4 (ten equals, heavy noise).
 
 use pagewise_model::random::Random;
 
 use crate::judge::verdict::{self, Judgement, Rates, Verdict};
 
-/// How samples scatter.
+/// Scatter of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter {
     /// Standard deviation of the logarithm of a sample's rate.
     pub sample: f64,
     /// Share of samples that are slowed further.
     pub slowed_share: f64,
-    /// They take between these two shares longer.
+    /// These take longer by a share between the two.
     pub slowed_by: (f64, f64),
-    /// Standard deviation of the logarithm of what a round has in common.
+    /// Standard deviation of the logarithm of a round's common factor.
     pub round: f64,
     /// Share of samples that are invalid.
     pub invalid_share: f64,
@@ -55,16 +54,16 @@ pub struct ComparisonScenario {
     pub scatter: Scatter,
 }
 
-/// How often a setting was judged how.
+/// Results of the judgement of a setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparisonTally {
     /// Comparisons judged.
     pub comparisons: u32,
     /// The best method was named.
     pub right_winner: u32,
-    /// A winner was named that is not better than all others.
+    /// A method was named the winner that is not better than all others.
     pub false_winner: u32,
-    /// In a tie, a method was called slower than the best and is not.
+    /// In a tie, a method was called slower than the best that is not.
     pub false_exclusion: u32,
     /// No verdict.
     pub not_comparable: u32,
@@ -77,7 +76,7 @@ impl ComparisonTally {
     }
 }
 
-/// Judges `comparisons` made-up comparisons of one setting. The same seed gives the same tally.
+/// Simulate and judge `comparisons` comparisons of one setting. The same seed gives the same tally.
 pub fn simulate(setting: &ComparisonScenario, comparisons: u32, seed: u64) -> ComparisonTally {
     let mut random = Random::for_purpose(seed, "verdicts");
     let mut tally = ComparisonTally { comparisons, ..ComparisonTally::default() };
@@ -95,7 +94,7 @@ fn judged(setting: &ComparisonScenario, random: &mut Random) -> Judgement {
         for (method, truth) in setting.truth.iter().enumerate() {
             rates[method][round] = sample(truth * common, &setting.scatter, random);
         }
-        // The control repeats the last method: which one is repeated must not matter to the others.
+        // The control repeats the last method: the choice must not affect the others.
         control[round] = sample(setting.truth[setting.truth.len() - 1] * common, &setting.scatter, random);
     }
     let rates: Vec<Rates> = rates.iter().map(|method| Rates::of_each(method)).collect();

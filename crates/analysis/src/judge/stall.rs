@@ -1,4 +1,5 @@
-//! What a method does to everything else in its process: how late heartbeats came while it worked, against an idle worker.
+//! Effects of a method on everything else in its process: delays of heartbeats while it worked, compared with an idle
+//! worker.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +9,32 @@ use serde::Serialize;
 /// Heartbeats of one kind, merged over all valid samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stall {
-    /// What beat: `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
+    /// Kind of heartbeat: `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
     pub kind: String,
-    /// While the worker did nothing: the baseline; `None` where no beat was noted.
+    /// Delays while the worker was idle: the baseline; `None` if no beat was recorded.
     pub idle: Option<Lateness>,
-    /// Within the measured region.
+    /// Delays within the measured region.
     pub busy: Lateness,
     /// Beats within measured regions.
     pub beats: u64,
 }
 
-/// By how much beats came late.
+/// Delays of heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Lateness {
     /// Half of the beats were late by at most this.
     pub p50_ns: u64,
     /// 99 of 100 were.
     pub p99_ns: u64,
-    /// 999 of 1,000 were; `None` below 1,000 beats, which cannot show it.
+    /// 999 of 1,000 were; `None` below 1,000 beats, which do not support it.
     pub p999_ns: Option<u64>,
-    /// The latest.
+    /// The longest delay.
     pub max_ns: u64,
     /// Beats.
     pub beats: u64,
 }
 
-/// Why no stall is told of cells with these conditions; `None` where it is.
+/// Reason that stalls are withheld for cells with these conditions; `None` if they are reported.
 pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
     if conditions.host_settings.device_cap.is_some() {
         return Some(
@@ -44,8 +45,7 @@ pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
 }
 
 impl Stall {
-    /// Of each kind that beat in a measured region, in the order in which the worker tells them; `None` of a run without
-    /// heartbeats.
+    /// Merge each kind that beat in a measured region, in the worker's order; `None` for a run without heartbeats.
     pub(super) fn merged(evidence: &[&Evidence]) -> Option<Vec<Self>> {
         let mut kinds: Vec<&str> = Vec::new();
         for beats in evidence.iter().flat_map(|seen| &seen.heartbeats) {
@@ -65,13 +65,13 @@ impl Stall {
     }
 }
 
-/// The kind whose beats came latest, by what 99 of 100 kept to.
+/// The kind with the longest p99 delay.
 pub fn worst(stalls: &[Stall]) -> Option<&Stall> {
     stalls.iter().rev().max_by_key(|stall| (stall.busy.p99_ns, stall.busy.max_ns))
 }
 
 impl Lateness {
-    /// Of all histograms together, by the upper ends of their buckets; `None` without a beat.
+    /// Merge all histograms, by the upper ends of their buckets; `None` without a beat.
     pub fn merged<'a>(delays: impl IntoIterator<Item = &'a Delays>) -> Option<Self> {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         for delays in delays {

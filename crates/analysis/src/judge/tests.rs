@@ -14,7 +14,7 @@ use pagewise_model::{
 
 const ROUNDS: u32 = 8;
 
-/// A cell with the role and how fast it is against the others.
+/// A cell with its role and its relative speed.
 fn entry(role: Role, method: &str, cache: CacheState, speed: u64) -> (Cell, u64) {
     (Cell { role, ..honest::cell(method, cache) }, speed)
 }
@@ -73,7 +73,7 @@ fn three(cache: CacheState) -> Vec<(Cell, u64)> {
     ]
 }
 
-/// Makes every sample of the cell at `index` invalid.
+/// Make every sample of the cell at `index` invalid.
 fn spoil(run: &mut Run, index: usize) {
     let id = run.header.plan.cells[index].id();
     for sample in run.samples.iter_mut().filter(|sample| sample.cell == id) {
@@ -119,7 +119,7 @@ fn of_a_tie_the_simplest_is_advised() {
 #[test]
 fn simplicity_does_not_advise_what_may_be_far_behind() {
     let mut run = run(&three(CacheState::Warm));
-    // mmap is 10 % ahead, but behind in every third round: a tie whose median says which.
+    // mmap is 10 % ahead, but behind in every third round: a tie whose median shows the order.
     let mmap = run.header.plan.cells[0].id();
     for sample in run.samples.iter_mut().filter(|sample| sample.cell == mmap) {
         if let Outcome::Taken { measurement, .. } = &mut sample.outcome {
@@ -178,7 +178,7 @@ fn what_was_refused_in_one_round_says_why() {
     let entries = three(CacheState::Warm);
     let mut run = run(&entries);
     let refused = Outcome::Unavailable { reason: "no huge page".into() };
-    // Samples lie by round, three cells each: the last round of mmap.
+    // Samples are ordered by round, three cells each: this is the last round of mmap.
     run.samples[21].outcome = refused;
     let cell = &judge(&run).cells[0];
     assert_eq!((cell.status, cell.samples, cell.invalid_samples), (Status::Ok, 7, 0));
@@ -250,7 +250,7 @@ fn a_cache_that_changes_between_samples_is_not_comparable() {
         }
         judge(&changing)
     };
-    // Of eight rounds the first one found another cache: seven are left, and they are enough.
+    // The first of eight rounds found another cache: seven are left, which is enough.
     let seven = &set_resident(0).comparisons[0];
     assert_eq!(seven.verdict, Verdict::Winner);
     let as_is = seven.as_is.expect("the cache is known");

@@ -1,83 +1,83 @@
-//! The verdict of one comparison: which method wins, or which ones cannot be told apart.
+//! The verdict of one comparison: the winning method, or the methods that are not distinguishable.
 //!
-//! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round. Method A
-//! *beats* method B if both hold:
+//! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round. Method A *beats*
+//! method B if both hold:
 //!
-//! 1. the interval of the median paired ratio A / B, from order statistics with a coverage of at least
-//!    [`CLAIM_LEVEL`], lies above 1;
+//! 1. the interval of the median paired ratio A / B, from order statistics with a coverage of at least [`CLAIM_LEVEL`],
+//!    is above 1;
 //! 2. the median ratio exceeds 1 + max([`SMALLEST_DIFFERENCE`], noise).
 //!
-//! Both need [`FEWEST_ROUNDS`] rounds that have the two. The rule is [`decide`], and nothing else decides between two rates.
+//! Both require [`FEWEST_ROUNDS`] rounds with a valid sample of each. [`decide`] implements this rule, and nothing else
+//! decides between two rates.
 //!
-//! A wins if it beats *every* other ranked method. That takes the number of methods into account without
-//! widening the intervals (an intersection-union test, Berger 1982): if two or more methods are equally the
-//! best, a false winner among them must at least beat one equal. By the first rule alone that happens to at
-//! most 1 - [`CLAIM_LEVEL`] of comparisons, both directions together, whatever the distribution of noise;
-//! with the second rule it is below 2 % in simulation, heavy tails included.
+//! A wins if it beats *every* other ranked method. That takes the number of methods into account without widening the
+//! intervals (an intersection-union test, Berger 1982): if two or more methods are equally the best, a false winner
+//! among them must at least beat one equal. By the first rule alone that happens to at most 1 - [`CLAIM_LEVEL`] of
+//! comparisons, both directions together, whatever the distribution of noise; with the second rule it is below 2 % in
+//! simulation, heavy tails included.
 //!
-//! A method that lost samples, so that it has fewer than [`FEWEST_ROUNDS`], is not ranked. It still keeps
-//! another from winning unless it was slower beyond the noise in each round that it has: else a winner would
-//! be made by a rival's bad luck.
+//! A method with fewer than [`FEWEST_ROUNDS`] rounds, because it lost samples, is not ranked. It still prevents another
+//! from winning unless it was slower beyond the noise in each of its rounds. Otherwise a rival's bad luck would make a
+//! winner.
 //!
-//! In a tie other claims are made: that the methods outside of the tied set are slower than the leader. Each
-//! is one of many, and the leader was chosen by the same data. There [`FALSE_EXCLUSIONS`] is divided by the
-//! number of claims (Bonferroni); where the rounds are too few for such a level, all of them must show a
-//! difference beyond the noise.
+//! In a tie, other claims are made: that the methods outside of the tied set are slower than the leader. Each is one of
+//! many, and the leader was chosen by the same data. [`FALSE_EXCLUSIONS`] is therefore divided by the number of claims
+//! (Bonferroni). If the rounds are too few for such a level, all of them must show a difference beyond the noise.
 //!
-//! *Noise* is what the run shows between a method and itself (role `control`): the farthest that the interval
-//! of their median ratio at [`NOISE_LEVEL`] lies from 1. A high level would be wrong here. With seven rounds
-//! it would take the smallest to the largest ratio, so that one disturbed sample hid every difference; chance
-//! within the rounds is already answered by the first rule, and noise adds what pairing cannot see, such as
-//! an effect of the order or of the memory that a worker happens to get. Where the control of a comparison lost its samples,
-//! the noise is the largest of the run's other controls; where none is left, the [`scatter`] of the ratios themselves.
+//! *Noise* is the difference between a method and itself (role `control`): the largest distance from 1 within the
+//! interval of their median ratio at [`NOISE_LEVEL`]. A high level would be wrong here. With seven rounds the interval
+//! would reach from the smallest to the largest ratio, so that one disturbed sample would hide every difference. The
+//! first rule already covers chance within the rounds. Noise adds effects that pairing cannot show, such as an effect of
+//! the order or of the memory that a worker happens to get. If the control of a comparison lost its samples, the noise
+//! is the largest of the run's other controls; if none is left, it is the [`scatter`] of the ratios themselves.
 //!
-//! [`crate::judge::simulation`] runs this very code on made-up noise; its results stand there.
+//! [`crate::judge::simulation`] runs this code on simulated noise and documents the results.
 
 use serde::Serialize;
 
 use crate::statistics::{ByRound, Interval, median, median_interval, paired_log_ratios};
 
-/// Coverage of the interval on which a difference is claimed. The ranks that it takes: of 7 rounds all, of
-/// 9 all but one, of 33 the eleventh.
+/// Coverage of the interval on which a difference is claimed. The resulting ranks: of 7 rounds all, of 9 all but one, of
+/// 33 the eleventh.
 pub const CLAIM_LEVEL: f64 = 0.96;
 /// In a tie, the share of comparisons in which any equal of the leader may be called slower.
 pub const FALSE_EXCLUSIONS: f64 = 0.02;
-/// Coverage of the interval by which a difference narrows the search for a change of places: six of seven rounds, nine of
-/// eleven. That there is a change is known by then from firm differences; with the level of a verdict, one disturbed sample in
-/// seven rounds would leave the middle unclear.
+/// Coverage of the interval by which a difference narrows the search for a change of order: six of seven rounds, nine of
+/// eleven. The change itself is already known from firm differences. With the level of a verdict, one disturbed sample
+/// in seven rounds would leave the middle unclear.
 pub const NARROWING_LEVEL: f64 = 0.85;
-/// No difference below this is claimed, however sure: as a share of the slower rate.
+/// Smallest difference that is claimed, however certain: as a share of the slower rate.
 pub const SMALLEST_DIFFERENCE: f64 = 0.02;
-/// A tie does not say that methods are equal, only that these rounds cannot tell. Those that the median ratio
-/// puts within this factor of the leader are as good as it; of the others in the tie nothing is known.
+/// A tie does not say that methods are equal, only that these rounds do not distinguish them. Those whose median ratio
+/// is within this factor of the leader are as good as it; nothing is known of the others.
 pub const NEAR: f64 = 1.0 + SMALLEST_DIFFERENCE;
-/// Coverage of the interval that gives the noise; three rounds carry it.
+/// Coverage of the interval that gives the noise; possible from three rounds.
 pub const NOISE_LEVEL: f64 = 0.65;
-/// The fewest paired rounds on which a claim can stand: seven cover 98.4 %.
+/// Fewest paired rounds that support a claim: seven cover 98.4 %.
 pub const FEWEST_ROUNDS: usize = 7;
-/// Rounds of a quick run. Nine still carry a claim when one of them is disturbed, or one sample is lost;
-/// seven do not, and find a method that is 10 % better half as often (54 against 87 of 100 comparisons).
+/// Rounds of a quick run. Nine still support a claim if one of them is disturbed or one sample is lost. Seven do not,
+/// and find a method that is 10 % better far less often (54 against 87 of 100 comparisons).
 pub const QUICK_ROUNDS: u32 = 9;
 /// Rounds of a full run: they find a method that is 5 % better than nine others (see
 /// [`crate::judge::simulation`]). 31 fall just short of that in 95 of 100 comparisons.
 pub const FULL_ROUNDS: u32 = 33;
 
-/// What a comparison came to.
+/// Outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// One method beats every other.
     Winner,
-    /// Some methods cannot be told from the best.
+    /// Some methods are not distinguishable from the best.
     Tie,
-    /// The data carry no comparison.
+    /// The data do not support a comparison.
     NotComparable,
 }
 
-/// Rates of one method, of the rounds that have a valid sample of it.
+/// Rates of one method, by round with a valid sample of it.
 pub type Rates = ByRound;
 
-/// How the leader compares with one other method.
+/// Comparison of the leader with one other method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     /// The other method, as an index.
@@ -88,69 +88,69 @@ pub struct Ratio {
     pub interval: Option<Interval>,
     /// Rounds in which both are valid.
     pub rounds: usize,
-    /// Whether the leader beats it.
+    /// True if the leader beats it.
     pub beaten: bool,
-    /// Whether the leader was faster by more than the noise in every round.
+    /// True if the leader was faster by more than the noise in every round.
     pub always_behind: bool,
 }
 
-/// What the paired ratios of two rates decide.
+/// Finding from the paired ratios of two rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// The first is higher, beyond doubt and noise.
+    /// The first is higher, statistically and beyond the noise.
     Higher,
-    /// The first is lower, beyond doubt and noise.
+    /// The first is lower, statistically and beyond the noise.
     Lower,
-    /// These rounds cannot tell one from the other.
+    /// The two are not distinguishable in these rounds.
     #[serde(rename = "not-told-apart")]
     Indistinguishable,
-    /// Rounds that have both are fewer than a claim needs.
+    /// Too few rounds have both.
     TooFewRounds,
-    /// No control says how far a method is from itself in this run.
+    /// No control shows the difference of a method from itself in this run.
     NoiseUnknown,
 }
 
-/// How much is claimed at once, which sets the coverage that the interval of a ratio needs.
+/// Number of simultaneous claims, which determines the required coverage of a ratio's interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimedTogether {
     /// One difference: [`CLAIM_LEVEL`].
     Alone,
-    /// One of so many: [`FALSE_EXCLUSIONS`] divided by them. Where the rounds are too few for that level, all of them must
-    /// show a difference beyond the noise.
+    /// One of this many: [`FALSE_EXCLUSIONS`] divided by their number. If the rounds are too few for that level, all of
+    /// them must show a difference beyond the noise.
     OneOf(usize),
     /// A step of a search between firm differences: [`NARROWING_LEVEL`].
     Narrowing,
 }
 
-/// What the paired ratios of two rates tell.
+/// Result of comparing two rates by their paired ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// What they decide.
+    /// The finding.
     pub finding: Finding,
-    /// Logarithm of their median; `None` where no round has both.
+    /// Logarithm of their median; `None` if no round has both.
     pub log_ratio: Option<f64>,
     /// Interval of the median at [`CLAIM_LEVEL`], as ratios; `None` with too few rounds.
     pub interval: Option<Interval>,
     /// Rounds that have both.
     pub rounds: usize,
-    /// Whether each of them has the same one ahead by more than the noise.
+    /// True if the same rate is ahead by more than the noise in each of them.
     pub in_every_round: bool,
 }
 
 impl Decision {
-    /// The median ratio; 1 where no round has both.
+    /// The median ratio; 1 if no round has both.
     pub fn ratio(&self) -> f64 {
         self.log_ratio.unwrap_or(0.0).exp()
     }
 
-    /// Whether one of the two is ahead.
+    /// True if one of the two is ahead.
     pub fn is_clear(&self) -> bool {
         matches!(self.finding, Finding::Higher | Finding::Lower)
     }
 }
 
-/// The one rule by which two rates differ: of verdicts, of the cliff, and of the tables by threads. `log_ratios` are those of
+/// Compare two rates: the only rule, used by verdicts, the cliff and the tables by threads. `log_ratios` are those of
 /// [`paired_log_ratios`], of the first rate over the second.
 pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: ClaimedTogether) -> Decision {
     let log_ratio = median(log_ratios);
@@ -209,25 +209,25 @@ impl Ratio {
     }
 }
 
-/// The judgement of one comparison; methods are indices into what was given.
+/// The judgement of one comparison; methods are indices into the given slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The method that is over 1 in its median ratio against most others; the winner if there is one.
+    /// The method with a median ratio over 1 against the most others; the winner if there is one.
     pub leader: Option<usize>,
-    /// Methods that cannot be told from the best, the leader first; empty unless the verdict is a tie.
+    /// Methods that are not distinguishable from the best, the leader first; empty unless the verdict is a tie.
     pub tied: Vec<usize>,
-    /// The leader against each other ranked method, the closest first.
+    /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<Ratio>,
-    /// Methods that could not be ranked, with why.
+    /// Methods that could not be ranked, with the reason.
     pub unranked: Vec<(usize, String)>,
-    /// Why the methods are not comparable.
+    /// Reason that the methods are not comparable.
     pub reason: Option<String>,
 }
 
 impl Judgement {
-    /// A comparison that carries no judgement.
+    /// A comparison without a judgement.
     pub fn not_comparable(reason: String, unranked: Vec<(usize, String)>) -> Self {
         Self {
             verdict: Verdict::NotComparable,
@@ -240,16 +240,16 @@ impl Judgement {
     }
 }
 
-/// The noise of a run: how far from 1 the median ratio between a method and itself may lie, as a share;
-/// `None` where too few rounds have both.
+/// The noise of a run: the largest distance from 1 of the median ratio between a method and itself, as a share; `None`
+/// if too few rounds have both.
 pub fn noise(baseline: &Rates, control: &Rates) -> Option<f64> {
     let interval = median_interval(&paired_log_ratios(control, baseline), NOISE_LEVEL)?;
     Some(interval.high.abs().max(interval.low.abs()).exp_m1())
 }
 
-/// The noise where no method was measured against itself: how far the interval of a median ratio between two methods
-/// reaches beside that median, the most of any method and the leader; `None` where too few rounds have both. It knows the
-/// scatter within the rounds, and not what differs from one cell to another in all of them.
+/// The noise if no method was measured against itself: the largest distance from a median ratio to the ends of its
+/// interval, over the ratios of all methods to the leader; `None` if too few rounds have both. It includes the scatter
+/// within the rounds, but not differences between cells that are the same in all rounds.
 pub fn scatter(methods: &[&Rates]) -> Option<f64> {
     let all: Vec<usize> = (0..methods.len()).filter(|method| methods[*method].count() > 0).collect();
     let leader = if all.is_empty() { return None } else { leader(methods, &all) };
@@ -261,7 +261,7 @@ pub fn scatter(methods: &[&Rates]) -> Option<f64> {
     all.iter().filter(|method| **method != leader).filter_map(of_method).max_by(f64::total_cmp)
 }
 
-/// Judges `methods` by their rates in each round, given the noise of the run.
+/// Judge `methods` by their rates in each round, given the noise of the run.
 pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
     let valid = |method: usize| methods[method].count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
@@ -280,7 +280,7 @@ pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
         others.map(|other| Ratio::of(*other, decided(*other, ClaimedTogether::Alone))).collect()
     };
     let mut ratios = against(&ranked);
-    // A method that lost some samples is still a rival unless each sample that it has says otherwise.
+    // A method that lost some samples is still a rival unless each of its samples shows otherwise.
     ratios.extend(against(&short).into_iter().filter(|ratio| ratio.rounds > 0 && !ratio.always_behind));
     unranked.retain(|(method, _)| ratios.iter().all(|ratio| ratio.other != *method));
     ratios.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
@@ -311,8 +311,8 @@ fn too_few_methods(methods: usize, ranked: usize) -> String {
     }
 }
 
-/// The method whose median ratio is over 1 against the most others (Copeland); among equals the one with
-/// the best median. Medians alone would favour a method whose invalid samples fell into slow rounds.
+/// The method whose median ratio is over 1 against the most others (Copeland); among equals the one with the best
+/// median. Medians alone would favour a method whose invalid samples fell into slow rounds.
 fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
     let mut wins = vec![0; methods.len()];
     for (index, left) in ranked.iter().enumerate() {
@@ -326,7 +326,7 @@ fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
     }
     let own_median = |method: usize| median(&methods[method].values()).unwrap_or(0.0);
     let best = ranked.iter().copied().max_by(|left, right| {
-        // The first written wins what is equal to the last digit, hence the reversed indices.
+        // Of equal methods the first written wins, hence the reversed indices.
         let medians = || own_median(*left).total_cmp(&own_median(*right));
         wins[*left].cmp(&wins[*right]).then_with(medians).then(right.cmp(left))
     });
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn invalid_samples_in_slow_rounds_make_no_leader() {
-        // Rounds 0 to 9 are slow for all; the second method lacks them and has the better median.
+        // Rounds 0 to 9 are slow for all; the second method is missing from them and has the better median.
         let first: Vec<_> = (0..20).map(|round| Some(if round < 10 { 50.0 } else { 103.0 })).collect();
         let second: Vec<_> = (0..20).map(|round| (round >= 10).then_some(100.0)).collect();
         assert_eq!(judge(&[&first, &second], 0.0).leader, Some(0));

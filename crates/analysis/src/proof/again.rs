@@ -1,8 +1,8 @@
 //! Today's checks, applied to the samples of a run file.
 //!
-//! Whether a sample is valid follows from its cell, its measurement, its evidence and what the checks are told, all of which a
-//! run file holds. So a check that is mended counts for old runs too. The file's own failures stand where it lacks what the
-//! checks are told, as files of an older pagewise do; a sample that broke or was refused has nothing that could be checked.
+//! The validity of a sample follows from its cell, its measurement, its evidence and the context of the checks, all of
+//! which a run file holds. A corrected check therefore applies to old runs too. If the file lacks the context, as files
+//! of an older pagewise do, the failures stored in it apply. A sample that broke or was refused has nothing to check.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use super::checks::failures;
 /// A run with today's checks applied.
 #[derive(Clone, Debug)]
 pub struct Again<'a> {
-    /// The run; its own where every check says what it said.
+    /// The run; borrowed if every check has the same result as before.
     pub run: Cow<'a, Run>,
-    /// Samples that were taken and whose failures are those of the pagewise that measured them.
+    /// Completed samples whose failures are those of the pagewise that measured them.
     pub as_measured: usize,
     /// Samples that are valid now and were not.
     pub valid_now: usize,
@@ -25,12 +25,12 @@ pub struct Again<'a> {
     pub invalid_now: usize,
 }
 
-/// Samples of a large run are checked by so many threads.
+/// Threads that check the samples of a large run.
 const THREADS: usize = 4;
-/// Fewer are not worth another thread.
+/// Fewer do not pay for another thread.
 const SAMPLES_PER_THREAD: usize = 500;
 
-/// Applies today's checks to all samples of which the run says what the checks need.
+/// Apply today's checks to all samples for which the run holds the context.
 pub fn again(run: &Run) -> Again<'_> {
     let cells: HashMap<String, &Cell> = run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
     let mut again = Again { run: Cow::Borrowed(run), as_measured: 0, valid_now: 0, invalid_now: 0 };
@@ -58,15 +58,15 @@ pub fn again(run: &Run) -> Again<'_> {
     again
 }
 
-/// What today's checks say of one sample.
+/// Result of today's checks of one sample.
 enum CheckedSample {
-    /// It has no measurement that could be checked.
+    /// It has no measurement to check.
     NotTaken,
-    /// The file does not hold what checks need.
+    /// The file lacks the context of the checks.
     AsMeasured,
-    /// What they said when it was taken.
+    /// The same result as when it was measured.
     Alike,
-    /// These failures, in place of those of the file.
+    /// These failures instead of those in the file.
     Otherwise(Vec<Failure>),
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use pagewise_model::run::{Header, SCHEMA_VERSION};
     use pagewise_model::{CacheState, Environment, FailureKind, Plan, Source};
 
-    /// What a file says of a sample of `pread`, whose evidence has `change`.
+    /// A file with a sample of `pread`, whose evidence has `change`.
     fn run(change: impl Fn(&mut pagewise_model::Evidence), failures: Vec<Failure>) -> Run {
         let cell = honest::cell("pread", CacheState::Warm);
         let (measurement, mut evidence) = (honest::measurement_of(&cell), honest::evidence(&cell));

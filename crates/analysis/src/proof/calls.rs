@@ -1,14 +1,14 @@
-//! How many calls a method makes for its work, and how large they are.
+//! Number and size of the calls that a method makes for its work.
 
 use pagewise_model::{Cell, Method, Work};
 
-/// Bytes that a scan takes at a time.
+/// Bytes that a scan reads at a time.
 pub(crate) fn piece_bytes(method: &Method) -> u64 {
     method.buffer().unwrap_or(Method::DEFAULT_BUFFER).0.max(1)
 }
 
-/// Reads that `operations` of `cell` consist of: those that the offset table tells, or the pieces of a scan. A workload
-/// that writes has none. Saturating, as a worker may claim any number of operations.
+/// Number of reads of `operations` of `cell`: those of the offset table, or the pieces of a scan; 0 for a workload that
+/// writes. Saturating, as a worker may claim any number of operations.
 pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
     let conditions = &cell.conditions;
     match &conditions.work {
@@ -22,7 +22,7 @@ pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
     }
 }
 
-/// The most bytes that one write of `cell` moves: a record, or a buffer full of them. `None` where nothing is written.
+/// Largest number of bytes that one write of `cell` moves: a record, or a buffer of them. `None` if nothing is written.
 pub(crate) fn largest_write_bytes(cell: &Cell) -> Option<u64> {
     let record = cell.conditions.writes()?.record_bytes.0;
     Some(cell.method.buffer().map_or(record, |buffer| buffer.0.max(record)).max(1))

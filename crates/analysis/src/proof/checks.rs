@@ -1,8 +1,8 @@
 //! Every check of one sample, as a list of pure functions.
 //!
-//! A worker says what it measured; the supervisor says what it saw around it ([`Evidence`]). A check compares
-//! the two with what the cell promises. Each returns one sentence with the numbers if it fails. What could
-//! not be known (`None`) fails a check only where nothing else proves the condition: no evidence, no result.
+//! A worker reports its measurement; the supervisor records its own observations ([`Evidence`]). A check compares the
+//! two with the cell's conditions and returns one sentence with the numbers if it fails. An unknown value (`None`) fails
+//! a check only if nothing else proves the condition: no evidence, no result.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKind};
@@ -86,7 +86,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::MethodContradicted, writes::mapping_makes_calls),
 ];
 
-/// Everything that is wrong with the sample: what was found while it was taken, and every check that it fails. None makes it
+/// All failures of the sample: those found while it was taken, and every check that fails. A sample without failures is
 /// valid.
 pub fn failures(
     cell: &Cell,
@@ -197,7 +197,7 @@ mod tests {
         "anonymous",
     ];
 
-    /// Every honest cell of work that is done once.
+    /// Every honest cell of one-shot work.
     fn once() -> Vec<Cell> {
         type Make = fn(&str, CacheState) -> Cell;
         let kinds: [(Make, &[&str]); 3] =

@@ -1,21 +1,22 @@
-//! Whether what the worker says is true: the bytes, the time, the counts, the calls.
+//! Checks of the worker's claims: the bytes, the time, the counts, the calls.
 
 use pagewise_model::protocol::BUCKET_SLACK;
 use pagewise_model::{Access, CacheState};
 
 use super::subject::Subject;
 
-/// How often the time to answer is allowed: it is a median, and a cold worker is slower than a warm one.
+/// Multiple of the answer time that is allowed: the answer time is a median, and a cold worker is slower than a warm
+/// one.
 const ANSWERS: u64 = 3;
-/// What the wall clock may show beyond the worker's own time: two messages through pipes, and the
-/// supervisor's wake-up on a busy machine.
+/// Excess of the wall clock over the worker's own time: two messages through pipes, and the supervisor's wake-up on a
+/// busy machine.
 const WALL_SLACK_NS: u64 = 10_000_000;
 /// The same as a share of the wall time.
 const WALL_SLACK_SHARE: f64 = 0.05;
 /// CPU time is read just before and after the wall time, and schedstat counts in ticks on some kernels.
 const CPU_SLACK_NS: u64 = 10_000_000;
 
-/// The bytes consumed are not those at the offsets of the table. What is written has no checksum: it is read back.
+/// The consumed bytes are not those at the offsets of the table. Writes have no checksum: they are read back.
 pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
     if subject.is_writing() {
         return None;
@@ -25,7 +26,7 @@ pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("the bytes read have checksum {found:016x}, they must have {expected:016x}"))
 }
 
-/// More operations claimed than there are: what they must add up to is not known, and nothing else could notice that a cold
+/// More operations were claimed than there are: their checksum is unknown, and nothing else could reveal that a cold
 /// block was read a second time.
 pub(super) fn checksum_unknown(subject: &Subject<'_>) -> Option<String> {
     subject.evidence.expected_checksum.is_none().then(|| {
@@ -36,7 +37,8 @@ pub(super) fn checksum_unknown(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Reads handed over after the clock differ from the file, or none was. Single reads are those of the offset table.
+/// Reads handed over after the clock stopped differ from the file, or none was handed over. Single reads are those of
+/// the offset table.
 pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.reads()?;
     let (verified, differing) = (subject.evidence.verified_reads, subject.evidence.differing_reads);
@@ -46,7 +48,7 @@ pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
     (verified == 0).then(|| "no read was compared byte for byte".to_string())
 }
 
-/// The phases on the worker's clock must fit into the supervisor's, and nearly fill it.
+/// The phases on the worker's clock must fit into the time on the supervisor's, and nearly fill it.
 pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
     let (claimed, wall) = (subject.worker_ns(), subject.evidence.wall_ns);
     if claimed > wall {
@@ -61,13 +63,13 @@ pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Where the total is ranked, set-up and tear-down on the worker's clock must fit too.
+/// If the total is ranked, set-up and tear-down on the worker's clock must fit too.
 pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
     if !subject.cell.conditions.workload().is_one_shot() {
         return None;
     }
     let (measurement, evidence) = (subject.measurement, subject.evidence);
-    // What comes between `opened` and `ready` is set-up too, and told as warm-up.
+    // Time between `opened` and `ready` is set-up too, reported as warm-up.
     let prepared_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);
     let warmup_wall = evidence.warmup_wall_ns.unwrap_or(0);
     let prepared_wall = evidence.setup_wall_ns.map(|wall| wall.saturating_add(warmup_wall));
@@ -89,14 +91,14 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
 }
 
 impl Subject<'_> {
-    /// What an answer may take beside the phases.
+    /// Time allowed for an answer outside the phases.
     pub(super) fn answer_slack(&self) -> u64 {
         answer_slack(self)
     }
 }
 
-/// What an answer may take: it was measured with one thread of a native worker, and threads that share a CPU wake one after
-/// another. A runtime may have its own business first. A cold start has an answer for each window.
+/// Time allowed for an answer. It was measured with one thread of a native worker, and threads that share a CPU wake one
+/// after another. A runtime may have other work to do first. A cold start has an answer for each window.
 fn answer_slack(subject: &Subject<'_>) -> u64 {
     let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
     let answers = match subject.cell.conditions.cache {
@@ -107,13 +109,13 @@ fn answer_slack(subject: &Subject<'_>) -> u64 {
     answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
 }
 
-/// Threads cannot have used more CPU time than passed. The threads with which the kernel serves a ring
-/// count as the worker's, so there all CPUs are the limit.
+/// Threads cannot have used more CPU time than has passed. The kernel's threads that serve a ring count as the worker's,
+/// so the limit is all CPUs then.
 pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     let cpu = cpu_ns(subject)?;
     let threads = match subject.cell.access() {
         Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
-        // So may those of a runtime: its collector, its compiler.
+        // So do those of a runtime: its collector, its compiler.
         _ if subject.cell.method.worker().has_runtime() => {
             subject.context.cpus.max(subject.cell.conditions.threads)
         }
@@ -131,10 +133,11 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Ticks of CPU time may begin before the region and end behind it, in user mode and in the kernel.
+/// Ticks of CPU time may begin before the region and end after it, in user mode and in the kernel.
 const TICKS_NS: u64 = 20_000_000;
 
-/// CPU time of the worker: exactly that of the threads that live, or by ticks that of all that ever did, whichever is more.
+/// CPU time of the worker: the exact time of the live threads, or the time in ticks of all threads it ever had,
+/// whichever is more.
 fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
     let evidence = subject.evidence;
     let ticks = evidence
@@ -144,11 +147,11 @@ fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
     evidence.cpu_ns.max(ticks)
 }
 
-/// The part of a phase that its operations fill at least; the rest is clocks and what the worker does between them.
+/// Smallest part of a phase that its operations fill; the rest is clock reading and work between operations.
 const LATENCY_SHARE: f64 = 0.5;
 
-/// Operations of a thread come one after another (as many at once as a ring holds), so their latencies
-/// cannot add up to more than the time in which they ran.
+/// Operations of a thread come one after another (as many at once as a ring holds), so their latencies cannot add up to
+/// more than the time in which they ran.
 pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
     let measurement = subject.measurement;
     let phase_ns = match measurement.latency_phase_operations {
@@ -168,7 +171,7 @@ pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
             "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
         ));
     }
-    // Where every operation of a phase was timed, one thread at least was at it all the time.
+    // If every operation of a phase was timed, at least one thread was busy all the time.
     let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
     let whole = match measurement.latency_phase_operations {
         0 => timed == u128::from(measurement.operations),
@@ -226,7 +229,7 @@ pub(super) fn inconsistent_operations(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("{} operations ask for {bytes} bytes, {told} were told", subject.operations()))
 }
 
-/// All of the records reach the file once the work is done; before that some may still be staged.
+/// All of the records must have reached the file when the work is done; before that some may still be staged.
 fn inconsistent_writes(subject: &Subject<'_>, bytes: u128, told: u64) -> Option<String> {
     let wrong = match subject.is_complete() {
         true => u128::from(told) != bytes,
@@ -240,8 +243,8 @@ fn inconsistent_writes(subject: &Subject<'_>, bytes: u128, told: u64) -> Option<
     })
 }
 
-/// A latency phase times each of its operations; without one, no more operations can be timed than were
-/// done. Stalls have a length if and only if there are any.
+/// A latency phase times each of its operations. Without one, no more operations can be timed than were done. Stalls
+/// have a length if and only if there are any.
 pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
     let measurement = subject.measurement;
     let (ends, counts) = (measurement.latency_ns.len(), measurement.latency_counts.len());
@@ -264,7 +267,7 @@ pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("{stalls} stalls are said to have taken at most {longest} ns"))
 }
 
-/// A cold start is its windows: their operations and times add up to those of the sample.
+/// The operations and times of a cold start's windows must add up to those of the sample.
 pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.conditions.cache != CacheState::ColdStart {
         return None;
@@ -286,9 +289,9 @@ pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// What pread(2) and preadv2(2) return is counted by the kernel: `vfs_read` and `do_preadv` add to rchar and
-/// syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads pass by these counters
-/// (io_uring/rw.c calls `read_iter` itself), so only `pread` and `read` can be checked so.
+/// The kernel counts the results of pread(2) and preadv2(2): `vfs_read` and `do_preadv` add to rchar and syscr
+/// (fs/read_write.c). A mapping makes no calls, and io_uring's reads bypass these counters (io_uring/rw.c calls
+/// `read_iter` itself), so this check applies only to `pread` and `read`.
 pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
     if !matches!(subject.cell.access(), Access::Pread | Access::Read) {
         return None;
@@ -302,18 +305,19 @@ pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{calls} read calls were made for {reads} reads"))
 }
 
-/// Each access is asked for once, so calls and bytes are no more than the reads either, but for this share and what the
-/// worker reads on its own account.
+/// Each access is requested once, so calls and bytes cannot exceed the reads either, except by this share and by the
+/// worker's own reads.
 const EXTRA_SHARE: f64 = 0.01;
 /// Calls of a native worker and of a runtime on their own account.
 const OWN_CALLS: u64 = 64;
 const RUNTIME_CALLS: u64 = 2048;
-/// Each thread of a cold sample looks up what the device has delivered, at most once in so long: two calls, for so many bytes.
+/// Each thread of a cold sample checks the bytes that the device has delivered, at most once in this time, by two calls
+/// for this many bytes.
 const LOOK_NS: u64 = 1_000_000;
 const LOOK_CALLS: u64 = 2;
 const LOOK_BYTES: u64 = 1024;
 
-/// More calls, or more bytes through them, than there are reads: what was called is not what was consumed.
+/// More calls, or more bytes through them, than reads: the called bytes are not the consumed ones.
 pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Pread || subject.cell.conditions.reads().is_none() {
         return None;
@@ -358,7 +362,7 @@ mod tests {
     #[test]
     fn a_clock_that_runs_slow_or_fast_is_noticed() {
         let cell = cell("pread", Warm);
-        // Half of the time kept quiet doubles the rate.
+        // Half of the time left out doubles the rate.
         assert_eq!(kinds(&cell, |measurement, _| measurement.measured_ns /= 2), [FalseTime]);
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 149_000_000), [FalseTime]);
         assert_eq!(kinds(&cell, |_, evidence| evidence.wall_ns = 167_000_000), []);

@@ -1,27 +1,27 @@
-//! Whether the condition held and the method did what its name says.
+//! Checks that the condition held and that the method did what its name says.
 
 use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption, format::percent_of};
 
 use super::subject::Subject;
 use crate::proof::calls;
 
-/// Of the bytes asked for, this much must come from the device where all must: the rest is left for a
-/// block that two reads share.
+/// Smallest share of the requested bytes that must come from the device if all must: the rest allows for a block that
+/// two reads share.
 pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
-/// Of the bytes asked for, this much may come from the device where none may.
+/// Largest share of the requested bytes that may come from the device if none may.
 pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
 /// Readahead that is still in flight when a cold sample stops at its budget.
 pub(super) const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
-/// Others may use the device by this share of what the worker did, and by [`OTHERS_BYTES`].
+/// Other processes may use the device by this share of the worker's use, and by [`OTHERS_BYTES`].
 pub(super) const OTHERS_SHARE: f64 = 0.10;
-/// A journal's commit, or a log line of someone else.
+/// A journal's commit, or a log line of another process.
 pub(super) const OTHERS_BYTES: u64 = 4 << 20;
 
 /// The hypervisor may take this share of the CPU time that the threads could have used.
 const STEAL_SHARE: f64 = 0.20;
 /// Steal is counted in ticks of 10 ms, and each end of the region may fall into one.
 const STEAL_TICKS_NS: u64 = 20_000_000;
-/// Of the span, this much may leave the page cache from one window of a cold start to the next.
+/// Share of the span that may leave the page cache from one window of a cold start to the next.
 const LOST_SHARE: f64 = 0.02;
 const NS_PER_MS: u64 = 1_000_000;
 /// The wall clock may move against the monotonic one by this, and by [`CLOCK_SLEW_SHARE`]: NTP slews it by half that.
@@ -29,8 +29,8 @@ const CLOCK_STEP_NS: u64 = 1_000_000;
 /// See [`CLOCK_STEP_NS`].
 const CLOCK_SLEW_SHARE: f64 = 0.001;
 
-/// Fails if less than nearly all of what was asked for came from the device, but for what set-up had brought
-/// in before.
+/// Return a failure if less than nearly all of the requested bytes came from the device, except for those brought in by
+/// set-up.
 fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     let (read, requested) = (evidence.device_read_bytes?, evidence.requested_bytes);
     ((read.saturating_add(in_setup) as f64) < requested as f64 * ALL_FROM_DEVICE).then(|| {
@@ -41,9 +41,9 @@ fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     })
 }
 
-/// What WILLNEED may have brought in during set-up, some of it still on its way: what is resident, but no more than
-/// one readahead (`force_page_cache_ra` in mm/readahead.c), nor than a cold sample may bring in at all. More than that
-/// somebody else brought in.
+/// Bytes that WILLNEED may have brought in during set-up, some of them still on their way: the resident bytes, but no
+/// more than one readahead (`force_page_cache_ra` in mm/readahead.c), nor than a cold sample may bring in at all. More
+/// than that was brought in by another process.
 fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
     let cell = subject.cell;
     if !cell.method.has(MethodOption::WillNeed) {
@@ -53,10 +53,10 @@ fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
     subject.evidence.resident_before_bytes.unwrap_or(0).min(most)
 }
 
-/// A cold sample begins with none of the span in the page cache, reads no block twice, and has all bytes
-/// from the device. The bytes prove it where residency cannot be seen; where holes or compression may hide
-/// bytes, residency decides alone. Methods that read everything during set-up begin with a full cache. A cold start
-/// begins in the same way, and what is in the cache after it came from the device for it.
+/// A cold sample begins with none of the span in the page cache, reads no block twice, and gets all bytes from the
+/// device. If residency is unknown, the bytes prove it; if holes or compression may hide bytes, residency alone decides.
+/// Methods that read everything during set-up begin with a full cache. A cold start begins in the same way, and the
+/// cache's content after it came from the device for it.
 pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let cache = cell.conditions.cache;
@@ -89,7 +89,7 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// What a cold start fills the cache with comes from the device, and not from somebody who warms the file meanwhile.
+/// A cold start must fill the cache from the device, not by another process that warms the file.
 fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
     let evidence = subject.evidence;
     let (Some(_), Some(resident), Some(read)) =
@@ -107,7 +107,7 @@ fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
     })
 }
 
-/// A warm sample begins with all of the span in the page cache and needs nothing from the device, if memory holds it.
+/// A warm sample begins with all of the span in the page cache and needs nothing from the device, if it fits in memory.
 pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;
@@ -138,7 +138,7 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     unknown.then(|| "neither residency nor device bytes are known: nothing proves it warm".to_string())
 }
 
-/// What is called a mapping has one, and is read by loads: what comes through read calls did not come through it.
+/// A method called a mapping has one, and is read by loads: bytes of read calls did not come through it.
 pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Mmap {
         return None;
@@ -152,14 +152,14 @@ pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{bytes} bytes came through read calls, {method} makes none"))
 }
 
-/// A mapping that is still there keeps its pages in the cache, and the next sample that is to be cold is not.
+/// A mapping that is left over keeps its pages in the cache, so that the next cold sample is not cold.
 pub(super) fn not_released(subject: &Subject<'_>) -> Option<String> {
     let left = subject.evidence.mappings_left.filter(|left| *left > 0)?;
     Some(format!("the worker said that the file is closed, and had {left} mappings of it still"))
 }
 
-/// A cold sample must not fill the cache that it reads past: a quarter of the span, and what readahead
-/// still had in flight.
+/// A cold sample must not fill the cache it bypasses: a quarter of the span is allowed, and readahead that was still in
+/// flight.
 pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     if cell.conditions.cache != CacheState::Cold
@@ -179,8 +179,8 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// Advice on a mapping shows in its VmFlags (proc(5)). Options act in the order written, so of `random` and
-/// `sequential` the last one counts. What pread's advice does to a descriptor shows nowhere.
+/// Advice on a mapping shows in its VmFlags (proc(5)). Options act in the order written, so of `random` and `sequential`
+/// the last one counts. The effect of pread's advice on a descriptor is not visible anywhere.
 pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Mmap {
         return None;
@@ -202,10 +202,9 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// `MAP_POPULATE` hides its errors, but a mapping that is populated takes no faults. One that is not takes
-/// at least one for each 16 pages that it touches (fault-around); a fiftieth of the span's pages is allowed,
-/// as are the offset table's own pages and the threads' buffers. Where memory does not hold the span, pages leave the
-/// mapping again.
+/// `MAP_POPULATE` hides its errors, but a populated mapping takes no faults. Otherwise it takes at least one for each 16
+/// pages that it touches (fault-around). A fiftieth of the span's pages is allowed, and the offset table's own pages and
+/// the threads' buffers. If memory does not hold the span, pages leave the mapping again.
 pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
     if !method.reads_all_in_setup() || subject.is_writing() || !subject.cell.conditions.fits_memory() {
@@ -224,8 +223,8 @@ pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A direct read goes to the device whatever the page cache holds. On some filesystems (tmpfs, or ext4
-/// with inline data) O_DIRECT is accepted and served from memory: the device's bytes tell.
+/// A direct read goes to the device whatever the page cache holds. Some filesystems (tmpfs, or ext4 with inline data)
+/// accept O_DIRECT and serve the read from memory: the device's bytes reveal it.
 pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     let evidence = subject.evidence;
     if !subject.cell.method.is_direct() || subject.is_writing() {
@@ -241,8 +240,8 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// A cell that reads the device cannot be measured while others use it. One that may use the cache and gets less
-/// than a hundredth of its bytes from the device does not read it. What set-up asked for may arrive later.
+/// A cell that reads the device cannot be measured while other processes use it. One that may use the cache and gets
+/// less than a hundredth of its bytes from the device does not read it. Bytes requested in set-up may arrive later.
 pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let (own, other) = (subject.device_bytes()?, evidence.device_other_bytes?);
@@ -258,7 +257,7 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
 }
 
-/// A virtual machine that does not get its CPUs measures its neighbours. Steal is counted over all CPUs.
+/// A virtual machine that does not get its CPUs measures its neighbours. CPU steal is counted over all CPUs.
 pub(super) fn cpu_stolen(subject: &Subject<'_>) -> Option<String> {
     let (stolen, cpus) = (subject.evidence.steal_ns?, subject.cpus_used());
     let most = (subject.evidence.wall_ns as f64 * cpus as f64 * STEAL_SHARE) as u64 + STEAL_TICKS_NS;
@@ -281,13 +280,13 @@ pub(super) fn clock_stepped(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A page cache that only grows with a cold start gives nothing up, unless somebody takes it away.
+/// The page cache only grows during a cold start and loses no pages unless another process evicts them.
 pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
     let conditions = &subject.cell.conditions;
     if conditions.cache != CacheState::ColdStart || !conditions.fits_memory() {
         return None;
     }
-    // What RWF_DONTCACHE brings in goes by itself.
+    // Pages that RWF_DONTCACHE brings in leave by themselves.
     if subject.cell.method.has(MethodOption::DontCache) {
         return None;
     }
@@ -303,8 +302,8 @@ pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// Why an option that the kernel accepted has no effect on this file; the cell is then unavailable, since
-/// what it would measure is the method without that option.
+/// Reason that an option accepted by the kernel has no effect on this file. The cell is unavailable then, since it would
+/// measure the method without that option.
 pub fn no_effect(cell: &Cell, evidence: &Evidence) -> Option<String> {
     let huge = cell.method.has(MethodOption::HugePage) && evidence.huge_mapped_bytes == Some(0);
     huge.then(|| {

@@ -1,7 +1,7 @@
-//! What the counters of each method must show, as data; and the check that they do.
+//! Expected counters of each method, as data; and the check that they are met.
 //!
-//! A method is more than the calls it makes: it promises what the kernel does for it. Counters that say otherwise
-//! mean that something else was measured.
+//! A method is more than its calls: it implies behaviour of the kernel. Counters that contradict it mean that something
+//! else was measured.
 
 use pagewise_model::{Access, Method, MethodOption, Workload};
 
@@ -11,22 +11,22 @@ use super::subject::Subject;
 /// Major faults that a method may take for its reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MajorFaults {
-    /// None: reads go through calls, or to memory without a file.
+    /// None: reads use calls, or memory without a file.
     None,
     /// One for each page that comes from the device.
     OnePerPage,
     /// At most one for each page that comes from the device.
     AtMostOnePerPage,
-    /// Any number: a fault also waits for pages that were asked for ahead, and those count nowhere else.
+    /// Any number: a fault also waits for pages that were requested ahead, and those are not counted elsewhere.
     Any,
 }
 
 /// Device bytes that a method may cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceBytes {
-    /// Those of the blocks asked for, all of them: nothing is cached.
+    /// All bytes of the requested blocks: nothing is cached.
     AllAsked,
-    /// At most those of the pages asked for: nothing is read ahead.
+    /// At most those of the requested pages: nothing is read ahead.
     AtMostAsked,
     /// None.
     None,
@@ -34,17 +34,17 @@ pub enum DeviceBytes {
     Any,
 }
 
-/// What the counters of a method must show.
+/// Expected counters of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Faults that wait for the device.
+    /// Major faults.
     pub major_faults: MajorFaults,
     /// Bytes from the device.
     pub device_bytes: DeviceBytes,
 }
 
 impl MajorFaults {
-    /// In words, for documentation.
+    /// Text for documentation.
     pub const fn words(self) -> &'static str {
         match self {
             MajorFaults::None => "none",
@@ -56,7 +56,7 @@ impl MajorFaults {
 }
 
 impl DeviceBytes {
-    /// In words, for documentation.
+    /// Text for documentation.
     pub const fn words(self) -> &'static str {
         match self {
             DeviceBytes::AllAsked => "all blocks asked for",
@@ -72,7 +72,7 @@ const fn promise(major_faults: MajorFaults, device_bytes: DeviceBytes) -> Expect
 }
 
 kinds! {
-    /// Kinds of methods by what their counters must show.
+    /// Kinds of methods by their expected counters.
     Kind: Expected {
         DirectReads "`pread:direct`, `uring:direct`" => promise(MajorFaults::None, DeviceBytes::AllAsked),
         RandomPread "`pread:random`" => promise(MajorFaults::None, DeviceBytes::AtMostAsked),
@@ -84,14 +84,14 @@ kinds! {
         DirectStream "`read:direct`" => promise(MajorFaults::None, DeviceBytes::AllAsked),
         RandomStream "`read:random`" => promise(MajorFaults::None, DeviceBytes::AtMostAsked),
         OtherStream "other `read`" => promise(MajorFaults::None, DeviceBytes::Any),
-        /// A fault in a hole of the file counts as one that waited for the device.
+        /// A fault in a hole of the file counts as a major fault.
         WrittenMmap "`mmap` that is written" => promise(MajorFaults::Any, DeviceBytes::Any),
         Writes "`pwrite`, `write`, `uring` that writes" => promise(MajorFaults::None, DeviceBytes::Any),
         Unknown "a way that pagewise does not know" => promise(MajorFaults::Any, DeviceBytes::Any),
     }
 }
 
-/// What the counters of `method` must show.
+/// Return the expected counters of `method`.
 pub fn expected(method: &Method, workload: Workload) -> Expected {
     let has = |option| method.has(option);
     let asks_ahead = has(MethodOption::Prefetch)
@@ -119,16 +119,16 @@ pub fn expected(method: &Method, workload: Workload) -> Expected {
     kind.promise()
 }
 
-/// Pages of the worker's own code, stacks and offset table may have to come back from the device, more of them where
-/// memory is short: its allowance, and this share of the pages that the device delivered.
+/// Pages of the worker's own code, stacks and offset table may have to be read from the device again, more of them under
+/// memory pressure: its allowance, and this share of the pages that the device delivered.
 const OWN_PAGES_SHARE: f64 = 0.01;
-/// Faults and pages agree within this share. Threads that fault on one page all wait for it and each counts, and a page
-/// may be reclaimed before it is mapped: 0.03 % at eight threads, zipf and four times the memory (Linux 6.18).
+/// Faults and pages agree within this share. Threads that fault on one page all wait for it, and each counts; a page may
+/// also be reclaimed before it is mapped: 0.03 % at eight threads, zipf and four times the memory (Linux 6.18).
 const FAULT_SHARE: f64 = 0.02;
-/// Blocks at both ends of a read, and what the worker's own code needs, are within this share.
+/// Share allowed for blocks at both ends of a read and for the worker's own code.
 const BYTES_SHARE: f64 = 0.02;
 
-/// The counters say what the method promises.
+/// Check that the counters match the method.
 pub(super) fn contradicts_method(subject: &Subject<'_>) -> Option<String> {
     let expected = expected(&subject.cell.method, subject.cell.conditions.workload());
     wrong_faults(subject, expected.major_faults).or_else(|| wrong_bytes(subject, expected.device_bytes))
@@ -141,7 +141,7 @@ fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> 
     let share = (pages as f64 * FAULT_SHARE) as u64 + subject.allowance().pages;
     let wrong = match expected {
         MajorFaults::None => faults > own,
-        // Where holes or compression hide bytes, faults are more than pages.
+        // If holes or compression hide bytes, there are more faults than pages.
         MajorFaults::OnePerPage if subject.context.sparse_or_compressed_bytes => {
             faults.saturating_add(share) < pages
         }
@@ -165,7 +165,7 @@ fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
     let own = subject.allowance().pages.saturating_mul(subject.context.page_bytes);
     let asked = ((widened(subject) as f64 * (1.0 + BYTES_SHARE)) as u64).saturating_add(own);
     let (wrong, most) = match expected {
-        // That it is not less is what `not-direct` sees to.
+        // `not-direct` checks that it is not less.
         DeviceBytes::AllAsked | DeviceBytes::AtMostAsked => (read > asked, asked),
         DeviceBytes::None => (read > own, own),
         DeviceBytes::Any => return None,
@@ -179,11 +179,11 @@ fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
     })
 }
 
-/// Bytes asked for, widened to whole pages: exactly where reads begin and end on pages, else the most it can be.
+/// Requested bytes, widened to whole pages: exact if reads begin and end on pages, else an upper limit.
 pub(super) fn widened(subject: &Subject<'_>) -> u64 {
     let page = subject.context.page_bytes;
     let Some(reads) = subject.cell.conditions.reads() else {
-        // The pieces of a scan lie next to each other, and so do records.
+        // The pieces of a scan are adjacent, and so are records.
         let asked = subject.operations().saturating_mul(subject.cell.conditions.op_bytes());
         return asked.div_ceil(page).saturating_mul(page);
     };

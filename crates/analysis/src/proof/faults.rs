@@ -1,6 +1,6 @@
-//! How many page faults a method that writes may take in its measured region, as data; and the check that it does.
+//! Expected page faults of a method that writes, in its measured region, as data; and the check that they are met.
 //!
-//! What a method does in set-up is to spare the measured region its faults. Where it did not, something else was measured.
+//! Set-up exists to spare the measured region its faults. If it did not, something else was measured.
 
 use pagewise_model::{Access, Method, MethodOption, Sync};
 
@@ -11,11 +11,11 @@ use crate::proof::calls;
 /// Page faults of a measured region that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFaults {
-    /// Pages are mapped as they are written. A huge page is the most that a fault maps.
+    /// Pages are mapped as they are written. One fault maps at most a huge page.
     OnePerHugePage,
-    /// Pages were made writable before; but those that were written back meanwhile fault once more.
+    /// Pages were made writable before, but those written back in between fault once more.
     Few,
-    /// Pages were mapped for reading. In memory that makes them writable, on a disk it does not.
+    /// Pages were mapped for reading. In memory that makes them writable; on a disk it does not.
     FewInMemory,
     /// Calls bring pages in without faults.
     None,
@@ -24,7 +24,7 @@ pub enum WriteFaults {
 }
 
 impl WriteFaults {
-    /// In words, for documentation.
+    /// Text for documentation.
     pub const fn words(self) -> &'static str {
         match self {
             WriteFaults::OnePerHugePage => "at least one for each huge page written",
@@ -39,7 +39,7 @@ impl WriteFaults {
 }
 
 kinds! {
-    /// Kinds of methods that write, by the faults that they may take.
+    /// Kinds of methods that write, by their expected faults.
     WriteKind: WriteFaults {
         Calls "`pwrite`, `write`, `uring`" => WriteFaults::None,
         Prepared "`mmap` with `populate-write` or `touch`" => WriteFaults::Few,
@@ -49,7 +49,7 @@ kinds! {
     }
 }
 
-/// The faults that `method` may take where it writes.
+/// Return the expected faults of `method` if it writes.
 pub fn write_faults(method: &Method) -> WriteFaults {
     let has_any = |options: &[MethodOption]| options.iter().any(|option| method.has(*option));
     let kind = match method.access() {
@@ -63,12 +63,12 @@ pub fn write_faults(method: &Method) -> WriteFaults {
     kind.promise()
 }
 
-/// Of the pages of a file that was prepared, one in so many may fault.
+/// Of the pages of a prepared file, one in this many may fault.
 const PREPARED_PAGES: u64 = 8;
-/// Of the pages of a file that is written by calls, one in so many may fault.
+/// Of the pages of a file written by calls, one in this many may fault.
 const CALLED_PAGES: u64 = 50;
 
-/// Too many faults for pages that set-up was to prepare.
+/// There are too many faults for pages that set-up should have prepared.
 pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
     let (method, conditions) = (&subject.cell.method, &subject.cell.conditions);
     let writes = conditions.writes().filter(|_| conditions.fits_memory())?;
@@ -76,7 +76,7 @@ pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
     let pages = conditions.file_bytes.0 / page;
     let again = match write_faults(method) {
         WriteFaults::Few if in_memory => 0,
-        // A sync cleans pages ahead of the writer too.
+        // A sync also cleans pages ahead of the writer.
         WriteFaults::Few if matches!(writes.sync, Sync::Every(_)) => return None,
         WriteFaults::Few => {
             let dirty = subject.evidence.written.as_ref()?.dirty_before_bytes?;
@@ -92,7 +92,7 @@ pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{faults} page faults in a mapping that set-up should have prepared, at most {most} may be"))
 }
 
-/// Fewer or more faults than the way of writing takes.
+/// There are fewer or more faults than the method takes.
 pub(super) fn wrong_write_faults(subject: &Subject<'_>) -> Option<String> {
     let (method, conditions) = (&subject.cell.method, &subject.cell.conditions);
     let ring = conditions.ring()?;
@@ -117,7 +117,7 @@ pub(super) fn wrong_write_faults(subject: &Subject<'_>) -> Option<String> {
     wrong.then(|| format!("{faults} page faults, {bound}: {method} takes {}", expected.words()))
 }
 
-/// The largest page that one entry of the page table above the lowest maps: a page full of entries of 8 bytes.
+/// The largest page that one entry of the page table's second level maps: a page full of entries of 8 bytes.
 fn huge_page_bytes(page: u64) -> u64 {
     (page / 8).saturating_mul(page).max(1)
 }

@@ -1,27 +1,27 @@
-//! Whether the heartbeats of a sample can be believed.
+//! Validity of a sample's heartbeats.
 //!
-//! A heartbeat sleeps for its interval, notes how late it woke, and sleeps again. So each beat takes its interval and its
-//! delay, and the beats of a kind one after the other fill the time in which they count, whatever held them up: far fewer
-//! of them hide a delay, far more make delays look rare.
+//! A heartbeat sleeps for its interval, records how late it woke, and sleeps again. Each beat therefore takes its
+//! interval and its delay, and the beats of a kind fill the time in which they count, whatever delayed them. Far fewer
+//! beats would hide a delay; far more would make delays look rare.
 
 use pagewise_model::{CacheState, Delays, Worker};
 
 use super::subject::Subject;
 
 /// Beats account for at least this share of the time in which they count: timers of a virtual machine wake late, and the
-/// first and the last beat are cut.
+/// first and the last beat are cut off.
 const LEAST_SHARE: f64 = 0.5;
-/// And for at most this share of it: ends of buckets are a little above what fell into them.
+/// Beats account for at most this share of it: ends of buckets are slightly above their values.
 const MOST_SHARE: f64 = 1.25;
-/// How long a worker idles beside what it was asked for is not seen.
+/// Time that a worker idles beyond the requested time is unknown.
 const IDLE_MOST_SHARE: f64 = 2.0;
-/// Requested one after another, and each takes as long as it takes.
+/// Requested one after another; each takes a variable time.
 const SAFEPOINT: &str = "safepoint";
-/// Shorter stretches than so many intervals show nothing.
+/// Intervals with fewer heartbeat periods than this show nothing.
 const FEWEST_INTERVALS: u64 = 20;
 
-/// Kinds that a worker of pagewise's own has and that beat on and on. Safepoints come when the runtime gets to them, and the
-/// user's own worker need not have any.
+/// Kinds that pagewise's own workers have and that beat continuously. Safepoints happen when the runtime reaches them,
+/// and the user's own worker need not have any kind.
 fn kinds(worker: &Worker) -> &'static [&'static str] {
     match worker {
         Worker::Native | Worker::Python => &["thread"],
@@ -31,12 +31,11 @@ fn kinds(worker: &Worker) -> &'static [&'static str] {
     }
 }
 
-/// Heartbeats that were asked for and are missing, too few or too many. A cold start has none: it is told as a course of
-/// rates.
+/// Requested heartbeats are missing, too few or too many. A cold start has none: it is reported as a timeline of rates.
 pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let asked = subject.context.beating.filter(|_| cell.conditions.cache != CacheState::ColdStart)?;
-    // Of the user's own worker those that it told: none need be.
+    // For the user's own worker, those it reported: none are required.
     let told = evidence.heartbeats.iter().map(|beats| beats.kind.as_str()).filter(|kind| *kind != SAFEPOINT);
     let kinds: Vec<&str> = match cell.method.worker() {
         Worker::Other(_) => told.collect(),
@@ -57,7 +56,7 @@ pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Why beats do not fill `of_ns`.
+/// Reason that beats do not fill `of_ns`.
 fn misses(delays: &Delays, of_ns: u64, interval_ns: u64, most: f64) -> Option<String> {
     if of_ns < interval_ns.saturating_mul(FEWEST_INTERVALS) {
         return None;
@@ -80,7 +79,7 @@ fn total_ns(delays: &Delays) -> f64 {
     delays.ns.iter().zip(&delays.counts).map(|(ns, count)| *ns as f64 * *count as f64).sum()
 }
 
-/// Histograms that are none, or whose delays are longer than the time in which they fell.
+/// Histograms are invalid, or their delays are longer than the time in which they fell.
 pub(super) fn malformed(subject: &Subject<'_>) -> Option<String> {
     let wall_ns = subject.evidence.wall_ns;
     subject.evidence.heartbeats.iter().find_map(|beats| {
@@ -108,7 +107,7 @@ mod tests {
 
     const ASKED: Beating = Beating { interval_ns: 1_000_000, idle_ns: 100_000_000 };
 
-    /// So many beats, each late by so much.
+    /// This many beats, each late by this much.
     fn delays(count: u64, late_ns: u64) -> Delays {
         Delays { ns: vec![late_ns], counts: vec![count] }
     }
@@ -123,7 +122,7 @@ mod tests {
         beating_as(&cell, &evidence, ASKED)
     }
 
-    /// What the check of heartbeats says of an honest sample with this evidence.
+    /// Result of the check of heartbeats for an honest sample with this evidence.
     fn beating_as(cell: &Cell, evidence: &Evidence, asked: Beating) -> Option<FailureKind> {
         let context = Context { beating: Some(asked), ..honest::CONTEXT };
         let subject = Subject { cell, measurement: &honest::measurement(), evidence, context: &context };

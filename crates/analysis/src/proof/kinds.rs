@@ -1,6 +1,7 @@
-//! Kinds of methods that promise the same: an enum with the words of each and its promise.
+//! Kinds of methods with the same expected counters: an enum with the words of each and its promise.
 
-/// Defines an enum of kinds, `ALL` of them in the order written, the words of each for documentation, and what it promises.
+/// Defines an enum of kinds, with `ALL` of them in the order written, the words of each for documentation, and its
+/// promise.
 macro_rules! kinds {
     ($(#[$doc:meta])* $kinds:ident: $promise:ty { $($(#[$note:meta])* $kind:ident $words:literal => $value:expr,)+ }) => {
         $(#[$doc])*
@@ -10,17 +11,17 @@ macro_rules! kinds {
         }
 
         impl $kinds {
-            /// All of them, as documentation lists them.
+            /// All kinds, in the order of the documentation.
             pub const ALL: &[$kinds] = &[$($kinds::$kind),+];
 
-            /// The methods of this kind, in the words of their texts.
+            /// The methods of this kind, as written in their texts.
             pub const fn words(self) -> &'static str {
                 match self {
                     $($kinds::$kind => $words,)+
                 }
             }
 
-            /// What they promise.
+            /// Their promise.
             pub const fn promise(self) -> $promise {
                 match self {
                     $($kinds::$kind => $value,)+

@@ -1,11 +1,11 @@
-//! Mappings of the file that a method's name says nothing of.
+//! Mappings of the file that the method's name does not imply.
 
 use pagewise_model::{Access, MethodOption};
 
 use super::subject::Subject;
 
-/// A mapping whose name says nothing of it has no advice on the pattern of its reads. Where the name does, other advice shows as
-/// the lack of its own.
+/// A mapping whose name implies no advice has none on the pattern of its reads. If the name implies advice, other advice
+/// shows as the lack of its own.
 pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
     let says = method.has(MethodOption::Random) || method.has(MethodOption::Sequential);
@@ -21,7 +21,7 @@ pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// What moves its bytes by calls has no mapping of the file to take them from or store them in.
+/// A method that moves bytes by calls has no mapping of the file to take them from or store them in.
 pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
     let by_calls =
         matches!(subject.cell.access(), Access::Pread | Access::Read | Access::Pwrite | Access::Write);

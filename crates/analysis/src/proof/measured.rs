@@ -10,20 +10,20 @@ pub fn operations(measurement: &Measurement) -> u64 {
     measurement.operations.saturating_add(measurement.latency_phase_operations)
 }
 
-/// Set-up with what came between it and the throughput phase, that phase and tear-down: what is done before the clock starts
-/// is not saved.
+/// Sum of set-up, the time between it and the throughput phase, that phase and tear-down: work done before the clock
+/// starts counts.
 pub fn total_ns(measurement: &Measurement) -> u64 {
     let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, .. } = measurement;
     total([setup_ns, warmup_ns, measured_ns, teardown_ns])
 }
 
-/// The share of the work that was done, where that is fixed: of the ring in all laps, or of the file.
+/// The completed share of fixed work: of the ring in all passes, or of the file. `None` if the work is not fixed.
 pub fn covered(cell: &Cell, measurement: &Measurement) -> Option<f64> {
     let all = cell.conditions.fixed_operations().filter(|all| *all > 0)?;
     Some((measurement.operations as f64 / all as f64).min(1.0))
 }
 
-/// Whether all of the work was done, where that is fixed.
+/// True if all of the fixed work was completed.
 pub(crate) fn is_done(cell: &Cell, measurement: &Measurement) -> bool {
     cell.conditions.fixed_operations().is_none_or(|all| measurement.operations >= all)
 }

@@ -1,8 +1,8 @@
-//! What a worker does outside of the measured region: before `go`, and while it waits.
+//! Activity of a worker outside of the measured region: before `go`, and while it waits.
 //!
-//! From `open` to `closed` no time is outside a clock, and whatever is brought in ahead of the clock is seen. The table of a
-//! worker holds zeros until `go`, so what could be gained ahead is the file as a whole: a copy of it in memory of the
-//! worker's own, or its pages in the cache. Methods whose set-up is to read do so openly, and their set-up is shown.
+//! From `open` to `closed` no time is outside a clock, and bytes brought in before the clock starts are detected. A
+//! worker's offset table holds zeros until `go`, so it could only prepare the file as a whole: a copy of it in its own
+//! memory, or its pages in the cache. Methods that read in set-up do so openly, and their set-up is shown.
 
 use pagewise_model::sample::OutsideStretch;
 use pagewise_model::{Access, CacheState, MethodOption};
@@ -10,26 +10,27 @@ use pagewise_model::{Access, CacheState, MethodOption};
 use super::conditions::READAHEAD_SLACK_BYTES;
 use super::subject::Subject;
 
-/// What a worker may read from the device before `go` for its own sake: late pages of its code, with readahead.
+/// Bytes that a worker may read from the device before `go` on its own account: late pages of its code, with readahead.
 const OWN_DEVICE_BYTES: u64 = 2 << 20;
-/// What a worker may read by calls before `go` for its own sake: the answer of /proc, an aligned block tried.
+/// Bytes that a worker may read by calls before `go` on its own account: the answer of /proc, a trial read of an aligned
+/// block.
 const OWN_CALL_BYTES: u64 = 1 << 20;
-/// A thread that waits wakes up for messages, and CPU time counts in ticks on some kernels.
+/// A waiting thread wakes up for messages, and CPU time counts in ticks on some kernels.
 const WAITING_SLACK_NS: u64 = 10_000_000;
-/// Heartbeats and wake-ups take this much of the time of waiting.
+/// Share of the waiting time that heartbeats and wake-ups take.
 const WAITING_SHARE: f64 = 0.05;
-/// A runtime may collect, compile or idle its scheduler meanwhile, on all CPUs that it has.
+/// A runtime may collect, compile or run its scheduler while it waits, on all of its CPUs.
 const RUNTIME_WAITING_SHARE: f64 = 0.5;
 
-/// Sums up what is known of the stretches before `go`; waiting after `sample` is in it too, when nothing is read.
+/// Sum over the intervals before `go`, as far as known; it includes waiting after `sample`, when nothing is read.
 fn before_go(subject: &Subject<'_>, part: fn(&OutsideStretch) -> Option<u64>) -> Option<u64> {
     let evidence = subject.evidence;
     let before_ready = part(evidence.before_ready.as_ref()?)?;
     Some(before_ready.saturating_add(evidence.waiting.as_ref().and_then(part).unwrap_or(0)))
 }
 
-/// A cold sample reads what nobody has read before: neither into the page cache, which residency shows, nor past it into
-/// memory of the worker's own.
+/// A cold sample reads bytes that were not read before: neither into the page cache, which residency shows, nor past it
+/// into the worker's own memory.
 pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
@@ -44,7 +45,7 @@ pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// A direct read is one from the device when it is asked for, whatever the state of the cache.
+/// A direct read must come from the device when it is requested, whatever the state of the cache.
 pub(super) fn direct_read_before_go(subject: &Subject<'_>) -> Option<String> {
     if !subject.cell.method.is_direct() || !reads_nothing_in_setup(subject) {
         return None;
@@ -57,7 +58,7 @@ pub(super) fn direct_read_before_go(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// A method that reads by calls has made none of them before `go`.
+/// A method that reads by calls makes none of them before `go`.
 pub(super) fn called_before_go(subject: &Subject<'_>) -> Option<String> {
     if !matches!(subject.cell.access(), Access::Pread | Access::Read) || subject.is_writing() {
         return None;
@@ -75,7 +76,7 @@ fn reads_nothing_in_setup(subject: &Subject<'_>) -> bool {
     !subject.is_writing() && !cell.method.reads_all_in_setup() && cell.access() != Access::Anonymous
 }
 
-/// A worker that has nothing to do does nothing: what it does meanwhile is in no clock.
+/// A worker without anything to do must be idle: its activity then is in no clock.
 pub(super) fn worked_while_waiting(subject: &Subject<'_>) -> Option<String> {
     let waiting = subject.evidence.waiting.as_ref()?;
     let used = waiting.cpu_ns?;
@@ -95,7 +96,7 @@ pub(super) fn worked_while_waiting(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Nothing reaches the file but in set-up, in the measured region and in tear-down.
+/// Nothing is written to the file except in set-up, in the measured region and in tear-down.
 pub(super) fn wrote_while_waiting(subject: &Subject<'_>) -> Option<String> {
     if !subject.is_writing() {
         return None;
@@ -158,7 +159,7 @@ mod tests {
             assert_eq!(before_ready(&cell, called(256 << 20)), [MethodContradicted], "{}", cell.id());
             assert_eq!(before_ready(&cell, called(100_000)), [], "{}", cell.id());
         }
-        // How it reads is its own business.
+        // The reads of a third-party method are unknown.
         assert_eq!(before_ready(&cell("mine/get", Warm), called(256 << 20)), []);
         let waiting = |cell: &Cell, stretch: OutsideStretch| {
             kinds(cell, |_, evidence: &mut Evidence| {

@@ -1,5 +1,5 @@
-//! Whether numbers can be at all: rates that memory does not deliver, latencies that no machine has, reads in flight that
-//! the method does not have.
+//! Plausibility of numbers: rates that memory does not deliver, latencies that no machine has, more reads in flight than
+//! the method has.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
@@ -7,25 +7,25 @@ use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
 use super::subject::Subject;
 use crate::proof::measured::total_ns;
 
-/// A rate may exceed what this machine's memory was measured to deliver by so much: caches, and a busy moment while it was
-/// measured.
+/// A rate may exceed the measured bandwidth of this machine's memory by this factor: caches, and a busy moment during
+/// that measurement.
 const MEMORY_FACTOR: f64 = 1.5;
 
-/// So many latencies, none of them short, do not fall into one bucket of 1 %.
+/// This many latencies, none of them short, do not fall into one bucket of 1 %.
 const SCATTERED: u64 = 100;
-/// Shorter latencies may be one and the same tick of a coarse clock.
+/// Shorter latencies may all be the same tick of a coarse clock.
 const COARSE_NS: u64 = 10_000;
 
-/// Reads in flight by the device's own account, over those of threads that read one after another. A request counts from
-/// its start in the block layer to its end, and interrupts and wake-ups are within that.
+/// Reads in flight by the device's own count, relative to threads that read one after another. A request counts from its
+/// start in the block layer to its end, including interrupts and wake-ups.
 const IN_FLIGHT_FACTOR: f64 = 1.25;
 /// The device counts in milliseconds.
 const IN_FLIGHT_SLACK_NS: u64 = 10_000_000;
-/// Of the reads, this share may come in one request with another.
+/// Share of the reads that are separate requests; the others may be merged.
 const REQUESTS_SHARE: f64 = 0.98;
 
-/// Bytes of all operations over the time of both phases, as the worker says; of work that is done once over all of the time
-/// that counts, as a set-up that says what it takes may do some of the work.
+/// Bytes of all operations over the time of both phases, as the worker reports them; for one-shot work over the total
+/// time, as some of the work may be done in set-up.
 pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
     let operations = measurement.operations.saturating_add(measurement.latency_phase_operations);
     let bytes = operations.saturating_mul(cell.conditions.op_bytes());
@@ -36,7 +36,7 @@ pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
     bytes as f64 * 1e9 / ns.max(1) as f64
 }
 
-/// The rate of a method that has to move or look at all bytes is that of memory at most.
+/// The rate of a method that must move or read all bytes is at most that of memory.
 pub(super) fn faster_than_memory(subject: &Subject<'_>) -> Option<String> {
     let cell = subject.cell;
     let in_place_touched =
@@ -59,7 +59,7 @@ pub(super) fn faster_than_memory(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Latencies scatter.
+/// Latencies must scatter.
 pub(super) fn latencies_all_alike(subject: &Subject<'_>) -> Option<String> {
     let measurement = subject.measurement;
     let mut filled =
@@ -69,7 +69,7 @@ pub(super) fn latencies_all_alike(subject: &Subject<'_>) -> Option<String> {
     alike.then(|| format!("all {count} latencies are {upper_ns} ns: those of real operations scatter"))
 }
 
-/// Whether the method has one read at a time in each thread, and nothing read ahead.
+/// True if the method has one read at a time in each thread, and nothing is read ahead.
 fn is_one_at_a_time(subject: &Subject<'_>) -> bool {
     let method = &subject.cell.method;
     let has = |option| method.has(option);
@@ -84,10 +84,11 @@ fn is_one_at_a_time(subject: &Subject<'_>) -> bool {
     }
 }
 
-/// The time that all reads of the device took together, if it exceeds what threads can cause that read one after another.
+/// The time of all reads of the device together, if it exceeds the most that threads can cause that read one after
+/// another.
 fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     let (conditions, evidence) = (&subject.cell.conditions, subject.evidence);
-    // A cold start's windows are not all of the time between readings, and a cap holds requests back.
+    // A cold start's windows do not cover all of the time between readings, and a cap holds requests back.
     let comparable = conditions.reads().is_some()
         && conditions.cache != CacheState::ColdStart
         && conditions.host_settings.device_cap.is_none();
@@ -95,7 +96,7 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let (busy, requests) = (evidence.device_read_ns?, evidence.device_read_requests?);
-    // A read larger than a request of the device is several at once.
+    // A read larger than a request of the device is several requests at once.
     let of_one = requests.div_ceil(subject.reads().max(1)).max(1);
     let threads = u64::from(conditions.threads);
     let most = ((evidence.wall_ns as f64 * threads as f64 * of_one as f64 * IN_FLIGHT_FACTOR) as u64)
@@ -109,25 +110,25 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A request counts with all of its time when it ends, so one of others that was slow may have begun long before.
+/// A request counts with all of its time when it ends, so a slow one of another process may have begun long before.
 fn is_of_others(subject: &Subject<'_>) -> bool {
     subject.evidence.device_other_bytes != Some(0)
 }
 
-/// More reads in flight than the method has: it reads ahead.
+/// There are more reads in flight than the method has: it reads ahead.
 pub(super) fn reads_ahead(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| !is_of_others(subject))?;
     Some(format!("{excess}; {} brings in nothing ahead", subject.cell.method))
 }
 
-/// The same where others use the device: nobody can say whose reads they are.
+/// The same while other processes use the device: the owner of the reads is unknown.
 pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| is_of_others(subject))?;
     let others = subject.evidence.device_other_bytes.map_or("unknown".to_string(), |bytes| bytes.to_string());
     Some(format!("{excess}, and others moved {others} bytes, whose reads may be among them"))
 }
 
-/// Each direct read is a request of its own: fewer of them mean that other blocks were read than the table's.
+/// Each direct read is a separate request: fewer of them mean that blocks other than the table's were read.
 pub(super) fn requests_missing(subject: &Subject<'_>) -> Option<String> {
     let cell = subject.cell;
     let direct = cell.access() == Access::Pread && cell.method.is_direct();
@@ -137,7 +138,7 @@ pub(super) fn requests_missing(subject: &Subject<'_>) -> Option<String> {
     {
         return None;
     }
-    // A device that counts no requests says nothing.
+    // A device that does not count requests gives no evidence.
     let requests = subject.evidence.device_read_requests.filter(|requests| *requests > 0)?;
     let least = (subject.reads() as f64 * REQUESTS_SHARE) as u64;
     (requests < least).then(|| {
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn rates_beyond_memory_are_implausible() {
-        // Honest samples ask for 40 MiB in 150 ms.
+        // Honest samples request 40 MiB in 150 ms.
         let with = |method: &str, bytes_per_second| {
             kinds(&cell(method, Warm), |_, evidence| {
                 evidence.memory_bytes_per_second = Some(bytes_per_second)

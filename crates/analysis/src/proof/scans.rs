@@ -1,4 +1,4 @@
-//! Checks of a scan beyond those of reads.
+//! Checks of a scan in addition to those of reads.
 
 use pagewise_model::{Access, CacheState, Work};
 
@@ -6,14 +6,14 @@ use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE};
 use super::subject::Subject;
 use pagewise_model::format::percent_of;
 
-/// Beside what is asked for, this share of it may come from the device: blocks that two pieces share, the worker's own
-/// code.
+/// Share of the requested bytes that may come from the device in addition: blocks that two pieces share, the worker's
+/// own code.
 const MORE_SHARE: f64 = 0.02;
-/// Readahead past the end of the span, where it is not known.
+/// Readahead past the end of the span, if unknown.
 const READAHEAD_BYTES: u64 = 16 << 20;
 
-/// A scan needs each byte once. More than that from the device means that pages were thrown out before they were used, which
-/// a memory limit does and nothing else should.
+/// A scan needs each byte once. More bytes from the device mean that pages were evicted before they were used, which is
+/// expected under a memory limit only.
 pub(super) fn read_again(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let reads_file = matches!(conditions.work, Work::Scan(_)) && cell.depends_on_cache();
@@ -27,8 +27,8 @@ pub(super) fn read_again(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{read} bytes came from the device for a scan of {budget}: at most {most} may"))
 }
 
-/// Set-up may bring in everything before the clock starts, so that nothing but what the device delivered by then shows that
-/// nothing was there.
+/// Set-up may bring in everything before the clock starts, so only the bytes that the device delivered by then prove
+/// that the cache was empty.
 pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;
@@ -51,7 +51,7 @@ pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A scan takes each byte once, so a warm one whose set-up had to fetch some was not warm.
+/// A scan reads each byte once, so a warm one whose set-up had to fetch some was not warm.
 pub(super) fn not_warm_before_setup(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let reads_file = matches!(conditions.work, Work::Scan(_)) && cell.depends_on_cache();
@@ -64,10 +64,10 @@ pub(super) fn not_warm_before_setup(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{read} bytes ({} of the span) came from the device in set-up", percent_of(read, span)))
 }
 
-/// A fault of a mapping brings in this much of the page tables at most: a huge page.
+/// Largest part of the page tables that a fault of a mapping fills: a huge page.
 const FAULT_BYTES: u64 = 2 << 20;
 
-/// A process that has just mapped a file takes faults to see it, however warm it is.
+/// A process that has just mapped a file takes faults to access it, however warm it is.
 pub(super) fn mapping_not_touched(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     if cell.access() != Access::Mmap || !matches!(cell.conditions.work, Work::Scan(_)) {

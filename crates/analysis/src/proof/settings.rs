@@ -1,5 +1,5 @@
-//! Whether what the cell asks of the machine was in force: memory limit, device cap, readahead, CPUs, node; and whether
-//! a cache under a limit was as warm as it gets.
+//! Checks that the requested settings were in force: memory limit, device cap, readahead, CPUs, node; and that a cache
+//! under a limit was as warm as it gets.
 
 use pagewise_model::counters::{RateWindow, UNLIMITED};
 use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa, Skew};
@@ -8,37 +8,37 @@ use super::subject::Subject;
 use crate::proof::steady;
 use pagewise_model::format::percent_of;
 
-/// A cap works in slices of so long.
+/// Slice of a cap.
 const CAP_SLICE_SECONDS: f64 = 0.1;
-/// A rate that was capped may be this much over its cap.
+/// Factor by which a capped rate may exceed its cap.
 const CAP_EXCESS: f64 = 1.05;
-/// Reads that were let through before the region and are done in it.
+/// Reads that were let through before the region and completed in it.
 const CAP_SLACK_READS: u64 = 32;
 /// The same in bytes: one large readahead.
 const CAP_SLACK_BYTES: u64 = 8 << 20;
-/// Of the worker's device bytes, this much may be counted elsewhere than in its group.
+/// Share of the worker's device bytes that may be counted outside its group.
 const ESCAPED_SHARE: f64 = 0.05;
-/// A sample under a device cap lasts at least so long.
+/// Shortest sample under a device cap.
 const CAPPED_LEAST_NS: u64 = 950_000_000;
 /// Pages that the kernel charges ahead for each CPU: MEMCG_CHARGE_BATCH in mm/memcontrol.c. Statistics of a group lag by
-/// as much.
+/// the same amount.
 const CHARGE_BATCH_PAGES: u64 = 64;
-/// Of the span, this much may be in the page cache without being charged to the group: pages that come and go while
-/// the counters are read.
+/// Share of the span that may be in the page cache without being charged to the group: pages that come and go while the
+/// counters are read.
 const CHARGED_SHARE: f64 = 0.02;
 /// A group whose cache cannot hold the span is charged at least this share of its limit.
 const NEAR_LIMIT: f64 = 0.90;
-/// Of the pages looked at, this share must be on the node.
+/// Share of the examined pages that must be on the node.
 const ON_NODE: f64 = 0.99;
 
-/// The setting of readahead, whose value is evidence of its own too.
+/// The setting of readahead, whose value is also separate evidence.
 const READAHEAD: &str = "readahead";
 
 fn charge_batches(subject: &Subject<'_>) -> u64 {
     (CHARGE_BATCH_PAGES * u64::from(subject.context.cpus)).saturating_mul(subject.context.page_bytes)
 }
 
-/// The limit is read back (in whole pages, as the kernel keeps it), and never more was charged.
+/// The limit must read back as set (in whole pages, as the kernel keeps it), and charges must never have exceeded it.
 pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.memory_limit_bytes?.0;
     let Some(group) = &subject.evidence.group else {
@@ -63,14 +63,14 @@ pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("{peak} bytes were charged to the group at its peak, its limit is {asked}"))
 }
 
-/// Under a limit, the part of the span that is in the page cache is charged to the group. Cache that was brought in by
-/// somebody else is not, nor is a file that lives in memory; it would make the limit look larger than it is.
+/// Under a limit, the part of the span in the page cache must be charged to the group. Cache brought in by another
+/// process is not, nor is a file in memory; it would make the limit look larger than it is.
 pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     cell.conditions.host_settings.memory_limit_bytes?;
     let group = evidence.group.as_ref().filter(|_| cell.depends_on_cache())?;
     let span = cell.conditions.span_bytes.0;
-    // A warm cache that fits is whole, or it is not warm.
+    // A warm cache that fits must be complete.
     let whole = (cell.conditions.cache == CacheState::Warm && cell.conditions.fits_memory()).then_some(span);
     let (Some(resident), Some(charged)) = (evidence.resident_after_bytes.or(whole), group.file_bytes) else {
         return Some(
@@ -87,8 +87,8 @@ pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Above memory the workload warms the cache until device bytes per operation stay what they are, in the last two
-/// windows and in the measured region; and the cache is then full.
+/// Above memory, the workload warms the cache until device bytes per operation are constant, in the last two windows and
+/// in the measured region; and the cache is full then.
 pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     if !subject.is_warm_above_memory() {
         return None;
@@ -115,7 +115,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
             share * 100.0
         ));
     }
-    // RWF_DONTCACHE leaves nothing in the cache, and a device that delivers nothing shows that all is in it.
+    // RWF_DONTCACHE leaves nothing in the cache, and a device that delivers nothing shows that everything is in it.
     if cell.method.has(MethodOption::DontCache) || !subject.device_flows() {
         return None;
     }
@@ -134,13 +134,14 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Uniform reads of data that are at least this much larger than the cache miss it often.
+/// Uniform reads of data at least this many times as large as the cache miss it often.
 const CLEARLY_LARGER: f64 = 1.5;
-/// Of the misses that follow from the sizes, this share must come from the device: a table reaches only 86 % of its places.
+/// Share of the misses predicted from the sizes that must come from the device: a table reaches only 86 % of its
+/// positions.
 const LEAST_MISSES: f64 = 0.25;
 
-/// Uniform reads of data that the cache cannot hold come from the device in part. Where hardly any do, the data are kept in
-/// memory that the limit does not reach.
+/// Uniform reads of data that do not fit in the cache come from the device in part. If hardly any do, the data are kept
+/// in memory that the limit does not cover.
 pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let uniform = conditions.reads().is_some_and(|reads| reads.skew == Skew::Uniform);
@@ -160,8 +161,8 @@ pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A cap works in slices of 100 ms, and a sample that ends with a part of one holds too much of it: over a second that is
-/// little. A cold sample ends before where its span is small.
+/// A cap works in slices of 100 ms, and a sample that ends with a part of one holds too much of it: over a second that
+/// is little. A cold sample ends earlier if its span is small.
 pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.device_cap?;
     let in_windows = subject.cell.conditions.cache == CacheState::ColdStart;
@@ -175,7 +176,7 @@ pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// The cap is read back from the group; one that was not asked for is none of the cell's either.
+/// The cap must read back from the group as set; without a requested cap there must be none.
 pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.device_cap;
     let Some(group) = &subject.evidence.group else {
@@ -200,11 +201,11 @@ pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// The device delivers to the group no more than the cap allows, whatever was read back before and after.
+/// The device must deliver no more to the group than the cap allows, whatever was read back before and after.
 pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
     let cap = subject.cell.conditions.host_settings.device_cap?;
     let group = subject.evidence.group.as_ref()?;
-    // What was saved up in the slice before, and in those between the windows of a cold start.
+    // Credit from the slice before, and from those between the windows of a cold start.
     let slices = 2 + subject.evidence.windows.len() as u64;
     let seconds = subject.evidence.wall_ns as f64 / 1e9 + slices as f64 * CAP_SLICE_SECONDS;
     let pairs = [
@@ -222,7 +223,7 @@ pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// What the worker read from the device was counted in its group, or it read outside of the cap.
+/// Bytes that the worker read from the device must be counted in its group, or they bypassed the cap.
 pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.device_cap?;
     let (own, group) =
@@ -233,8 +234,8 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Each setting of the kernel is what the cell asks for, or what it was when the run began. Readahead has no part in what
-/// only writes.
+/// Each setting of the kernel must be as the cell requests, or as it was when the run began. Readahead does not affect
+/// work that only writes.
 pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.kernel.wanted().into_iter().find_map(|(name, set)| {
         let is_readahead = name == READAHEAD;
@@ -256,7 +257,7 @@ pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// The worker may run on the cell's CPUs and on no others; where its node matters too, on those of them that are on it.
+/// The worker may run on the cell's CPUs only; if its node matters too, on those of them that are on it.
 pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let host_settings = &subject.cell.conditions.host_settings;
     let asked = host_settings.cpus.as_ref()?;
@@ -270,7 +271,7 @@ pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// The pages of the file are on the node that was asked for, seen from the worker's.
+/// The pages of the file must be on the requested node, relative to the worker's.
 pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.numa?;
     if subject.cell.access() == Access::Anonymous || !subject.cell.depends_on_cache() {
@@ -514,7 +515,7 @@ mod tests {
 
     #[test]
     fn data_kept_where_the_limit_does_not_reach_are_noticed() {
-        // A limit of half of the data: an eighth of what is asked for must come from the device at least.
+        // A limit of half of the data: at least an eighth of the requested bytes must come from the device.
         let delivered = |method: &str, mib: u64| {
             kinds(&limited(method, Warm, 128), move |_, evidence| {
                 evidence.device_read_bytes = Some(mib << 20);

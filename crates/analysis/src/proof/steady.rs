@@ -1,6 +1,7 @@
-//! When a cache is as warm as it gets: from the windows of a warm-up or of a cold start.
+//! Detection of a cache that is as warm as it gets: from the windows of a warm-up or of a cold start.
 //!
-//! The supervisor asks these functions when to stop, the checks ask them afterwards, so both mean the same.
+//! The supervisor calls these functions to decide when to stop, and the checks call them afterwards, so both use the
+//! same definition.
 
 use pagewise_model::counters::RateWindow;
 use pagewise_model::{Access, Cell, MethodOption};
@@ -8,51 +9,51 @@ use pagewise_model::{Access, Cell, MethodOption};
 use crate::proof::calls;
 use crate::statistics::total;
 
-/// Of the bytes that an operation asks for, this much more may come from the device in a window that is warm.
+/// Share of an operation's requested bytes that may additionally come from the device in a warm window.
 const WARM_SHARE: f64 = 0.05;
-/// The last windows, which show what becomes of it: a quarter, and at least this many.
+/// The last windows, used as the reference: a quarter, and at least this many.
 const FEWEST_LAST: usize = 3;
-/// Fewer windows than this show no course.
+/// Fewer windows than this are not a timeline.
 const FEWEST_WINDOWS: usize = 6;
-/// Windows that are steady may still bring in this share of what is resident in the end.
+/// Steady windows may still bring in this share of the finally resident bytes.
 const STILL_FILLING_SHARE: f64 = 0.02;
-/// A cache that gains more than this share of what the device delivers is being filled; one that is full gives up a page
-/// for each page.
+/// A cache that gains more than this share of the bytes from the device is being filled; a full one evicts a page for
+/// each page.
 const KEPT_SHARE: f64 = 0.25;
-/// The same beside it: readahead that was still in flight.
+/// In addition to the share: readahead that was still in flight.
 const KEPT_BYTES: u64 = 1 << 20;
-/// Device bytes per operation agree within this share, however many were counted.
+/// Device bytes per operation agree within this share, whatever their number.
 const SETTLED_SHARE: f64 = 0.05;
-/// And within this share of the bytes asked for: beneath it the device plays no part.
+/// They also agree within this share of the requested bytes: below it the device is not involved.
 const SETTLED_REQUESTED_SHARE: f64 = 0.01;
-/// Standard errors of a difference that are chance: 4 are exceeded once in 16,000.
+/// Differences up to this many standard errors are chance: 4 are exceeded once in 16,000.
 const STANDARD_ERRORS: f64 = 4.0;
-/// What differs by more than this share is not called chance, whatever it scatters by.
+/// Differences above this share are not considered chance, whatever the scatter.
 const MOST_SHARE: f64 = 0.50;
-/// A warm-up has at least this many windows: two that are compared, and those whose scatter says what chance is.
+/// Fewest windows of a warm-up: two that are compared, and those whose scatter estimates chance.
 const FEWEST_SETTLING: usize = 5;
-/// Scatter is taken from so many windows before those that are compared.
+/// Number of windows before the compared ones from which scatter is estimated.
 const SCATTER_WINDOWS: usize = 8;
-/// Readahead of most devices, where it is not known.
+/// Readahead of most devices, used if it is unknown.
 const USUAL_READAHEAD_BYTES: u64 = 128 << 10;
 
-/// When and with how much a cold start became warm.
+/// Time and device bytes until a cold start became warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Warmed {
     /// The first window of those that are steady.
     pub window: usize,
-    /// Time until then; at least one window, since less cannot be told.
+    /// Time until then; at least one window, the resolution.
     pub time_ns: u64,
     /// Bytes that storage read until then.
     pub device_bytes: Option<u64>,
 }
 
-/// When the windows of a cold start became warm: from the first window on from which the device delivers no more for an
-/// operation than in the last quarter of the windows (at least three), give or take 5 % of the `op_bytes` that an operation
-/// asks for. `None` while it is not so, while the page cache still fills up (a cold file is read at an even pace at first), and
-/// where residency is not known, which alone can tell.
+/// Find when a cold start became warm: the first window from which the device delivers at most as many bytes per
+/// operation as in the last quarter of the windows (at least three), within 5 % of the `op_bytes` that an operation
+/// requests. `None` before that, while the page cache still fills up (a cold file is read at an even rate at first), and
+/// if residency is unknown, which alone can show it.
 ///
-/// Counters decide and not the rate, which a busy machine keeps unsteady long after the cache is full.
+/// Counters decide, not the rate, which a busy machine keeps unsteady long after the cache is full.
 pub fn time_to_warm(op_bytes: u64, windows: &[RateWindow]) -> Option<Warmed> {
     if windows.len() < FEWEST_WINDOWS {
         return None;
@@ -72,13 +73,13 @@ pub fn time_to_warm(op_bytes: u64, windows: &[RateWindow]) -> Option<Warmed> {
     })
 }
 
-/// Whether a cold start has become warm, so that no more windows are needed.
+/// True if a cold start has become warm, so that no more windows are needed.
 pub fn is_steady(op_bytes: u64, windows: &[RateWindow]) -> bool {
     time_to_warm(op_bytes, windows).is_some()
 }
 
-/// Whether the workload of `cell` has warmed a cache that cannot hold all: device bytes per operation of the last two
-/// windows of at least five agree, and the cache keeps no more than it gives up. `readahead_bytes` is that of the
+/// True if the workload of `cell` has warmed a cache that cannot hold all data: device bytes per operation of the last
+/// two windows of at least five agree, and the cache keeps no more than it evicts. `readahead_bytes` is that of the
 /// device.
 pub fn settled(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> bool {
     let [earlier @ .., before, after] = windows else { return false };
@@ -87,8 +88,9 @@ pub fn settled(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]
         && !gains(before, after)
 }
 
-/// How device bytes per operation of `windows` disagree: the least, the most, and the share by which they may differ, to
-/// which the scatter of `earlier` ones is a hint. `Some(None)` if they agree, `None` if one of them is not known.
+/// Disagreement of the device bytes per operation of `windows`: the smallest, the largest, and the share by which they
+/// may differ, which is estimated from the scatter of `earlier` ones. `Some(None)` if they agree, `None` if one of them
+/// is unknown.
 pub(crate) fn apart(
     cell: &Cell,
     readahead_bytes: Option<u64>,
@@ -104,8 +106,8 @@ pub(crate) fn apart(
     Some((most - least > allowed).then_some((least, most, share)))
 }
 
-/// The standard error of a difference, if misses are independent. A miss brings in a certain size; n misses scatter by at
-/// most the root of n (they are binomial, so by less where most reads miss), and the difference of two counts by the
+/// The standard error of a difference, if misses are independent. A miss brings in a certain size; n misses scatter by
+/// at most the root of n (they are binomial, so by less if most reads miss), and the difference of two counts by the
 /// root of 1/n + 1/m.
 fn chance(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> Option<f64> {
     let size = miss_bytes(cell, readahead_bytes) as f64;
@@ -115,8 +117,8 @@ fn chance(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> 
     Some((2.0 / fewest).sqrt())
 }
 
-/// The standard deviation of the difference between a window and the next, over their mean: with readahead misses are
-/// not independent, since one brings in what others would have missed. `None` of fewer than three windows.
+/// The standard deviation of the difference between neighbouring windows, over their mean: with readahead misses are not
+/// independent, since one brings in data that others would have missed. `None` for fewer than three windows.
 fn scatter(windows: &[RateWindow]) -> Option<f64> {
     let recent = &windows[windows.len().saturating_sub(SCATTER_WINDOWS)..];
     let values: Vec<f64> = recent.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
@@ -126,8 +128,8 @@ fn scatter(windows: &[RateWindow]) -> Option<f64> {
         .then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt() / mean)
 }
 
-/// What a miss brings in: a fault of a mapping without advice the readahead around it, anything else what was asked
-/// for (readahead of pread sees that reads do not follow each other).
+/// Bytes that a miss brings in: for a fault of a mapping without advice the readahead around it, otherwise the requested
+/// bytes (readahead of pread detects that reads are not sequential).
 fn miss_bytes(cell: &Cell, readahead_bytes: Option<u64>) -> u64 {
     let method = &cell.method;
     let read = cell.conditions.reads().map_or_else(|| calls::piece_bytes(method), |reads| reads.read_bytes.0);
@@ -146,7 +148,7 @@ fn device_bytes_per_operation(window: &RateWindow) -> Option<f64> {
     Some(window.device_read_bytes? as f64 / window.operations as f64)
 }
 
-/// Whether the cache keeps more of what came in than one that is full.
+/// True if the cache keeps more of the incoming bytes than a full one does.
 fn gains(before: &RateWindow, after: &RateWindow) -> bool {
     let (Some(was), Some(is), Some(read)) =
         (before.resident_bytes, after.resident_bytes, after.device_read_bytes)
@@ -156,12 +158,12 @@ fn gains(before: &RateWindow, after: &RateWindow) -> bool {
     is.saturating_sub(was) > (read as f64 * KEPT_SHARE) as u64 + KEPT_BYTES
 }
 
-/// What the device delivered in all of them; `None` where that is not known of one.
+/// Bytes that the device delivered in all windows; `None` if unknown for one of them.
 fn delivered_bytes(windows: &[RateWindow]) -> Option<u64> {
     windows.iter().try_fold(0u64, |sum, window| Some(sum.saturating_add(window.device_read_bytes?)))
 }
 
-/// Whether the windows from `first` on still fill the cache; `None` where residency or device bytes are not known.
+/// True if the windows from `first` on still fill the cache; `None` if residency or device bytes are unknown.
 fn fills_up(windows: &[RateWindow], first: usize) -> Option<bool> {
     let last = windows.last()?.resident_bytes?;
     let before = match first.checked_sub(1) {
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(7), "13 KiB of the 256 of an operation");
         windows[6].device_read_bytes = Some(12 * MIB);
         assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(4));
-        // How quick the machine is does not matter.
+        // The speed of the machine does not matter.
         windows[6].operations = 800;
         windows[7].elapsed_ns = 900 * MS;
         assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(7), "15 KiB of the 256");
@@ -232,7 +234,7 @@ mod tests {
     fn an_even_pace_while_the_cache_fills_is_not_warm() {
         let filling: Vec<RateWindow> = (1..20).map(|index| window(100, 16, 16 * index)).collect();
         assert_eq!(warm(&filling), None);
-        // Full: what comes in pushes out what is there.
+        // Full: incoming pages evict others.
         let full: Vec<RateWindow> = (1..40).map(|index| window(100, 16, (16 * index).min(64))).collect();
         assert_eq!(warm(&full).map(|warmed| warmed.window), Some(0));
         assert_eq!(warm(&full).map(|warmed| warmed.time_ns), Some(100 * MS), "no shorter than a window");
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(warm(&[]), None);
     }
 
-    /// Whether a warm-up that ends so is settled, after three windows like the first of the two.
+    /// True if a warm-up with this end is settled, after three windows like the first of the two.
     fn settles(method: &str, readahead_bytes: Option<u64>, before: RateWindow, after: RateWindow) -> bool {
         let cell = honest::cell(method, CacheState::Warm);
         settled(&cell, readahead_bytes, &[before, before, before, before, after])

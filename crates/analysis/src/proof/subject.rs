@@ -1,11 +1,11 @@
-//! What a check looks at: a sample with its cell and what is known of the machine.
+//! Input of a check: a sample with its cell and the facts about the machine.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, CheckContext, Evidence};
 
 use super::calls;
 
-/// One sample with all that a check looks at.
+/// One sample with all inputs of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) cell: &'a Cell,
@@ -20,12 +20,12 @@ impl Subject<'_> {
         self.measurement.operations.saturating_add(self.measurement.latency_phase_operations)
     }
 
-    /// Whether all of the work was done, where that is fixed.
+    /// True if all of the fixed work was completed.
     pub(crate) fn is_complete(&self) -> bool {
         self.cell.conditions.fixed_operations().is_none_or(|all| self.operations() >= all)
     }
 
-    /// Whether it writes, and does not read.
+    /// True if it writes rather than reads.
     pub(crate) fn is_writing(&self) -> bool {
         !self.cell.conditions.workload().is_reading()
     }
@@ -35,18 +35,18 @@ impl Subject<'_> {
         self.measurement.measured_ns.saturating_add(self.measurement.latency_phase_ns)
     }
 
-    /// Bytes that the device delivered to the worker: as its process counts them, or as its group does.
+    /// Bytes that the device delivered to the worker: by the count of its process, or of its group.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
         let of_group = self.evidence.group.as_ref().and_then(|group| group.device_read_bytes);
         self.evidence.device_read_bytes.or(of_group)
     }
 
-    /// Whether the device delivers more than nothing of what is asked for.
+    /// True if the device delivers a significant part of the requested bytes.
     pub(crate) fn device_flows(&self) -> bool {
         self.device_bytes().is_some_and(|read| read > self.evidence.requested_bytes / 100)
     }
 
-    /// Whether the sample runs on a cache that cannot hold the span, and was warmed as far as that goes.
+    /// True if the cache cannot hold the span and was warmed as far as possible.
     pub(crate) fn is_warm_above_memory(&self) -> bool {
         let conditions = &self.cell.conditions;
         let warmed = conditions.cache == CacheState::Warm && !self.is_writing();

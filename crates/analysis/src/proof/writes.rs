@@ -1,7 +1,7 @@
-//! Whether what was written is in the file, and whether the file was new, or written before, as the cell asks.
+//! Checks that written bytes are in the file, and that the file was new, or written before, as the cell requests.
 //!
-//! A writer's word proves nothing: the file is read back in another way once the writer is gone ([`Written`]). Without
-//! that there is no result. A copy to anonymous memory writes no file, and has no such evidence.
+//! A writer's claim proves nothing: the file is read back by another access once the writer has exited ([`Written`]).
+//! Without that there is no result. A copy to anonymous memory writes no file, and has no such evidence.
 
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, RecordRing, Sync};
@@ -11,24 +11,26 @@ use super::subject::Subject;
 use crate::proof::calls;
 use pagewise_model::format::percent_of;
 
-/// Of the bytes written directly, this much must have reached the device; the rest is left for a block that two
+/// Smallest share of directly written bytes that must have reached the device; the rest allows for a block that two
 /// writes share.
 const ALL_TO_DEVICE: f64 = 0.98;
-/// Of the bytes written, this much may have been read from the device on a warm file.
+/// Largest share of the written bytes that may have been read from the device on a warm file.
 const NONE_FROM_DEVICE: f64 = 0.001;
-/// From this share of the bytes written on, the device plays a part.
+/// From this share of the written bytes, the device is involved.
 const DEVICE_SHARE: f64 = 0.01;
-/// The device may write this many times what reached the file, and [`METADATA_BYTES`]: metadata and the journal.
+/// The device may write this multiple of the bytes that reached the file, and [`METADATA_BYTES`]: metadata and the
+/// journal.
 const WRITTEN_FACTOR: f64 = 1.25;
 /// See [`WRITTEN_FACTOR`].
 const METADATA_BYTES: u64 = 8 << 20;
-/// Each sync within the measured region may write this beside: the pages that it shares with its neighbours, and a commit.
+/// Additional bytes that each sync within the measured region may write: the pages that it shares with its neighbours,
+/// and a commit.
 const SYNC_BYTES: u64 = 64 << 10;
-/// A mapping makes no write calls, and may write as much as its answer.
+/// A mapping makes no write calls except for the answer.
 const ANSWER_BYTES: u64 = 1 << 20;
 
 impl Subject<'_> {
-    /// The places of records, where the sample writes a file.
+    /// The positions of records, if the sample writes a file.
     fn ring_in_file(&self) -> Option<RecordRing> {
         let ring = self.cell.conditions.ring()?;
         (self.cell.access() != Access::Anonymous).then_some(ring)
@@ -43,12 +45,12 @@ fn has_any(method: &Method, options: &[MethodOption]) -> bool {
     options.iter().any(|option| method.has(*option))
 }
 
-/// Whether set-up makes pages of the file dirty, so that they are before the clock starts.
+/// True if set-up makes pages of the file dirty before the clock starts.
 fn makes_dirty(method: &Method) -> bool {
     has_any(method, &[MethodOption::PopulateWrite, MethodOption::Touch]) || method.pretouch().is_some()
 }
 
-/// Whether set-up may bring pages of the file into the page cache, holes included.
+/// True if set-up may bring pages of the file into the page cache, including holes.
 fn brings_in(method: &Method) -> bool {
     let all = [
         MethodOption::Populate,
@@ -60,7 +62,7 @@ fn brings_in(method: &Method) -> bool {
     makes_dirty(method) || has_any(method, &all)
 }
 
-/// Whether set-up gives the file blocks. In memory a block is a page, so there reading a hole does.
+/// True if set-up allocates blocks of the file. In memory a block is a page, so reading a hole allocates one there.
 fn allocates(method: &Method, memory_backed: bool) -> bool {
     let in_memory = [MethodOption::Populate, MethodOption::PopulateRead, MethodOption::Lock];
     makes_dirty(method)
@@ -68,7 +70,7 @@ fn allocates(method: &Method, memory_backed: bool) -> bool {
         || (memory_backed && has_any(method, &in_memory))
 }
 
-/// Every record that was written last into its place is there, and nothing lies where none belongs.
+/// Each position must hold the record that was written there last, and nothing may be written where no record belongs.
 pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
     let ring = subject.ring_in_file()?;
     let record = subject.cell.conditions.op_bytes();
@@ -98,8 +100,8 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-/// What write(2) and pwrite(2) take is counted by the kernel: `vfs_write` adds to wchar and syscw (fs/read_write.c). A
-/// mapping makes no calls, and io_uring's writes pass by these counters.
+/// The kernel counts the results of write(2) and pwrite(2): `vfs_write` adds to wchar and syscw (fs/read_write.c). A
+/// mapping makes no calls, and io_uring's writes bypass these counters.
 pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
     if !matches!(subject.cell.access(), Access::Pwrite | Access::Write) {
         return None;
@@ -113,7 +115,7 @@ pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{made} write calls were made, {claimed} bytes take {fewest} at least"))
 }
 
-/// A mapping is written by stores.
+/// A mapping must be written by stores, not by calls.
 pub(super) fn mapping_makes_calls(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.access() == Access::Mmap)?;
     let most = subject.evidence.requested_bytes / 100 + ANSWER_BYTES;
@@ -121,8 +123,8 @@ pub(super) fn mapping_makes_calls(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{bytes} bytes went through write calls, {} makes none", subject.cell.method))
 }
 
-/// A new file has no blocks, nothing of it is in the page cache, and nothing of it is dirty, but for what the method's own
-/// set-up did. A page is allowed: filesystems keep small things beside the inode.
+/// A new file must have no blocks, no cached pages and no dirty pages, except for those of the method's own set-up. A
+/// page is allowed: filesystems keep small metadata next to the inode.
 pub(super) fn not_new(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Cold)?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
@@ -150,8 +152,8 @@ fn before(written: Option<&Written>) -> (Option<u64>, Option<u64>) {
     written.map_or((None, None), |written| (written.allocated_before_bytes, written.dirty_before_bytes))
 }
 
-/// A warm file was written before: it has its blocks, is in the page cache, needs nothing from the device, and nothing
-/// of it is dirty but for what the method's own set-up did.
+/// A warm file was written before: it must have its blocks, be in the page cache, need nothing from the device, and have
+/// no dirty pages except for those of the method's own set-up.
 pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
     let ring = subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Warm)?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
@@ -180,7 +182,7 @@ pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A file that is in the page cache needs nothing from the device.
+/// A file in the page cache must need nothing from the device.
 fn read_back_in(subject: &Subject<'_>) -> Option<String> {
     let most = (subject.evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
     let own = subject.allowance();
@@ -192,7 +194,7 @@ fn read_back_in(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{faults} page faults waited for the device"))
 }
 
-/// fallocate(2) gives the file all of its blocks, or it did nothing.
+/// fallocate(2) must allocate all blocks of the file, or it had no effect.
 pub(super) fn not_preallocated(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.has_any(&[MethodOption::Prealloc]))?;
     let (page, file) = (subject.context.page_bytes, subject.cell.conditions.file_bytes.0);
@@ -201,8 +203,8 @@ pub(super) fn not_preallocated(subject: &Subject<'_>) -> Option<String> {
     Some(format!("fallocate is not in force: {bytes} of {file} bytes of the file had blocks before it began"))
 }
 
-/// What was to be on the device is not dirty any more: at the end of the measured region under `every`, after tear-down
-/// under both. What lies behind the last record is not synced by a writer that syncs what it wrote.
+/// Synced bytes must not be dirty: at the end of the measured region under `every`, after tear-down under both. A writer
+/// that syncs what it wrote does not sync bytes after the last record.
 pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
     let ring = subject.ring_in_file().filter(|_| subject.is_complete())?;
     let written = subject.evidence.written.as_ref()?;
@@ -220,8 +222,8 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
     Some(format!("sync={sync} is not in force: {bytes} bytes of the file were still dirty {when}"))
 }
 
-/// A direct write has reached the device when it is done. On some filesystems (tmpfs) O_DIRECT is accepted and served from
-/// memory: the device's bytes tell.
+/// A direct write has reached the device when it is done. Some filesystems (tmpfs) accept O_DIRECT and serve the write
+/// from memory: the device's bytes reveal it.
 pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.method.is_direct())?;
     let (evidence, context) = (subject.evidence, subject.context);
@@ -243,8 +245,8 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// The kernel writes back for everyone, and what others had left dirty was written before. So what the device wrote beyond
-/// all that the sample can have made dirty is of others.
+/// The kernel writes back for all processes, and dirty pages of others were written before the sample. Device writes
+/// beyond all pages that the sample can have made dirty are therefore those of others.
 pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
     let (written, own) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
@@ -262,7 +264,7 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
     })
 }
 
-/// Others that read the device hinder what is written to it. A sample that stays in the page cache is not hindered.
+/// Other processes that read the device slow down writes to it. A sample that stays in the page cache is not affected.
 pub(super) fn device_read_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
     let evidence = subject.evidence;

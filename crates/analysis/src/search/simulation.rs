@@ -1,9 +1,10 @@
-//! Made-up curves with a known crossing, searched and judged by the real code: how often does the interval hold it?
+//! Simulated curves with a known crossing, searched and judged by the real code, to measure how often the interval
+//! contains it.
 //!
-//! Noise is that of [`crate::judge::simulation`]; what a round has in common is drawn for each round of each batch, so batches
+//! Noise is that of [`crate::judge::simulation`]; a common factor is drawn for each round of each batch, so batches
 //! drift apart. The grids are nearly those of `questions/cliff.toml`. Of 100 crossings, over 500 searches of each kind
-//! (`cargo run --release -p pagewise-analysis --example simulate_cliff 500`), so many were found and held by an interval /
-//! by one within the tolerance:
+//! (`cargo run --release -p pagewise-analysis --example simulate_cliff 500`), the following numbers were found and
+//! contained by an interval / by one within the tolerance:
 //!
 //! | curves, noise | quick: 10 %, 7 rounds | 5 %, 7 rounds | 5 %, 11 rounds |
 //! |---|---|---|---|
@@ -16,10 +17,10 @@
 //! | falls with ratio^10, meets at 1.3; heavy | 75 / 11 | 97 / 14 | 100 / 62 |
 //! | 4 methods that part at 1; heavy | 10 / 3 | 18 / 7 | 24 / 22 |
 //!
-//! An interval that was given did not hold the truth in at most 0.2 of 100 crossings in every setting. A crossing that is
-//! not there was named in one search of 500 of a single setting (4 methods, two of them equal below the cliff; quick), and
-//! in none where no curves cross: 2, 4 and 7 equal methods, or 10 % apart, at each noise. What is not found under heavy
-//! noise is said to be unclear, and so is what is found and not known to the tolerance.
+//! An interval did not contain the true crossing in at most 0.2 of 100 crossings in every setting. A false crossing was
+//! named in one search of 500 of a single setting (4 methods, two of them equal below the cliff; quick), and in none
+//! where no curves cross: 2, 4 and 7 equal methods, or 10 % apart, at each noise. Crossings that are not found under
+//! heavy noise are reported as unclear, and so are those found with an interval wider than the tolerance.
 
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::random::Random;
@@ -34,7 +35,7 @@ use super::{Next, next};
 use crate::judge::cliff::{Cliff, Precision, crossings};
 use crate::judge::simulation::{Scatter, normal, sample};
 
-/// What made-up methods are called, in this order.
+/// Names of simulated methods, in this order.
 const METHODS: [&str; 7] = [
     "mmap",
     "pread",
@@ -47,29 +48,29 @@ const METHODS: [&str; 7] = [
 /// More batches than any search takes.
 const MOST_BATCHES: usize = 100;
 
-/// How long an operation takes over the ratio of data to cache, in no particular unit.
+/// Duration of an operation over the ratio of data to cache, in arbitrary units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CurveShape {
-    /// The same everywhere: what bypasses the cache.
+    /// Constant: a method that bypasses the cache.
     Flat(f64),
-    /// A hit and, for the share of reads that uniform reads over a full cache miss, a miss on top.
+    /// A hit and, for the share of reads that miss a full cache under uniform reads, a miss in addition.
     Missing {
-        /// Where all is in the cache.
+        /// Duration with all data in the cache.
         hit: f64,
-        /// What a miss adds.
+        /// Additional duration of a miss.
         miss: f64,
     },
-    /// In proportion to a power of the ratio.
+    /// Proportional to a power of the ratio.
     Power {
-        /// At a ratio of 1.
+        /// Duration at a ratio of 1.
         at_one: f64,
-        /// How steep.
+        /// Exponent.
         exponent: f64,
     },
 }
 
 impl CurveShape {
-    /// How long an operation takes at a ratio.
+    /// Duration of an operation at a ratio.
     pub fn duration(self, ratio: f64) -> f64 {
         match self {
             CurveShape::Flat(duration) => duration,
@@ -94,20 +95,20 @@ pub struct SearchScenario {
     pub tolerance_thousandths: u32,
 }
 
-/// How searches of a setting came out. A crossing counts for a pair of methods.
+/// Results of the searches of a setting. A crossing counts for a pair of methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchTally {
     /// Searches made.
     pub searches: u32,
-    /// Crossings that there are, over all searches.
+    /// True crossings, over all searches.
     pub true_crossings: u32,
-    /// Those of them that were found and whose interval holds the truth.
+    /// True crossings that were found and whose interval contains them.
     pub held: u32,
-    /// Those of them whose interval is within the tolerance as well.
+    /// Of those, the ones whose interval is also within the tolerance.
     pub held_within_tolerance: u32,
-    /// Those that were found with an interval that does not hold the truth.
+    /// True crossings that were found with an interval that does not contain them.
     pub excluded: u32,
-    /// Crossings that were named and are not there.
+    /// False crossings that were named.
     pub false_crossings: u32,
     /// Searches with at least one of these.
     pub false_searches: u32,
@@ -118,13 +119,13 @@ pub struct SearchTally {
 }
 
 impl SearchTally {
-    /// `count` as a share of the crossings that there are.
+    /// `count` as a share of the true crossings.
     pub fn share(&self, count: u32) -> f64 {
         f64::from(count) / f64::from(self.true_crossings.max(1))
     }
 }
 
-/// Makes `searches` searches of one setting. The same seed gives the same tally.
+/// Run `searches` searches of one setting. The same seed gives the same tally.
 pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTally {
     let mut tally = SearchTally { searches, ..SearchTally::default() };
     let plan = plan(setting);
@@ -139,11 +140,11 @@ pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTal
     tally
 }
 
-/// Samples a plan and all that its search adds. `rate` says the true rate of a cell, `None` where the machine does not
-/// offer it.
+/// Sample a plan and all cells that its search adds. `rate` returns the true rate of a cell, `None` if the machine does
+/// not support it.
 ///
 /// # Panics
-/// If the search does not end, or names a cell that is there already.
+/// If the search does not end, or adds a cell that exists already.
 pub fn drive(plan: Plan, random: &mut Random, scatter: &Scatter, rate: impl Fn(&Cell) -> Option<f64>) -> Run {
     let mut batch = plan.cells.clone();
     let environment = Environment { page_bytes: 4096, ..Environment::default() };
@@ -182,7 +183,7 @@ pub fn drive(plan: Plan, random: &mut Random, scatter: &Scatter, rate: impl Fn(&
     panic!("the search does not end");
 }
 
-/// A sample at this rate; `Some(None)` where it is invalid, `None` where the method is not offered.
+/// A sample at this rate; `Some(None)` if it is invalid, `None` if the method is unavailable.
 fn outcome(rate: Option<Option<f64>>) -> Outcome {
     match rate {
         None => Outcome::Unavailable { reason: "not offered here".to_string() },
@@ -268,7 +269,7 @@ fn rate(setting: &SearchScenario, cell: &Cell) -> f64 {
     1e6 / setting.shapes[index].duration(ratio_of(cell))
 }
 
-/// Where two shapes are equal between the ends of the grid, if they change places there.
+/// The ratio at which two shapes are equal between the ends of the grid, if their order changes there.
 fn true_crossing(setting: &SearchScenario, before: usize, after: usize) -> Option<f64> {
     let ahead = |ratio: f64| setting.shapes[before].duration(ratio) < setting.shapes[after].duration(ratio);
     let (mut low, mut high) = (setting.ratios[0], setting.ratios[setting.ratios.len() - 1]);

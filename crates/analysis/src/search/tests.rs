@@ -1,4 +1,4 @@
-//! The search and the judgement on made-up runs.
+//! The search and the judgement on simulated runs.
 
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
@@ -26,7 +26,7 @@ fn setting(
     SearchScenario { shapes, ratios: ratios.to_vec(), rounds, scatter: THREE_PERCENT, tolerance_thousandths }
 }
 
-/// The first method falls off with this power of the ratio and meets the second one at 1.3.
+/// The first method falls with this power of the ratio and meets the second one at 1.3.
 fn falling(exponent: f64) -> Vec<CurveShape> {
     vec![CurveShape::Power { at_one: 1.3f64.powf(-exponent), exponent }, CurveShape::Flat(1.0)]
 }
@@ -116,7 +116,7 @@ fn the_middles_are_measured_with_the_two_methods_and_a_control() {
     let grid = made.cells.len();
     let run = quiet(made, |cell| Some(rate_of(cell)));
     let first: Vec<&Cell> = run.header.plan.cells[grid..].iter().collect();
-    // pread overtakes mmap and mmap:random at the same place, so one middle serves both.
+    // pread overtakes mmap and mmap:random at the same ratio, so one middle serves both.
     let at_first: Vec<String> = first
         .iter()
         .filter(|cell| cell.conditions.span_bytes == first[0].conditions.span_bytes)
@@ -167,7 +167,7 @@ fn changes_with_the_same_middle_share_a_column_and_an_unclear_ratio_hides_no_gap
     assert!(all.iter().all(|cell| first.iter().any(|found| found == cell)), "{first:?}");
     assert_eq!(first.iter().filter(|cell| cell.starts_with("control")).count(), 1, "{first:?}");
     assert!(added.len() <= 12, "{}", added.len());
-    // No two spans are so near that one would have done.
+    // No two spans are so close that one would have sufficed.
     let mut ratios: Vec<f64> = run.header.plan.cells.iter().map(ratio_of).collect();
     ratios.sort_by(f64::total_cmp);
     ratios.dedup();
@@ -182,7 +182,7 @@ fn the_search_is_a_function_of_the_run() {
     let run = quiet(made.clone(), |cell| {
         Some(1.0 / falling(10.0)[usize::from(cell.method.to_string() == "pread")].duration(ratio_of(cell)))
     });
-    // Cut at the end of each batch the same cells come next.
+    // Cut at the end of each batch, the same cells come next.
     let grid = made.cells.len();
     let mut cut = run.clone();
     cut.header.plan.cells.truncate(grid);
@@ -217,7 +217,7 @@ fn the_best_window_is_measured_everywhere_and_the_others_are_no_curves() {
         .iter()
         .map(|cell| format!("{} {} {:.1}", cell.role, cell.method, ratio_of(cell)))
         .collect();
-    // The plan's controls are of pread; mmap, the other rival, shows what changed since.
+    // The plan's controls are of pread; mmap, the other rival, shows what has changed since.
     assert_eq!(
         added,
         [0.5, 1.0, 4.0]

@@ -1,4 +1,4 @@
-//! Advice for appends: which buffer pays, and what is owed when the last record is written.
+//! Advice for appends: the buffers that pay off, and the dirty bytes left when the last record is written.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use pagewise_model::format::{bytes, percent, time, times};
 
 /// Buffers within this share of the best are as good as it.
 pub const AS_GOOD: f64 = 0.03;
-/// Above this noise of the comparison no buffer is told from another.
+/// Above this noise of the comparison, buffers are not distinguishable.
 pub const LOUDEST: f64 = 0.10;
-/// From this many bytes written by the device per byte appended on, that is told.
+/// From this many bytes written by the device per byte appended, write amplification is reported.
 const WRITTEN_AGAIN: f64 = 1.05;
 
-/// Buffers where they can be told, and notes.
+/// Return the good buffers of each distinguishable family, and notes.
 pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
     let families = families(case);
     let debts = notes_of_writes(case);
@@ -46,25 +46,25 @@ pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
     (judged().filter_map(|(_, found)| found).collect(), notes.chain(debts).collect())
 }
 
-/// What is told of anything that was written.
+/// Notes that apply to all workloads that write.
 pub(super) fn notes_of_writes(case: &Case<'_>) -> Vec<String> {
     [debt(case), stalls(case), written_again(case)].into_iter().flatten().collect()
 }
 
-/// A buffer, and how long a record takes with it.
+/// A buffer and the time of a record with it.
 struct BufferCost<'a> {
     buffer: Bytes,
     cell: &'a CellJudgement,
     ns: f64,
 }
 
-/// Methods that differ by their buffer alone, the smallest first.
+/// Methods that differ only in their buffer, the smallest first.
 struct BufferFamily<'a> {
     base: String,
     members: Vec<BufferCost<'a>>,
-    /// Buffers that were asked for, whether or not they have figures.
+    /// Number of requested buffers, with or without figures.
     buffers: usize,
-    /// Why some have none.
+    /// Reasons that some have no figures.
     missing: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ fn families<'a>(case: &Case<'a>) -> Vec<BufferFamily<'a>> {
             Some(ns) if cell.samples >= FEWEST_ROUNDS => {
                 family.members.push(BufferCost { buffer, cell, ns: ns.median });
             }
-            // It may be a rival for the verdict, and still has too few rounds for an interval.
+            // It may be a rival for the verdict, but has too few rounds for an interval.
             Some(_) => family.missing.push(format!("{} has too few valid rounds", cell.method)),
             None => family.missing.extend(case.missing(&cell.method)),
         }
@@ -95,14 +95,14 @@ fn families<'a>(case: &Case<'a>) -> Vec<BufferFamily<'a>> {
     families
 }
 
-/// The method without its buffer, and the buffer; 0 without one.
+/// Split a method into its text without the buffer and the buffer size; 0 without one.
 pub(super) fn split(method: &str) -> Option<(String, Bytes)> {
     let method: Method = method.parse().ok()?;
     Some((method.without_buffer().to_string(), method.buffer().unwrap_or(Bytes(0))))
 }
 
 impl BufferFamily<'_> {
-    /// `None` where fewer than two have figures.
+    /// `None` if fewer than two have figures.
     fn judge(&self, case: &Case<'_>) -> Option<Buffers> {
         if self.members.len() < 2 {
             return None;
@@ -115,7 +115,8 @@ impl BufferFamily<'_> {
         let first = (0..best).rev().take_while(good).last().unwrap_or(best);
         let last = (best..self.members.len()).take_while(good).last().unwrap_or(best);
         let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
-        // By the total it may be as good as the leader, or not told from it: then it is not said to cost more.
+        // By its total it may be as good as the leader, or not distinguishable from it: it is not said to cost more
+        // then.
         let Comparison { leader, tied, .. } = case.comparison;
         let in_tie = |cell: &CellJudgement| leader.iter().chain(tied).any(|method| *method == cell.method);
         let told = |index: &usize| {
@@ -181,12 +182,12 @@ impl BufferFamily<'_> {
     }
 }
 
-/// A buffer in words.
+/// A buffer as a phrase.
 fn with(buffer: Bytes) -> String {
     if buffer.0 == 0 { "no buffer".to_string() } else { bytes(buffer) }
 }
 
-/// Bytes that the device has not seen when the clock stops.
+/// Sentence about the bytes that have not reached the device when the clock stops.
 fn debt(case: &Case<'_>) -> Option<String> {
     let of = bytes(case.comparison.conditions.conditions.file_bytes);
     let owed: Vec<(u64, &CellJudgement)> = case
@@ -204,12 +205,12 @@ fn debt(case: &Case<'_>) -> Option<String> {
     ))
 }
 
-/// Methods by name, or all.
+/// Methods by name, or "all".
 fn among(methods: &[String], of: usize) -> String {
     if methods.len() == of && of > 1 { "every method".to_string() } else { listed(methods) }
 }
 
-/// Stretches that took more than a millisecond too long.
+/// Sentence about the intervals that took over a millisecond too long.
 fn stalls(case: &Case<'_>) -> Option<String> {
     let mut stalled: Vec<(u64, u64, &str)> = case
         .ranked()
@@ -228,8 +229,8 @@ fn stalls(case: &Case<'_>) -> Option<String> {
     (!words.is_empty()).then(|| format!("Stalls over 1 ms: {}.", words.join("; ")))
 }
 
-/// What the device wrote for what reached the file, where syncs fall in the measured region: a sync at the end falls behind
-/// it, and what the kernel writes when it sees fit says nothing.
+/// Sentence about bytes that the device wrote per byte that reached the file, if syncs fall in the measured region. A
+/// sync at the end falls after it, and writes at the kernel's discretion say nothing about the method.
 fn written_again(case: &Case<'_>) -> Option<String> {
     let Sync::Every(_) = case.comparison.conditions.conditions.writes()?.sync else { return None };
     let ratio = |cell: &CellJudgement| {
@@ -247,7 +248,7 @@ fn written_again(case: &Case<'_>) -> Option<String> {
 }
 
 /// For each size of record that was appended to files of several sizes: the smallest good buffer by file size. Each
-/// sentence with the index of the last advice that it is about.
+/// sentence comes with the index of the last advice it is about.
 pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, String)> {
     let alike = |advice: &Recommendation| {
         let mut conditions = advice.conditions.conditions.clone();

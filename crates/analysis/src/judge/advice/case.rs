@@ -1,4 +1,4 @@
-//! One comparison with its cells, and what may be claimed of two of them.
+//! One comparison with its cells, and the claims that may be made about two of them.
 
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::comparison::{Comparison, RatioToLeader};
@@ -14,23 +14,23 @@ pub(super) struct Case<'a> {
     pub compared: Vec<&'a CellJudgement>,
     /// All cells of the run.
     pub cells: &'a [CellJudgement],
-    /// The method that is advised, if one is.
+    /// The recommended method, if there is one.
     pub recommended: Option<&'a str>,
 }
 
-/// How the totals of two methods compare.
+/// Comparison of the totals of two methods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Total {
-    /// The first takes this much less: the second's total over its own.
+    /// The first takes less: the ratio of the second's total to its own.
     Gains(f64),
     /// The first takes this many times as long.
     Costs(f64),
-    /// These rounds cannot tell.
+    /// Not distinguishable in these rounds.
     Indistinguishable,
 }
 
 impl<'a> Case<'a> {
-    /// Cells with figures that are ranked.
+    /// Ranked cells with figures.
     pub fn ranked(&self) -> impl Iterator<Item = &'a CellJudgement> + '_ {
         self.compared
             .iter()
@@ -38,13 +38,13 @@ impl<'a> Case<'a> {
             .filter(|cell| cell.status == Status::Ok && self.not_ranked(cell).is_none())
     }
 
-    /// Why a cell is not ranked; `None` if it is.
+    /// Reason that a cell is not ranked; `None` if it is.
     pub fn not_ranked(&self, cell: &CellJudgement) -> Option<&'a str> {
         let unranked = self.comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
         unranked.map(|unranked| unranked.reason.as_str())
     }
 
-    /// Why a method has no figures to compare; `None` where it was not asked for, or has them.
+    /// Reason that a method has no figures to compare; `None` if it has them or was not asked for.
     pub fn missing(&self, method: &str) -> Option<String> {
         let cell = self.compared.iter().find(|cell| cell.method == method)?;
         let reason = self.not_ranked(cell).map(String::from).or_else(|| match cell.status {
@@ -54,12 +54,12 @@ impl<'a> Case<'a> {
         Some(format!("{method} is not ranked: {reason}"))
     }
 
-    /// Differences that are no larger are not told, as a share.
+    /// Smallest difference that is reported, as a share.
     pub fn least(&self) -> f64 {
         self.comparison.noise.unwrap_or(0.0).max(SMALLEST_DIFFERENCE)
     }
 
-    /// Why nothing can be said of how much methods differ; `None` if it can.
+    /// Reason that nothing can be said about the differences of methods; `None` if something can.
     pub fn silence(&self) -> Option<String> {
         match self.comparison.verdict {
             Verdict::NotComparable => Some(
@@ -69,12 +69,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether the noise of the run leaves nothing to be said.
+    /// True if the noise of the run leaves nothing to report.
     pub fn is_unsteady(&self) -> bool {
         self.comparison.noise.is_some_and(|noise| noise > UNSTEADY)
     }
 
-    /// The totals of two methods; `None` unless both are ranked by enough rounds.
+    /// Compare the totals of two methods; `None` unless both are ranked on enough rounds.
     pub fn total(&self, method: &str, other: &str) -> Option<Total> {
         let leader = self.comparison.leader.as_deref()?;
         let behind = |method: &str| {
@@ -102,8 +102,8 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// How many times as fast the measured region of `fast` is, set-up and tear-down left out; `None` unless the
-    /// intervals of both say so and it is more than the noise.
+    /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None` unless the intervals of
+    /// both are separate and the ratio exceeds the noise.
     pub fn times_faster(&self, fast: &CellJudgement, slow: &CellJudgement) -> Option<f64> {
         let (fast, slow) = (fast.ns_per_op?, slow.ns_per_op?);
         let ratio = slow.median / fast.median;

@@ -1,4 +1,4 @@
-//! Advice for fills: what prefaulting makes faster, what it moves into set-up, and what remains of it in total.
+//! Advice for fills: the gain from prefaulting, the cost it moves into set-up, and the total.
 
 use pagewise_model::{Method, MethodOption};
 
@@ -9,12 +9,13 @@ use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::NEAR;
 use pagewise_model::format::{time, times};
 
-/// The method that everything is held against.
+/// The method that all others are compared with.
 const PLAIN: &str = "mmap";
-/// A thread that touches pages ahead hides their faults if the fill takes at most this much longer than a prefaulted one.
+/// A thread that touches pages ahead hides their faults if the fill takes at most this many times as long as a
+/// prefaulted one.
 const HIDDEN: f64 = 1.1;
 
-/// What prefaulting does, and notes.
+/// Return the effect of prefaulting, and notes.
 pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     let told = match case.silence() {
         Some(_) => None,
@@ -30,7 +31,7 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     (insight, notes.collect())
 }
 
-/// The sentence that says both: what the fill gains, and the total.
+/// Sentence about the gain of the fill and about the total.
 fn prefaulting(case: &Case<'_>) -> Result<String, String> {
     let plain = plain(case)?;
     let prefaulted = prefaulted(case).ok_or_else(|| "no method that prefaults is ranked".to_string())?;
@@ -61,7 +62,7 @@ fn plain<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     })
 }
 
-/// The prefaulted method to speak of: the one that is advised, else the simplest of those with the fastest fill.
+/// The prefaulted method to report: the recommended one, else the simplest of those with the fastest fill.
 fn prefaulted<'a>(case: &Case<'a>) -> Option<&'a CellJudgement> {
     let candidates: Vec<&CellJudgement> = case.ranked().filter(|cell| prefaults(&cell.method)).collect();
     if let Some(advised) = candidates.iter().find(|cell| case.recommended == Some(cell.method.as_str())) {
@@ -74,7 +75,7 @@ fn prefaulted<'a>(case: &Case<'a>) -> Option<&'a CellJudgement> {
         .min_by_key(|cell| effort(&cell.method))
 }
 
-/// Whether set-up makes the pages that the fill will need.
+/// True if set-up creates the pages that the fill will need.
 fn prefaults(method: &str) -> bool {
     use MethodOption::{Lock, Populate, PopulateRead, PopulateWrite, Touch};
     let options = [Populate, PopulateRead, PopulateWrite, Touch, Lock];
@@ -97,7 +98,7 @@ fn totals(one: &CellJudgement, other: &CellJudgement) -> String {
     }
 }
 
-/// A thread that touches pages ahead, where it makes the fill as fast and its longest blocks short.
+/// Sentence about a thread that touches pages ahead, if it makes the fill as fast and its longest blocks short.
 fn steady_writer(case: &Case<'_>, prefaulted: &CellJudgement, plain: &CellJudgement) -> Option<String> {
     let pretouch = pretouching(case)?;
     if !hides(case, pretouch, prefaulted, plain) {
@@ -136,7 +137,7 @@ fn pretouching<'a>(case: &Case<'a>) -> Option<&'a CellJudgement> {
         .min_by_key(|cell| cell.measured_ns.unwrap_or(u64::MAX))
 }
 
-/// What a pre-toucher does that does not hide the faults.
+/// Sentence about a pre-toucher that does not hide the faults.
 fn pretouch_in_sight(case: &Case<'_>) -> Option<String> {
     let (pretouch, prefaulted, plain) = (pretouching(case)?, prefaulted(case)?, plain(case).ok()?);
     if hides(case, pretouch, prefaulted, plain) {
@@ -161,7 +162,7 @@ fn p999(cell: &CellJudgement) -> Option<f64> {
     Some(cell.latency_ns.as_ref()?.p999? as f64)
 }
 
-/// What a page fault puts on a block: the end of the distribution.
+/// Sentence about the effect of page faults on single blocks: the tail of the distribution.
 fn faults(case: &Case<'_>) -> Option<String> {
     let told = [plain(case).ok(), prefaulted(case), pretouching(case)];
     let words: Vec<String> = told

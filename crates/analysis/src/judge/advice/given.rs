@@ -1,53 +1,53 @@
-//! A piece of advice, and when the machine was too unsteady for one.
+//! The result types of advice, and the noise above which there is none.
 
 use pagewise_model::Bytes;
 use serde::Serialize;
 
 use crate::judge::comparison::{ComparedConditions, Comparison};
 
-/// A tie with more noise than this, as a share, carries no advice: the machine decided and not the methods.
+/// A tie with more noise than this, as a share, gives no advice: the machine decided, not the methods.
 pub const UNSTEADY: f64 = 0.5;
 
-/// Methods of one comparison that differ by their buffer alone.
+/// Methods of one comparison that differ only in their buffer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Buffers {
     /// The method without its buffer: `mmap:prealloc`.
     pub base: String,
-    /// The smallest buffer that is as good as the best; 0: none is needed.
+    /// The smallest buffer that is as good as the best; 0: none needed.
     pub smallest_bytes: Bytes,
-    /// The largest of those that are, without a gap.
+    /// The largest buffer up to which all are as good.
     pub largest_bytes: Bytes,
-    /// The best; 0: no buffer.
+    /// The best buffer; 0: none.
     pub best_bytes: Bytes,
-    /// Nanoseconds that a record takes with the best.
+    /// Nanoseconds per record with the best.
     pub best_ns_per_op: f64,
-    /// Buffers that these rounds can neither put beside the best nor behind it.
+    /// Buffers that these rounds show neither as good as the best nor as worse.
     pub unclear_bytes: Vec<Bytes>,
     /// All of it as a sentence.
     pub sentence: String,
 }
 
-/// What to choose under some conditions.
+/// Recommendation for one set of conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
-    /// Where it holds.
+    /// The conditions it applies to.
     pub conditions: ComparedConditions,
-    /// What to use; `None` where the data carry no advice.
+    /// Recommended method; `None` if the data do not support a recommendation.
     pub recommended: Option<String>,
-    /// Methods that cannot be told from it.
+    /// Methods that are not distinguishable from it.
     pub alternatives: Vec<String>,
-    /// Why nothing is recommended; `None` where something is.
+    /// Reason that nothing is recommended; `None` if something is.
     pub reason: Option<String>,
     /// All of it as a sentence.
     pub sentence: String,
-    /// What the result means beyond the choice, without a full stop: of a cold scan what is left to be gained, of a fill what
-    /// prefaulting gains and moves. It stands among the notes as a sentence.
+    /// The meaning of the result beyond the choice, without a full stop: the remaining potential of a cold scan, the
+    /// gain and the moved cost of prefaulting a fill. It is shown as a sentence among the notes.
     pub insight: Option<String>,
-    /// Which buffers are as good as the best, where methods of an append differ by that.
+    /// Buffers that are as good as the best, if methods of an append differ in that.
     pub buffers: Vec<Buffers>,
-    /// What explains the result, one sentence each.
+    /// Explanations of the result, one sentence each.
     pub notes: Vec<String>,
-    /// What methods do to everything else in their process, one sentence each; nothing of a run without heartbeats.
+    /// Effects of methods on everything else in their process, one sentence each; empty for a run without heartbeats.
     pub stalls: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A whole run in one or two sentences, put together from its advice.
+//! A summary of a run in one or two sentences, made from its advice.
 
 use pagewise_model::{CacheState, Workload};
 
@@ -8,8 +8,8 @@ use super::phrases::{capital, listed, what};
 use crate::judge::judged::Judged;
 use pagewise_model::format::bytes;
 
-/// What a run says, in at most two sentences: what to choose under which conditions, and what that means. Random reads
-/// stand for reads, a cold scan for scans. Empty where nothing was compared.
+/// Return the summary of a run, in at most two sentences: what to choose under which conditions, and what that means.
+/// Random reads represent reads, and a cold scan represents scans. Empty if nothing was compared.
 pub fn headline(judged: &Judged) -> Vec<String> {
     if let Some(cliff) = &judged.cliff {
         return cliff.groups.iter().flat_map(|group| group.sentences.first().cloned()).take(2).collect();
@@ -47,7 +47,7 @@ fn subject(advice: &Recommendation) -> &'static str {
     }
 }
 
-/// The advice that stands for the run.
+/// The advice that represents the run.
 fn told(advice: &[Recommendation]) -> Vec<&Recommendation> {
     let workload = |advice: &Recommendation| advice.conditions.conditions.workload();
     let random = advice.iter().any(|advice| workload(advice) == Workload::RandomRead);
@@ -60,7 +60,7 @@ fn told(advice: &[Recommendation]) -> Vec<&Recommendation> {
     if cold.is_empty() { of_workload().collect() } else { cold }
 }
 
-/// What of each label is not common to all of them; nothing of a single one.
+/// The parts of each label that are not common to all; empty for a single label.
 fn distinguishing(told: &[&Recommendation]) -> Vec<String> {
     let labels: Vec<Vec<&str>> =
         told.iter().map(|advice| advice.conditions.label.split(" · ").collect()).collect();
@@ -68,7 +68,7 @@ fn distinguishing(told: &[&Recommendation]) -> Vec<String> {
         let own = label.iter().filter(|part| !labels.iter().all(|other| other.contains(part)));
         own.copied().collect::<Vec<_>>().join(", ")
     };
-    // What is usual is left out of labels, so that one of several may have nothing of its own.
+    // Usual conditions are left out of labels, so one of several may have no part of its own.
     let usual = if labels.len() > 1 { "otherwise" } else { "" };
     labels
         .iter()
@@ -77,7 +77,7 @@ fn distinguishing(told: &[&Recommendation]) -> Vec<String> {
         .collect()
 }
 
-/// Puts what is said of several places in one clause.
+/// Add a place to the clause that says the same of other places.
 fn add(clauses: &mut Vec<(String, Vec<String>)>, clause: String, place: &str) {
     match clauses.iter_mut().find(|(known, _)| *known == clause) {
         Some((_, places)) => places.push(place.to_string()),

@@ -1,4 +1,4 @@
-//! Lists in sentences, and the work in words.
+//! Lists in sentences, and phrases for the work.
 
 use pagewise_model::Workload;
 
@@ -11,13 +11,13 @@ pub fn listed(words: &[String]) -> String {
     }
 }
 
-/// The sentence with a capital.
+/// The sentence with a capital letter.
 pub(crate) fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The work in words.
+/// The work as a noun.
 pub(super) fn what(workload: Workload) -> &'static str {
     match workload {
         Workload::RandomRead => "random reads",

@@ -1,4 +1,4 @@
-//! What explains the result of a comparison of reads.
+//! Explanations of the result of a comparison of reads.
 
 use pagewise_model::Access;
 
@@ -7,13 +7,13 @@ use crate::judge::cell::CellJudgement;
 use crate::judge::comparison::Comparison;
 use pagewise_model::format::times;
 
-/// From this many bytes read per byte asked for on, readahead explains a result.
+/// From this many bytes read per byte requested, read amplification explains a result.
 pub const AMPLIFIED: f64 = 1.5;
-/// From this many faults an operation on, they explain why a mapping is behind.
+/// From this many faults per operation, faults explain why a mapping is slower.
 const FAULTS_PER_OP: f64 = 0.5;
-/// Beneath this many bytes per byte asked for, a result comes from memory.
+/// Below this many device bytes per requested byte, a result comes from memory.
 const FROM_MEMORY: f64 = 0.01;
-/// Fewer refaults than this an operation explain nothing.
+/// Fewer refaults per operation than this explain nothing.
 const REFAULTS_PER_OP: f64 = 0.01;
 
 pub(super) fn notes(case: &Case<'_>) -> Vec<String> {
@@ -21,7 +21,7 @@ pub(super) fn notes(case: &Case<'_>) -> Vec<String> {
     amplification(case).into_iter().chain(faults).chain(refaults(case)).collect()
 }
 
-/// Methods that make the device read much more than they ask for.
+/// Sentences about methods that make the device read much more than they request.
 pub(super) fn amplification(case: &Case<'_>) -> Vec<String> {
     let amplified = |cell: &&&CellJudgement| cell.amplification().is_some_and(|times| times >= AMPLIFIED);
     let note = |cell: &&CellJudgement| {
@@ -31,7 +31,7 @@ pub(super) fn amplification(case: &Case<'_>) -> Vec<String> {
     case.compared.iter().filter(amplified).map(note).collect()
 }
 
-/// What a mapping pays that is behind: its faults.
+/// Sentence about the faults of a mapping that is slower.
 fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
     let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.distinguishable);
     let seen = cell.evidence.as_ref().filter(|_| behind && cell.moves == Access::Mmap)?;
@@ -43,7 +43,7 @@ fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
             times(major)
         ));
     }
-    // Where the device delivers, amplification says more.
+    // If the device delivers, read amplification explains more.
     let from_memory = seen.amplification.is_some_and(|times| times < FROM_MEMORY);
     let minor = seen.minor_faults_per_op.filter(|per_op| many(per_op) && from_memory)?;
     Some(format!(
@@ -53,7 +53,7 @@ fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
     ))
 }
 
-/// Under a memory limit, what was thrown out too early.
+/// Sentence about refaults under a memory limit.
 fn refaults(case: &Case<'_>) -> Option<String> {
     let of_cell = |cell: &&CellJudgement| {
         cell.data_over_memory?;

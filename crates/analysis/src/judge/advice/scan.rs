@@ -1,4 +1,4 @@
-//! Advice for scans: how much of the device a stream already uses, and what counting costs.
+//! Advice for scans: the share of the device that a stream already uses, and the cost of counting.
 
 use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Worker};
 
@@ -10,10 +10,10 @@ use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::format::{percent, time, times};
 
-/// From this share of the device on, no method can gain what a user would notice.
+/// From this share of the device's bandwidth, no method can gain what a user would notice.
 pub const NOTHING_LEFT: f64 = 0.95;
 
-/// What follows from the comparison beyond the choice: the insight, and notes.
+/// Return what follows from the comparison beyond the choice: the insight, and notes.
 pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     let counting = counting(case);
     match case.comparison.conditions.conditions.cache {
@@ -31,7 +31,7 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     }
 }
 
-/// What the plain stream leaves to be gained, or why that is not known.
+/// Sentence about the remaining potential of the plain stream, or the reason it is unknown.
 fn insight(case: &Case<'_>) -> Result<String, String> {
     let stream = stream(case)?;
     let unknown = || format!("the share of this device that {} reaches was not measured", stream.method);
@@ -63,7 +63,7 @@ fn insight(case: &Case<'_>) -> Result<String, String> {
     }
 }
 
-/// Who went beyond the ceiling that was measured: the stream, else the method that did most.
+/// Sentence about a method that exceeded the measured ceiling: the stream, else the fastest such method.
 fn ceiling_too_low(case: &Case<'_>, stream: &CellJudgement) -> Option<String> {
     let beyond = |cell: &CellJudgement| Some((cell.beyond_device_ceiling?, cell.method.clone()));
     let alike = |cell: &&CellJudgement| {
@@ -77,7 +77,7 @@ fn ceiling_too_low(case: &Case<'_>, stream: &CellJudgement) -> Option<String> {
     Some(format!("{method} is {}x as fast as the ceiling of this device that was measured", times(share)))
 }
 
-/// What a method of this comparison gains over the stream.
+/// Gain of a method of this comparison over the stream.
 fn gained(case: &Case<'_>, stream: &str) -> String {
     let Some(leader) = case.comparison.leader.as_deref() else { return String::new() };
     if leader == stream {
@@ -90,8 +90,7 @@ fn gained(case: &Case<'_>, stream: &str) -> String {
     }
 }
 
-/// The stream that one would write without a thought: read(2) with nothing but a buffer, of the usual size if that was
-/// measured, else the fastest.
+/// The most obvious stream: read(2) with only a buffer, of the usual size if that was measured, else the fastest.
 fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     let is_stream = |method: &Method| {
         let plain = method.options().iter().all(|option| matches!(option, MethodOption::Buffer(_)));
@@ -113,7 +112,7 @@ fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     Err(missing.unwrap_or_else(|| "no plain stream (read:buffer=SIZE) is among the methods".to_string()))
 }
 
-/// What each method makes of the device.
+/// Sentence about the share of the device's bandwidth that each method reaches.
 fn shares(case: &Case<'_>) -> Option<String> {
     let cells = case.compared.iter().filter(|cell| cell.status == Status::Ok);
     let mut shares: Vec<(f64, &str)> =
@@ -124,7 +123,7 @@ fn shares(case: &Case<'_>) -> Option<String> {
     (!words.is_empty()).then(|| format!("Of what this device can do: {}.", words.join(", ")))
 }
 
-/// What limits the methods where the bytes come from memory.
+/// Sentence about the limits of the methods if the bytes come from memory.
 fn limits(case: &Case<'_>) -> Option<String> {
     let limited = |name: BoundName| -> Vec<String> {
         let cells = case.compared.iter().filter(|cell| cell.bound == Some(name));
@@ -144,7 +143,7 @@ fn limits(case: &Case<'_>) -> Option<String> {
     (!words.is_empty()).then(|| format!("{}.", capital(&words.join("; "))))
 }
 
-/// What looking at every byte costs: the same method against one that touches a word of each page.
+/// Sentence about the cost of reading every byte: the same method against one that touches a word of each page.
 fn counting(case: &Case<'_>) -> Option<String> {
     let consumes = match case.comparison.conditions.conditions.consume()? {
         Consume::Touch => return None,
@@ -170,7 +169,7 @@ fn counting(case: &Case<'_>) -> Option<String> {
     ))
 }
 
-/// The total of the same method under the same conditions where pages are only touched.
+/// The total of the same method under the same conditions with pages only touched.
 fn touching(case: &Case<'_>, cell: &CellJudgement) -> Option<u64> {
     let place = |cell: &CellJudgement| {
         let mut parameters = cell.parameters.clone();

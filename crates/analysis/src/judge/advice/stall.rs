@@ -1,7 +1,7 @@
-//! What methods do to everything else in their process, against the same worker when it is idle.
+//! Sentences about the effects of methods on everything else in their process, compared with the idle worker.
 //!
-//! It is told where something waits for the device: of data that are in memory little can be held up, and little would be
-//! shown. A difference is told where it is beyond the idle baseline by a factor and by an amount, and beats are many enough.
+//! They are reported if something waits for the device: with data in memory, little can be held up. A difference is
+//! reported if it exceeds the idle baseline by a factor and by an amount, and the beats are numerous enough.
 
 use std::cmp::Reverse;
 
@@ -13,15 +13,15 @@ use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::stall::Stall;
 use pagewise_model::format::time;
 
-/// Beats that 99 of 100 kept to are late from so many times the baseline on …
+/// The p99 delay is late from this many times the idle p99 ...
 const TIMES_IDLE: u64 = 3;
-/// … if that is more than this.
+/// ... if it also exceeds this.
 const LEAST_NS: u64 = 1_000_000;
-/// Fewer beats tell nothing of the last of a hundred.
+/// Fewest beats that support a p99.
 const FEWEST_BEATS: u64 = 300;
-/// But where half of them are late beyond the baseline there cannot be many, and so many will do.
+/// If half of the beats are late there cannot be many, so this many suffice.
 const FEWEST_LATE_BEATS: u64 = 30;
-/// Of the baseline there must be so many.
+/// Fewest beats of the baseline.
 const FEWEST_IDLE_BEATS: u64 = 100;
 
 pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
@@ -56,7 +56,7 @@ fn is_many(stall: &Stall) -> bool {
         && stall.idle.is_some_and(|idle| idle.beats >= FEWEST_IDLE_BEATS)
 }
 
-/// Whether a delay is beyond the baseline.
+/// True if a delay exceeds the baseline.
 fn is_late(stall: &Stall, delay_ns: u64) -> bool {
     let idle_ns = stall.idle.map_or(0, |idle| idle.p99_ns);
     delay_ns > LEAST_NS && delay_ns > idle_ns.saturating_mul(TIMES_IDLE)
@@ -66,7 +66,7 @@ fn is_told(cell: &CellJudgement) -> bool {
     cell.stall.iter().flatten().any(is_many)
 }
 
-/// Kinds of heartbeats that come late because of the method, the latest first.
+/// Kinds of heartbeats that the method delays, the latest first.
 fn held_up(cell: &CellJudgement) -> Vec<&Stall> {
     let late = |stall: &&Stall| is_many(stall) && is_late(stall, stall.busy.p99_ns);
     let mut stalls: Vec<&Stall> = cell.stall.iter().flatten().filter(late).collect();
@@ -74,7 +74,7 @@ fn held_up(cell: &CellJudgement) -> Vec<&Stall> {
     stalls
 }
 
-/// What beats of a kind stand for.
+/// The meaning of a kind of beats.
 fn what(kind: &str) -> String {
     match kind {
         "thread" => "other threads".to_string(),
@@ -101,7 +101,7 @@ fn holds_up(cell: &CellJudgement, stalls: &[&Stall]) -> String {
     format!("{} holds up {}.", cell.method, listed(&told))
 }
 
-/// Methods whose heartbeats come about as they do in an idle worker.
+/// Sentence about methods whose heartbeats are about as regular as in an idle worker.
 fn holds_up_nothing(cells: &[&CellJudgement], is_all: bool) -> Option<String> {
     let p99 = |cell: &CellJudgement| {
         let known = cell.stall.iter().flatten().filter(|stall| is_many(stall));

@@ -1,4 +1,4 @@
-//! Advice of runs whose times are given.
+//! Advice of runs with given times.
 
 mod append;
 mod fill;
@@ -16,12 +16,12 @@ use pagewise_model::{Cell, Environment, Failure, FailureKind, Outcome, Plan, Rol
 pub(super) const ROUNDS: u32 = 8;
 pub(super) const MS: u64 = 1_000_000;
 
-/// A cell with its times; each round adds a thousandth to them, so that intervals have a width.
+/// A cell with its times; each round adds a thousandth, so that intervals have a width.
 pub(super) struct Timed {
     pub cell: Cell,
     pub setup_ns: u64,
     pub measured_ns: u64,
-    /// Every other round takes so many times as long.
+    /// Factor for the times of every other round.
     pub unsteady: f64,
     pub latency: Option<(u64, u64)>,
     pub invalid: bool,
@@ -32,7 +32,7 @@ pub(super) fn timed(cell: Cell, setup_ns: u64, measured_ns: u64) -> Timed {
 }
 
 impl Timed {
-    /// 10,000 operations were timed: `p999` ns for all but the longest.
+    /// 10,000 operations were timed: at most `p999` ns, except for the longest.
     pub fn latency(self, p999: u64, max: u64) -> Self {
         Self { latency: Some((p999, max)), ..self }
     }
@@ -70,8 +70,8 @@ impl Timed {
     }
 }
 
-/// The judged run of these cells in `rounds` rounds; the first of each comparison is repeated, and its repetition takes
-/// `noise` longer.
+/// The judged run of these cells in `rounds` rounds. The first of each comparison has a control, which takes `noise`
+/// longer.
 pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
     let mut cells = cells;
     let mut controls: Vec<Timed> = Vec::new();
@@ -124,7 +124,7 @@ pub(super) fn judged(cells: Vec<Timed>) -> Judged {
     judged_in(ROUNDS, cells, 0.0)
 }
 
-/// The judged run with something of its cells changed.
+/// The judged run with its cells changed.
 pub(super) fn changed(mut judged: Judged, change: impl Fn(&mut CellJudgement)) -> Judged {
     judged.cells.iter_mut().for_each(change);
     judged.advice = advise_all(&judged.comparisons, &judged.cells);

@@ -1,4 +1,4 @@
-//! One constructed case for each bound, and what must not be taken for one.
+//! One constructed case for each bound, and cases that must not be mistaken for one.
 
 mod one_shot;
 
@@ -38,7 +38,7 @@ fn ceilings() -> Ceilings {
     }
 }
 
-/// A cell whose device did `requests` per second of `kib` each, for every byte asked for.
+/// A cell whose device did `requests` per second of `kib` each, all of them requested bytes.
 fn active(requests: f64, kib: f64) -> Activity {
     Activity {
         requested_bytes_per_second: requests * kib * KIB,
@@ -81,7 +81,7 @@ fn the_ceiling_lies_between_measured_sizes() {
 #[test]
 fn bytes_of_the_device_are_the_bound() {
     assert_eq!(bound("mmap", active(950.0, 1024.0)), (BoundName::DeviceBandwidth, Some(0.95)));
-    // Readahead: the device is busy with what nobody asked for.
+    // Readahead: the device is busy with bytes that nobody requested.
     let readahead = Activity { requested_bytes_per_second: 3e6, ..active(950.0, 1024.0) };
     assert_eq!(bound("mmap", readahead).0, BoundName::DeviceBandwidth);
 }
@@ -267,7 +267,7 @@ fn a_device_that_did_far_more_was_not_limited_by_its_ceiling() {
 
 #[test]
 fn how_deep_an_unknown_way_queues_is_not_told() {
-    // What two threads get that have one read in flight each.
+    // The rate of two threads with one read in flight each.
     let alone = active(8_000.0, 4.0);
     assert_eq!(bound("pread", alone).0, BoundName::QueueDepth);
     assert_eq!(bound("mine/lsm-get", alone).0, BoundName::Unknown);

@@ -1,4 +1,4 @@
-//! Changes of places, and how the interval of one is narrowed.
+//! Changes of order, and the narrowing of their intervals.
 
 use std::iter;
 
@@ -7,43 +7,43 @@ use pagewise_model::Method;
 use super::group::{CliffGroup, SpanComparison};
 use crate::judge::verdict::Finding;
 
-/// So many spans that halving added to an interval and that tell nothing end the search in it.
+/// This many unclear spans added by halving end the search in an interval.
 const MOST_UNCLEAR: usize = 4;
-/// A part of an interval is not narrowed further once it is this part of the tolerance.
+/// A part of an interval is not narrowed below this part of the tolerance.
 const FINEST_PART: f64 = 0.25;
 
-/// Two methods, and the interval in which they change places.
+/// Two methods, and the interval in which their order changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Change<'a> {
     pub(crate) before: &'a Method,
     pub(crate) after: &'a Method,
-    /// The largest span at which `before` clearly wins, under all at which `after` does.
+    /// The largest span at which `before` clearly wins, below all at which `after` does.
     pub(crate) low: SpanComparison,
-    /// The smallest span at which `after` clearly wins, over all at which `before` does.
+    /// The smallest span at which `after` clearly wins, above all at which `before` does.
     pub(crate) high: SpanComparison,
-    /// Spans between, ascending: none of them tells.
+    /// Spans between, ascending; unclear at each of them.
     unclear: Vec<u64>,
     pub(crate) before_leads: bool,
     pub(crate) after_leads: bool,
 }
 
-/// What can be done about a change.
+/// Next step for a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Narrowing {
     /// Its interval is within the tolerance.
     Reached,
     /// The span to measure.
     Measure(u64),
-    /// What lies between cannot be told.
+    /// The order between the ends is not distinguishable.
     CannotTell,
-    /// No span lies between.
+    /// There is no span between the ends.
     TooFine,
 }
 
-/// Every change that concerns a leader, those from one leader to the next first.
+/// All changes that involve a leader, those from one leader to the next first.
 pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
     let methods = group.methods();
-    // Where lost samples leave no comparison of all methods, the next ratio says who leads.
+    // If lost samples leave no comparison of all methods, the next ratio decides who leads.
     let full: Vec<(u64, Vec<&Method>)> = group
         .full_spans()
         .into_iter()
@@ -69,7 +69,7 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
     changes
 }
 
-/// The changes of one pair, given how it compares at spans in ascending order.
+/// The changes of one pair, from its comparisons at spans in ascending order.
 fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison]) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     let mut last_firm: Option<usize> = None;
@@ -114,13 +114,13 @@ impl Change<'_> {
         Some((from + (to - from) * share).exp())
     }
 
-    /// How often the interval must be halved to be within `tolerance`.
+    /// Number of halvings until the interval is within `tolerance`.
     pub(crate) fn halvings(&self, tolerance: f64) -> usize {
         let width = (self.high.span as f64 / self.low.span as f64).ln() / tolerance.ln_1p();
         width.log2().ceil().max(0.0) as usize
     }
 
-    /// What to measure next to bring the ends within `tolerance` of each other.
+    /// The next span to measure to bring the ends within `tolerance` of each other.
     pub(crate) fn narrow(&self, tolerance: f64, group: &CliffGroup<'_>, page_bytes: u64) -> Narrowing {
         let (low, high) = (self.low.span, self.high.span);
         if high as f64 <= low as f64 * (1.0 + tolerance) {
@@ -131,7 +131,7 @@ impl Change<'_> {
         if added >= MOST_UNCLEAR {
             return Narrowing::CannotTell;
         }
-        // What lies beside a span that tells nothing may still be told.
+        // Next to an unclear span the order may still be distinguishable.
         let finest = 1.0 + tolerance * FINEST_PART;
         let worth = |(from, to): &(u64, u64)| *to as f64 > *from as f64 * finest;
         let widest_first = self.parts().into_iter().filter(worth);
@@ -142,7 +142,7 @@ impl Change<'_> {
         }
     }
 
-    /// The parts that spans which tell nothing cut the interval into, the widest first.
+    /// The parts into which unclear spans divide the interval, the widest first.
     fn parts(&self) -> Vec<(u64, u64)> {
         let ends: Vec<u64> =
             iter::once(self.low.span).chain(self.unclear.iter().copied()).chain([self.high.span]).collect();
@@ -153,15 +153,15 @@ impl Change<'_> {
     }
 }
 
-/// The geometric middle of two spans in whole reads and pages, where nothing was measured yet: cells that were
-/// taken in other rounds cannot be paired with new ones.
+/// The geometric middle of two spans in whole reads and pages, where nothing was measured yet: cells of other rounds
+/// cannot be paired with new ones.
 fn middle(low: u64, high: u64, group: &CliffGroup<'_>, page_bytes: u64) -> Option<u64> {
     let conditions = group.conditions(high);
     let (read, page) = (conditions.reads()?.read_bytes.0.max(1), page_bytes.max(1));
     let step = if read.is_multiple_of(page) { read } else { page.next_multiple_of(read).max(page) };
     let exact = (low as f64 * high as f64).sqrt();
     let nearest = (exact / step as f64).round() as u64;
-    // 0, 1, -1, 2, -2 steps away: there are not more spans than cells that could be in the way.
+    // 0, 1, -1, 2, -2 steps away: there are at most as many spans as cells that could be in the way.
     let attempts = 2 * group.spans().len() as u64 + 1;
     (0..=attempts)
         .map(|attempt| {

@@ -1,26 +1,26 @@
-//! What is told of a cliff: curves, crossings, and what was searched.
+//! Result types of the cliff: curves, crossings, and the state of the search.
 
 use pagewise_model::{Bytes, CacheState, Skew, Workload};
 use serde::Serialize;
 
 use crate::judge::cell::MedianInterval;
 
-/// What came out of a run over ratios of data to cache.
+/// Result of a run over ratios of data to cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cliff {
-    /// How close the ends of a crossing's interval were to come, as a share; `None` where nothing was searched for.
+    /// Required width of a crossing's interval, as a share; `None` without a search.
     pub tolerance: Option<f64>,
-    /// One for each set of conditions that are equal but for the span, in the order of the plan. Only those with a
-    /// memory limit: without one there is no ratio.
+    /// One for each set of conditions that differ only in the span, in the order of the plan. Only those with a memory
+    /// limit: without one there is no ratio.
     pub groups: Vec<CurveGroup>,
 }
 
-/// Curves that are comparable: equal conditions but for the span.
+/// Comparable curves: equal conditions except for the span.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurveGroup {
     /// `random-read · 16 reads of 16 KiB · warm · 1 thread · memory 128 MiB`.
     pub label: String,
-    /// Which accesses.
+    /// Accesses and their order.
     pub workload: Workload,
     /// Threads that performed them.
     pub threads: u32,
@@ -28,7 +28,7 @@ pub struct CurveGroup {
     pub read_bytes: Bytes,
     /// Reads in one operation.
     pub reads_per_op: u32,
-    /// How offsets spread over the span.
+    /// Distribution of offsets over the span.
     pub skew: Skew,
     /// Page cache at the start.
     pub cache: CacheState,
@@ -36,40 +36,40 @@ pub struct CurveGroup {
     pub memory_limit_bytes: Bytes,
     /// Readahead of the device.
     pub readahead_bytes: Option<Bytes>,
-    /// What ratios are ratios to.
+    /// The cache capacity that ratios refer to.
     pub capacity: Capacity,
-    /// Every method that is compared, in the order of the plan.
+    /// All compared methods, in the order of the plan.
     pub curves: Vec<Curve>,
-    /// What each prefetching method chose its window from.
+    /// Windows from which each prefetching method was chosen.
     pub windows: Vec<WindowChoice>,
-    /// Which methods lead over which ratios, ascending.
+    /// Leading methods by range of ratios, ascending.
     pub leads: Vec<Lead>,
     /// Ends of the sweep at which a crossing may be near.
     pub edges: Vec<Edge>,
-    /// Where two methods change places, those that change the leader first.
+    /// Changes of order, those that change the leader first.
     pub crossings: Vec<Crossing>,
-    /// All of it in words.
+    /// All of it as sentences.
     pub sentences: Vec<String>,
 }
 
 /// Page cache that the memory limit leaves for the file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Capacity {
-    /// How much.
+    /// Size.
     pub bytes: Bytes,
-    /// How it is known.
+    /// Origin of the figure.
     pub source: CapacitySource,
-    /// Samples that it is the median of; 0 where it is nominal.
+    /// Samples it is the median of; 0 if it is nominal.
     pub samples: usize,
 }
 
-/// How the capacity is known.
+/// Origin of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacitySource {
-    /// The limit less what the group was charged beside page cache, median of samples.
+    /// The limit less the group's charges other than page cache, median of samples.
     Measured,
-    /// What worker and kernel are expected to leave: the samples do not say.
+    /// The expected remainder after worker and kernel: not known from the samples.
     Nominal,
 }
 
@@ -78,41 +78,41 @@ pub enum CapacitySource {
 pub struct Curve {
     /// Its canonical text.
     pub method: String,
-    /// Ascending; only ratios at which it was to be measured.
+    /// Ascending; only ratios at which it was planned.
     pub points: Vec<Point>,
 }
 
-/// One method at one ratio. Figures are `None` where no sample is valid or the counter was not there.
+/// One method at one ratio. Figures are `None` if no sample is valid or the counter is missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// Span over capacity.
     pub ratio: f64,
     /// Span over the memory limit.
     pub ratio_to_limit: f64,
-    /// The part of the file that is read.
+    /// The accessed part of the file.
     pub span_bytes: Bytes,
     /// Rounds with a valid sample.
     pub samples: usize,
     /// Operations per second.
     pub ops_per_second: Option<MedianInterval>,
-    /// Bytes read from the device for each byte asked.
+    /// Read amplification: device bytes per requested byte.
     pub device_bytes_per_byte: Option<f64>,
-    /// Faults that waited for the device, for each operation.
+    /// Major faults per operation.
     pub major_faults_per_op: Option<f64>,
-    /// Pages that came back soon after they were reclaimed, for each operation.
+    /// Refaults per operation.
     pub refaults_per_op: Option<f64>,
-    /// Why there is no rate.
+    /// Reason that there is no rate.
     pub reason: Option<String>,
 }
 
 /// The windows of a prefetching method, tried at one ratio.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WindowChoice {
-    /// Where they were tried.
+    /// Ratio at which they were tried.
     pub ratio: f64,
-    /// Each with its median rate, smallest window first.
+    /// Each window with its median rate, the smallest first.
     pub candidates: Vec<WindowRate>,
-    /// The smallest of those within 2 % of the best; `None` where none has a valid sample.
+    /// The smallest of those within 2 % of the best; `None` if none has a valid sample.
     pub chosen: Option<String>,
 }
 
@@ -121,7 +121,7 @@ pub struct WindowChoice {
 pub struct WindowRate {
     /// The method with this window.
     pub method: String,
-    /// Reads advised ahead.
+    /// Number of reads that advice is given ahead.
     pub window: u32,
     /// Median of operations per second.
     pub ops_per_second: Option<f64>,
@@ -134,53 +134,54 @@ pub struct Lead {
     pub from: f64,
     /// Highest ratio measured.
     pub to: f64,
-    /// Those that lead, or cannot be told from the leader, at every ratio of it. Empty: the data cannot tell.
+    /// Methods that lead, or are not distinguishable from the leader, at every ratio of the range. Empty: the data do
+    /// not decide.
     pub methods: Vec<String>,
 }
 
-/// The lowest or highest ratio, where the leader of the ratio beside it can no longer be told from others.
+/// The lowest or highest ratio, if the leader of the neighbouring ratio is no longer distinguishable from others there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Edge {
-    /// Which ratio.
+    /// The ratio.
     pub ratio: f64,
-    /// Whether it is the highest.
+    /// True if it is the highest.
     pub highest: bool,
-    /// The only leader of the ratio beside it.
+    /// The only leader of the neighbouring ratio.
     pub leader: String,
-    /// What cannot be told from it here.
+    /// Methods that are not distinguishable from it here.
     pub rivals: Vec<String>,
 }
 
-/// Two methods that change places.
+/// Two methods whose order changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Crossing {
     /// The faster one at lower ratios.
     pub before: String,
     /// The faster one at higher ratios.
     pub after: String,
-    /// Where their rates are equal, by interpolation between the ends of the interval.
+    /// Ratio at which their rates are equal, by interpolation between the ends of the interval.
     pub ratio: Option<f64>,
-    /// The highest ratio at which `before` clearly wins below every ratio at which `after` does.
+    /// The highest ratio at which `before` clearly wins, below every ratio at which `after` does.
     pub low: f64,
-    /// The lowest ratio at which `after` clearly wins above every ratio at which `before` does.
+    /// The lowest ratio at which `after` clearly wins, above every ratio at which `before` does.
     pub high: f64,
     /// The span at `low`.
     pub low_span_bytes: Bytes,
     /// The span at `high`.
     pub high_span_bytes: Bytes,
-    /// Whether `before` leads all methods, or cannot be told from the leader, below the crossing.
+    /// True if `before` leads all methods below the crossing, or is not distinguishable from the leader.
     pub before_leads: bool,
     /// The same of `after` above it.
     pub after_leads: bool,
-    /// How closely it is known.
+    /// Precision of the interval.
     pub precision: Precision,
-    /// Why it is not known to the tolerance.
+    /// Reason that it is wider than the tolerance.
     pub reason: Option<String>,
-    /// What is known behind it.
+    /// Facts about the first ratio above it.
     pub behind: Option<Behind>,
 }
 
-/// How closely a crossing is known.
+/// Precision of a crossing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
@@ -188,36 +189,36 @@ pub enum Precision {
     Reached,
     /// In the middle of the interval neither method is clearly faster.
     CannotTell,
-    /// The spans between its ends are too few.
+    /// There are too few spans between its ends.
     TooFine,
     /// The search ended before.
     Stopped,
 }
 
-/// The two methods at the first ratio behind a crossing at which all methods were measured.
+/// The two methods at the first ratio above a crossing at which all methods were measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Behind {
     /// That ratio.
     pub ratio: f64,
     /// Rate of `after` over that of `before`.
     pub times: Option<f64>,
-    /// Bytes that `before` reads from the device for each byte asked.
+    /// Read amplification of `before`: device bytes per requested byte.
     pub before_device_bytes_per_byte: Option<f64>,
     /// The same of `after`.
     pub after_device_bytes_per_byte: Option<f64>,
-    /// Faults of `before` that waited for the device, for each operation.
+    /// Major faults of `before` per operation.
     pub before_major_faults_per_op: Option<f64>,
     /// The same of `after`.
     pub after_major_faults_per_op: Option<f64>,
-    /// Another form of `before` that is clearly faster than it here, the one that gains most.
+    /// A variant of `before` that is clearly faster than it here, the one that gains most.
     pub closing: Option<Closing>,
 }
 
-/// What another option of the slower method gains.
+/// Gain of another option of the slower method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Closing {
-    /// Which.
+    /// The variant.
     pub method: String,
-    /// Its gain over the slower method as a share of what the faster one gains; over 1 where it is faster still.
+    /// Its gain over the slower method as a share of the faster one's gain; over 1 if it is faster still.
     pub share: f64,
 }

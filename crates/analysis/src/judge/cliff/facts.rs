@@ -21,14 +21,14 @@ use crate::statistics::{median, median_interval};
 /// Coverage of the intervals that are shown.
 const SHOWN_LEVEL: f64 = 0.95;
 
-/// Every group with what came out of it.
+/// All groups with their results.
 pub(super) fn groups(run: &Run, samples: &[CellSamples<'_>]) -> Vec<CurveGroup> {
     CliffGroup::all(run, samples).iter().filter_map(|group| curve_group(run, group)).collect()
 }
 
 fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
     let conditions = group.conditions(*group.spans().first()?);
-    // Other workloads have no table, and no cliff.
+    // Other workloads have no offset table, and no cliff.
     let reads = *conditions.reads()?;
     let memory_limit_bytes = conditions.host_settings.memory_limit_bytes?;
     let capacity = capacity(group, &conditions)?;
@@ -60,7 +60,7 @@ fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
     Some(judged)
 }
 
-/// What spans are ratios to.
+/// Reference values of the ratios of spans.
 struct Scale {
     capacity_bytes: f64,
     limit_bytes: f64,
@@ -90,7 +90,7 @@ fn capacity(group: &CliffGroup<'_>, conditions: &Conditions) -> Option<Capacity>
     measured.or_else(nominal)
 }
 
-/// The limit less what is charged beside page cache; `None` where that is not known, or nothing would be left.
+/// The limit less charges other than page cache; `None` if unknown or if nothing would be left.
 fn left_for_files(evidence: &Evidence) -> Option<f64> {
     let group = evidence.group.as_ref()?;
     let beside = group.usage_bytes?.checked_sub(group.file_bytes?)?;
@@ -176,7 +176,7 @@ fn leads(group: &CliffGroup<'_>, scale: &Scale) -> Vec<Lead> {
         .collect()
 }
 
-/// Ends of the sweep at which the one leader of the ratio beside it can no longer be told from others.
+/// Ends of the sweep at which the only leader of the neighbouring ratio is no longer distinguishable from others.
 fn edges(group: &CliffGroup<'_>, scale: &Scale) -> Vec<Edge> {
     let full = group.full_spans();
     let [first, second, ..] = full.as_slice() else { return Vec::new() };
@@ -253,7 +253,7 @@ fn behind(group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scale) -> Option<
     })
 }
 
-/// The other form of the slower method that gains most over it.
+/// The variant of the slower method that gains most over it.
 fn closing(group: &CliffGroup<'_>, change: &Change<'_>, span: u64) -> Option<Closing> {
     let rate = |method: &Method| group.member(method, span)?.median_rate();
     let (slower, faster) = (rate(change.before)?, rate(change.after)?);
@@ -283,7 +283,7 @@ fn closing(group: &CliffGroup<'_>, change: &Change<'_>, span: u64) -> Option<Clo
         .max_by(|left, right| left.share.total_cmp(&right.share))
 }
 
-/// Why a cell has no rate.
+/// Reason that a cell has no rate.
 fn why_none(samples: &CellSamples<'_>) -> Option<String> {
     if let Some(reason) = samples.unavailable() {
         return Some(reason.to_string());

@@ -1,4 +1,4 @@
-//! Cells that are equal but for span and method, and how two of them compare at one span.
+//! Cells that differ only in span and method, and the comparison of two of them at one span.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::statistics::{median, paired_log_ratios};
 pub(crate) struct GroupCell<'a> {
     pub(crate) samples: &'a CellSamples<'a>,
     rates: verdict::Rates,
-    /// Which rounds it was sampled in; `None`: it was not.
+    /// Batch of rounds it was sampled in; `None`: not sampled.
     batch: Option<usize>,
 }
 
@@ -31,14 +31,14 @@ impl GroupCell<'_> {
         median(&self.rates.values())
     }
 
-    /// Whether both were sampled in the same rounds.
+    /// True if both were sampled in the same rounds.
     fn beside(&self, other: &GroupCell<'_>) -> bool {
         self.batch.is_some() && self.batch == other.batch
     }
 }
 
-/// The batch of each cell that has a sample. Rounds are counted up through a batch; where they begin anew, so does a
-/// batch.
+/// The batch of each cell that has a sample. Rounds are counted up through a batch; a new batch starts where they begin
+/// again.
 fn batches(run: &Run) -> HashMap<&str, usize> {
     let mut batches: HashMap<&str, usize> = HashMap::new();
     let (mut batch, mut last_round) = (0, 0);
@@ -50,22 +50,22 @@ fn batches(run: &Run) -> HashMap<&str, usize> {
     batches
 }
 
-/// How two methods compare at one span.
+/// Comparison of two methods at one span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SpanComparison {
     pub(crate) span: u64,
-    /// By what narrows an interval.
+    /// The finding that narrows an interval.
     pub(crate) faster: Finding,
-    /// Whether it is a verdict.
+    /// True if it is a verdict.
     pub(crate) wins: bool,
-    /// Whether it also stands as one of as many claims as pairs of methods times ratios of the grid.
+    /// True if it also holds as one of as many claims as pairs of methods times ratios of the grid.
     pub(crate) firm: bool,
-    /// Median of the logarithm of first over second.
+    /// Median of the logarithm of the first rate over the second.
     pub(crate) log_ratio: Option<f64>,
 }
 
 impl SpanComparison {
-    /// What the ratios of two methods tell, as one of `claims`.
+    /// Compare the ratios of two methods, as one of `claims`.
     fn of(span: u64, log_ratios: &[f64], noise: Option<f64>, claims: usize) -> Self {
         let decided = |claim| decide(log_ratios, noise, claim);
         let narrowing = decided(ClaimedTogether::Narrowing);
@@ -79,7 +79,7 @@ impl SpanComparison {
     }
 }
 
-/// The text of a method with its window left out, and the window.
+/// Split a method into its text without the window, and the window.
 fn windowed(method: &Method) -> Option<(String, u32)> {
     let window = method.prefetch_window()?;
     let rest = method.options().iter().map(|option| match option {
@@ -89,7 +89,7 @@ fn windowed(method: &Method) -> Option<(String, u32)> {
     Some((format!("{}/{}:{}", method.worker(), method.word(), rest.collect::<Vec<_>>().join("+")), window))
 }
 
-/// One method of which the best window is looked for: its windows, and where they were tried.
+/// A method whose best window is looked for: its windows, and the span at which they were tried.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowFamily<'a> {
     pub(crate) span: u64,
@@ -98,14 +98,14 @@ pub(crate) struct WindowFamily<'a> {
     pub(crate) chosen: Option<Method>,
 }
 
-/// All cells that are equal but for span, method and role.
+/// All cells that differ only in span, method and role.
 #[derive(Clone, Debug)]
 pub(crate) struct CliffGroup<'a> {
     measured: Vec<GroupCell<'a>>,
     controls: Vec<GroupCell<'a>>,
     pub(crate) families: Vec<WindowFamily<'a>>,
     methods: Vec<&'a Method>,
-    /// Pairs of methods times ratios of the grid: what may be claimed at once.
+    /// Pairs of methods times ratios of the grid: the number of simultaneous claims.
     claims: usize,
 }
 
@@ -153,7 +153,7 @@ impl<'a> CliffGroup<'a> {
         groups
     }
 
-    /// Windows that are tried at the smallest span that has more than one of them.
+    /// Windows tried at the smallest span that has more than one of them.
     fn find_families(&self, windows: &[u32]) -> Vec<WindowFamily<'a>> {
         let mut found: Vec<(String, Vec<(u32, GroupCell<'a>)>)> = Vec::new();
         for member in &self.measured {
@@ -202,7 +202,7 @@ impl<'a> CliffGroup<'a> {
         methods
     }
 
-    /// The methods that are compared, in the order of the plan.
+    /// The compared methods, in the order of the plan.
     pub(crate) fn methods(&self) -> &[&'a Method] {
         &self.methods
     }
@@ -213,19 +213,19 @@ impl<'a> CliffGroup<'a> {
         Conditions { span_bytes: Bytes(span), ..first.clone() }
     }
 
-    /// Every span at which anything was planned, ascending.
+    /// All planned spans, ascending.
     pub(crate) fn spans(&self) -> Vec<u64> {
         ascending(self.measured.iter().map(GroupCell::span))
     }
 
-    /// Whether anything was planned at a span.
+    /// True if anything was planned at a span.
     pub(crate) fn has_span(&self, span: u64) -> bool {
         self.measured.iter().any(|member| member.span() == span)
     }
 
-    /// Cells of the first rounds, controls too.
+    /// Cells of the first rounds, including controls.
     fn first_batch(&self) -> impl Iterator<Item = &GroupCell<'a>> {
-        // A cell that was never tried is counted in: where a run ended early, its grid is what the plan says.
+        // A cell that was never tried is included: if a run ended early, its grid is that of the plan.
         self.measured
             .iter()
             .chain(&self.controls)
@@ -241,7 +241,7 @@ impl<'a> CliffGroup<'a> {
         )
     }
 
-    /// Cells of the grid, and cells that halving added to it.
+    /// Numbers of cells of the grid, and of cells that halving added to it.
     pub(crate) fn cell_counts(&self) -> (usize, usize) {
         let grid = self.grid();
         let all = self.measured.iter().chain(&self.controls);
@@ -264,30 +264,30 @@ impl<'a> CliffGroup<'a> {
         &self.measured
     }
 
-    /// Whether a method has a control at a span.
+    /// True if a method has a control at a span.
     pub(crate) fn has_control(&self, method: &Method, span: u64) -> bool {
         self.controls.iter().any(|control| control.span() == span && control.method() == method)
     }
 
-    /// How `first` and `second` compare at a span; `None` where not both were planned.
+    /// Compare `first` and `second` at a span; `None` unless both were planned.
     pub(crate) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<SpanComparison> {
         let (left, right) = (self.member(first, span)?, self.member(second, span)?);
         let log_ratios = paired_log_ratios(&left.rates, &right.rates);
         Some(SpanComparison::of(span, &log_ratios, self.noise_between(left, right), self.claims))
     }
 
-    /// What a method differs from itself by, where these two were measured.
+    /// Difference of a method from itself, measured with these two.
     fn noise_between(&self, left: &GroupCell<'_>, right: &GroupCell<'_>) -> Option<f64> {
         let span = left.span();
         if left.beside(right) {
             let own = self.largest_noise(|control, baseline| {
                 control.span() == span && control.beside(left) && baseline.beside(control)
             });
-            // A ratio without a control is as noisy as the noisiest that has one.
+            // A ratio without a control is taken to be as noisy as the noisiest that has one.
             return own.or_else(|| self.largest_noise(|control, baseline| control.beside(baseline)));
         }
-        // They were taken in different rounds. Only a control that was taken apart from its own method in the same way
-        // says what that does.
+        // They were measured in different rounds. Only a control that was measured apart from its own method in the same
+        // way shows the effect of that.
         self.largest_noise(|control, baseline| {
             let bridges =
                 |from: &GroupCell<'_>, to: &GroupCell<'_>| baseline.beside(from) && control.beside(to);
@@ -305,8 +305,8 @@ impl<'a> CliffGroup<'a> {
             .max_by(f64::total_cmp)
     }
 
-    /// The methods that lead at a span or cannot be told from the leader, the leader first; none where the data carry
-    /// no comparison.
+    /// The methods that lead at a span or are not distinguishable from the leader, the leader first; empty if the data
+    /// do not support a comparison.
     pub(crate) fn leaders(&self, span: u64) -> Vec<&'a Method> {
         let mut ranked: Vec<(&'a Method, &GroupCell<'a>)> = self
             .methods
@@ -316,7 +316,7 @@ impl<'a> CliffGroup<'a> {
             .filter(|(_, member)| member.median_rate().is_some())
             .collect();
         let Some((_, reference)) = ranked.first().copied() else { return Vec::new() };
-        // One that was taken in other rounds and has nothing to say what that does is no rival.
+        // Skip methods measured in different rounds for which no control estimates the noise between them.
         let noise_of = |member: &GroupCell<'a>| self.noise_between(reference, member);
         ranked.retain(|(_, member)| noise_of(member).is_some());
         let noises = ranked.iter().filter_map(|(_, member)| noise_of(member));
@@ -376,7 +376,8 @@ mod tests {
             };
             prop_assert_eq!(table.filter(|told| matches!(told, Finding::Higher | Finding::Lower)), expected);
             prop_assert_eq!(told.wins, expected.is_some());
-            // What narrows an interval is told sooner than a verdict, and never against it; what is firm, later.
+            // An interval is narrowed on weaker evidence than a verdict, and never against it; a firm difference needs
+            // more.
             prop_assert!(expected.is_none_or(|winner| told.faster == winner));
             prop_assert!(!told.firm || told.wins);
             // Fewer than seven common rounds decide nothing anywhere.

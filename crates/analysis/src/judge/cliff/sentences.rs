@@ -1,4 +1,4 @@
-//! What came out, in words.
+//! Results of the cliff as sentences.
 
 use pagewise_model::format::{bytes, counted, multiple, times};
 use pagewise_model::{Access, Method, MethodOption};
@@ -6,16 +6,16 @@ use pagewise_model::{Access, Method, MethodOption};
 use super::curves::{CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice};
 use crate::judge::advice::phrases::listed;
 
-/// Fewer bytes than this from the device for each byte asked are called none.
+/// Fewer device bytes per requested byte than this are called none.
 const ALMOST_NONE: f64 = 0.005;
-/// One method reads more than the other from this ratio on.
+/// From this ratio, one method is said to read more than the other.
 const MORE: f64 = 1.25;
-/// Shares of a gap under this are not worth a word.
+/// Shares of a gap below this are not mentioned.
 const SMALLEST_SHARE: f64 = 0.05;
-/// Shares from this on are all of it.
+/// From this share, it is all of it.
 const ALL: f64 = 0.995;
 
-/// Every sentence about a group: what leads where, each crossing, what could not be told, what ratios are ratios to.
+/// All sentences about a group: leaders by range, each crossing, unclear ranges, and the reference of ratios.
 pub(super) fn of(group: &CurveGroup) -> Vec<String> {
     let mut sentences: Vec<String> = leads(group).into_iter().collect();
     sentences.extend(group.crossings.iter().map(|crossing| crossing_sentence(crossing, group)));
@@ -110,7 +110,7 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
     sentence
 }
 
-/// What both read from the device behind the crossing.
+/// Sentence about the bytes that both read from the device above the crossing.
 fn device_bytes(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
     let behind = crossing.behind.as_ref()?;
     let (slower, faster) = (behind.before_device_bytes_per_byte?, behind.after_device_bytes_per_byte?);
@@ -133,11 +133,11 @@ fn device_bytes(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
     ))
 }
 
-/// Page faults that wait for the device, where the slower method has them and the faster one has not.
+/// Sentence about major faults, if the slower method has them and the faster one has not.
 fn faults(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
     let behind = crossing.behind.as_ref()?;
     let (slower, faster) = (behind.before_major_faults_per_op?, behind.after_major_faults_per_op?);
-    // Where bytes explain it, faults need no mention.
+    // If bytes explain it, faults need no mention.
     let bytes = |bytes: Option<f64>| bytes.unwrap_or(0.0);
     let by_bytes =
         bytes(behind.before_device_bytes_per_byte) >= bytes(behind.after_device_bytes_per_byte) * MORE;
@@ -225,13 +225,13 @@ fn capacity(group: &CurveGroup) -> String {
     )
 }
 
-/// `plain mmap`, so that a method without options is not taken for all of its kind.
+/// `plain mmap`, so that a method without options is not mistaken for all variants of it.
 fn plain(method: &str) -> String {
     if method == "mmap" { format!("plain {method}") } else { method.to_string() }
 }
 
 fn reads_ahead(method: &str) -> bool {
-    // What an unknown way does about readahead is its own business.
+    // The readahead of a third-party method is unknown.
     let may = |method: &Method| method.access() != Access::Unknown && !method.is_direct();
     method.parse::<Method>().is_ok_and(|method| may(&method) && !method.has(MethodOption::Random))
 }

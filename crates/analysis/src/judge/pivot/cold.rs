@@ -1,4 +1,4 @@
-//! Cold starts: how soon each method is fast, and which of two warms faster.
+//! Cold starts: the time until each method is fast, and the faster one of two.
 
 use pagewise_model::CacheState;
 use pagewise_model::counters::RateWindow;
@@ -93,7 +93,8 @@ fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
     (operations > 0 && elapsed > 0).then(|| operations as f64 * 1e9 / elapsed as f64)
 }
 
-/// Nanoseconds until the first window whose rate is at least `wanted` began; at least one window, as of the time to warm.
+/// Nanoseconds until the first window with a rate of at least `wanted` began; at least one window, like the time to
+/// warm.
 fn first_reached(windows: &[RateWindow], wanted: f64) -> Option<f64> {
     let first = windows.iter().position(|window| rate(window) >= wanted)?;
     Some(windows[..first.max(1)].iter().map(|window| window.elapsed_ns as f64).sum())
@@ -133,7 +134,7 @@ fn sentence(
     format!("{verdict}{}.", figures(baseline, other))
 }
 
-/// Both times, and what each read until then.
+/// Both times, and the bytes that each read until then.
 fn figures(baseline: &CellJudgement, other: &CellJudgement) -> String {
     let of = |cell: &CellJudgement| {
         let read =

@@ -1,4 +1,4 @@
-//! What tables of methods tell, and what they are made of.
+//! Result types of the tables of methods, and their input.
 
 use std::collections::HashMap;
 
@@ -19,30 +19,30 @@ use crate::judge::verdict::Verdict;
 pub struct Tables {
     /// CPUs of the machine.
     pub cpus: u32,
-    /// The farthest that a method was from itself in this run, as a share; `None` where nothing shows it.
+    /// Largest difference of a method from itself in this run, as a share; `None` if unknown.
     pub noise: Option<f64>,
-    /// One for each set of conditions that differ by more than the columns, in the order of the plan.
+    /// One for each set of conditions that differ in more than the columns, in the order of the plan.
     pub tables: Vec<MethodTable>,
-    /// Where threads are columns: what is left of each method's score as the data grow.
+    /// If threads are columns: the remaining score of each method as the data grow.
     pub falls: Vec<Fall>,
     /// Cold starts, one for each pattern, size and number of threads.
     pub cold_starts: Vec<ColdStart>,
-    /// What follows from all of it, in words.
+    /// Conclusions, as sentences.
     pub sentences: Vec<String>,
 }
 
-/// Conditions that are equal but for what the columns differ in.
+/// Conditions that differ only in the columns' quantity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodTable {
     /// `random-read · 16 reads of 16 KiB · warm · memory 192 MiB · data 0.5x of the cache (60 MiB)`.
     pub label: String,
-    /// Which accesses.
+    /// Accesses and their order.
     pub workload: Workload,
-    /// How the cache was warmed.
+    /// State of the cache.
     pub cache: CacheState,
     /// Span over the cache that the limit leaves, as calculated; `None` without a limit.
     pub data_over_cache: Option<f64>,
-    /// The part of the file that is read, at the fewest threads: with a limit more threads leave less cache.
+    /// The accessed part of the file, at the fewest threads: with a limit, more threads leave less cache.
     pub span_bytes: Bytes,
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
@@ -52,11 +52,11 @@ pub struct MethodTable {
     pub rows: Vec<MethodRow>,
     /// The fastest methods by column.
     pub fastest: Vec<Fastest>,
-    /// The baseline against what it is held against.
+    /// The baseline compared with the methods it is held against.
     pub advantages: Vec<Ratios>,
-    /// Each method against itself in the first column.
+    /// Each method compared with itself in the first column.
     pub scaling: Vec<Ratios>,
-    /// What the columns do to methods that the plan asks about, and what these wait for, in words.
+    /// Effects of the columns on the methods that the plan asks about, and what these wait for, as sentences.
     pub sentences: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct MethodTable {
 pub struct MethodRow {
     /// Its canonical text.
     pub method: String,
-    /// One for each column; `None` where the plan has no such cell.
+    /// One for each column; `None` if the plan has no such cell.
     pub scores: Vec<Option<Score>>,
 }
 
@@ -76,11 +76,11 @@ pub struct Score {
     pub cell: String,
     /// Its column.
     pub column: PivotColumn,
-    /// Whether it has a score.
+    /// State of its score.
     pub status: Status,
-    /// Why it has none, or why some samples are missing.
+    /// Reason that it has none, or that some samples are missing.
     pub reason: Option<String>,
-    /// Why it is not ranked.
+    /// Reason that it is not ranked.
     pub not_ranked: Option<String>,
     /// Rounds with a valid sample.
     pub samples: usize,
@@ -88,20 +88,21 @@ pub struct Score {
     pub invalid_samples: usize,
     /// Operations per millisecond.
     pub ops_per_ms: Option<MedianInterval>,
-    /// What its threads did when they were not reading.
+    /// Activity of its threads when they were not reading.
     pub waits: Option<Waits>,
 }
 
 /// The fastest methods of a column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fastest {
-    /// Their column.
+    /// The column.
     pub column: PivotColumn,
-    /// What the comparison came to.
+    /// Verdict of the comparison.
     pub verdict: Verdict,
-    /// The winner, or all that cannot be told from the leader, it first; empty where nothing can be compared.
+    /// The winner, or all methods that are not distinguishable from the leader, which comes first; empty if nothing can
+    /// be compared.
     pub methods: Vec<String>,
-    /// Why there is none.
+    /// Reason that there is none.
     pub reason: Option<String>,
 }
 
@@ -110,20 +111,20 @@ pub struct Fastest {
 pub struct Ratios {
     /// The method.
     pub method: String,
-    /// The method that it is held against; `None`: itself in the first column, or at the smallest size of the data.
+    /// The method it is compared with; `None`: itself in the first column, or at the smallest size of the data.
     pub over: Option<String>,
-    /// One for each column, or for each later one; `None` where no round has both.
+    /// One for each column, or for each later one; `None` if no round has both.
     pub ratios: Vec<Option<PairedRatio>>,
 }
 
-/// What is left of the scores at the smallest size of the data at the largest.
+/// Score at the largest size of the data relative to the smallest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fall {
     /// `random-read, warm: data 2x of the cache against 0.5x`.
     pub label: String,
-    /// Which accesses.
+    /// Accesses and their order.
     pub workload: Workload,
-    /// How the cache was warmed.
+    /// State of the cache.
     pub cache: CacheState,
     /// The smallest ratio of data to cache.
     pub from: f64,
@@ -138,52 +139,52 @@ pub struct Fall {
 /// Cold starts under one set of conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColdStart {
-    /// The conditions in words.
+    /// Label of the conditions.
     pub label: String,
-    /// Which accesses.
+    /// Accesses and their order.
     pub workload: Workload,
     /// Threads that read.
     pub threads: u32,
-    /// The part of the file that is read.
+    /// The accessed part of the file.
     pub span_bytes: Bytes,
     /// One for each method.
     pub rows: Vec<ColdRow>,
-    /// How much sooner the first that the baseline is held against is warm: the time of the baseline over its.
+    /// Time to warm of the baseline over that of the first method it is compared with.
     pub other_over_baseline: Option<PairedRatio>,
-    /// Which of the two warms faster, in words.
+    /// The faster one of the two, as a sentence.
     pub sentence: String,
 }
 
-/// One method from a cold start.
+/// One method of a cold start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColdRow {
     /// The method.
     pub method: String,
     /// Its cell.
     pub cell: String,
-    /// Whether it has figures.
+    /// State of its figures.
     pub status: Status,
-    /// Why it has none, or why some samples are missing.
+    /// Reason that it has none, or that some samples are missing.
     pub reason: Option<String>,
-    /// Why it is not ranked.
+    /// Reason that it is not ranked.
     pub not_ranked: Option<String>,
     /// Rounds with a valid sample.
     pub samples: usize,
-    /// Time until a window began whose rate is at least half of what it is once warm; at least one window.
+    /// Time until the beginning of a window with at least half of the warm rate; at least one window.
     pub to_half_ns: Option<MedianInterval>,
-    /// The same of 90 %.
+    /// The same for 90 %.
     pub to_ninety_ns: Option<MedianInterval>,
-    /// Time until the device delivered no more than it does once warm.
+    /// Time until the device delivered no more than when warm.
     pub to_steady_ns: Option<MedianInterval>,
     /// Device bytes until then.
     pub bytes_to_steady: Option<MedianInterval>,
-    /// Operations per millisecond once warm.
+    /// Operations per millisecond when warm.
     pub steady_ops_per_ms: Option<MedianInterval>,
     /// The rate over time, window by window.
     pub course: Vec<ColdWindow>,
 }
 
-/// What the tables are made of.
+/// Input of the tables.
 pub(super) struct Data<'a> {
     pub(super) pivot: &'a Pivot,
     pub(super) cpus: u32,
@@ -211,7 +212,7 @@ impl<'a> Data<'a> {
         found.into_iter().find(|(_, cell)| cell.method == method)
     }
 
-    /// Noise for a ratio between cells of these comparisons: the largest of theirs; without one that of the run.
+    /// Noise for a ratio between cells of these comparisons: the largest of theirs; without one, that of the run.
     pub(super) fn noise(&self, comparisons: &[&Comparison]) -> Option<f64> {
         let largest = |noises: Vec<f64>| noises.into_iter().max_by(f64::total_cmp);
         let own: Option<Vec<f64>> = comparisons.iter().map(|comparison| comparison.noise).collect();
@@ -220,7 +221,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Why a cell is shown and not ranked; `None` if it is.
+/// Reason that a cell is shown but not ranked; `None` if it is.
 pub(super) fn not_ranked(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
     let found = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
     found.map(|unranked| unranked.reason.clone())

@@ -1,4 +1,4 @@
-//! Ratios that are paired by round, and what they tell.
+//! Ratios paired by round, and their findings.
 
 use serde::Serialize;
 
@@ -11,18 +11,18 @@ use pagewise_model::format::times;
 pub struct PairedRatio {
     /// The median.
     pub ratio: f64,
-    /// Lower end of its interval; `None` of too few rounds.
+    /// Lower end of its interval; `None` with too few rounds.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
     /// Rounds that have both.
     pub rounds: usize,
-    /// What it tells.
+    /// Its finding.
     pub told: Finding,
 }
 
 impl PairedRatio {
-    /// Of `rates` over `others`, given the noise of the run; `None` where no round has both.
+    /// Ratio of `rates` over `others`, given the noise of the run; `None` if no round has both.
     pub(crate) fn of(rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
         let decision = decide(&paired_log_ratios(rates, others), noise, ClaimedTogether::Alone);
         Some(Self {

@@ -1,4 +1,4 @@
-//! What the tables say, in words.
+//! Conclusions from the tables, as sentences.
 
 use super::facts::{ColdStart, Data, MethodRow, MethodTable};
 use super::ratio::PairedRatio;
@@ -7,7 +7,7 @@ use crate::judge::verdict::Finding;
 use pagewise_model::format::counted;
 use pagewise_model::pivot::{PivotColumn, PivotColumns};
 
-/// What the columns do to the methods that the plan asks about, and what each waits for in the last one.
+/// Effects of the columns on the methods that the plan asks about, and what each waits for in the last column.
 pub(super) fn of_table(data: &Data<'_>, table: &MethodTable) -> Vec<String> {
     let explained = table.rows.iter().filter(|row| data.pivot.explains(&row.method));
     explained.map(|row| of_method(table, row, data.cpus)).collect()
@@ -52,7 +52,8 @@ fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
     }
 }
 
-/// The whole run: where the baseline is ahead, where methods gain along the columns, and which one warms faster.
+/// Conclusions for the whole run: where the baseline is ahead, where methods gain along the columns, and which one warms
+/// faster.
 pub(super) fn of_all(data: &Data<'_>, tables: &[MethodTable], cold_starts: &[ColdStart]) -> Vec<String> {
     let mut sentences: Vec<String> =
         advantages(data, tables).into_iter().chain(explained(data, tables)).collect();
@@ -77,7 +78,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// How often something was higher, lower, or neither.
+/// Counts of higher, lower and indistinguishable results.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     higher: usize,
@@ -110,7 +111,7 @@ impl Tally {
     }
 }
 
-/// What a table has that others do not, its columns aside.
+/// Conditions of a table that others do not share, except its columns.
 fn place(data: &Data<'_>, table: &MethodTable) -> String {
     match (data.pivot.columns, table.data_over_cache) {
         (PivotColumns::Data, _) => "all sizes".to_string(),
@@ -143,7 +144,7 @@ fn advantages(data: &Data<'_>, tables: &[MethodTable]) -> Vec<String> {
     pairs.iter().map(sentence).collect()
 }
 
-/// What the columns do to the methods that the plan asks about, over all tables.
+/// Effects of the columns on the methods that the plan asks about, over all tables.
 fn explained(data: &Data<'_>, tables: &[MethodTable]) -> Option<String> {
     let scaling =
         || tables.iter().flat_map(|table| &table.scaling).filter(|own| data.pivot.explains(&own.method));

@@ -1,4 +1,4 @@
-//! Methods by column, and what is derived from these tables.
+//! Methods by column, and the figures derived from these tables.
 
 use pagewise_model::format::multiple;
 use pagewise_model::pivot::{PivotColumn, PivotColumns};
@@ -12,14 +12,15 @@ use crate::judge::comparison::Comparison;
 use crate::judge::label::{LabelPart, data_over_cache, label_without};
 use crate::judge::verdict::Verdict;
 
-/// Spans that are this close as multiples of the cache are one size: they are whole MiB of it, and threads take some of it.
+/// Spans whose multiples of the cache differ by at most this are one size: they are whole MiB, and threads take some of
+/// the cache.
 const SAME_RATIO: f64 = 0.04;
 const PER_MS: f64 = 1e-3;
 
-/// Comparisons that are equal but for their column, ascending by that.
+/// Comparisons that differ only in their column, ascending by it.
 pub(super) type PivotGroup<'a> = Vec<&'a Comparison>;
 
-/// The groups of all reads but cold starts, in the order of the plan.
+/// The groups of all reads except cold starts, in the order of the plan.
 pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<PivotGroup<'a>> {
     let mut groups: Vec<PivotGroup<'a>> = Vec::new();
     for comparison in data.comparisons {
@@ -44,7 +45,7 @@ pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<PivotGroup<'a>> {
     groups
 }
 
-/// The column in which a comparison stands.
+/// The column of a comparison.
 pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> PivotColumn {
     let conditions = &comparison.conditions.conditions;
     match data.pivot.columns {
@@ -53,12 +54,12 @@ pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> PivotColumn {
     }
 }
 
-/// The size of the data, as a multiple of the cache where a limit leaves one.
+/// The size of the data, as a multiple of the cache if a limit leaves one.
 pub(super) fn size_of(conditions: &Conditions) -> PivotColumn {
     data_over_cache(conditions).map_or(PivotColumn::Bytes(conditions.span_bytes), PivotColumn::OfCache)
 }
 
-/// Whether conditions are equal but for the column; by threads the data must be of one size, as a multiple of the cache where
+/// True if conditions differ only in the column. By threads, the data must be of one size, as a multiple of the cache if
 /// there is a limit.
 fn are_alike(columns: PivotColumns, left: &Conditions, right: &Conditions) -> bool {
     let same_size = match (data_over_cache(left), data_over_cache(right)) {
@@ -76,7 +77,7 @@ fn are_alike(columns: PivotColumns, left: &Conditions, right: &Conditions) -> bo
     same_size && rest(left) == rest(right)
 }
 
-/// Methods of the group, in the order in which they first stand in the plan.
+/// Methods of the group, in the order of the plan.
 fn methods(data: &Data<'_>, group: &PivotGroup<'_>) -> Vec<String> {
     let mut methods: Vec<String> = Vec::new();
     for id in group.iter().flat_map(|comparison| &comparison.cells) {
@@ -152,7 +153,7 @@ fn fastest(data: &Data<'_>, comparison: &Comparison) -> Fastest {
     }
 }
 
-/// The baseline against what the plan holds it against.
+/// The baseline compared with the methods that the plan names.
 fn advantages(data: &Data<'_>, group: &PivotGroup<'_>, methods: &[String]) -> Vec<Ratios> {
     let Some((baseline, against)) = data.pivot.pairs(methods) else { return Vec::new() };
     let over = |other: &str| Ratios {
@@ -184,7 +185,7 @@ fn between(data: &Data<'_>, left: CellIndex<'_>, right: CellIndex<'_>) -> Option
     PairedRatio::of(&rates(left)?, &rates(right)?, data.noise(&[left.0, right.0]))
 }
 
-/// The largest size of the data against the smallest, for each pattern and warm-up that has both.
+/// The largest size of the data compared with the smallest, for each pattern and warm-up that has both.
 pub(super) fn falls(data: &Data<'_>, groups: &[PivotGroup<'_>], tables: &[MethodTable]) -> Vec<Fall> {
     if data.pivot.columns == PivotColumns::Data {
         return Vec::new();
@@ -233,7 +234,7 @@ fn fall(
     };
     let (from, to) = (of(&smallest), of(&largest));
     let warm_up = match table.cache {
-        // Of the larger ones it is as warm as it gets.
+        // The larger ones are as warm as they get.
         CacheState::Warm => "warm or settled".to_string(),
         cache => cache.to_string(),
     };

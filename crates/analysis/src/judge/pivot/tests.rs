@@ -1,4 +1,4 @@
-//! Tables of runs whose rates are given.
+//! Tables of runs with given rates.
 
 use super::*;
 use crate::judge::cell::Status;
@@ -49,7 +49,7 @@ fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
     Sample { cell: rated.cell.id(), round, attempt: 0, started_ns: 0, outcome }
 }
 
-/// What `lucene` asks for.
+/// The table that `lucene` asks for.
 fn asked() -> Pivot {
     Pivot {
         columns: PivotColumns::Threads,
@@ -59,7 +59,7 @@ fn asked() -> Pivot {
     }
 }
 
-/// The run of these cells; the first of each comparison is repeated.
+/// The run of these cells; the first of each comparison has a control.
 fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
     let mut controls: Vec<Rated> = Vec::new();
     for rated in &cells {
@@ -254,7 +254,7 @@ fn what_noise_hides_is_not_told() {
     assert_eq!((told(0.0), told(0.2)), (Finding::Lower, Finding::Indistinguishable));
 }
 
-/// What the threads of a channel are said to wait for.
+/// Reported waits of the threads of a channel.
 fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> Waits {
     let method = "jvm/filechannel:direct-buffer";
     let cells = vec![rated(method, 0.5, 1, 20_000.0), rated(method, 0.5, threads, 21_000.0)];
@@ -330,7 +330,7 @@ fn threads_that_never_stop_are_limited_by_their_cpu() {
     );
 }
 
-/// Cold starts of both, which are warm after so many of eight windows.
+/// Cold starts of both, which are warm after the given numbers of eight windows.
 fn cold(mmap: usize, pread: usize) -> ColdStart {
     let cell = |method: &str| Rated { cell: honest::cell(method, CacheState::ColdStart), rate: 1600.0 };
     let found = tables_of(vec![cell("jvm/mmap"), cell("jvm/pread")], move |cell, sample| {

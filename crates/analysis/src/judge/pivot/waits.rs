@@ -1,7 +1,7 @@
-//! What threads do when they do not get on: from CPU time, the run queue, context switches and the device.
+//! Waits of threads: from CPU time, the run queue, context switches and the device.
 //!
-//! Of the time of all threads a part is CPU time, a part is spent runnable without a CPU, and the rest is waiting. Counters
-//! tell a wait for the device, by its bytes, from one for something else. They do not name a lock.
+//! The time of all threads consists of CPU time, time spent runnable without a CPU, and waiting. The device's bytes
+//! distinguish a wait for the device from one for something else. Counters do not identify a lock.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CpuList, Evidence};
@@ -13,55 +13,55 @@ use crate::proof::measured::operations;
 use crate::statistics::median;
 use pagewise_model::format::{percent, times};
 
-/// From this share of the threads' time on, a wait explains a rate.
+/// From this share of the threads' time, a wait explains a rate.
 const WAITING: f64 = 0.25;
-/// From this share of the bytes asked for on, the device plays a part.
+/// From this share of the requested bytes, the device is involved.
 const DEVICE_SHARE: f64 = 0.01;
-/// A thread that waits for another gives up its CPU at least this often an operation.
+/// A thread that waits for another gives up its CPU at least this often per operation.
 const SWITCHES_PER_OP: f64 = 0.5;
 
-/// What threads wait for.
+/// Cause of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Nothing: all CPUs that they can use are busy with them.
+    /// None: all CPUs that they can use are busy with them.
     CpusBusy,
     /// Reads of the device.
     Device,
-    /// A CPU that others use.
+    /// A CPU that other processes use.
     OtherProcesses,
-    /// Another thread: neither CPU nor device is busy, and they switch all the time.
+    /// Another thread: neither CPU nor device is busy, and the threads switch all the time.
     AnotherThread,
-    /// The counters do not tell.
+    /// Not shown by the counters.
     Unknown,
 }
 
-/// What a cell's threads did with their time, as medians over its valid samples.
+/// Use of time by a cell's threads, as medians over its valid samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waits {
     /// CPUs that it may use.
     pub cpus: u32,
-    /// CPU time of the worker over that of the CPUs that its threads can use at once.
+    /// CPU time of the worker as a share of that of the CPUs its threads can use at once.
     pub cpu_share: Option<f64>,
-    /// The part of its CPU time that it spent in the kernel.
+    /// Share of its CPU time spent in the kernel.
     pub kernel_share: Option<f64>,
-    /// Time runnable without a CPU, over the time of all threads.
+    /// Time runnable without a CPU, as a share of the time of all threads.
     pub run_queue_share: Option<f64>,
-    /// Time neither on a CPU nor runnable, over the time of all threads.
+    /// Time neither on a CPU nor runnable, as a share of the time of all threads.
     pub wait_share: Option<f64>,
-    /// How often a thread gave up its CPU for an operation; `None` with heartbeats, which do so all the time.
+    /// Voluntary context switches per operation; `None` with heartbeats, which switch all the time.
     pub voluntary_switches_per_op: Option<f64>,
-    /// How often it was preempted for an operation.
+    /// Involuntary context switches per operation.
     pub involuntary_switches_per_op: Option<f64>,
-    /// Device bytes over bytes asked for.
+    /// Device bytes per requested byte.
     pub device_share: Option<f64>,
-    /// What they wait for.
+    /// Cause of their waiting.
     pub cause: Cause,
-    /// The same in words, as the rest of a sentence.
+    /// The same as the rest of a sentence.
     pub words: String,
 }
 
-/// What the threads of a cell did; `None` without a valid sample.
+/// Use of time by the threads of a cell; `None` without a valid sample.
 pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> {
     samples.valid().next()?;
     let conditions = &samples.cell.conditions;
@@ -115,7 +115,7 @@ fn cause(found: &Waits) -> Cause {
         if uses_device {
             return Cause::Device;
         }
-        // Without the device's bytes it could be the device.
+        // Unless the device's bytes are known, it could be the device.
         if found.device_share.is_some() && least(found.voluntary_switches_per_op, SWITCHES_PER_OP) {
             return Cause::AnotherThread;
         }

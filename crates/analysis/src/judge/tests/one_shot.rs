@@ -1,17 +1,17 @@
-//! Runs of work that is done once: scans, appends, fills.
+//! Runs of one-shot work: scans, appends, fills.
 
 use super::*;
 use crate::judge::label::label;
 use pagewise_model::{Evidence, Fill, Scan, Sync, Work};
 
-/// A cell with a role, and what it takes in a sample: set-up, measured region and tear-down in ms.
+/// A cell with a role, and its times in a sample: set-up, measured region and tear-down in ms.
 type Timed = (Cell, [u64; 3]);
 
 fn timed(role: Role, cell: Cell, ms: [u64; 3]) -> Timed {
     (Cell { role, ..cell }, ms)
 }
 
-/// A run whose samples take so long and not a round more or less.
+/// A run whose samples take this long, a little more or less by round.
 fn run_of(cells: &[Timed]) -> Run {
     let entries: Vec<(Cell, u64)> = cells.iter().map(|(cell, _)| (cell.clone(), 1)).collect();
     let mut run = run(&entries);
@@ -225,7 +225,7 @@ fn labels_of_work_that_is_done_once() {
     assert!(label(&fill.conditions).contains("blocks of 4 KiB"));
 }
 
-/// A cold run of two scans of 64 MiB over a device that was seen to read 1,600 MB a second; `read` takes `ms`, `mmap` 42.
+/// A cold run of two scans of 64 MiB over a device measured at 1,600 MB a second; `read` takes `ms`, `mmap` 42.
 fn over_a_device(ms: u64) -> Judged {
     let mut ceiling = honest::cell("uring:direct+depth=8", CacheState::AsIs);
     let conditions = &mut ceiling.conditions;

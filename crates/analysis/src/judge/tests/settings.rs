@@ -4,7 +4,7 @@ use super::*;
 use crate::judge::label::label;
 use pagewise_model::{Conditions, Evidence, RateWindow};
 
-/// The samples of `run` with something changed, by method.
+/// Change the samples of `run`, by method.
 fn change(run: &mut Run, change: impl Fn(&str, u32, &mut Measurement, &mut Evidence)) {
     let methods: Vec<(String, String)> =
         run.header.plan.cells.iter().map(|cell| (cell.id(), cell.method.to_string())).collect();
@@ -52,7 +52,7 @@ fn what_a_limit_left_and_caused_stands_in_the_json() {
     let limit = 128u64 << 20;
     assert_eq!(cell.memory_limit_bytes, Some(Bytes(limit)));
     assert_eq!(cell.data_over_memory, Some(2.0));
-    // What the honest group is charged beside page cache is what the model takes away.
+    // The charges of the honest group other than page cache are those that the model subtracts.
     let capacity = run.header.plan.cells[0].conditions.cache_capacity().expect("a limit").0;
     assert_eq!(cell.cache_capacity_bytes, Some(capacity));
     assert_eq!(cell.data_over_cache, Some((256u64 << 20) as f64 / capacity as f64));
@@ -123,7 +123,7 @@ fn no_latency_is_told_under_a_cap() {
 #[test]
 fn a_cold_start_is_ranked_by_its_time_to_warm() {
     let mut run = cold_starts();
-    // pread is warm after three windows of 20 ms, mmap after five, though it does more in all.
+    // pread is warm after three windows of 20 ms, mmap after five, though its total rate is higher.
     change(&mut run, |method, _, _, evidence| {
         if method == "mmap" {
             evidence.windows.splice(1..1, [evidence.windows[0]; 2]);

@@ -1,4 +1,4 @@
-//! Honest samples, for tests to make one thing wrong with.
+//! Honest samples, in which tests change one thing.
 
 mod one_shot;
 mod runtimes;
@@ -24,7 +24,7 @@ pub(crate) const CONTEXT: Context = Context {
     beating: None,
 };
 
-/// A cell that reads 16 KiB sixteen times an operation, from 256 MiB, on two threads.
+/// A cell that reads 16 KiB sixteen times per operation, from 256 MiB, on two threads.
 pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {
     let method = match method {
         "anonymous" => pagewise_model::Method::anonymous(),
@@ -53,7 +53,7 @@ pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {
     }
 }
 
-/// What a cell reads by the offset table, to be changed.
+/// The reads of a cell, mutable.
 pub(crate) fn reads_mut(cell: &mut Cell) -> &mut Reads {
     cell.conditions.work.reads_mut().expect("it reads by the table")
 }
@@ -108,7 +108,7 @@ pub(crate) fn cold_start() -> Measurement {
     }
 }
 
-/// What an honest worker says of `cell`.
+/// Measurement of `cell` by an honest worker.
 pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
     if cell.conditions.workload().is_one_shot() {
         return one_shot::measurement(cell);
@@ -121,12 +121,12 @@ pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
     }
 }
 
-/// Bytes that an honest worker asks for.
+/// Bytes that an honest worker requests.
 fn requested(cell: &Cell) -> u64 {
     cell.conditions.fixed_operations().unwrap_or(160) * cell.conditions.op_bytes()
 }
 
-/// What of the span is in the page cache before and after, and what the device delivers.
+/// Bytes of the span in the page cache before and after, and bytes from the device.
 fn cached(cell: &Cell) -> (u64, u64, u64) {
     let requested = requested(cell);
     let span = cell.conditions.span_bytes.0;
@@ -182,7 +182,7 @@ fn group(cell: &Cell, resident: u64, device_bytes: u64) -> Option<GroupCounters>
     })
 }
 
-/// VmFlags of a mapping that the method has advised; of random and sequential the last one counts.
+/// VmFlags of a mapping with the method's advice; of random and sequential the last one counts.
 fn flags(cell: &Cell) -> String {
     let pattern = cell.method.options().iter().rev().find_map(|option| match option {
         MethodOption::Random => Some(" rr"),
@@ -194,7 +194,7 @@ fn flags(cell: &Cell) -> String {
     format!("rd sh mr mw me ms{}{huge}{locked}", pattern.unwrap_or_default())
 }
 
-/// What the supervisor sees of `cell` doing so.
+/// The supervisor's observations of `cell` with an honest worker.
 pub(crate) fn evidence(cell: &Cell) -> Evidence {
     let requested = requested(cell);
     let by_calls = matches!(cell.access(), pagewise_model::Access::Pread | pagewise_model::Access::Read);
@@ -251,7 +251,7 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
     if cell.conditions.workload().is_one_shot() { one_shot::evidence(cell, seen) } else { seen }
 }
 
-/// The one kind of failure that comes of changing an honest sample, or none.
+/// The kinds of failures that result from changing an honest sample; at most one.
 pub(crate) fn kinds(cell: &Cell, change: impl FnOnce(&mut Measurement, &mut Evidence)) -> Vec<FailureKind> {
     kinds_in(cell, &CONTEXT, change)
 }

@@ -1,4 +1,4 @@
-//! Each check broken on purpose, and honest samples that come near.
+//! Each check broken on purpose, and honest samples close to its limits.
 
 use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced};
 use pagewise_model::CacheState::{Cold, Warm};
@@ -199,7 +199,7 @@ fn a_sync_that_was_not_made_is_noticed() {
     let end = synced(append("mmap", Cold), "end");
     let every = synced(append("pwrite", Cold), "every:1MiB");
     assert_eq!((kinds(&end, |_, _| {}), kinds(&every, |_, _| {})), (vec![], vec![]));
-    // 60 B behind the last record, and a page.
+    // 60 B after the last record, and a page.
     let at_end = |cell, bytes| with_written(cell, |written| written.dirty_end_bytes = Some(bytes));
     assert_eq!((at_end(&end, 4156), at_end(&end, 4157)), (vec![], vec![NotInForce]));
     assert_eq!(at_end(&every, 10 << 20), [NotInForce]);

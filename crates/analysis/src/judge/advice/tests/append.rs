@@ -147,7 +147,7 @@ fn what_ties_in_total_is_not_said_to_cost_more() {
     let ends = "1 KiB costs 1.17x.";
     let apart = with_setup(0);
     assert!(buffers(&apart).sentence.ends_with(ends), "{}", buffers(&apart).sentence);
-    // 0.2 ms of records are nothing beside that.
+    // 0.2 ms of records are negligible next to that.
     let tied = with_setup(100);
     assert!(tied.comparisons[0].tied.iter().any(|method| method == "mmap:buffer=1KiB"));
     let sentence = &buffers(&tied).sentence;

@@ -1,4 +1,4 @@
-//! Advice over workers of several languages, and what they hold up.
+//! Advice for workers of several languages, and the stalls they cause.
 
 use super::*;
 use crate::judge::stall::{Lateness, Stall};
@@ -68,7 +68,7 @@ fn late(p99_ns: u64, max_ns: u64, beats: u64) -> Lateness {
     Lateness { p50_ns: 60_000, p99_ns, p999_ns: Some(max_ns), max_ns, beats }
 }
 
-/// A cell of which beats of a kind are late by so much, at most four times that; idle by 0.2 ms.
+/// A cell whose beats of a kind are late by this much, at most four times that; idle by 0.2 ms.
 fn beating(cell: &mut CellJudgement, kind: &str, p99_ns: u64, beats: u64) {
     let stall = Stall {
         kind: kind.into(),
@@ -119,7 +119,7 @@ fn few_beats_tell_nothing_and_neither_does_data_in_memory() {
     let few = stalls(CacheState::Cold, |cell| beating(cell, "thread", 9_000_000, 200));
     assert_eq!(few.len(), 1);
     assert!(few[0].starts_with("What jvm/mmap and jvm/pread would hold up cannot be told"), "{few:?}");
-    // Half of them late by that much leave no room for many.
+    // If half of the beats are late by that much, there cannot be many.
     let held = |beats| {
         let half_late = move |cell: &mut CellJudgement| {
             beating(cell, "thread", 9_000_000, beats);

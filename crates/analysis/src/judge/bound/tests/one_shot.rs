@@ -1,8 +1,8 @@
-//! Bounds of work that is done once.
+//! Bounds of one-shot work.
 
 use super::*;
 
-/// What the device does in order, in large requests, for one thread: 1,600 MiB per second.
+/// The device's sequential maximum in large requests, for one thread: 1,600 MiB per second.
 fn in_order() -> DeviceCeiling {
     DeviceCeiling {
         threads: 1,
@@ -24,7 +24,7 @@ fn a_scan_is_held_against_what_the_device_does_in_order() {
     let (bound, of_device) = scan("read", active(1_550.0, 1024.0));
     assert_eq!(share(bound), (BoundName::DeviceBandwidth, 0.969));
     assert_eq!(of_device.map(|share| (share * 1000.0).round()), Some(969.0));
-    // Half of it, in requests of 128 KiB, and the CPU is not busy: it waits for each of them.
+    // Half of it, in requests of 128 KiB, and the CPU is not busy: it waits for each request.
     let (bound, of_device) = scan("mmap", active(6_400.0, 128.0));
     assert_eq!((bound.name, of_device), (BoundName::Unknown, Some(0.5)));
     let counting = Activity { cpu_share: Some(0.95), ..active(6_400.0, 128.0) };
@@ -45,7 +45,7 @@ fn what_the_device_does_in_order_is_nothing_to_reads_at_random() {
     assert_eq!(ceilings.bound(&cell, &active(1_550.0, 1024.0)).name, BoundName::DeviceBandwidth);
 }
 
-/// What limits a fill whose stores run at 8 GB/s in memory.
+/// The bound of a fill whose stores run at 8 GB/s in memory.
 fn written(cell: &Cell, activity: Activity) -> BoundName {
     let memory = CopyCeiling {
         conditions: honest::fill("anonymous", Cold).conditions,
@@ -77,7 +77,7 @@ fn only_reads_by_the_table_are_ceilings_of_a_device() {
     assert_eq!(device_ceiling(&cell, &active(100.0, 64.0)), None);
 }
 
-/// Scans of a cold file, each with what its device did, held against ceilings that `read` may have outrun.
+/// Scans of a cold file, each with the activity of its device, compared with ceilings that `read` may have exceeded.
 fn held(read: Activity, other: Activity) -> [(BoundName, Option<f64>); 2] {
     let mut ceilings = ceilings();
     ceilings.add(in_order());
@@ -98,7 +98,7 @@ fn a_device_ceiling_that_a_scan_outruns_explains_no_scan() {
     assert_eq!(read, (BoundName::DeviceBandwidth, Some(1.249)));
     assert_eq!(mmap, (BoundName::DeviceBandwidth, Some(0.969)));
     assert_eq!(held(active(2_432.0, 1024.0), other), [(BoundName::Unknown, None); 2]);
-    // Nor by its requests, where these reach what it was seen to do at that size.
+    // Nor by its requests, if these reach the device's measured rate at that size.
     let requests = active(2_432.0, 1024.0);
     assert_eq!(held(requests, active(5_900.0, 256.0)), [(BoundName::Unknown, None); 2]);
 }

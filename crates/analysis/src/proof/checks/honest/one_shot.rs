@@ -1,4 +1,4 @@
-//! Honest samples of work that is done once: scans, appends and fills.
+//! Honest samples of one-shot work: scans, appends and fills.
 
 use super::*;
 use pagewise_model::sample::Written;
@@ -22,7 +22,7 @@ pub(crate) fn scan(method: &str, cache: CacheState) -> Cell {
     once(method, cache, Work::Scan(Scan { consume: Consume::Lines }), Bytes::mib(64))
 }
 
-/// A cell that appends records of 100 B to a ring of 10 MiB, once round.
+/// A cell that appends records of 100 B to a ring of 10 MiB, in one pass.
 pub(crate) fn append(method: &str, cache: CacheState) -> Cell {
     let work = Append { record_bytes: Bytes(100), laps: 1, sync: Sync::None };
     once(method, cache, Work::Append(work), Bytes::mib(10))
@@ -34,7 +34,7 @@ pub(crate) fn fill(method: &str, cache: CacheState) -> Cell {
     once(method, cache, Work::Fill(work), Bytes::mib(16))
 }
 
-/// The same cell with another time at which what it writes must be on the device.
+/// The same cell with another time of the sync.
 pub(crate) fn synced(mut cell: Cell, text: &str) -> Cell {
     let when = text.parse().expect("a sync");
     match &mut cell.conditions.work {
@@ -63,7 +63,7 @@ pub(super) fn measurement(cell: &Cell) -> Measurement {
     }
 }
 
-/// What the supervisor sees of it. The file lies on a disk.
+/// The supervisor's observations of it. The file is on a disk.
 pub(super) fn evidence(cell: &Cell, seen: Evidence) -> Evidence {
     match cell.conditions.ring() {
         Some(ring) => written(cell, ring.bytes() * ring.records() / ring.slots(), seen),

@@ -47,8 +47,8 @@ const WRITES: [&str; 6] = [
     "mine/log",
 ];
 
-/// What a JVM does on its own account: it loads late classes from the device, takes faults on them, reads files of
-/// its own, collects on another CPU and answers a little late.
+/// Activity of a JVM on its own account: it loads late classes from the device, takes faults on them, reads files of its
+/// own, collects on another CPU and answers a little late.
 fn busy_runtime(_: &mut Measurement, evidence: &mut Evidence) {
     let late_pages = 40;
     evidence.device_read_bytes = evidence.device_read_bytes.map(|bytes| bytes + late_pages * 4096);
@@ -112,7 +112,7 @@ fn half_of_the_time_kept_quiet_is_noticed_in_every_language() {
         let found = kinds(&cell, halved);
         assert!(!found.is_empty() && found.iter().all(|kind| *kind == FailureKind::FalseTime), "{method}");
         let late = |late_ns: u64| kinds(&cell, move |_, evidence| evidence.wall_ns += late_ns);
-        // 10 ms and 5 % are allowed to all, 5 ms more to a runtime.
+        // 10 ms and 5 % are allowed for all, 5 ms more for a runtime.
         assert_eq!((late(20_000_000), late(23_000_000)), (vec![], vec![FailureKind::FalseTime]), "{method}");
     }
     let cold_start = cell("jvm/pread", CacheState::ColdStart);
@@ -160,7 +160,7 @@ fn a_way_that_nobody_knows_is_held_to_what_all_have_in_common() {
     assert_eq!(kinds(&warm, |_, evidence| evidence.resident_before_bytes = Some(0)), [NotWarm]);
     assert_eq!(kinds(&cold, |_, evidence| evidence.device_read_bytes = Some(0)), [NotCold]);
     assert_eq!(kinds(&cold, |measurement, _| measurement.measured_ns *= 2), [FalseTime]);
-    // How it reads is its own business.
+    // The reads of a third-party method are unknown.
     let faulting = |_: &mut Measurement, evidence: &mut Evidence| evidence.major_faults = Some(10_240);
     assert_eq!(kinds(&cold, faulting), []);
 }
