@@ -1,17 +1,17 @@
-//! Lines in a terminal: both axes logarithmic, one letter for each line.
+//! Line charts in a terminal: both axes logarithmic, one letter for each line.
 //!
-//! A capital stands where something was measured, the small letter on the straight way to the next point, `*` where
-//! capitals meet. What is missing is a gap.
+//! A capital marks a measured point, the small letter the straight line to the next point, and `*` coinciding points.
+//! Missing values leave a gap.
 
 use pagewise_model::format::rate;
 
-/// The narrowest chart; less is treated as this.
+/// The narrowest chart; smaller widths are treated as this.
 pub const NARROWEST: usize = 40;
 /// Rows of the plot.
 const ROWS: usize = 16;
-/// Columns of the labels of the upright axis.
+/// Columns of the labels of the vertical axis.
 const LABEL: usize = 6;
-/// More lines than letters repeat them.
+/// Letters repeat if there are more lines.
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The letter of a line by its index.
@@ -19,18 +19,18 @@ pub fn letter(line: usize) -> char {
     char::from(LETTERS[line % LETTERS.len()])
 }
 
-/// What is drawn. Values that are not positive are left out, as missing ones are.
+/// Content of a chart. Values that are not positive are left out, like missing ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     /// Points of each line, ascending; `None` breaks the line.
     pub lines: Vec<Vec<(f64, Option<f64>)>>,
-    /// Places that are marked from top to bottom.
+    /// Positions marked from top to bottom.
     pub marks: Vec<f64>,
-    /// Places that have a label below, with it.
+    /// Positions on the horizontal axis with their labels.
     pub ticks: Vec<(f64, String)>,
 }
 
-/// A logarithmic axis onto whole steps.
+/// A logarithmic axis mapped to whole steps.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
     low: f64,
@@ -42,7 +42,7 @@ impl Axis {
     fn over(values: impl Iterator<Item = f64> + Clone, steps: usize) -> Option<Self> {
         let low = values.clone().min_by(f64::total_cmp)?.ln();
         let high = values.max_by(f64::total_cmp)?.ln();
-        // A single value lies in the middle.
+        // A single value is placed in the middle.
         Some(if high > low {
             Self { low, high, steps }
         } else {
@@ -54,7 +54,7 @@ impl Axis {
         (value.ln() - self.low) / (self.high - self.low) * (self.steps - 1) as f64
     }
 
-    /// The step of a value; `None` outside.
+    /// Step of a value; `None` if it is out of range.
     fn step(&self, value: f64) -> Option<usize> {
         let place = self.place(value).round();
         (place >= 0.0 && place < self.steps as f64).then_some(place as usize)
@@ -65,7 +65,7 @@ fn drawable(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
 
-/// The rows of a chart of `width` columns; empty where there is nothing to draw.
+/// Rows of a chart of `width` columns; empty if there is nothing to draw.
 pub fn rows(chart: &Chart, width: usize) -> Vec<String> {
     let columns = width.max(NARROWEST) - LABEL - 2;
     let known = || {
@@ -116,7 +116,7 @@ fn position(across: &Axis, upright: &Axis, x: f64, y: f64) -> Option<(usize, usi
     Some((across.step(x)?, ROWS - 1 - upright.step(y)?))
 }
 
-/// Straight ways between neighbouring points of one line.
+/// Draw straight lines between neighbouring points of one line.
 fn draw_ways(
     plot: &mut [Vec<char>],
     across: &Axis,
@@ -144,8 +144,8 @@ fn draw_ways(
     }
 }
 
-/// A label for each row from the top, or nothing: 1, 2 and 5 of each power of ten as far as there is room, and the two
-/// ends where no such number lies between.
+/// A label for each row from the top, or none: 1, 2 and 5 of each power of ten as far as there is room, and the two ends
+/// if no such number lies between them.
 fn upright_labels(upright: &Axis) -> Vec<String> {
     let mut labels = vec![String::new(); ROWS];
     let exponents = (upright.low / std::f64::consts::LN_10).floor() as i32
@@ -155,7 +155,7 @@ fn upright_labels(upright: &Axis) -> Vec<String> {
             exponents.clone().flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)))
         {
             let Some(row) = upright.step(value).map(|step| ROWS - 1 - step) else { continue };
-            // A row between two labels keeps them apart.
+            // Two labels need a row between them.
             let crowded =
                 labels[row.saturating_sub(1)..(row + 2).min(ROWS)].iter().any(|label| !label.is_empty());
             if !crowded {
@@ -181,7 +181,7 @@ fn round_rate(value: f64) -> String {
     }
 }
 
-/// The lower axis, and its labels as far as they do not touch.
+/// The horizontal axis and its labels, except those that would touch.
 fn below(chart: &Chart, across: &Axis) -> [String; 2] {
     let mut axis = vec!['─'; across.steps];
     let mut labels = vec![' '; LABEL + 2 + across.steps];

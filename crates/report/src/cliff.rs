@@ -1,4 +1,4 @@
-//! The curves of a run over ratios of data to cache: chart, table, and what follows from them in words.
+//! The curves of a run over ratios of data to cache: chart, table, and conclusions as sentences.
 
 use std::io::{self, Write};
 
@@ -10,21 +10,21 @@ use crate::chart::{self, Chart, letter};
 use crate::paragraph::{WIDEST, paragraph};
 use pagewise_model::format::{MISSING, rate};
 
-/// The narrowest width that is laid out for; less is treated as this.
+/// The narrowest layout; smaller widths are treated as this.
 pub const NARROWEST: usize = chart::NARROWEST;
-/// Charts grow no wider: the eye has to follow a line.
+/// The widest chart, so that the eye can follow a line.
 const WIDEST_CHART: usize = 100;
 /// Columns between two columns of the table.
 const BETWEEN: usize = 2;
-/// High over low end of the widest interval whose crossing is marked in a chart, where there is no tolerance: of a
-/// search it is twice the tolerance.
+/// Ratio of the ends of the widest interval whose crossing is marked in a chart without a tolerance; in a search, it is
+/// twice the tolerance.
 const WIDEST_MARKED: f64 = 1.25;
-/// What stands before a rate of fewer samples than a verdict needs.
+/// Mark before a rate from fewer samples than a verdict needs.
 const FEW: char = '~';
-/// More decimals are not shown, also where two ratios look alike.
+/// Most decimals shown, even if two ratios look alike.
 const MOST_DECIMALS: usize = 6;
 
-/// Writes every group of curves for a terminal of `width` columns.
+/// Write every group of curves for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, cliff: &Cliff, width: usize) -> io::Result<()> {
     let width = width.clamp(NARROWEST, WIDEST);
     if cliff.groups.is_empty() {
@@ -58,7 +58,7 @@ fn write_chart(
     let points = |curve: &Curve| {
         curve.points.iter().map(|point| (point.ratio, point.ops_per_second.map(|rate| rate.median))).collect()
     };
-    // A line at one place says that the place is known.
+    // A line at one position suggests that the position is known.
     let widest = tolerance.map_or(WIDEST_MARKED, |tolerance| 1.0 + 2.0 * tolerance);
     let known = group.crossings.iter().filter(|crossing| crossing.high <= crossing.low * widest);
     let ratios: Vec<f64> = ratios(group).into_iter().map(|(ratio, _)| ratio).collect();
@@ -76,7 +76,7 @@ fn write_chart(
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))
 }
 
-/// Every ratio that anything was measured at, ascending, with its span.
+/// All measured ratios, ascending, with their spans.
 fn ratios(group: &CurveGroup) -> Vec<(f64, Bytes)> {
     let mut ratios: Vec<(f64, Bytes)> = group
         .curves
@@ -89,7 +89,7 @@ fn ratios(group: &CurveGroup) -> Vec<(f64, Bytes)> {
     ratios
 }
 
-/// Methods as rows and ratios as columns, below each other where they do not fit beside each other.
+/// Write methods as rows and ratios as columns, in several tables if they are too wide for one.
 fn write_table(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Result<()> {
     let names: Vec<String> = group
         .curves
@@ -160,7 +160,7 @@ fn wide(column: &[String]) -> usize {
     column.iter().map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
-/// A text cut to `len` characters, with a dot in place of what is left out.
+/// A text cut to `len` characters, with a dot for the omitted part.
 fn shortened(text: &str, len: usize) -> String {
     if text.chars().count() <= len {
         return text.to_string();
@@ -169,7 +169,7 @@ fn shortened(text: &str, len: usize) -> String {
     format!("{kept}…")
 }
 
-/// Ascending ratios in words: two decimals, more where two of them would look alike.
+/// Headings of ascending ratios: two decimals, more if two of them would look alike.
 fn headings(ratios: &[f64]) -> Vec<String> {
     let times = |ratio: f64, decimals: usize| format!("{ratio:.decimals$}x");
     let alike = |index: usize, other: usize, decimals: usize| {
@@ -187,7 +187,7 @@ fn headings(ratios: &[f64]) -> Vec<String> {
 
 fn capitalized(sentence: &str) -> String {
     let mut characters = sentence.chars();
-    // Names of methods are lower case and begin no sentence.
+    // Names of methods are lower case and do not begin a sentence.
     match characters.next() {
         Some(first) => first.to_uppercase().chain(characters).collect(),
         None => String::new(),

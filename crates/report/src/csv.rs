@@ -1,8 +1,8 @@
 //! One row per sample, every attempt of it, valid or not (RFC 4180).
 //!
-//! The table and the JSON show medians; here is what they are medians of. Units stand in the names of the
-//! columns, an empty field is a number that is not known. Text is on one line, with what is not printed as `\u{..}`, and
-//! after an apostrophe where a spreadsheet would take it for a formula.
+//! The table and the JSON show medians of these values. Units are part of the columns' names; an empty field is an
+//! unknown number. Text is on one line, with unprintable characters as `\u{..}`, and after an apostrophe if a
+//! spreadsheet would take it for a formula.
 
 mod flat;
 
@@ -61,7 +61,7 @@ macro_rules! columns {
     };
 }
 
-/// How a value stands in a field.
+/// Text of a value in a field.
 trait AsField {
     fn field(&self) -> CsvField;
 }
@@ -129,7 +129,7 @@ columns!(
     }
 );
 
-/// An evidence with every part that may be missing, so that each of its numbers has a column.
+/// Evidence with all optional parts present, so that each of its numbers has a column.
 fn whole_evidence() -> Evidence {
     Evidence {
         group: Some(GroupCounters::default()),
@@ -177,11 +177,11 @@ fn evidence_columns() -> Columns {
     Columns::of(&whole_evidence(), "heartbeats")
 }
 
-/// What is not told of a cell with a device cap.
+/// Columns that are withheld for a cell with a device cap.
 const LATENCY: &[&str] = &["latency_ns", "latency_counts", "stalls", "stall_longest_ns"];
 
-/// Writes the samples of `runs` below one header, with today's checks where a run holds what they need. Column `run` counts
-/// them from 0.
+/// Write the samples of `runs` below one header, with today's checks if a run holds their context. Column `run` numbers
+/// the runs from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
     let names = CONDITIONS.iter().chain(HostSettings::COLUMNS).chain(OUTCOME).chain(MEASUREMENT);
@@ -191,7 +191,7 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
         let run = &*proof::again(run).run;
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
-        // What a cell says is the same for all its samples.
+        // The fields of a cell are the same for all its samples.
         let of_cells: HashMap<&str, Vec<CsvField>> = run
             .samples
             .iter()
@@ -215,12 +215,12 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows of a large file are made by so many threads.
+/// Threads that format the rows of a large file.
 const THREADS: usize = 4;
-/// Fewer are not worth another thread, and more are not kept before they are written.
+/// Fewer rows do not pay for another thread, and more are not kept before they are written.
 const ROWS_PER_THREAD: usize = 500;
 
-/// The rows of some samples, of which the first has this number, as text, in their order.
+/// Format the rows of some samples, in their order; the first sample has the index `first`.
 fn rows_of(
     first: usize,
     samples: &[Sample],
@@ -261,18 +261,18 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
             fields.extend(work_fields(conditions));
             fields.extend(conditions.host_settings.fields());
         }
-        // The plan does not have this cell; its id is all that is known of it.
+        // The plan does not have this cell, so only its id is known.
         None => fields.resize(CONDITIONS.len() + HostSettings::COLUMNS.len(), CsvField::new()),
     }
     fields
 }
 
-/// What a worker other than pagewise itself is.
+/// Version of a worker other than pagewise itself.
 fn version(run: &Run, worker: &str) -> Option<String> {
     run.header.workers.iter().find(|found| found.name == worker).map(|found| found.version.clone())
 }
 
-/// What defines the work: of a workload that has no such thing a field is empty.
+/// Fields that define the work; empty if they do not apply to the workload.
 fn work_fields(conditions: &Conditions) -> [CsvField; 11] {
     let (reads, writes) = (conditions.reads(), conditions.writes());
     let (record_bytes, block_bytes) = match &conditions.work {
@@ -295,7 +295,7 @@ fn work_fields(conditions: &Conditions) -> [CsvField; 11] {
     ]
 }
 
-/// Whose checks say whether it is valid; nothing of a sample that has nothing to check.
+/// Origin of the checks that decided validity; empty for a sample that has nothing to check.
 fn as_of(sample: &Sample, cell: Option<&Cell>, context: Option<&CheckContext>) -> &'static str {
     match (&sample.outcome, cell.and(context)) {
         (Outcome::Taken { .. }, Some(_)) => "report",
@@ -324,7 +324,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
     ];
     match &sample.outcome {
         Outcome::Taken { measurement, evidence, .. } => {
-            // A device cap is no slow device: its latency would be taken for one.
+            // A device cap does not make a slow device: its latency would be mistaken for one.
             let capped = cell.is_some_and(|cell| cell.conditions.host_settings.device_cap.is_some());
             let measured = MEASUREMENT.iter().zip(measurement_fields(measurement));
             fields.extend(measured.map(|(column, field)| match capped && LATENCY.contains(column) {
@@ -332,7 +332,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
                 false => field,
             }));
             fields.extend(columns.fields(evidence));
-            // Like latency, what heartbeats show is not told of a cap or a cold start.
+            // Like latency, heartbeats are withheld under a cap or for a cold start.
             let told = cell.is_none_or(|cell| stall_withheld(&cell.conditions).is_none());
             fields.extend(heartbeat_fields(if told { &evidence.heartbeats } else { &[] }));
         }
@@ -362,17 +362,17 @@ fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = CsvField>) -> io:
     out.write_all(row.as_bytes())
 }
 
-/// What makes a spreadsheet take a field for a formula where it begins with it, in the widths that it has.
+/// Characters at the start of a field that make a spreadsheet take it for a formula, in all widths.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// A field that a spreadsheet only shows: on one line, and with an apostrophe before what would be a formula. A number is
-/// none, also below 0.
+/// A field that a spreadsheet only shows: on one line, and with an apostrophe before a formula. A number is not a
+/// formula, even below 0.
 fn inert(field: CsvField) -> CsvField {
     let field = Untrusted(field).to_string();
     if field.starts_with(FORMULA) && !is_number(&field) { format!("'{field}") } else { field }
 }
 
-/// Whether nothing is to be done about a field; most are so.
+/// True if a field needs no change, like most.
 fn is_plain(field: &str) -> bool {
     field.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'z'))
 }
@@ -381,7 +381,7 @@ fn is_number(field: &str) -> bool {
     field.bytes().all(|byte| byte.is_ascii_digit() || b"-.e".contains(&byte)) && field.parse::<f64>().is_ok()
 }
 
-/// A field with a comma or a quote stands in quotes, and its quotes are doubled. None has a line break.
+/// Put a field with a comma or a quote in quotes, with its quotes doubled. No field has a line break.
 fn quoted(field: CsvField) -> CsvField {
     if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::printed::{Escape, Printed};
 
-/// Writes one judged run as an object, several as an array of such objects.
+/// Write one judged run as an object, several as an array of such objects.
 pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
     match runs {
         [only] => write_one(out, only),
@@ -15,7 +15,7 @@ pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
     }
 }
 
-/// Writes any value as JSON for people and programs: strings keep what they hold, written so that a terminal obeys none of
+/// Write any value as JSON for people and programs: strings keep their content, escaped so that a terminal obeys none of
 /// it.
 pub fn write_one(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let mut out = Printed::new(out, Escape::Json);

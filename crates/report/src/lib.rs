@@ -1,7 +1,7 @@
 //! Runs as text, CSV and JSON.
 //!
-//! Every function takes a writer, and the table a width; none opens a file or looks at a terminal. Numbers
-//! come judged from `pagewise-analysis`: nothing is decided here but how they are shown.
+//! Every function takes a writer, and the table a width; none opens a file or queries a terminal. Numbers are judged by
+//! `pagewise-analysis`; only their presentation is decided here.
 
 pub mod chart;
 pub mod cliff;

@@ -1,19 +1,19 @@
-//! Lines that keep to a width.
+//! Text wrapped to a width.
 
 use std::io::{self, Write};
 
 use pagewise_model::Untrusted;
 
-/// The narrowest width that is laid out for; less is treated as this.
+/// The narrowest layout; smaller widths are treated as this.
 pub const NARROWEST: usize = 80;
 /// The widest, since longer lines are hard to read.
 pub const WIDEST: usize = 200;
 
-/// Writes `text` in lines of at most `width` columns; lines after the first are indented further.
+/// Write `text` in lines of at most `width` columns; lines after the first are indented further.
 pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
     let mut line = indent.to_string();
     let mut empty = true;
-    // A line end in it is shown before words are told apart: it must not become a line of this paragraph.
+    // A line end in the text is escaped before words are split: it must not become a line of this paragraph.
     for word in words(&Untrusted(text).to_string()) {
         let longer = line.chars().count() + 1 + word.chars().count();
         if !empty && longer > width {
@@ -30,7 +30,7 @@ pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) ->
     writeln!(out, "{line}")
 }
 
-/// Words; a sign of per cent belongs to its number.
+/// Words; a per cent sign belongs to its number.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -42,7 +42,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The lines of a table without the spaces at their ends.
+/// Write the lines of a table without trailing spaces.
 pub(crate) fn write_lines(out: &mut dyn Write, table: &str) -> io::Result<()> {
     table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }

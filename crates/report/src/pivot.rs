@@ -1,4 +1,4 @@
-//! Tables of methods by threads or by size of the data; then what is derived from them, and cold starts.
+//! Tables of methods by threads or by size of the data, followed by the figures derived from them, and cold starts.
 
 use std::io::{self, Write};
 
@@ -18,12 +18,12 @@ use pagewise_model::format::{MISSING, bytes, percent, plain, time};
 
 /// Columns between two columns of a table.
 const BETWEEN: usize = 2;
-/// Charts grow no wider: the eye has to follow a line.
+/// The widest chart, so that the eye can follow a line.
 const WIDEST_CHART: usize = 100;
-/// Marks a ratio that is not told apart from 1.
+/// Marks a ratio that is not distinguishable from 1.
 const NOT_TOLD: &str = "not told apart";
 
-/// Writes all tables for a terminal of `width` columns.
+/// Write all tables for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize) -> io::Result<()> {
     if tables.tables.is_empty() && tables.cold_starts.is_empty() {
         return paragraph(
@@ -82,7 +82,7 @@ fn names(columns: &[PivotColumn]) -> Vec<String> {
     columns.iter().map(ToString::to_string).collect()
 }
 
-/// `24.7 [24.3, 25.1]`, or why there is none.
+/// `24.7 [24.3, 25.1]`, or the reason that there is none.
 fn score(score: &Option<Score>) -> String {
     let Some(score) = score else { return String::new() };
     match &score.ops_per_ms {
@@ -103,7 +103,7 @@ fn fastest(found: &Fastest) -> String {
     }
 }
 
-/// What is missing in a table and why; what is the same in several columns stands once.
+/// Missing parts of a table with their reasons; a reason that several columns share is shown once.
 fn notes(table: &MethodTable) -> Vec<String> {
     let mut notes: Vec<(String, String, Vec<PivotColumn>)> = Vec::new();
     for row in &table.rows {
@@ -138,7 +138,7 @@ fn note(score: &Score) -> Option<String> {
     }
 }
 
-/// What the methods of a table do to everything else in their process.
+/// Effects of the methods of a table on everything else in their process.
 fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
     let ids: Vec<&String> =
         table.rows.iter().flat_map(|row| row.scores.iter().flatten()).map(|score| &score.cell).collect();
@@ -173,15 +173,15 @@ fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::R
     Ok(())
 }
 
-/// Which table a row is of.
+/// Name of a row's table.
 fn place(table: &MethodTable) -> String {
-    // The label begins with the pattern and the reads, which are the same all over.
+    // The label begins with the pattern and the reads, which are the same in all tables.
     let parts: Vec<&str> = table.label.split(" · ").collect();
     let rest = parts.iter().skip(2).filter(|part| !part.starts_with("memory "));
     std::iter::once(&parts[0]).chain(rest).copied().collect::<Vec<_>>().join(", ")
 }
 
-/// `1.62x [1.58, 1.66]`, with a word where it tells nothing.
+/// `1.62x [1.58, 1.66]`, with a remark if it is not distinguishable from 1.
 fn ratio(ratio: &Option<PairedRatio>) -> String {
     let Some(ratio) = ratio else { return MISSING.to_string() };
     let words = ratio.in_words();
@@ -274,7 +274,7 @@ fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Res
 /// A row with its own columns.
 type PlacedRow<'a> = (&'a Vec<PivotColumn>, String, Vec<String>);
 
-/// Writes rows that may have different columns below one heading.
+/// Write rows that may have different columns below one heading.
 fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, width: usize) -> io::Result<()> {
     let mut all: Vec<PivotColumn> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
     all.sort_by(|left, right| left.position().total_cmp(&right.position()));
@@ -289,8 +289,8 @@ fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, widt
     write_grid(out, head, &names(&all), aligned.collect(), width)
 }
 
-/// Writes named rows below headings; columns that do not fit beside each other stand below each other. A name that leaves no
-/// room for a column is cut.
+/// Write named rows below headings, in several tables if the columns are too wide for one. A name that leaves no room
+/// for a column is cut.
 fn write_grid(
     out: &mut dyn Write,
     head: &str,

@@ -1,20 +1,20 @@
-//! A writer that lets nothing through that a terminal would obey.
+//! A writer that escapes everything that a terminal would obey.
 //!
-//! Whatever is written for people goes through it, so no text from outside has to be remembered to be escaped: printed
-//! characters and line ends pass (`\n`, and `\r\n` as CSV has them), everything else becomes visible. A text that could
-//! begin a line of its own is shown by [`Untrusted`](pagewise_model::Untrusted) before, since a line end is
-//! nobody's in particular here.
+//! All text for people goes through it, so that text from outside cannot be left unescaped by mistake: printable
+//! characters and line ends pass (`\n`, and `\r\n` as in CSV), everything else is made visible. Line ends are not
+//! attributed to a text here, so a text that could begin a line of its own is escaped by
+//! [`Untrusted`](pagewise_model::Untrusted) first.
 
 use std::io::{self, Write};
 
 use pagewise_model::untrusted::is_printed;
 
-/// How a character is written that is not printed.
+/// Escape sequence for an unprintable character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
     /// `\u{1b}`.
     Shown,
-    /// `\u001b`, as JSON writes it: the data stay what they are.
+    /// `\u001b`, as in JSON: the data do not change.
     Json,
 }
 
@@ -30,16 +30,16 @@ impl Escape {
     }
 }
 
-/// Writes to `out` what is printed, and the rest so that it is.
+/// Writes printable characters to `out`, and the others escaped.
 pub struct Printed<W: Write> {
     out: W,
     escape: Escape,
-    /// What the next bytes decide about: the beginning of a character, or a carriage return.
+    /// Bytes that depend on the next ones: the beginning of a character, or a carriage return.
     open: Vec<u8>,
 }
 
 impl<W: Write> Printed<W> {
-    /// Nothing written yet.
+    /// A writer without any output yet.
     pub fn new(out: W, escape: Escape) -> Self {
         Self { out, escape, open: Vec::new() }
     }
@@ -92,7 +92,7 @@ impl<W: Write> Write for Printed<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // What is still open will not be ended.
+        // An incomplete character will not be completed.
         let open = std::mem::take(&mut self.open);
         self.pass(&String::from_utf8_lossy(&open))?;
         self.out.flush()

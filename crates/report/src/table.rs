@@ -1,8 +1,8 @@
 //! A judged run as text for a terminal.
 //!
-//! Above the numbers stands what must be known to read them: environment, seed, oddities, how many samples
-//! were valid. Below each comparison stands what follows from it. A table never wraps within a row: where
-//! it is too wide, columns are left out, the least needed first, and that is said.
+//! Above the numbers is the information needed to read them: environment, seed, warnings, number of valid samples. The
+//! conclusions are below each comparison. A table never wraps within a row: if it is too wide, columns are left out, the
+//! least important first, and their names are listed.
 
 mod append;
 mod columns;
@@ -27,12 +27,12 @@ use crate::paragraph::{NARROWEST, WIDEST, paragraph};
 use crate::{cliff, pivot};
 use pagewise_model::format::{bytes, counted, percent, percent_down, rate};
 
-/// Writes all of a judged run for a terminal of `width` columns.
+/// Write all of a judged run for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
     let width = width.clamp(NARROWEST, WIDEST);
     heading::write(out, judged, width)?;
     if let Some(cliff) = &judged.cliff {
-        // The curves hold what the tables of all their sizes would say; CSV and JSON have the rest.
+        // The curves contain the content of the tables of all sizes; CSV and JSON have the rest.
         writeln!(out)?;
         return cliff::write(out, cliff, width);
     }
@@ -83,7 +83,7 @@ fn verdict(comparison: &Comparison) -> String {
     }
 }
 
-/// Which methods are as good as the leader, and which are in the tie only because nothing is known of them.
+/// Methods that are as good as the leader, and methods that are in the tie only because nothing is known of them.
 fn tie(comparison: &Comparison) -> String {
     let words = |methods: Vec<&str>| methods.into_iter().map(String::from).collect::<Vec<_>>();
     let (near, unclear) = (words(comparison.near()), words(comparison.unclear()));
@@ -95,7 +95,7 @@ fn tie(comparison: &Comparison) -> String {
     }
 }
 
-/// What the page cache held, where the run took it as it was.
+/// State of the page cache, if the run used it as found.
 fn cache_as_is(comparison: &Comparison) -> Option<String> {
     let seen = comparison.as_is.as_ref()?;
     let rounds = format!("{} of {}", seen.rounds_counted, counted(seen.rounds as u64, "round"));

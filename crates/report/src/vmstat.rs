@@ -1,8 +1,8 @@
-//! The host's seconds of a run as CSV with the columns of vmstat(8), behind the time since the run began.
+//! The host's seconds of a run as CSV: the time since the run began, and the columns of vmstat(8).
 //!
-//! Memory in KiB, `si`, `so`, `bi` and `bo` in KiB a second, `in` and `cs` per second, the CPU split in whole per cent that
-//! sum to 100. Gauges are those of the later of two readings, rates are over the time between them. What is not
-//! known is an empty field.
+//! Memory in KiB, `si`, `so`, `bi` and `bo` in KiB a second, `in` and `cs` per second, the CPU split in whole per cent
+//! that sum to 100. Gauges are those of the later of two readings, rates are over the time between them. An unknown
+//! value is an empty field.
 
 use std::io::{self, Write};
 
@@ -19,14 +19,14 @@ const CPU_PARTS: usize = 5;
 /// The host between two readings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmstatRow {
-    /// Of the later reading, since the run began.
+    /// Time of the later reading since the run began.
     pub at_ns: u64,
-    /// All columns but the time.
+    /// All columns except the time.
     pub values: [Option<u64>; COLUMNS.len() - 1],
 }
 
-/// A row for each pair of consecutive readings. There is none over an interruption of the run: what the host did
-/// meanwhile is no part of it.
+/// One row for each pair of consecutive readings. There is none over an interruption of the run, whose activity is not
+/// part of it.
 pub fn rows(seconds: &[HostSecond]) -> Vec<VmstatRow> {
     let pairs = seconds.iter().zip(seconds.iter().skip(1));
     pairs.filter_map(|(before, after)| row(before, after)).collect()
@@ -34,7 +34,7 @@ pub fn rows(seconds: &[HostSecond]) -> Vec<VmstatRow> {
 
 fn row(before: &HostSecond, after: &HostSecond) -> Option<VmstatRow> {
     let elapsed_ns = after.at_ns.checked_sub(before.at_ns).filter(|ns| *ns > 0 && !after.begins)?;
-    // A total that went back is unknown.
+    // A total that decreased is unknown.
     let done =
         |total: fn(&HostCounters) -> Option<u64>| total(&after.host)?.checked_sub(total(&before.host)?);
     let rate = |total, unit| Some(per_second(done(total)?, unit, elapsed_ns));
@@ -76,8 +76,8 @@ fn per_second(amount: u64, unit: u64, elapsed_ns: u64) -> u64 {
     u64::try_from(rounded).unwrap_or(u64::MAX)
 }
 
-/// Whole per cent that sum to 100: each rounded down, and what is missing given to the largest remainders. Shares of an
-/// unknown whole are unknown; a kernel that knows no steal has none to share in.
+/// Whole per cent that sum to 100: each is rounded down, and the remainder is given to the largest fractions. Shares of
+/// an unknown whole are unknown; a kernel without steal has no share of it.
 fn percent(parts: [Option<u64>; CPU_PARTS]) -> [Option<u64>; CPU_PARTS] {
     const UNKNOWN: [Option<u64>; CPU_PARTS] = [None; CPU_PARTS];
     if parts[..CPU_PARTS - 1].contains(&None) {
@@ -98,7 +98,7 @@ fn percent(parts: [Option<u64>; CPU_PARTS]) -> [Option<u64>; CPU_PARTS] {
     std::array::from_fn(|index| parts[index].map(|_| shares[index] as u64))
 }
 
-/// Writes the rows below a header (RFC 4180).
+/// Write the rows below a header (RFC 4180).
 pub fn write(out: &mut dyn Write, rows: &[VmstatRow]) -> io::Result<()> {
     write!(out, "{}\r\n", COLUMNS.join(","))?;
     for row in rows {
@@ -156,7 +156,7 @@ mod tests {
             at(SECOND_NS, host(10)),
             resumed,
             at(SECOND_NS * 3, host(9_000_020)),
-            // The clock of the run went back, or stood: no row. A total that went back: an empty field.
+            // The clock of the run went back, or did not advance: no row. A total that decreased: an empty field.
             at(SECOND_NS * 3, host(9_000_030)),
             at(SECOND_NS * 4, host(5)),
         ];

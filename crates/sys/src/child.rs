@@ -1,4 +1,4 @@
-//! Children that do not outlive their parent, and that are in their cgroup and on their CPUs before exec.
+//! Child processes that do not outlive their parent, and that are in their cgroup and on their CPUs before exec.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,19 +7,19 @@ use std::process::Command;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-/// What a child does between fork and exec. If a step fails it does not start, and `spawn` returns the errno.
+/// Actions of a child between fork and exec. If a step fails it does not start, and `spawn` returns the errno.
 #[derive(Debug, Default)]
 pub struct Spawn {
     /// The kernel kills the child when the thread that spawns it ends; see [`die_with_parent`].
     pub die_with_parent: bool,
     /// `cgroup.procs` files, open for writing, of groups that the child joins.
     pub join: Vec<OwnedFd>,
-    /// The CPUs that it may use, all of them and no other.
+    /// The CPUs that it must be able to use: exactly these.
     pub cpus: Option<CpuMask>,
 }
 
 impl Spawn {
-    /// Has the child of `command` do so.
+    /// Apply these actions to the child of `command`.
     pub fn apply(self, command: &mut Command) -> &mut Command {
         let Self { die_with_parent: dies, join, cpus } = self;
         if dies {
@@ -40,8 +40,8 @@ impl Spawn {
     }
 }
 
-/// Has the kernel kill the child when the thread that spawns it ends (prctl(2), PR_SET_PDEATHSIG), so call
-/// it from a thread that lives as long as the child should.
+/// Make the kernel kill the child when the thread that spawns it ends (prctl(2), PR_SET_PDEATHSIG). Call it from a
+/// thread that lives as long as the child should.
 pub fn die_with_parent(command: &mut Command) -> &mut Command {
     let parent = rustix::process::getpid();
     // SAFETY: the closure runs between fork and exec and calls only prctl(2) and getppid(2), which are
@@ -49,13 +49,13 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before the call above; then nobody will send the signal.
+            // The parent may have died before the call above; the signal would never be sent then.
             if getppid() == Some(parent) { Ok(()) } else { Err(io::Error::from(rustix::io::Errno::SRCH)) }
         })
     }
 }
 
-/// To both cgroup versions `0` is the process that writes it.
+/// In both cgroup versions, `0` means the process that writes it.
 fn join_group(procs: &OwnedFd) -> io::Result<()> {
     match rustix::io::write(procs, b"0\n") {
         Ok(2) => Ok(()),
@@ -64,16 +64,16 @@ fn join_group(procs: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// CPUs as sched_setaffinity(2) takes them, for machines of any size.
+/// A CPU mask for sched_setaffinity(2), for machines of any size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuMask(Box<[libc::c_ulong]>);
 
 impl CpuMask {
-    /// The CPUs of these numbers.
+    /// The mask of the CPUs with these numbers.
     pub fn new(cpus: &[u32]) -> Self {
         let bits = libc::c_ulong::BITS;
         let highest = cpus.iter().copied().max().unwrap_or(0);
-        // The kernel wants sched_getaffinity(2) to have room for every CPU that it could have.
+        // The kernel requires sched_getaffinity(2) to have room for every possible CPU.
         let mut words = vec![0; (highest.max(MOST_CPUS - 1) / bits + 1) as usize];
         for cpu in cpus {
             words[(cpu / bits) as usize] |= 1 << (cpu % bits);
@@ -95,7 +95,7 @@ impl CpuMask {
         (0..self.0.len() as u32 * bits).filter(has).collect()
     }
 
-    /// Has the calling thread use these CPUs, all of them and no other; EINVAL if it cannot.
+    /// Confine the calling thread to exactly these CPUs; EINVAL if it cannot.
     pub fn confine_this_thread(&self) -> io::Result<()> {
         self.apply(&mut self.cleared())
     }
@@ -113,8 +113,8 @@ impl CpuMask {
         if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The kernel drops the CPUs that are offline or outside of the cpuset without a word, hence the look at
-    /// what came of it. `scratch` is as long as this mask.
+    /// Set the mask and compare the result: the kernel silently drops CPUs that are offline or outside of the cpuset.
+    /// `scratch` is as long as this mask.
     fn apply(&self, scratch: &mut Self) -> io::Result<()> {
         // SAFETY: the kernel reads the size that is given with the memory.
         let set =
@@ -127,7 +127,7 @@ impl CpuMask {
     }
 }
 
-/// The most that Linux is built for (CONFIG_NR_CPUS with CPUMASK_OFFSTACK).
+/// The highest number of CPUs that Linux supports (CONFIG_NR_CPUS with CPUMASK_OFFSTACK).
 const MOST_CPUS: u32 = 8192;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! The only unsafe code of pagewise, in thin layers whose types own what they hold.
+//! The only unsafe code of pagewise, in thin layers whose types own their resources.
 //!
-//! What is safe in rustix is called there directly; here is what is not: mappings, residency, rings and
-//! the moment between fork and exec. Every wrapper returns the errno it met; none falls back to
-//! another way.
+//! Safe functions of rustix are called directly where they are needed; this crate has the rest: mappings, residency,
+//! rings and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
 
 pub mod child;
 pub mod mapping;

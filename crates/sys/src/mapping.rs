@@ -1,8 +1,8 @@
 //! Mappings whose Drop is the only release.
 //!
-//! **SIGBUS.** A page of a file mapping that lies behind the end of the file, or that the device cannot
-//! read, ends the process that touches it. pagewise installs no handler: only workers map files, a worker
-//! that dies ends its sample with that reason, and the supervisor goes on.
+//! **SIGBUS.** A page of a file mapping that is past the end of the file, or that the device cannot read, ends the
+//! process that touches it. pagewise installs no handler: only workers map files, a worker that dies ends its sample
+//! with that reason, and the supervisor goes on.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-/// What madvise(2) is asked for.
+/// Advice for madvise(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// MADV_RANDOM.
@@ -22,7 +22,7 @@ pub enum Advice {
     WillNeed,
     /// MADV_POPULATE_READ, Linux 5.14.
     PopulateRead,
-    /// MADV_POPULATE_WRITE, Linux 5.14: as if each page were written to, without changing what it holds.
+    /// MADV_POPULATE_WRITE, Linux 5.14: as if each page were written to, without changing its content.
     PopulateWrite,
     /// MADV_HUGEPAGE.
     HugePage,
@@ -74,7 +74,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// The bytes as little-endian 64-bit numbers, on the machines that store them so.
+    /// The bytes as little-endian 64-bit numbers, on little-endian machines.
     fn words(&self) -> &[u64] {
         const { assert!(cfg!(target_endian = "little"), "offset tables are little-endian") };
         // SAFETY: mappings are page-aligned, and every bit pattern is a u64; the length is rounded down.
@@ -99,15 +99,15 @@ impl Drop for Region {
     }
 }
 
-/// A file's first bytes, mapped shared and read-only (mmap(2)).
+/// The first bytes of a file, mapped shared and read-only (mmap(2)).
 ///
-/// Another process may write to the file or shorten it while it is mapped; no program can exclude that, and
-/// the language calls it undefined for bytes that are borrowed. pagewise reads such bytes only to copy and
-/// add them, decides nothing by them, and proves afterwards that they were the right ones.
+/// Another process may write to the file or shorten it while it is mapped. No program can exclude that, and for borrowed
+/// bytes it is undefined behaviour in Rust. pagewise only copies and adds such bytes, makes no decision from them, and
+/// verifies them afterwards.
 pub struct FileMapping(Region);
 
 impl FileMapping {
-    /// Maps the first `len` bytes; `populate` adds MAP_POPULATE, whose failures the kernel hides.
+    /// Map the first `len` bytes; `populate` adds MAP_POPULATE, whose failures the kernel hides.
     pub fn new(file: impl AsFd, len: usize, populate: bool) -> io::Result<Self> {
         let flags = if populate { MapFlags::SHARED | MapFlags::POPULATE } else { MapFlags::SHARED };
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
@@ -137,7 +137,7 @@ impl FileMapping {
 pub struct AnonymousMemory(Region);
 
 impl AnonymousMemory {
-    /// Maps `len` bytes; pages come with the first touch.
+    /// Map `len` bytes; pages are allocated at the first touch.
     pub fn new(len: usize) -> io::Result<Self> {
         // SAFETY: as in `FileMapping::new`.
         let address = unsafe {
@@ -151,7 +151,7 @@ impl AnonymousMemory {
         Ok(Self(Region::new(address, len.max(1))))
     }
 
-    /// madvise(2) on the whole.
+    /// madvise(2) on the whole mapping.
     pub fn advise(&self, advice: Advice) -> io::Result<()> {
         self.0.advise(0..self.0.len, advice)
     }
@@ -162,7 +162,7 @@ impl AnonymousMemory {
         self.0.bytes()
     }
 
-    /// The bytes, to be written.
+    /// The bytes, mutable.
     #[inline(always)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped readable and writable until Drop, private to this process, borrowed exclusively.
@@ -172,15 +172,15 @@ impl AnonymousMemory {
 
 /// Memory that supervisor and worker share through a descriptor (memfd_create(2), mmap(2)).
 ///
-/// The two take turns by the protocol: the side that writes has been asked to, and the other waits for its
-/// answer. A worker that breaks the turn changes what the supervisor compares, which then differs.
+/// The two take turns by the protocol: one side writes on request while the other waits for its answer. A worker that
+/// writes out of turn changes the bytes that the supervisor compares, and the comparison fails.
 pub struct SharedMemory {
     file: OwnedFd,
     region: Region,
 }
 
 impl SharedMemory {
-    /// Maps the first `len` bytes of `file`, readable and writable.
+    /// Map the first `len` bytes of `file`, readable and writable.
     pub fn new(file: OwnedFd, len: usize) -> io::Result<Self> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: as in `FileMapping::new`.
@@ -188,14 +188,14 @@ impl SharedMemory {
         Ok(Self { file, region: Region::new(address, len) })
     }
 
-    /// Makes a file in memory that children inherit and reach as `/proc/self/fd/N`.
+    /// Create a file in memory that children inherit and open as `/proc/self/fd/N`.
     pub fn create(name: &str, len: usize) -> io::Result<Self> {
         let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, len as u64)?;
         Self::new(file, len)
     }
 
-    /// From here on nobody can write to the file or resize it, but through the mapping of this value
+    /// Seal the file: from here on it can be neither written nor resized, except through this mapping
     /// (F_SEAL_FUTURE_WRITE, Linux 5.1).
     pub fn seal(&self) -> io::Result<()> {
         use rustix::fs::SealFlags;
@@ -205,7 +205,7 @@ impl SharedMemory {
         )?)
     }
 
-    /// The file, to be named to a child.
+    /// The file, to be passed to a child.
     pub fn file(&self) -> &OwnedFd {
         &self.file
     }
@@ -215,7 +215,7 @@ impl SharedMemory {
         self.region.bytes()
     }
 
-    /// The bytes, to be written.
+    /// The bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped readable and writable until Drop, borrowed exclusively within this process.
         unsafe { std::slice::from_raw_parts_mut(self.region.start.as_ptr(), self.region.len) }
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(errno(FileMapping::new(&write_only, 4096, false).map(|_| ())), Some(libc::EACCES));
         file.set_len(8192).expect("grow");
         let mapping = FileMapping::new(&file, 8192, false).expect("map");
-        // An unaligned start: the mistake that voided the published prefetch results.
+        // An unaligned start: the error that invalidated the published prefetch results.
         assert_eq!(errno(mapping.advise(1..4096, Advice::WillNeed)), Some(libc::EINVAL));
     }
 

@@ -1,4 +1,4 @@
-//! On which NUMA node pages lie: mbind(2), move_pages(2), which rustix does not wrap.
+//! Placement of pages on NUMA nodes: mbind(2), move_pages(2), which rustix does not wrap.
 
 use std::io;
 
@@ -8,14 +8,13 @@ use crate::mapping::FileMapping;
 const MPOL_BIND: libc::c_ulong = 2;
 const MPOL_MF_MOVE: libc::c_ulong = 1 << 1;
 
-/// The most nodes that Linux is built for (CONFIG_NODES_SHIFT is at most 10).
+/// The highest number of nodes that Linux supports (CONFIG_NODES_SHIFT is at most 10).
 const MOST_NODES: u32 = 1024;
 
-/// Binds the mapping to `node`, and moves its pages there which this process has touched and no other maps.
+/// Bind the mapping to `node`, and move those of its pages there that this process has touched and no other maps.
 ///
-/// On tmpfs the file itself is bound: pages that it gets later, for whomever, come from the node. Page cache
-/// of other filesystems is only moved. The kernel does not say what it could not move: see
-/// [`nodes_of_pages`].
+/// On tmpfs the file itself is bound: its later pages are allocated on the node, for any process. Page cache of other
+/// filesystems is only moved. The kernel does not report pages that it could not move: see [`nodes_of_pages`].
 pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
     if node >= MOST_NODES {
         return Err(rustix::io::Errno::INVAL.into());
@@ -40,8 +39,8 @@ pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
     if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Whether each page of the mapping is in memory (mincore(2)), touched by this process or not. Of a file that
-/// the caller neither owns nor may write, the kernel says so of every page.
+/// Return for each page of the mapping whether it is in memory (mincore(2)), touched by this process or not. If the
+/// caller neither owns the file nor may write it, the kernel reports every page as resident.
 pub fn resident_pages(mapping: &FileMapping) -> io::Result<Vec<bool>> {
     let bytes = mapping.bytes();
     let mut resident = vec![0u8; bytes.len().div_ceil(rustix::param::page_size())];
@@ -54,8 +53,8 @@ pub fn resident_pages(mapping: &FileMapping) -> io::Result<Vec<bool>> {
     Ok(resident.into_iter().map(|page| page & 1 == 1).collect())
 }
 
-/// The nodes of the pages at these offsets; an errno for a page that this process has not touched (ENOENT) or
-/// that is otherwise not to be told (move_pages(2) with no target).
+/// Return the nodes of the pages at these offsets; an errno for a page that this process has not touched (ENOENT) or
+/// whose node is unknown for another reason (move_pages(2) with no target).
 pub fn nodes_of_pages(mapping: &FileMapping, offsets: &[usize]) -> io::Result<Vec<Result<u32, i32>>> {
     let bytes = mapping.bytes();
     let pages: Vec<*const u8> = offsets.iter().map(|&offset| bytes[offset..].as_ptr()).collect();

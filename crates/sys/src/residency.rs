@@ -1,4 +1,4 @@
-//! What the page cache holds of a file: cachestat(2) and mincore(2).
+//! State of a file in the page cache: cachestat(2) and mincore(2).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -27,11 +27,11 @@ struct CacheStatRange {
     len: u64,
 }
 
-/// One number on every architecture that uses the common table, which are all that Linux 6.5 runs on.
+/// The same number on all architectures with the common table, including all that Linux 6.5 supports.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Counts the cached pages of `len` bytes from `offset` on. ENOSYS before Linux 6.5; EPERM for a caller who
-/// neither owns the file nor may write it.
+/// Count the cached pages of `len` bytes from `offset` on. ENOSYS before Linux 6.5; EPERM for a caller who neither owns
+/// the file nor may write it.
 pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<CacheStat> {
     let range = CacheStatRange { offset, len };
     let mut stat = CacheStat::default();
@@ -49,15 +49,15 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Cach
     if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Pages of the first `len` bytes that mincore(2) calls resident. To a caller who neither owns the file nor
-/// may write it, it calls all of them so: ask [`mincore_is_honest`] first.
+/// Count the pages of the first `len` bytes that mincore(2) reports as resident. It reports all of them if the caller
+/// neither owns the file nor may write it: call [`mincore_is_honest`] first.
 pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     let page = rustix::param::page_size();
     // The mapping is never touched, so that it holds no page in the cache.
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
     let address =
         unsafe { mm::mmap(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::SHARED, file, 0)? };
-    // A piece at a time: the states of a large file would take more memory than the supervisor may.
+    // In blocks: the states of a large file would exceed the supervisor's memory limit.
     let piece_bytes = 65536 * page;
     let mut states = vec![0u8; len.min(piece_bytes).div_ceil(page)];
     let mut resident = Ok(0u64);
@@ -77,8 +77,8 @@ pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     resident
 }
 
-/// Whether mincore(2) tells this process the truth about `file`: the owner, a process with CAP_FOWNER, and
-/// one that may write the file (`can_do_mincore` in mm/mincore.c).
+/// True if mincore(2) reports the truth about `file` to this process: the owner, a process with CAP_FOWNER, or one that
+/// may write the file (`can_do_mincore` in mm/mincore.c).
 pub fn mincore_is_honest(file: BorrowedFd<'_>) -> io::Result<bool> {
     let owner = rustix::fs::fstat(file)?.st_uid;
     let me = rustix::process::geteuid();

@@ -1,8 +1,7 @@
 //! Reads and writes in flight through io_uring, with buffers that the ring owns.
 //!
-//! A slot is a buffer and its place in the queue. It is either free or in flight; the kernel may write to
-//! the buffer of a slot in flight, or read it, and nobody may look at it or change it until its completion has been
-//! taken.
+//! A slot is a buffer and its place in the queue. It is either free or in flight. While it is in flight, the kernel may
+//! write to its buffer or read it, and no other access is allowed until its completion has been taken.
 
 use std::io;
 use std::ops::Range;
@@ -12,10 +11,10 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use crate::mapping::AnonymousMemory;
 
-/// How a ring is set up.
+/// Parameters of a ring.
 #[derive(Clone, Copy, Debug)]
 pub struct RingOptions {
-    /// Slots: the most reads and writes in flight.
+    /// Slots: the maximum number of reads and writes in flight.
     pub depth: u32,
     /// Size of a slot's buffer; rounded up to whole pages.
     pub slot_bytes: usize,
@@ -23,7 +22,7 @@ pub struct RingOptions {
     pub fixed: bool,
 }
 
-/// Which step of making a ring the kernel refused.
+/// The set-up step of a ring that the kernel refused.
 #[derive(Debug)]
 pub struct RingError {
     /// The system call, as in the manual.
@@ -38,7 +37,7 @@ impl RingError {
     }
 }
 
-/// A read or write that is done.
+/// A completed read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Its slot, free again.
@@ -49,7 +48,7 @@ pub struct Completion {
 
 /// A ring over one file.
 pub struct Ring {
-    // Dropped in this order: the ring first, then the memory that it could write to.
+    // Drop order matters: the ring first, then the memory that it could write to.
     ring: IoUring,
     buffers: AnonymousMemory,
     file: OwnedFd,
@@ -59,8 +58,8 @@ pub struct Ring {
     in_flight_count: usize,
 }
 
-/// A ring whose completions interrupt nobody (IORING_SETUP_COOP_TASKRUN, Linux 5.19), as liburing advises and
-/// fio does; older kernels know no such rings and get a plain one.
+/// Set up a ring whose completions interrupt no thread (IORING_SETUP_COOP_TASKRUN, Linux 5.19), as liburing recommends
+/// and fio does; older kernels do not support it and get a plain ring.
 fn set_up(entries: u32) -> io::Result<IoUring> {
     match IoUring::builder().setup_clamp().setup_coop_taskrun().build(entries) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -71,7 +70,7 @@ fn set_up(entries: u32) -> io::Result<IoUring> {
 }
 
 impl Ring {
-    /// Sets up a ring for reads and writes of `file`, with the buffers touched so that no fault falls into one.
+    /// Set up a ring for reads and writes of `file`, with touched buffers so that no fault falls into a read or write.
     pub fn new(file: OwnedFd, options: RingOptions) -> Result<Self, RingError> {
         let page = rustix::param::page_size();
         let slot_bytes = options.slot_bytes.div_ceil(page) * page;
@@ -115,7 +114,7 @@ impl Ring {
         self.in_flight_count
     }
 
-    /// Queues a read of `len` bytes at `offset` into `slot`; it starts with the next [`Ring::submit`].
+    /// Queue a read of `len` bytes at `offset` into `slot`; it starts with the next [`Ring::submit`].
     ///
     /// # Panics
     /// If the slot is in flight or too small.
@@ -132,8 +131,7 @@ impl Ring {
         self.queue(slot, entry);
     }
 
-    /// Queues a write of the bytes `part` of the buffer of `slot` to `offset`; it starts with the next
-    /// [`Ring::submit`].
+    /// Queue a write of the bytes `part` of the buffer of `slot` to `offset`; it starts with the next [`Ring::submit`].
     ///
     /// # Panics
     /// If the slot is in flight or too small.
@@ -159,8 +157,8 @@ impl Ring {
         self.in_flight_count += 1;
     }
 
-    /// Starts what is queued and waits until at least `wait` reads or writes are done. A wait is renewed after a second:
-    /// on Linux 6.18 one was seen that never ended, though nothing was left to be done.
+    /// Start the queued operations and wait until at least `wait` reads or writes are done. A wait is renewed after a
+    /// second: on Linux 6.18 a wait without remaining operations was seen that never ended.
     #[inline(always)]
     pub fn submit(&mut self, wait: usize) -> io::Result<()> {
         let second = types::Timespec::new().sec(1);
@@ -180,7 +178,7 @@ impl Ring {
         }
     }
 
-    /// Takes a completion that is there.
+    /// Take an available completion.
     #[inline(always)]
     pub fn complete(&mut self) -> Option<Completion> {
         let entry = self.ring.completion().next()?;
@@ -200,7 +198,7 @@ impl Ring {
         &self.buffers.bytes()[slot * self.slot_bytes..(slot + 1) * self.slot_bytes]
     }
 
-    /// The same, to be filled.
+    /// The same, mutable.
     ///
     /// # Panics
     /// If the slot is in flight.
@@ -210,7 +208,7 @@ impl Ring {
         &mut self.buffers.bytes_mut()[slot * self.slot_bytes..(slot + 1) * self.slot_bytes]
     }
 
-    /// Whether the slot's read or write has not been taken from the ring yet.
+    /// True if the slot's read or write has not been taken from the ring yet.
     #[inline(always)]
     pub fn is_in_flight(&self, slot: usize) -> bool {
         self.in_flight[slot]

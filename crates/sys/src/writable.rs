@@ -1,4 +1,4 @@
-//! A mapping through which a file is written, and the handle that may advise the kernel about it meanwhile.
+//! A writable mapping of a file, and a handle that may advise the kernel about it at the same time.
 
 use std::io;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
 
 use crate::mapping::{Advice, Region};
 
-/// A file's first bytes, mapped shared, readable and writable (mmap(2)).
+/// The first bytes of a file, mapped shared, readable and writable (mmap(2)).
 ///
-/// What [`crate::FileMapping`] says of other processes holds here too. A store to a page for which the filesystem has
-/// no room ends the process (SIGBUS).
+/// The remarks at [`crate::FileMapping`] about other processes apply here too. A store to a page for which the
+/// filesystem has no room ends the process (SIGBUS).
 pub struct WritableMapping(Arc<Region>);
 
-/// May advise the kernel about a mapping from any thread while its owner writes; it can neither read nor write. The
-/// range stays mapped until the owner and all advisors are dropped.
+/// Advises the kernel about a mapping from any thread while its owner writes; it can neither read nor write. The range
+/// stays mapped until the owner and all advisors are dropped.
 #[derive(Clone)]
 pub struct Advisor(Arc<Region>);
 
 impl WritableMapping {
-    /// Maps the first `len` bytes; `populate` adds MAP_POPULATE, whose failures the kernel hides.
+    /// Map the first `len` bytes; `populate` adds MAP_POPULATE, whose failures the kernel hides.
     pub fn new(file: impl AsFd, len: usize, populate: bool) -> io::Result<Self> {
         let flags = if populate { MapFlags::SHARED | MapFlags::POPULATE } else { MapFlags::SHARED };
         let prot = ProtFlags::READ | ProtFlags::WRITE;
@@ -40,7 +40,7 @@ impl WritableMapping {
         self.0.bytes()
     }
 
-    /// The mapped bytes, to be written; touching them may fault, wait for the device, or end the process (SIGBUS).
+    /// The mapped bytes, mutable; touching them may fault, wait for the device, or end the process (SIGBUS).
     #[inline(always)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped readable and writable until Drop, borrowed exclusively: an `Advisor` reaches no byte, and no
@@ -53,7 +53,7 @@ impl WritableMapping {
         self.0.advise(range, advice)
     }
 
-    /// mlock(2) of the whole: its pages are brought in and stay.
+    /// mlock(2) of the whole mapping: its pages are brought in and stay.
     pub fn lock(&self) -> io::Result<()> {
         // SAFETY: the range is mapped until Drop, and locking changes no byte of it.
         unsafe { mm::mlock(self.0.start.as_ptr().cast(), self.0.len)? };
@@ -69,7 +69,7 @@ impl WritableMapping {
         Ok(())
     }
 
-    /// Reads one byte of each page and writes it back, so that each page is there and writable.
+    /// Read one byte of each page and write it back, so that each page is present and writable.
     pub fn touch(&mut self) {
         for byte in self.bytes_mut().iter_mut().step_by(rustix::param::page_size()) {
             let byte: *mut u8 = byte;

@@ -1,7 +1,7 @@
-//! A structure as the fields of a row: its parts' fields carry the part's name (`group_peak_bytes`), and those of a list
-//! hold one value for each of its members, separated by spaces.
+//! Conversion of a structure to the fields of a row. Fields of a part have the part's name as a prefix
+//! (`group_peak_bytes`), and those of a list hold one value for each member, separated by spaces.
 //!
-//! It is written straight into the fields, because a row has hundreds of them and a run has many rows.
+//! The fields are written directly, because a row has hundreds of them and a run has many rows.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -13,19 +13,19 @@ use serde::{Serialize, ser};
 /// A field of a row, not yet quoted.
 pub(super) type CsvField = String;
 
-/// A number that is not known, among several in one field.
+/// An unknown number among several in one field.
 pub(super) const UNKNOWN: &str = "?";
 
 /// The columns of a structure, in the order of their names.
 pub(super) struct Columns {
     names: Vec<String>,
     index_of: HashMap<String, usize>,
-    /// What has columns of its own elsewhere.
+    /// The field that has columns of its own elsewhere.
     left_out: &'static str,
 }
 
 impl Columns {
-    /// Those of `whole`, a value with every part that may be missing.
+    /// Columns of `whole`, a value with all optional parts present.
     pub(super) fn of(whole: &impl Serialize, left_out: &'static str) -> Self {
         let mut row =
             Row { columns: None, names: Vec::new(), fields: Vec::new(), left_out, name: String::new() };
@@ -51,13 +51,13 @@ impl Columns {
     }
 }
 
-/// The fields as they are filled, or without columns the names as they are met.
+/// The fields being filled; without columns, the names being collected.
 struct Row<'a> {
     columns: Option<&'a HashMap<String, usize>>,
     names: Vec<String>,
     fields: Vec<CsvField>,
     left_out: &'static str,
-    /// The column that is written to.
+    /// The current column.
     name: String,
 }
 
@@ -80,14 +80,14 @@ impl Row<'_> {
     }
 }
 
-/// Where a value stands: a field of the structure or of a part of it.
+/// Position of a value: a field of the structure or of a part of it.
 struct FieldPlace<'a, 'b> {
     row: &'a mut Row<'b>,
     prefix: &'a str,
     key: &'a str,
-    /// Whether it belongs to a member of a list.
+    /// True if it belongs to a member of a list.
     is_listed: bool,
-    /// Whether it is such a member itself.
+    /// True if it is itself such a member.
     is_member: bool,
 }
 
@@ -97,7 +97,7 @@ impl<'a, 'b> FieldPlace<'a, 'b> {
     }
 
     fn put(self, text: Option<&dyn Display>) -> Result<(), Wrong> {
-        // A list of plain values is no list of parts, and has no column.
+        // A list of plain values is not a list of parts, and has no column.
         if !self.is_member {
             self.row.put(self.prefix, self.key, self.is_listed, text);
         }
@@ -163,7 +163,7 @@ impl SerializeSeq for List<'_, '_> {
     }
 }
 
-/// A kind of value that no evidence has.
+/// A kind of value that does not occur in evidence.
 #[derive(Debug)]
 struct Wrong(String);
 
@@ -185,7 +185,7 @@ fn wrong<T>(kind: &str) -> Result<T, Wrong> {
     Err(Wrong(format!("{kind} cannot stand in a row")))
 }
 
-/// Numbers and words as they are written.
+/// Numbers and words as written.
 macro_rules! plain {
     ($($method:ident: $type:ty,)+) => {
         $(fn $method(self, value: $type) -> Result<(), Wrong> {

@@ -29,7 +29,7 @@ pub(super) const COLUMNS: &[Column] = &[
     limit(10),
 ];
 
-/// Tear-down with the part of it that is the sync, where there is one.
+/// Tear-down with the sync as a part of it, if there is one.
 fn teardown(all: u64, sync: Option<u64>) -> String {
     match sync.filter(|sync| *sync > 0) {
         Some(sync) => format!("{} ({})", time(all), time(sync)),

@@ -1,4 +1,4 @@
-//! Columns that all tables have: method, place, distance to the leader, limit, and what a method does to others.
+//! Columns that all tables have: method, place, distance to the leader, bound, and stalls.
 
 use pagewise_analysis::judge::bound::AT_CEILING;
 use pagewise_analysis::judge::{CellJudgement, worst};
@@ -6,24 +6,24 @@ use pagewise_analysis::judge::{CellJudgement, worst};
 use super::grid::{Column, ComparisonView};
 use pagewise_model::format::{MISSING, percent, rate, time};
 
-/// The heading of what limited a cell.
+/// Heading of the bound of a cell.
 pub(super) const LIMITED_BY: &str = "limited by";
 
 /// The method.
 pub(super) const METHOD: Column = Column::words("method", 0, |_, cell| cell.method.clone());
-/// Its place in words.
+/// Its place as a word.
 pub(super) const PLACE: Column = Column::words("place", 0, |view, cell| view.standings.place(cell));
 
-/// What limited it. Where the column is left out it stands below the table.
+/// Its bound. If the column is left out, it is shown below the table.
 pub(super) const fn limit(spare: u32) -> Column {
     Column::words(LIMITED_BY, spare, |_, cell| bound(cell))
 }
 
-/// The heading of what a method does to everything else in its process.
+/// Heading of the stalls that a method causes.
 pub(super) const STALL: &str = "stall p99 / max (idle p99)";
 
-/// How late the latest kind of heartbeats came; only of runs with heartbeats. Where the column is left out it stands below
-/// the table.
+/// Delays of the latest kind of heartbeats; only for runs with heartbeats. If the column is left out, they are shown
+/// below the table.
 pub(super) const fn stalls(spare: u32) -> Column {
     Column::words(STALL, spare, |_, cell| stall(cell))
         .only(|view| view.cells.iter().any(|cell| cell.stall.is_some()))
@@ -36,7 +36,7 @@ pub(super) fn stall(cell: &CellJudgement) -> String {
     format!("{} {} / {} ({idle})", worst.kind, time(worst.busy.p99_ns), time(worst.busy.max_ns))
 }
 
-/// How many times slower than the leader it is, within rounds.
+/// Ratio of the leader's rate to the cell's, within rounds.
 pub(super) fn vs_best(ComparisonView { standings, .. }: &ComparisonView<'_>, cell: &CellJudgement) -> String {
     match standings.vs_best(cell) {
         Some(ratio) => format!("{}x", rate(ratio)),
@@ -45,7 +45,7 @@ pub(super) fn vs_best(ComparisonView { standings, .. }: &ComparisonView<'_>, cel
     }
 }
 
-/// The limit, with the share of it that was reached.
+/// The bound, with the share of it that was reached.
 pub(super) fn bound(cell: &CellJudgement) -> String {
     match (cell.bound, cell.of_ceiling) {
         (Some(bound), Some(share)) if share >= AT_CEILING => format!("{}, at its ceiling", bound.name()),

@@ -1,4 +1,4 @@
-//! The columns of filling a new file: what is paid before, while and after it is filled.
+//! The columns of filling a new file: costs before, during and after the fill.
 
 use pagewise_analysis::judge::CellJudgement;
 

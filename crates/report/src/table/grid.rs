@@ -1,4 +1,4 @@
-//! Columns with names and units, and the text of a table that keeps to a width.
+//! Columns with names and units, and the text of a table fitted to a width.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use pagewise_analysis::judge::{CellJudgement, Comparison};
@@ -7,11 +7,11 @@ use pagewise_model::Untrusted;
 use super::standing::Standings;
 use pagewise_model::format::MISSING;
 
-/// A comparison with its cells in the order in which they are shown.
+/// A comparison with its cells in the order of the table.
 pub(super) struct ComparisonView<'a> {
     /// The comparison.
     pub comparison: &'a Comparison,
-    /// How its cells stand.
+    /// Positions of its cells.
     pub standings: Standings<'a>,
     /// Its measured cells.
     pub cells: Vec<&'a CellJudgement>,
@@ -19,9 +19,9 @@ pub(super) struct ComparisonView<'a> {
 
 /// A column of a comparison's table.
 pub(super) struct Column {
-    /// Its heading, with the unit where its numbers have none.
+    /// Its heading, with the unit if its numbers have none.
     pub name: &'static str,
-    /// How soon it is left out where the table is too wide, the highest first; 0: never.
+    /// Order in which it is left out if the table is too wide, the highest first; 0: never.
     spare: u32,
     words: bool,
     stands: fn(&ComparisonView<'_>) -> bool,
@@ -29,7 +29,7 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Numbers, which stand at the right.
+    /// Numbers, aligned right.
     pub const fn numbers(
         name: &'static str,
         spare: u32,
@@ -38,7 +38,7 @@ impl Column {
         Self { name, spare, words: false, stands: |_| true, text }
     }
 
-    /// Words, which stand at the left, and numbers with an interval, which are read like words.
+    /// Words, aligned left, and numbers with an interval, which are read like words.
     pub const fn words(
         name: &'static str,
         spare: u32,
@@ -47,7 +47,7 @@ impl Column {
         Self { name, spare, words: true, stands: |_| true, text }
     }
 
-    /// The same, for comparisons of which `stands` is true.
+    /// The same, for comparisons for which `stands` is true.
     pub const fn only(self, stands: fn(&ComparisonView<'_>) -> bool) -> Self {
         Self { stands, ..self }
     }
@@ -76,7 +76,7 @@ pub(super) fn fitting(
     (columns, left_out)
 }
 
-/// The cells in these columns.
+/// Format the cells in these columns.
 pub(super) fn table(view: &ComparisonView<'_>, columns: &[&Column]) -> String {
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let rows: Vec<Vec<String>> = view
@@ -87,7 +87,7 @@ pub(super) fn table(view: &ComparisonView<'_>, columns: &[&Column]) -> String {
     drawn(&names, &rows, |index| columns[index].words)
 }
 
-/// Rows below their headings; columns stand at the right unless `is_left`.
+/// Format rows below their headings; columns are aligned right unless `is_left`.
 pub(super) fn drawn(names: &[&str], rows: &[Vec<String>], is_left: impl Fn(usize) -> bool) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -105,7 +105,7 @@ pub(super) fn drawn(names: &[&str], rows: &[Vec<String>], is_left: impl Fn(usize
     table.to_string()
 }
 
-/// The text of a value, or what stands where it is not known.
+/// The text of a value, or the mark of an unknown one.
 pub(super) fn or_missing<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| MISSING.to_string(), text)
 }

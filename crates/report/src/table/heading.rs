@@ -1,4 +1,4 @@
-//! What stands above the numbers.
+//! The heading above the numbers.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use pagewise_model::{Environment, Role, Source};
 use crate::paragraph::paragraph;
 use pagewise_model::format::{counted, grouped, percent_down, time};
 
-/// Writes run, environment, validity and warnings.
+/// Write run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
     for line in [run(judged), machine(&judged.environment), storage(judged)] {
         paragraph(out, "", &line, width)?;
@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
 fn run(judged: &Judged) -> String {
     let run = &judged.run;
     let took = run.elapsed_ns.map_or_else(String::new, |elapsed| format!(", took {}", time(elapsed)));
-    // Work that is done once takes as long as it takes.
+    // One-shot work has no fixed duration.
     let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.workload.is_one_shot());
     let each = if timed { format!(" of {} each", time(run.sample_ns)) } else { String::new() };
     let beats = run

@@ -1,4 +1,4 @@
-//! Columns of work that is done once: its parts in time, its total, and what it cost.
+//! Columns of one-shot work: the times of its parts, its total, and its cost.
 
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
@@ -34,7 +34,7 @@ pub(super) fn faults(seen: &EvidenceMedians) -> Option<u64> {
     Some(seen.minor_faults?.saturating_add(seen.major_faults?))
 }
 
-/// The latency that 999 of 1,000 operations kept to.
+/// The p99.9 latency.
 pub(super) fn p999(cell: &CellJudgement) -> String {
     or_missing(cell.latency_ns.as_ref().and_then(|latency| latency.p999), time)
 }

@@ -1,4 +1,4 @@
-//! The columns of reads: rates, or of a cold start the time until it is warm.
+//! The columns of reads: rates, or for a cold start the time until it is warm.
 
 use pagewise_model::CacheState;
 

@@ -23,7 +23,7 @@ fn columns(workload: Workload) -> &'static [Column] {
     }
 }
 
-/// Writes title, table, and the reasons of what is missing in it.
+/// Write the title, the table, and the reasons for missing values.
 pub(super) fn write(
     out: &mut dyn Write,
     cells: &ById<'_>,
@@ -58,7 +58,7 @@ pub(super) fn write(
     }
 }
 
-/// How long workers practised whose code is compiled as it runs.
+/// Duration of the warm-up of workers whose code is compiled as it runs.
 fn practice(view: &ComparisonView<'_>) -> Vec<String> {
     let of = |cell: &CellJudgement| Some((cell.worker.clone(), cell.evidence.as_ref()?.worker_warmup_ns?));
     let all: Vec<(String, u64)> = view.cells.iter().filter_map(|cell| of(cell)).collect();
@@ -73,7 +73,7 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
     workers.into_iter().filter_map(told).collect()
 }
 
-/// A column that stands below the table where it does not fit, and its text for a cell that has any.
+/// Heading of a column that is shown below the table if it does not fit, and its text for a cell that has any.
 type Below = (&'static str, fn(&CellJudgement) -> Option<String>);
 
 fn write_left_out(
@@ -82,7 +82,7 @@ fn write_left_out(
     left_out: &[&'static str],
     width: usize,
 ) -> io::Result<()> {
-    // What limited a method, and what it does to others, is never left out: without its column it stands below.
+    // The bound of a method and its stalls are never left out: without their columns they are shown below.
     let below: [Below; 2] = [
         (LIMITED_BY, |cell| cell.bound.map(|_| bound(cell))),
         (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell))),
@@ -106,8 +106,8 @@ fn write_left_out(
     paragraph(out, "  ", &line, width)
 }
 
-/// The leader, then the others by how far they are behind it, as within rounds and not by their medians; then those that
-/// are not ranked, then those without figures.
+/// The leader, then the others by their ratio to it within rounds rather than by their medians; then those that are not
+/// ranked, then those without figures.
 fn sorted<'a>(
     cells: &ById<'a>,
     comparison: &Comparison,
@@ -125,7 +125,7 @@ fn sorted<'a>(
     cells
 }
 
-/// What a cell is ranked by, the more the better; 0 where it has no figures.
+/// Figure by which a cell is ranked, the more the better; 0 if it has none.
 fn speed(cell: &CellJudgement) -> f64 {
     if cell.workload.is_one_shot() {
         return cell.total_ns.map_or(0.0, |total| 1.0 / total.max(1) as f64);

@@ -1,4 +1,4 @@
-//! The columns of a scan, the mapping as the kernel shows it, and mapped methods less the stream.
+//! The columns of a scan, the mapping as the kernel shows it, and differences between mapped methods and the stream.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::paragraph::{paragraph, write_lines};
 use pagewise_model::format::{bytes, difference, grouped, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
-/// The kernel counts user and system time in ticks of 10 ms; fewer of them than three say only that it was little.
+/// The kernel counts user and system time in ticks of 10 ms; fewer than three show only that it was little.
 const FEW_TICKS_NS: u64 = 30_000_000;
 const LITTLE: &str = "<0.03";
 
@@ -36,14 +36,14 @@ pub(super) const COLUMNS: &[Column] = &[
     limit(10),
 ];
 
-/// The whole file over the total, so that set-up cannot hide what it read.
+/// The whole file over the total, so that set-up cannot hide reads.
 fn file_per_second(cell: &CellJudgement) -> Option<f64> {
     let total = cell.total_interval_ns?.median;
     let is_whole = cell.covered.is_none_or(|share| share >= 1.0);
     (is_whole && total > 0.0).then(|| cell.span_bytes.0 as f64 * SECOND_NS / total)
 }
 
-/// What the device delivered over the measured region.
+/// Device bytes over the measured region.
 fn device_per_second(cell: &CellJudgement) -> Option<f64> {
     let read = cell.evidence.as_ref()?.device_read_bytes?;
     let measured = cell.measured_ns.filter(|measured| *measured > 0)?;
@@ -60,7 +60,7 @@ fn cpu_ns(seen: &EvidenceMedians) -> Option<u64> {
     seen.cpu_ns.or_else(|| Some(seen.user_ns?.saturating_add(seen.system_ns?)))
 }
 
-/// Time that was counted in ticks.
+/// A time that was counted in ticks.
 fn ticks(nanoseconds: u64) -> String {
     if nanoseconds < FEW_TICKS_NS {
         return LITTLE.to_string();
@@ -68,7 +68,7 @@ fn ticks(nanoseconds: u64) -> String {
     format!("{:.2}", nanoseconds as f64 / SECOND_NS)
 }
 
-/// Writes what stands below the table: the mapping, what the figures leave out, and the differences.
+/// Write the lines below the table: the mapping, what the figures leave out, and the differences.
 pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width: usize) -> io::Result<()> {
     for line in mapping(view).into_iter().chain(without_set_up(view)) {
         paragraph(out, "  ", &line, width)?;
@@ -81,7 +81,7 @@ pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width:
     }
 }
 
-/// Writes each mapped method less the stream; columns that do not fit are left out from the right.
+/// Write the difference of each mapped method from the stream; columns that do not fit are left out from the right.
 fn write_differences(
     out: &mut dyn Write,
     mapped: &[&CellJudgement],
@@ -100,7 +100,7 @@ fn write_differences(
     write_lines(out, &table)
 }
 
-/// Counters are read around the pass: whose set-up is a part worth telling has another part of them there.
+/// Counters are read around the pass, so those of a significant set-up are not included.
 fn without_set_up(view: &ComparisonView<'_>) -> Option<String> {
     let long = view.cells.iter().filter(|cell| is_long_in_set_up(cell));
     let methods: Vec<String> = long.map(|cell| cell.method.clone()).collect();
@@ -112,7 +112,7 @@ fn without_set_up(view: &ComparisonView<'_>) -> Option<String> {
     })
 }
 
-/// Whether a part of the total worth telling passed before the pass.
+/// True if a significant part of the total passed before the pass.
 fn is_long_in_set_up(cell: &CellJudgement) -> bool {
     cell.prepared_ns().zip(cell.total_ns).is_some_and(|(setup, total)| setup > total / 20)
 }
@@ -147,7 +147,7 @@ fn best_stream<'a>(view: &ComparisonView<'a>) -> Option<&'a CellJudgement> {
     known.min_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, cell)| cell)
 }
 
-/// A mapped method less the stream, by their medians over rounds.
+/// Differences of a mapped method from the stream, by their medians over rounds.
 fn differences(mapped: &CellJudgement, stream: &CellJudgement) -> Vec<String> {
     let both = |figure: &dyn Fn(&CellJudgement) -> Option<f64>| Some((figure(mapped)?, figure(stream)?));
     let less = |figure: &dyn Fn(&CellJudgement) -> Option<f64>| {
@@ -168,7 +168,7 @@ fn differences(mapped: &CellJudgement, stream: &CellJudgement) -> Vec<String> {
     ]
 }
 
-/// A difference of times that were counted in ticks; what is within a few ticks is not told.
+/// A difference of times that were counted in ticks; withheld if it is within a few ticks.
 fn ticks_less(
     mapped: &CellJudgement,
     stream: &CellJudgement,

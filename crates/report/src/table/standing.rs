@@ -1,4 +1,4 @@
-//! How a cell stands in its comparison: its place, how far it is behind, and why it has no place.
+//! Position of a cell in its comparison: its place, its ratio to the leader, and the reason that it has no place.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,20 +6,20 @@ use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 
 use pagewise_model::format::counted;
 
-/// How the cells of a comparison stand, to be looked up by many of them.
+/// Positions of the cells of a comparison, for lookup by cell.
 pub(super) struct Standings<'a> {
     winner: Option<&'a str>,
     leader: Option<&'a str>,
     near: HashSet<&'a str>,
     unclear: HashSet<&'a str>,
-    /// The leader over a cell, by its id.
+    /// Ratio of the leader to a cell, by the cell's id.
     behind: HashMap<&'a str, f64>,
-    /// Why a cell is shown without a rank, by its id.
+    /// Reason that a cell is shown without a rank, by its id.
     unranked: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Standings<'a> {
-    /// Those of a comparison.
+    /// Positions of the cells of a comparison.
     pub(super) fn of(comparison: &'a Comparison) -> Self {
         let unranked = comparison.unranked.iter();
         Self {
@@ -32,22 +32,22 @@ impl<'a> Standings<'a> {
         }
     }
 
-    /// Whether it is shown without a rank.
+    /// True if it is shown without a rank.
     pub(super) fn is_unranked(&self, cell: &CellJudgement) -> bool {
         self.unranked.contains_key(cell.id.as_str())
     }
 
-    /// Whether it is ahead of the others.
+    /// True if it is ahead of the others.
     pub(super) fn leads(&self, cell: &CellJudgement) -> bool {
         self.leader == Some(cell.method.as_str())
     }
 
-    /// How many times slower than the leader it is, within rounds.
+    /// Ratio of the leader's rate to the cell's, within rounds.
     pub(super) fn vs_best(&self, cell: &CellJudgement) -> Option<f64> {
         self.behind.get(cell.id.as_str()).copied()
     }
 
-    /// Its place in words.
+    /// Its place as a word.
     pub(super) fn place(&self, cell: &CellJudgement) -> String {
         let method = cell.method.as_str();
         let word = match cell.status {
@@ -66,7 +66,7 @@ impl<'a> Standings<'a> {
     }
 }
 
-/// Why a cell has no place, no figures, or fewer samples.
+/// Reason that a cell has no place, no figures, or fewer samples.
 pub(super) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<String> {
     let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
     match cell.status {
@@ -78,7 +78,7 @@ pub(super) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<St
         Status::Ok => {
             let unranked = standings.unranked.get(cell.id.as_str());
             let unranked = unranked.map(|reason| format!("not ranked: {reason}"));
-            // Without invalid attempts a reason says what the machine refused.
+            // Without invalid attempts, a reason is the machine's refusal.
             let failed = match cell.invalid_samples {
                 0 => cell.reason.clone(),
                 invalid => {
