@@ -1,4 +1,4 @@
-//! The one clock: CLOCK_MONOTONIC, which supervisor and worker share and no administrator sets.
+//! The only clock: CLOCK_MONOTONIC, which supervisor and worker share and no administrator sets.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,4 +1,4 @@
-//! What is done with the bytes that a method brought in: one consumer for every way to read.
+//! Consumption of the bytes that a method brought in: one consumer for all methods.
 
 /// The number of newline bytes.
 #[inline(always)]
@@ -6,7 +6,7 @@ pub(crate) fn lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// Evaluates `$call` with `$consumer` being what `$consumption` asks for, so that a loop is compiled for each.
+/// Evaluates `$call` with `$consumer` as the function for `$consumption`, so that a loop is compiled for each.
 macro_rules! by_consumer {
     ($consumption:expr, |$consumer:ident| $call:expr) => {{
         let consumption = $consumption;

@@ -27,33 +27,33 @@ enum Answer {
     Synced,
 }
 
-/// When a sample is over.
+/// End condition of a sample.
 #[derive(Clone, Copy, Debug)]
 pub enum Bounds {
     /// When its time is up.
     Timed {
-        /// Operations of a thread at most; 0: unbounded.
+        /// Maximum operations of a thread; 0: unbounded.
         max_operations: u64,
-        /// Bytes that storage may read for the process; 0: unbounded.
+        /// Maximum bytes that storage may read for the process; 0: unbounded.
         max_device_bytes: u64,
     },
-    /// When so much is done.
+    /// When this much is done.
     Fixed(fixed::Amount),
 }
 
 impl Bounds {
-    /// Reads by the offset table.
+    /// Bounds of reads by the offset table.
     pub const fn timed(job: &Job) -> Self {
         Bounds::Timed { max_operations: job.max_thread_operations, max_device_bytes: job.max_device_bytes }
     }
 
-    /// So many operations of one thread.
+    /// Bounds of this many operations of one thread.
     pub const fn fixed(job: &Job, operations: u64) -> Self {
         Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed })
     }
 }
 
-/// What all threads of a job share.
+/// State shared by all threads of a job.
 struct Common {
     bounds: Bounds,
     barrier: Barrier,
@@ -94,7 +94,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Starts a thread for each part of the work.
+    /// Start a thread for each part of the work.
     pub fn start(work: Vec<Box<dyn Operations>>, bounds: Bounds) -> Self {
         let common = Arc::new(Common {
             bounds,
@@ -118,12 +118,12 @@ impl Crew {
         Self { members, common }
     }
 
-    /// Fills the page tables of every mapping.
+    /// Fill the page tables of every mapping.
     pub fn warm_page_tables(&self) -> Result<(), CallFailure> {
         self.order_all(|| Order::WarmPageTables).map(drop)
     }
 
-    /// Has every thread do its part, and adds up what they did.
+    /// Let every thread do its part, and add up the results.
     pub fn sample(&self, go: &Go) -> Result<SampleReply, CallFailure> {
         self.common.timed_phase.store(false, Ordering::Relaxed);
         let answers = self.order_all(|| Order::Sample(go.clone()))?;
@@ -169,7 +169,7 @@ impl Crew {
         }
     }
 
-    /// Has the first thread do single reads and put their bytes into the hand-over memory.
+    /// Let the first thread do single reads and put their bytes into the hand-over memory.
     pub fn fetch(
         &self,
         offsets: Vec<u64>,
@@ -185,7 +185,7 @@ impl Crew {
         }
     }
 
-    /// Puts what was written on the device.
+    /// Sync the written bytes to the device.
     pub fn sync(&self) -> Result<(), CallFailure> {
         self.order_all(|| Order::Sync).map(drop)
     }
@@ -202,7 +202,7 @@ impl Crew {
         answers.into_iter().collect()
     }
 
-    /// Ends the threads, which unmap and close what they own.
+    /// End the threads, which unmap and close what they own.
     pub fn end(self) {
         for member in self.members {
             drop(member.orders);
@@ -213,7 +213,7 @@ impl Crew {
     }
 }
 
-/// From the earliest start to the latest end.
+/// Time from the earliest start to the latest end.
 fn extent(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (start, end) = spans.fold((u64::MAX, 0), |(start, end), (from, to)| (start.min(from), end.max(to)));
     end.saturating_sub(start)

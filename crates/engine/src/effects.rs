@@ -1,5 +1,5 @@
-//! What a method's options ask of the engine. This is the one place where an option becomes an act: a new effect does not
-//! compile until it is here, and a field that no reader, scanner or writer looks at does not either.
+//! Effects of a method's options on the engine. This is the only place where an option becomes an action: a new effect
+//! does not compile until it is handled here, nor does a field that no reader, scanner or writer uses.
 
 use pagewise_model::method::options::{
     Effect, FileAdvice, LoopShape, MapAdvice, MapFlag, OpenFlag, ReadFlag, SetUpStep,
@@ -19,7 +19,7 @@ pub(crate) enum Step {
 /// The options of a method, sorted by effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// In the order written, with the word of the option.
+    /// In the order written, with the option's word.
     pub steps: Vec<(&'static str, Step)>,
     /// MAP_POPULATE.
     pub populate: bool,
@@ -29,11 +29,11 @@ pub(crate) struct Effects {
     pub dont_cache: bool,
     /// MADV_WILLNEED of an operation's ranges before its first read.
     pub prefetch: bool,
-    /// MADV_WILLNEED of so many reads ahead.
+    /// MADV_WILLNEED of this many reads ahead.
     pub prefetch_window: Option<u32>,
     /// Bytes are consumed where they are mapped.
     pub in_place: bool,
-    /// Reads or writes in flight; 1 where none is written.
+    /// Reads or writes in flight; 1 if not written.
     pub depth: u32,
     /// Registered file and buffers.
     pub fixed: bool,
@@ -62,7 +62,7 @@ impl Effects {
                 Effect::Loop(LoopShape::Fixed) => effects.fixed = true,
                 Effect::Loop(LoopShape::Buffer(bytes)) => effects.buffer = Some(bytes),
                 Effect::Loop(LoopShape::Pretouch(bytes)) => effects.pretouch = Some(bytes),
-                // No native access takes it: the method was refused when it was parsed.
+                // No native access accepts it: parsing refused the method.
                 Effect::Elsewhere => {}
             }
         }
@@ -70,7 +70,7 @@ impl Effects {
     }
 }
 
-/// Refuses a method with an option that this kernel would accept and ignore.
+/// Refuse a method with an option that this kernel would accept and ignore.
 pub(crate) fn ensure_in_effect(method: &Method, path: &str) -> Result<(), CallFailure> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     for option in method.options() {

@@ -1,15 +1,15 @@
-//! Failures of calls, as the protocol carries them.
+//! Failures of calls, in the form of the protocol.
 
 use std::io;
 
 use pagewise_model::protocol::CallFailure;
 use rustix::io::Errno;
 
-/// What a call is allowed to answer when the machine does not offer the feature behind it.
+/// Errnos of a call when the machine does not support the feature behind it.
 const NOT_OFFERED: [Errno; 6] =
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::ACCESS, Errno::NODEV];
 
-/// A call that failed although it should work everywhere.
+/// A failed call that should work everywhere.
 pub fn failed(call: &str, error: io::Error, path: &str, offset: u64) -> CallFailure {
     let place = if offset == 0 { path.to_string() } else { format!("offset {offset} of {path}") };
     let detail = format!("{call} failed at {place}: {error}");
@@ -23,7 +23,7 @@ pub fn failed(call: &str, error: io::Error, path: &str, offset: u64) -> CallFail
     }
 }
 
-/// A call that some kernels, filesystems or policies refuse; other errors remain failures.
+/// A failed call that some kernels, filesystems or policies refuse; other errors remain failures.
 pub fn refused(call: &str, error: io::Error, path: &str) -> CallFailure {
     let not_offered = error.kind() == io::ErrorKind::Unsupported
         || NOT_OFFERED.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
@@ -31,7 +31,7 @@ pub fn refused(call: &str, error: io::Error, path: &str) -> CallFailure {
     CallFailure { detail, unavailable: u32::from(not_offered), ..failed(call, error, path, 0) }
 }
 
-/// What was asked for makes no sense: no call was made.
+/// A senseless request: no call was made.
 pub fn refusal(call: &str, path: &str, detail: String) -> CallFailure {
     CallFailure {
         call: call.to_string(),
@@ -43,7 +43,7 @@ pub fn refusal(call: &str, path: &str, detail: String) -> CallFailure {
     }
 }
 
-/// A read that returned fewer bytes than the file has there.
+/// A read that returned fewer bytes than the file has at that offset.
 pub fn short(call: &str, path: &str, offset: u64, expected: usize, received: usize) -> CallFailure {
     CallFailure {
         call: call.to_string(),

@@ -1,4 +1,4 @@
-//! The file that is read: how readers and scanners open, map and advise it.
+//! The file that is read: opening, mapping and advising it for readers and scanners.
 
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
@@ -14,24 +14,24 @@ use rustix::io::{Errno, ReadWriteFlags};
 use crate::effects::{Effects, Step};
 use crate::failure::{failed, refusal, refused, short};
 
-/// RWF_DONTCACHE (Linux 6.14), which rustix does not name yet.
+/// RWF_DONTCACHE (Linux 6.14), not yet defined by rustix.
 pub(crate) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-/// Bytes of one call where the file is brought into anonymous memory.
+/// Size of one call when the file is read into anonymous memory.
 const LOAD_BYTES: usize = 1 << 20;
 
-/// The file of a job, by its name.
+/// The file of a job, by name.
 #[derive(Clone)]
 pub(crate) struct DataFile {
     pub path: String,
     pub file_bytes: u64,
-    /// The part that is mapped and advised, from the start.
+    /// Length of the part that is mapped and advised, from the start.
     pub span_bytes: usize,
-    /// What offset, length and memory of O_DIRECT must be multiples of; at least 1.
+    /// Divisor of offset, length and memory address required by O_DIRECT; at least 1.
     pub direct_alignment: usize,
     /// O_DIRECT on this architecture.
     pub direct_flag: u32,
-    /// What the options of the method ask for.
+    /// Effects of the method's options.
     pub effects: Effects,
 }
 
@@ -47,7 +47,7 @@ impl DataFile {
         }
     }
 
-    /// Opens the file for reading; with `direct` by O_DIRECT.
+    /// Open the file for reading; with O_DIRECT if `direct`.
     pub fn open(&self, direct: bool) -> Result<OwnedFd, CallFailure> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         if !direct {
@@ -58,7 +58,7 @@ impl DataFile {
             .map_err(|error| refused("open(O_DIRECT)", error.into(), &self.path))
     }
 
-    /// Opens the file and gives the kernel the advice of the method, in the order in which the options were written.
+    /// Open the file and give the kernel the method's advice, in the order of the options.
     pub fn open_advised(&self) -> Result<OwnedFd, CallFailure> {
         let file = self.open(self.effects.direct)?;
         for (word, step) in &self.effects.steps {
@@ -76,13 +76,13 @@ impl DataFile {
             FileAdvice::WillNeed => (Advice::WillNeed, "posix_fadvise(WILLNEED)"),
             FileAdvice::NoReuse => (Advice::NoReuse, "posix_fadvise(NOREUSE)"),
         };
-        // The others concern the whole file whatever the range; 0 means to its end.
+        // Other advice concerns the whole file whatever the range; 0 means to its end.
         let len = if advice == Advice::WillNeed { self.span_bytes as u64 } else { 0 };
         rustix::fs::fadvise(file, 0, NonZeroU64::new(len), advice)
             .map_err(|error| refused(call, error.into(), &self.path))
     }
 
-    /// Opens, maps and advises, in the order in which the options were written.
+    /// Open, map and advise, in the order of the options.
     pub fn map(&self) -> Result<FileMapping, CallFailure> {
         let file = self.open(false)?;
         let mapping = FileMapping::new(&file, self.span_bytes, self.effects.populate)
@@ -97,18 +97,18 @@ impl DataFile {
         Ok(mapping)
     }
 
-    /// An option that this access cannot act on must not be measured under its name.
+    /// An option without effect on this access must not be measured under its name.
     fn without_effect(&self, word: &str) -> CallFailure {
         refusal("open", &self.path, format!("option '{word}' has no effect on this access"))
     }
 
-    /// The bytes of the span in anonymous memory, in huge pages where there are any: the kernel's own mapping of the page
-    /// cache has them, and a ceiling that paid for more address translation than pread would be none.
+    /// Read the span into anonymous memory, in huge pages if available: the kernel's own mapping of the page cache has
+    /// them, and a ceiling with more address translation than pread would not be one.
     pub fn load(&self) -> Result<AnonymousMemory, CallFailure> {
         let file = self.open(false)?;
         let mut memory =
             AnonymousMemory::new(self.span_bytes).map_err(|error| failed("mmap", error, &self.path, 0))?;
-        // A kernel without transparent huge pages refuses; then there are none to be had for the kernel either.
+        // A kernel without transparent huge pages refuses, and has none itself.
         let _ = memory.advise(Advice::HugePage);
         let span = &mut memory.bytes_mut()[..self.span_bytes];
         for (index, chunk) in span.chunks_mut(LOAD_BYTES).enumerate() {
@@ -123,7 +123,7 @@ impl DataFile {
         Ok(memory)
     }
 
-    /// A ring over `file`, with a buffer of `slot_bytes` for each read in flight.
+    /// Set up a ring over `file`, with a buffer of `slot_bytes` for each read in flight.
     pub fn ring(&self, file: OwnedFd, slot_bytes: usize) -> Result<Ring, CallFailure> {
         let options = RingOptions { depth: self.effects.depth, slot_bytes, fixed: self.effects.fixed };
         let mut ring =
@@ -134,7 +134,7 @@ impl DataFile {
         Ok(ring)
     }
 
-    /// One aligned read before the clock starts: O_DIRECT may be refused at the first transfer.
+    /// Do one aligned read before the clock starts: O_DIRECT may be refused at the first transfer.
     fn try_out(&self, ring: &mut Ring) -> Result<(), CallFailure> {
         let failure = |error| refused("io_uring read (O_DIRECT)", error, &self.path);
         ring.queue_read(0, 0, self.direct_alignment);
@@ -147,7 +147,7 @@ impl DataFile {
         }
     }
 
-    /// A buffer whose pages are there, so that no fault on it falls into a read.
+    /// Allocate a buffer whose pages are present, so that no fault on it falls into a read.
     pub fn buffer(&self, len: usize) -> Result<AnonymousMemory, CallFailure> {
         let mut buffer = AnonymousMemory::new(len).map_err(|error| failed("mmap", error, &self.path, 0))?;
         buffer.bytes_mut().fill(0);
@@ -155,7 +155,7 @@ impl DataFile {
     }
 }
 
-/// The advice as madvise(2) knows it.
+/// The same advice for madvise(2).
 pub(crate) const fn map_advice(advice: MapAdvice) -> Advice {
     match advice {
         MapAdvice::Random => Advice::Random,
@@ -167,14 +167,14 @@ pub(crate) const fn map_advice(advice: MapAdvice) -> Advice {
     }
 }
 
-/// How bytes come through a call; chosen once.
+/// Transfer mode of a call; chosen once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IoMode {
     /// Through the page cache.
     Cached,
-    /// Through the page cache, leaving nothing there: RWF_DONTCACHE.
+    /// Through the page cache, without leaving pages in it: RWF_DONTCACHE.
     DontCache,
-    /// Past the page cache: O_DIRECT.
+    /// Bypassing the page cache: O_DIRECT.
     Direct,
 }
 
@@ -189,7 +189,7 @@ impl IoMode {
         }
     }
 
-    /// The call that reads at an offset in this mode.
+    /// Name of the call that reads at an offset in this mode.
     pub const fn pread(self) -> &'static str {
         match self {
             IoMode::Cached => "pread",
@@ -198,9 +198,9 @@ impl IoMode {
         }
     }
 
-    /// Asks for one read before the clock starts, because a flag may be accepted at open and refused at the first
-    /// transfer. Behind the end of the file RWF_DONTCACHE is checked and no page is brought in. The descriptor's position
-    /// stays where it is.
+    /// Request one read before the clock starts, because a flag may be accepted at open and refused at the first
+    /// transfer. Past the end of the file, RWF_DONTCACHE is checked without bringing in a page. The descriptor's
+    /// position does not change.
     pub fn try_out(
         self,
         file: &OwnedFd,
@@ -222,7 +222,7 @@ impl IoMode {
     }
 }
 
-/// A read that did not bring what it should: at which offset, with which errno or how many bytes.
+/// A read that failed or was too short: its offset, and the errno or the number of bytes.
 pub(crate) struct FailedRead {
     pub offset: u64,
     pub expected: usize,
@@ -230,7 +230,7 @@ pub(crate) struct FailedRead {
 }
 
 impl FailedRead {
-    /// The same, as a ring tells it.
+    /// The same from a completion of a ring.
     pub fn at_completion(offset: u64, expected: usize, completion: Completion) -> Self {
         let result = match completion.result {
             errno if errno < 0 => Err(Errno::from_raw_os_error(-errno)),

@@ -1,10 +1,9 @@
-//! A thread that does nothing but sleep, and notes how late it is woken: what a method does to everything else in the
+//! A thread that only sleeps and records how late it wakes: it measures the effect of a method on everything else in the
 //! process.
 //!
-//! A beat is due one interval after the one before it was noted. It counts with the time by which it came late, in
-//! nanoseconds; one that is still due when a measured region ends counts with the time that it is late by then, so that
-//! the worst is never the one that is missing. The thread takes a lock and a clock a beat, and nothing of the measured
-//! threads.
+//! A beat is due one interval after the previous one was recorded. Its value is its delay in nanoseconds. A beat that is
+//! still due when a measured region ends counts with its delay so far, so that the longest delay is never missing. The
+//! thread takes a lock and reads a clock per beat, and shares nothing with the measured threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +16,7 @@ use crate::clock::now_ns;
 use crate::operations::Latencies;
 use crate::sampling::empty_latencies;
 
-/// The kind that this worker has.
+/// The kind of heartbeat that this worker has.
 const KIND: &str = "thread";
 
 /// A heartbeat, alive until it is dropped.
@@ -28,13 +27,13 @@ pub struct Heart {
 
 struct Shared {
     noted: Mutex<Noted>,
-    /// When the next beat is due.
+    /// Time at which the next beat is due.
     due_ns: AtomicU64,
     ended: AtomicBool,
 }
 
 struct Noted {
-    /// Since when beats count; `None`: they do not.
+    /// Time from which beats count; `None`: they do not.
     since_ns: Option<u64>,
     delays: Latencies,
 }
@@ -46,8 +45,7 @@ impl Shared {
 }
 
 impl Noted {
-    /// Notes a beat that was due at `due_ns` and came at `now_ns`. What it was late by before beats counted is not this
-    /// region's.
+    /// Record a beat that was due at `due_ns` and came at `now_ns`. Delay from before the region does not count.
     fn note(&mut self, due_ns: u64, now_ns: u64) {
         if let Some(since_ns) = self.since_ns {
             self.delays.saturating_record(now_ns.saturating_sub(due_ns.max(since_ns)).max(1));
@@ -56,7 +54,7 @@ impl Noted {
 }
 
 impl Heart {
-    /// Begins to beat; nothing counts yet.
+    /// Start the heartbeat; nothing counts yet.
     pub fn start(interval_ns: u64) -> Self {
         let shared = Arc::new(Shared {
             noted: Mutex::new(Noted { since_ns: None, delays: empty_latencies() }),
@@ -71,14 +69,14 @@ impl Heart {
         Self { shared, thread: Some(thread) }
     }
 
-    /// From now on beats count.
+    /// Start counting beats.
     pub fn begin(&self) {
         let mut noted = self.shared.noted();
         noted.delays.reset();
         noted.since_ns = Some(now_ns());
     }
 
-    /// They count no more; how late they came.
+    /// Stop counting and return the delays.
     pub fn end(&self) -> Beats {
         let mut noted = self.shared.noted();
         let (now, due) = (now_ns(), self.shared.due_ns.load(Ordering::Relaxed));
@@ -146,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_beat_that_is_still_due_counts() {
-        // Due at once and never noted by the thread, whose interval outlasts the test.
+        // Due at once and never recorded by the thread, whose interval is longer than the test.
         let heart = Heart::start(u64::MAX / 4);
         heart.begin();
         heart.shared.due_ns.store(1, Ordering::Relaxed);

@@ -1,16 +1,16 @@
 //! The measured loops, and the native worker around them.
 //!
-//! * [`operations`]: what a thread does, whatever it is; a batch is one call;
-//! * [`reader`]: reads at the offsets of a table, one file for each way to move bytes;
+//! * [`operations`]: the work of a thread, of any kind; a batch is one call;
+//! * [`reader`]: reads at the offsets of a table, one file for each access;
 //! * [`scanner`]: a whole file, front to back;
 //! * [`writer`]: records into a ring file;
-//! * [`sampling`]: what one thread does between `go` and `sample`: where the clocks are read;
+//! * [`sampling`]: the activity of one thread between `go` and `sample`, with all clock readings;
 //! * [`crew`]: the threads of a job;
-//! * [`heartbeat`]: what beats beside them, where that is asked for;
+//! * [`heartbeat`]: the heartbeat next to them, if requested;
 //! * [`worker`]: the conversation with the supervisor.
 //!
-//! Nothing here decides whether a number is believable, and nothing in a timed region allocates, locks,
-//! prints, formats or asks which options were chosen.
+//! Nothing here decides whether a number is valid, and nothing in a timed region allocates, locks, prints, formats or
+//! examines options.
 
 pub mod clock;
 mod consume;

@@ -1,8 +1,8 @@
-//! What a thread does between two clocks: operations, whatever they are.
+//! Operations: the work of a thread between two clock readings.
 //!
 //! Reads by the offset table are one implementation ([`crate::reader::TableReads`]), passes over a file another
-//! ([`crate::scanner::Passes`]), records written the third ([`Records`]). [`crate::sampling`] and [`crate::crew`] know
-//! this trait alone. A batch costs one indirect call more than the work itself, an operation none.
+//! ([`crate::scanner::Passes`]), written records the third ([`Records`]). [`crate::sampling`] and [`crate::crew`] use
+//! this trait only. A batch costs one indirect call more than the work itself, an operation none.
 
 use hdrhistogram::Histogram;
 use pagewise_model::protocol::CallFailure;
@@ -14,29 +14,29 @@ use crate::writer::Writer;
 /// Latencies in nanoseconds, to three significant digits.
 pub type Latencies = Histogram<u64>;
 
-/// The most operations that [`Operations::perform_timed`] is asked for in one call.
+/// Maximum operations in one call of [`Operations::perform_timed`].
 pub const TIMED_BATCH_OPERATIONS: usize = 256;
 
-/// What was done in one call.
+/// Work done in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Operations; of some the last bytes may still be in flight or staged.
+    /// Operations; the last bytes of some may still be in flight or staged.
     pub operations: u64,
-    /// Sum of the checksums of what was consumed in this call.
+    /// Sum of the checksums of the bytes consumed in this call.
     pub checksum: u64,
 }
 
-/// The work of one thread. A position counts operations from the thread's first one on, laps too.
+/// The work of one thread. A position counts operations from the thread's first one, over all passes.
 pub trait Operations: Send {
-    /// Does at most `wanted` operations from `position` on, at least one if any is left, and none from operation `end` on.
+    /// Do at most `wanted` operations from `position` on, at least one if any is left, and none from operation `end` on.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure>;
 
-    /// Completes what is in flight or staged, and returns the checksum of it.
+    /// Complete the operations in flight or staged, and return their checksum.
     fn finish(&mut self) -> Result<u64, CallFailure> {
         Ok(0)
     }
 
-    /// As [`Operations::perform`] and [`Operations::finish`], with the time of each operation recorded.
+    /// Like [`Operations::perform`] and [`Operations::finish`], with the time of each operation recorded.
     fn perform_timed(
         &mut self,
         position: u64,
@@ -60,25 +60,25 @@ pub trait Operations: Send {
         Ok(total)
     }
 
-    /// Whether the time of a [`Operations::perform`] of one operation is that operation's latency. Not so where several
+    /// True if the time of a [`Operations::perform`] of one operation is that operation's latency; false if several
     /// operations are in flight.
     fn is_sequential(&self) -> bool {
         true
     }
 
-    /// Fills the page tables of the span, where there are any, and returns only when they are full.
+    /// Fill the page tables of the span, if there are any, and return only when they are full.
     fn warm_page_tables(&mut self) {}
 
-    /// Does one read by the same way and copies its bytes to `into`.
+    /// Do one read by the same method and copy its bytes to `into`.
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         let detail = format!("there is no read of {} bytes at offset {offset} in this workload", into.len());
         Err(refusal("verify", "", detail))
     }
 
-    /// Bytes asked for and received, or that reached the file, so far.
+    /// Bytes requested and received, or written to the file, so far.
     fn bytes(&self) -> u64;
 
-    /// Puts what was written on the device.
+    /// Sync the written bytes to the device.
     fn sync(&mut self) -> Result<(), CallFailure> {
         Ok(())
     }
@@ -91,7 +91,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// What `writer` writes, from its first record on.
+    /// Records that `writer` writes, from its first one on.
     pub fn new(writer: Box<dyn Writer>) -> Self {
         Self { writer, offered: 0 }
     }
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Says how many records it got; they reach the file with `finish`.
+    /// Counts the records it is given; they reach the file with `finish`.
     #[derive(Default)]
     struct Counting {
         staged: u64,

@@ -1,7 +1,7 @@
 //! The native worker's side of the conversation.
 //!
-//! Anything that is not of the protocol ends the worker with a sentence on stderr: the supervisor
-//! shows its tail. So does the end of stdin, which is how a worker notices that nobody listens.
+//! A message that is not of the protocol ends the worker with a sentence on stderr, whose tail the supervisor shows. The
+//! end of stdin ends it too: it means that the supervisor is gone.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::reader::{self, TableReads};
 use crate::scanner::{self, Passes};
 use crate::writer;
 
-/// Serves jobs from `hello` until nobody listens.
+/// Serve jobs from `hello` until the supervisor is gone.
 pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
     let words = |workload| Method::words(&Worker::Native, workload).join(",");
     let hello = Hello {
@@ -53,11 +53,11 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
     Ok(())
 }
 
-/// Why a job ends before its time.
+/// Reason that a job ends early.
 enum JobEnd {
-    /// A call failed, which is told in the conversation.
+    /// A call failed, which is reported in the conversation.
     Call(CallFailure),
-    /// The conversation itself cannot go on.
+    /// The conversation itself cannot continue.
     Conversation(io::Error),
 }
 
@@ -133,7 +133,7 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     Ok(())
 }
 
-/// Does something, and says how late the heart beat meanwhile.
+/// Run `work`, and return the delays of heartbeats during it.
 fn with_beats<T>(
     heart: Option<&Heart>,
     what: impl FnOnce() -> Result<T, CallFailure>,
@@ -145,21 +145,21 @@ fn with_beats<T>(
     Ok((done, heart.map(Heart::end).unwrap_or_default()))
 }
 
-/// What kind of work a job is.
+/// Kind of work of a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WorkMode {
-    /// By the offset table.
+    /// Reads by the offset table.
     Reads,
     Scan,
     Records,
 }
 
-/// A job, its words understood.
+/// A parsed job.
 struct ParsedJob {
     workload: Workload,
     work: WorkMode,
     method: Method,
-    /// Where bytes are read.
+    /// Consumption of the bytes, if any are read.
     consume: Consume,
     per_thread: bool,
     sync_at_end: bool,
@@ -184,7 +184,7 @@ impl ParsedJob {
         })
     }
 
-    /// Set-up: what each thread is to do, and how much of it.
+    /// Set-up: open the work of each thread, and its amount.
     fn open(
         &self,
         job: &Job,
@@ -247,7 +247,7 @@ fn hand_over(crew: &Crew, job: &Job, verify: Verify) -> Result<Reply, CallFailur
     Ok(Reply::Verified { reads: reads as u64 })
 }
 
-/// Maps the offset table, which is the supervisor's to write.
+/// Map the offset table, which the supervisor writes.
 fn table(job: &Job) -> Result<FileMapping, CallFailure> {
     let path = &job.table_path;
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -256,7 +256,7 @@ fn table(job: &Job) -> Result<FileMapping, CallFailure> {
     table.map_err(|error| failed("mmap", error, path, 0))
 }
 
-/// Maps memory that the supervisor made for answers.
+/// Map memory that the supervisor made for answers.
 fn shared(path: &str, len: usize) -> Result<SharedMemory, CallFailure> {
     let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed("open", error.into(), path, 0))?;

@@ -1,4 +1,4 @@
-//! A crew is told to go several times, as when the workload warms the cache before it is measured.
+//! One crew used for several samples, as when the workload warms the cache before it is measured.
 
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
@@ -27,7 +27,7 @@ fn sums(job: &Job) -> Vec<u64> {
     operations.map(|operation| expected_of(operation, job, Consume::Sum)).collect()
 }
 
-/// What the operations that threads say they did, from `first` on, must add up to.
+/// Expected checksum of the operations that threads claim, from `first` on.
 fn truth(sums: &[u64], first: u64, thread_operations: &[u64]) -> u64 {
     sums.chunks(PART_OPERATIONS as usize)
         .zip(thread_operations)
@@ -73,8 +73,8 @@ fn go_again_and_again(text: &str, job: &Job, sums: &[u64], gos: &[Go]) {
     }
 }
 
-/// A warm-up without and one with a latency phase, and samples from other places; threads come differently far
-/// in each, and begin at the same operation again.
+/// A warm-up without and one with a latency phase, and samples from other positions. The progress of threads differs in
+/// each, and they begin at the same operation again.
 fn warm_up_and_measure(first: [u64; 4]) -> Vec<Go> {
     [(3_000_000, 0), (1_000_000, 500_000), (1, 0), (2_000_000, 1_000_000)]
         .into_iter()

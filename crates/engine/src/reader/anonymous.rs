@@ -1,5 +1,5 @@
-//! `anonymous`: copying from memory that holds the file's bytes. No method that copies out of the page cache can
-//! do better, so this is the ceiling of memory at the same offsets, working set and threads.
+//! `anonymous`: copying from memory that holds the file's bytes. No method that copies from the page cache can be
+//! faster, so this is the memory ceiling for the same offsets, working set and threads.
 
 use std::sync::Arc;
 

@@ -1,19 +1,19 @@
-//! Dependent reads: each offset of an operation but the first follows from the data of the read before it.
+//! Dependent reads: each offset of an operation except the first follows from the data of the read before.
 //!
-//! Loops of their own, so that independent reads pay nothing for it. The address of a read is computed from a word that
-//! was loaded out of the one before: no CPU, compiler or queue can begin it earlier.
+//! They have separate loops, so that independent reads pay nothing for them. The address of a read is computed from a
+//! word loaded by the one before, so no CPU, compiler or queue can begin it earlier.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
 
 use super::{Due, ReadTarget, Reader};
 
-/// A way to read that can follow a chain.
+/// A reader that can follow a chain of dependent reads.
 pub(super) trait Follow: Reader + Sized + 'static {
-    /// As [`Reader::read`], of dependent reads.
+    /// Like [`Reader::read`], with dependent reads.
     fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure>;
 
-    /// This reader, or one of dependent reads by it.
+    /// Box this reader, or a dependent reader made of it.
     fn boxed(self, target: &ReadTarget, dependent: bool) -> Box<dyn Reader> {
         if dependent {
             return Box::new(DependentReader { chain: Chain::new(target), reader: self });
@@ -41,9 +41,10 @@ impl<R: Follow> Reader for DependentReader<R> {
     }
 }
 
-/// Why a batch of dependent reads stopped.
+/// Reason that a batch of dependent reads stopped.
 pub(super) enum ChainStopped<E> {
-    /// A read led to this offset, from which none fits into the span: the data are not those that the table was made of.
+    /// A read led to this offset, from which no read fits into the span: the data differ from those used to build the
+    /// table.
     OutOfRange(u64),
     /// A read failed.
     Read(E),
@@ -65,7 +66,7 @@ impl<E> ChainStopped<E> {
     }
 }
 
-/// Why a method cannot do dependent reads.
+/// A refusal of dependent reads by a method.
 pub(super) fn refusal(method: &Method, reason: &str, target: &ReadTarget) -> CallFailure {
     CallFailure {
         call: "dependent read".to_string(),
@@ -80,7 +81,7 @@ pub(super) fn refusal(method: &Method, reason: &str, target: &ReadTarget) -> Cal
     }
 }
 
-/// What a loop needs to know beside the entries of the table.
+/// Input of the loop besides the entries of the table.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     reads_per_op: usize,
@@ -119,7 +120,7 @@ impl Chain {
     }
 }
 
-/// The bytes of a read from which the offset of the next one follows. Reads shorter than that are refused beforehand.
+/// The bytes of a read that determine the offset of the next. Shorter reads are refused beforehand.
 #[inline(always)]
 pub(super) fn link(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..Method::LINK_BYTES as usize].try_into().expect("eight bytes"))

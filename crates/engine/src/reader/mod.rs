@@ -1,8 +1,7 @@
-//! The ways to move bytes, one file each.
+//! Readers, one file for each access.
 //!
-//! A reader does a batch of reads in one call, so that the choice of method costs one indirect call a batch
-//! of about 50 us and nothing a read. The loops themselves are functions of slices and integers, compiled
-//! for each way of consuming.
+//! A reader does a batch of reads in one call, so that the choice of method costs one indirect call per batch of about
+//! 50 us and nothing per read. The loops are functions of slices and integers, compiled for each kind of consumption.
 
 mod anonymous;
 mod dependent;
@@ -26,24 +25,24 @@ use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 pub use reads::{Due, ReadRange};
 pub use table::{TablePart, TableReads};
 
-/// A way to read, bound to a file and one thread's buffer.
+/// A reader, bound to a file and one thread's buffer.
 pub trait Reader: Send {
-    /// Does the reads that are due, which are whole operations, and consumes their bytes. Returns the weighted sum of the
-    /// checksums of the reads that were done in this call: reads may stay in flight.
+    /// Do the reads that are due, which are whole operations, and consume their bytes. Return the weighted sum of the
+    /// checksums of the reads completed in this call: reads may stay in flight.
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure>;
 
-    /// As [`Reader::read`] of the reads that are due, for a reader that makes use of what comes behind them.
+    /// Like [`Reader::read`] of the reads that are due, for a reader that uses the following ones.
     fn read_ahead(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         self.read(reads.due())
     }
 
-    /// Waits for reads in flight and returns the weighted sum of their checksums.
+    /// Wait for reads in flight and return the weighted sum of their checksums.
     fn finish(&mut self) -> Result<u64, CallFailure> {
         Ok(0)
     }
 
-    /// As [`Reader::read_ahead`] and [`Reader::finish`], with the time of each operation of `reads_per_op` reads
-    /// recorded: from asking for its first byte to having consumed its last.
+    /// Like [`Reader::read_ahead`] and [`Reader::finish`], with the time of each operation of `reads_per_op` reads
+    /// recorded: from requesting its first byte to having consumed its last.
     fn read_timed(
         &mut self,
         reads: ReadRange<'_>,
@@ -61,20 +60,20 @@ pub trait Reader: Send {
         Ok(total)
     }
 
-    /// Whether the time of a [`Reader::read`] of one operation is that operation's latency. Not so where reads
-    /// of several operations are in flight.
+    /// True if the time of a [`Reader::read`] of one operation is that operation's latency; false if reads of several
+    /// operations are in flight.
     fn is_sequential(&self) -> bool {
         true
     }
 
-    /// Fills the page tables of the span, and returns only when they are full.
+    /// Fill the page tables of the span, and return only when they are full.
     fn warm_page_tables(&mut self) {}
 
-    /// Does one read by the same way and copies its bytes to `into`.
+    /// Do one read by the same method and copy its bytes to `into`.
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure>;
 }
 
-/// What all readers of a job need to know.
+/// Common input of all readers of a job.
 #[derive(Clone)]
 pub struct ReadTarget {
     file: DataFile,
@@ -83,9 +82,9 @@ pub struct ReadTarget {
     consumption: Consumption,
 }
 
-/// Makes the readers of a job's threads: this is set-up, and what it does is timed as such.
+/// Open the readers of a job's threads. This is set-up and timed as such.
 ///
-/// With `per_thread` each has its own descriptor and mapping, else they share one.
+/// With `per_thread` each has its own descriptor and mapping; otherwise they share one.
 pub fn open(
     method: &Method,
     job: &Job,
@@ -120,7 +119,7 @@ pub fn open(
     }
 }
 
-/// Makes `threads` things, sharing one or making each anew.
+/// Make `threads` values, sharing one or making each anew.
 fn share<T>(
     threads: usize,
     per_thread: bool,

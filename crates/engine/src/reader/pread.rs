@@ -1,4 +1,4 @@
-//! `pread`: one system call a read, through the page cache, past it, or leaving nothing in it.
+//! `pread`: one system call per read, through the page cache, bypassing it, or leaving no pages in it.
 
 use std::io::IoSliceMut;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn pread_reads(
     Ok(total)
 }
 
-/// As [`pread_reads`], with RWF_DONTCACHE.
+/// Like [`pread_reads`], with RWF_DONTCACHE.
 #[inline(never)]
 fn dontcache_reads(
     file: &OwnedFd,
@@ -82,7 +82,7 @@ fn dontcache_reads(
     Ok(total)
 }
 
-/// As [`pread_reads`], widened to the alignment of O_DIRECT.
+/// Like [`pread_reads`], widened to the alignment of O_DIRECT.
 #[inline(never)]
 fn direct_reads(
     file: &OwnedFd,
@@ -131,8 +131,8 @@ impl Reader for PreadReader {
     }
 }
 
-/// Timed region: [`Chain::follow`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `call` is
-/// one of those above, and `place` is where its bytes come to lie.
+/// Timed region: [`Chain::follow`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where
+/// `call` is one of those above, and `place` is the position of its bytes in the buffer.
 #[inline(never)]
 fn dependent_reads(
     due: Due<'_>,

@@ -1,4 +1,4 @@
-//! Reads that are due, and what comes behind them.
+//! Reads that are due, and the reads after them.
 
 use pagewise_model::checksum::weight;
 
@@ -7,7 +7,7 @@ use pagewise_model::checksum::weight;
 pub struct Due<'a> {
     /// Their entries.
     pub entries: &'a [u64],
-    /// The place of the first of them in the whole table.
+    /// Index of the first of them in the whole table.
     pub place: u64,
 }
 
@@ -18,7 +18,7 @@ impl<'a> Due<'a> {
         (0u64..).map(move |index| weight(self.place + index)).zip(self.entries.iter().copied())
     }
 
-    /// The same by operations of `reads_per_op`.
+    /// Split them into operations of `reads_per_op`.
     #[inline(always)]
     pub fn operations(self, reads_per_op: usize) -> impl Iterator<Item = Due<'a>> {
         let places = (self.place..).step_by(reads_per_op);
@@ -26,7 +26,7 @@ impl<'a> Due<'a> {
     }
 }
 
-/// Some consecutive reads of a thread's part of the table. Positions count reads from the part's start, laps too.
+/// Some consecutive reads of a thread's part of the table. Positions count reads from the part's start, over all passes.
 #[derive(Clone, Copy)]
 pub struct ReadRange<'a> {
     part: &'a [u64],
@@ -38,13 +38,13 @@ pub struct ReadRange<'a> {
 
 impl<'a> ReadRange<'a> {
     /// `count` reads of `part` from position `first` on, at most to the end of the part. None will be done from position
-    /// `end` on. The part begins at `place` of the table.
+    /// `end` on. The part begins at index `place` of the table.
     pub fn new(part: &'a [u64], first: u64, count: usize, end: u64, place: u64) -> Self {
         let left = part.len() - (first % part.len() as u64) as usize;
         Self { part, first, count: count.min(left), end, place }
     }
 
-    /// These reads and none behind them.
+    /// These reads without any after them.
     pub fn alone(due: Due<'a>) -> Self {
         let count = due.entries.len();
         Self { part: due.entries, first: 0, count, end: count as u64, place: due.place }
@@ -63,7 +63,7 @@ impl<'a> ReadRange<'a> {
         self.first
     }
 
-    /// The position behind the last that will be done, now or later.
+    /// The position after the last read that will be done, now or later.
     #[inline(always)]
     pub fn end(&self) -> u64 {
         self.end
@@ -75,7 +75,7 @@ impl<'a> ReadRange<'a> {
         self.part[(position % self.part.len() as u64) as usize]
     }
 
-    /// Those that are due by operations of `reads_per_op`.
+    /// Split those that are due into operations of `reads_per_op`.
     pub fn operations(self, reads_per_op: usize) -> impl Iterator<Item = ReadRange<'a>> {
         (0..self.count / reads_per_op).map(move |operation| ReadRange {
             first: self.first + (operation * reads_per_op) as u64,

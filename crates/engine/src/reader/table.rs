@@ -14,7 +14,7 @@ use crate::operations::{Done, Latencies, Operations};
 pub struct TablePart<'a> {
     /// Its entries, whole operations.
     pub entries: &'a [u64],
-    /// Where in the whole table it begins.
+    /// Index of its start in the whole table.
     pub place: u64,
     /// Reads in one operation.
     pub reads_per_op: usize,
@@ -25,7 +25,7 @@ impl<'a> TablePart<'a> {
         (self.entries.len() / self.reads_per_op) as u64
     }
 
-    /// Up to `wanted` operations from `position` on, which counts laps too; never across the end. None will be
+    /// Up to `wanted` operations from `position` on, which counts over all passes; never across the end. None will be
     /// done from operation `end` on.
     #[inline(always)]
     pub fn batch(&self, position: u64, wanted: u64, end: u64) -> ReadRange<'a> {
@@ -53,7 +53,7 @@ pub struct TableReads {
 }
 
 impl TableReads {
-    /// Divides the table among the readers of a job, one for each thread.
+    /// Divide the table among the readers of a job, one for each thread.
     pub fn divide(readers: Vec<Box<dyn Reader>>, table: FileMapping, job: &Job) -> Vec<Box<dyn Operations>> {
         let reads_per_op = job.reads_per_op as usize;
         let reads = table.words().len() / reads_per_op / readers.len() * reads_per_op;
@@ -67,7 +67,7 @@ impl TableReads {
         readers.into_iter().enumerate().map(of_thread).collect()
     }
 
-    /// Has the reader do a batch of the part, and counts it.
+    /// Let the reader do a batch of the part, and count it.
     #[inline(always)]
     fn batch(
         &mut self,

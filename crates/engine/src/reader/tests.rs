@@ -1,4 +1,4 @@
-//! Every method returns the checksum of the bytes at the offsets of the table, whatever the alignment.
+//! Every method returns the checksum of the bytes at the offsets of the table, with any alignment.
 
 use std::io::Write;
 
@@ -36,7 +36,7 @@ impl Fixture {
     }
 }
 
-/// What all jobs of tests have in common.
+/// Common part of all jobs of tests.
 pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
     Job {
         method: String::new(),
@@ -126,7 +126,7 @@ pub(crate) const METHODS: &[&str] = &[
     "uring:direct+fixed+depth=4",
 ];
 
-/// Opens a method, or says that this machine does not offer it.
+/// Open a method, or report that this machine does not support it.
 fn open_or_skip(text: &str, job: &Job, consume: Consume, per_thread: bool) -> Option<Vec<Box<dyn Reader>>> {
     match open(&text.parse().expect(text), job, consume, per_thread) {
         Ok(readers) => Some(readers),
@@ -140,7 +140,7 @@ fn open_or_skip(text: &str, job: &Job, consume: Consume, per_thread: bool) -> Op
 
 #[test]
 fn every_method_reads_the_bytes_of_the_table() {
-    // A size that is no multiple of a page: the last read ends where the file does.
+    // A size that is not a multiple of a page: the last read ends at the end of the file.
     let fixture = Fixture::new((1 << 20) + 777);
     for (read_bytes, align_bytes) in [(4096, 4096), (16384, 4096), (4096, 1), (100, 1), (12345, 1)] {
         for consume in [Consume::Touch, Consume::Sum] {
@@ -293,7 +293,7 @@ fn dependent_reads_follow_the_data() {
                     .expect(&what);
                 assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
 
-                // What is verified is asked for by its true offset.
+                // Verified reads are requested by their true offset.
                 let mut fetched = vec![0; read_bytes as usize];
                 let mut formula = fetched.clone();
                 reader.fetch(offsets[7], &mut fetched).expect(&what);
@@ -319,7 +319,7 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
         for text in DEPENDENT_METHODS {
             let Some(mut reader) = dependent_reader(text, &job, Consume::Sum) else { continue };
             match reader.read(from_table(&entries)) {
-                // A bit among the lowest leads elsewhere within the span.
+                // One of the lowest bits leads to another offset within the span.
                 Ok(total) => assert_ne!(total, honest, "{text} with another byte at {changed_at}"),
                 Err(failure) => {
                     assert!(
@@ -330,7 +330,7 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
                     );
                     assert!(failure.offset > (1 << 20) - 4096, "{text}");
                     assert_eq!((failure.errno, failure.unavailable), (0, 0));
-                    // The reader is as good as before.
+                    // The reader still works.
                     let mut fetched = vec![0; 4096];
                     reader.fetch(0, &mut fetched).expect(text);
                 }

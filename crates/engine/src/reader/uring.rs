@@ -1,7 +1,7 @@
 //! `uring`: reads in flight through io_uring, a ring for each thread.
 //!
-//! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the
-//! table, across operations and batches. So a batch returns when its reads are queued, not when they are done.
+//! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the table,
+//! across operations and batches. A batch therefore returns when its reads are queued, not when they are done.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
@@ -17,19 +17,19 @@ use crate::file::FailedRead;
 struct UringReader {
     ring: Ring,
     target: ReadTarget,
-    /// 1 without O_DIRECT: then nothing is widened.
+    /// 1 without O_DIRECT, so that nothing is widened.
     alignment: usize,
     free: Vec<usize>,
     reads: Vec<Widened>,
-    /// What the checksum of a slot's read counts.
+    /// Weight of the checksum of each slot's read.
     weights: Vec<u64>,
-    /// In the latency phase: which operation of the batch a slot's read belongs to.
+    /// In the latency phase: the operation of the batch that each slot's read belongs to.
     operation_of: Vec<usize>,
     /// In the latency phase: the operations of the batch.
     pending: Vec<Pending>,
 }
 
-/// An operation of the latency phase whose reads are not all done.
+/// An operation of the latency phase with unfinished reads.
 #[derive(Clone, Copy)]
 struct Pending {
     started_ns: u64,
@@ -79,7 +79,7 @@ impl UringReader {
         self.ring.queue_read(slot, read.offset, read.len);
     }
 
-    /// Checks a completion and consumes its bytes.
+    /// Check a completion and consume its bytes.
     #[inline(always)]
     fn consume(&self, completion: Completion, consume: impl Fn(&[u8]) -> u64) -> Result<u64, CallFailure> {
         let read = self.reads[completion.slot];
@@ -102,7 +102,7 @@ impl UringReader {
         failed("io_uring_enter", error, &self.target.file.path, 0)
     }
 
-    /// Starts what is queued, waits for at least one read and consumes all that are done.
+    /// Start the queued reads, wait for at least one and consume all that are done.
     #[inline(always)]
     fn reap(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<u64, CallFailure> {
         self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
@@ -134,7 +134,7 @@ impl UringReader {
         Ok(total)
     }
 
-    /// Timed region: as [`UringReader::queue_reads`], with a clock at the first read of an operation and after
+    /// Timed region: as [`UringReader::queue_reads`], with a clock reading at the first read of an operation and after
     /// each harvest of completions.
     fn queue_timed(
         &mut self,
@@ -213,8 +213,8 @@ impl Reader for UringReader {
     }
 }
 
-/// Timed region: [`Chain::follow`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`.
-/// One read is in flight, as the next one follows from its data.
+/// Timed region: [`Chain::follow`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`. One read
+/// is in flight, as the next one follows from its data.
 #[inline(never)]
 fn dependent_reads(
     reader: &mut UringReader,
@@ -226,7 +226,7 @@ fn dependent_reads(
         reader.queue(0, (1, offset));
         let completion = loop {
             reader.ring.submit(1).map_err(|error| reader.submit_failure(error))?;
-            // None where a signal ended the wait.
+            // There is none if a signal ended the wait.
             if let Some(completion) = reader.ring.complete() {
                 break completion;
             }

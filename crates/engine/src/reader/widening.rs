@@ -1,6 +1,6 @@
-//! Reads widened to the alignment that O_DIRECT demands.
+//! Widening of reads to the alignment that O_DIRECT requires.
 
-/// A read as the device gets it, and where in it the bytes lie that were asked for.
+/// A read as sent to the device, and the position of the requested bytes in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Widened {
     /// Aligned offset in the file.
@@ -9,11 +9,11 @@ pub(super) struct Widened {
     pub len: usize,
     /// Bytes that must arrive: fewer than `len` at the end of the file.
     pub expected: usize,
-    /// Where the bytes asked for begin in the buffer.
+    /// Start of the requested bytes in the buffer.
     pub inner: usize,
 }
 
-/// Widens a read of `len` bytes at `offset` to multiples of `alignment` in a file of `file_bytes`.
+/// Widen a read of `len` bytes at `offset` to multiples of `alignment` in a file of `file_bytes`.
 #[inline(always)]
 pub(super) fn widen(offset: u64, len: usize, alignment: usize, file_bytes: u64) -> Widened {
     let alignment = alignment as u64;
@@ -27,7 +27,7 @@ pub(super) fn widen(offset: u64, len: usize, alignment: usize, file_bytes: u64) 
     }
 }
 
-/// The longest that a widened read of `len` bytes can be.
+/// Maximum length of a widened read of `len` bytes.
 pub(super) fn widest(len: usize, alignment: usize) -> usize {
     len.div_ceil(alignment) * alignment + alignment
 }

@@ -1,14 +1,14 @@
-//! Work that is an amount: a pass over a file, the records of a ring, the blocks of a new file.
+//! Sampling of a fixed amount of work: a pass over a file, the records of a ring, the blocks of a new file.
 //!
-//! `elapsed = clock after the last operation and what was staged or in flight (and its sync, where the job syncs within
+//! `elapsed = clock after the last operation and everything staged or in flight (and its sync, if the job syncs within
 //! the measured region) - clock before the first operation`. It ends early when its time is up, between two batches.
 //!
-//! **Latency.** There is no phase of its own: the work would be another one the second time. Between batches of *gap*
-//! operations one is timed by itself. Gaps are drawn uniformly from 1 to twice their mean, since what costs may come
-//! in a beat (a page fault falls on every 32nd block of 128 B), and every operation is as likely to be timed as its
-//! neighbour. The mean begins with 1 and is doubled until a batch takes 40 us, so that clocks cost less than 1 %; where
-//! one operation takes that long, all are timed. While it grows, operations are timed more often than later on; those times
-//! are thrown away, or the first page fault would weigh as much as a thousand others.
+//! **Latency.** There is no separate phase, because the work would differ the second time. Between batches of *gap*
+//! operations, one operation is timed alone. Gaps are drawn uniformly from 1 to twice their mean, because costs may be
+//! periodic (a page fault falls on every 32nd block of 128 B); each operation is as likely to be timed as its neighbour.
+//! The mean begins with 1 and is doubled until a batch takes 40 us, so that clocks cost less than 1 %. If one operation
+//! takes that long, all are timed. While the mean grows, operations are timed more often than later. Those times are
+//! discarded, so that early page faults are not over-represented.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_model::random::Random;
@@ -18,25 +18,25 @@ use super::stalls::{Stalls, Stretch};
 use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations};
 
-/// A mean gap shorter than this is doubled: its clocks would be felt.
+/// A shorter mean gap is doubled: its clock readings would be noticeable.
 const GAP_MIN_NS: u64 = 40_000;
-/// One longer than this is halved: there would be few latencies.
+/// A longer mean gap is halved: there would be few latencies.
 const GAP_MAX_NS: u64 = 160_000;
 
-/// After so many measures the mean has been found; a stall among the first ones must not end its growth.
+/// After this many measures the mean has been found; a stall among the first ones must not end its growth.
 const STEADY_MEASURES: u32 = 3;
 
-/// How much there is to do.
+/// Amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
     /// Operations of a sample.
     pub operations: u64,
-    /// Seed of the gaps between operations whose latency is taken.
+    /// Seed of the gaps between operations with a measured latency.
     pub gap_seed: u64,
 }
 
-/// One thread's sample: `amount` from `first_operation` on, or as much of it as is done within `sample_ns`. `latencies`
-/// is empty, made beforehand because its size is felt.
+/// Take one thread's sample: `amount` from `first_operation` on, or as much of it as is done within `sample_ns`.
+/// `latencies` is empty, and allocated beforehand because its size is noticeable.
 pub fn sample(
     work: &mut dyn Operations,
     first_operation: u64,
@@ -87,7 +87,7 @@ pub fn sample(
     })
 }
 
-/// How far the work has come.
+/// Progress of the work.
 struct WorkProgress {
     position: u64,
     end: u64,
@@ -97,8 +97,8 @@ struct WorkProgress {
     stalls: Stalls,
 }
 
-/// Latencies taken before the mean gap is found: those while it grows are not kept. A few numbers, since to empty a
-/// histogram takes as long as a thousand records.
+/// Latencies taken before the mean gap is found; those taken while it grows are not kept. Only a few numbers are stored,
+/// since emptying a histogram takes as long as a thousand records.
 #[derive(Default)]
 struct Early {
     taken: [u64; 2 * STEADY_MEASURES as usize + 2],
@@ -114,8 +114,8 @@ impl Early {
 }
 
 impl WorkProgress {
-    /// Does `wanted` operations, fewer at the end, and returns the clock behind them. `before` is the clock behind those
-    /// before them; a single operation has a clock of its own, so that its latency is nothing but its own.
+    /// Do `wanted` operations, fewer at the end, and return the clock after them. `before` is the clock after the
+    /// operations before them. A single operation has its own clock reading, so that its latency includes nothing else.
     #[inline(always)]
     fn stretch(&mut self, work: &mut dyn Operations, wanted: u64, before: u64) -> Result<u64, CallFailure> {
         let begun = if wanted == 1 { now_ns() } else { before };
@@ -137,11 +137,11 @@ impl WorkProgress {
     }
 }
 
-/// The lengths of batches between operations that are timed by themselves.
+/// Lengths of batches between operations that are timed alone.
 pub(super) struct Gaps {
     random: Random,
     mean: u64,
-    /// Measures in a row that left the mean as it was, up to [`STEADY_MEASURES`].
+    /// Consecutive measures that did not change the mean, up to [`STEADY_MEASURES`].
     steady: u32,
 }
 
@@ -150,14 +150,14 @@ impl Gaps {
         Self { random: Random::new(seed), mean: 1, steady: 0 }
     }
 
-    /// From 1 to twice the mean, the latter not included.
+    /// Draw from 1 to twice the mean, exclusive.
     pub(super) fn draw(&mut self) -> u64 {
         1 + self.random.below(2 * self.mean - 1)
     }
 
-    /// Makes the mean gap last 40 to 160 us, after one of `gap` operations took `took_ns`. Short gaps are no measure, since
-    /// the clock is a part of what they take. True while the mean grows from 1: what was timed until now was timed more
-    /// often than what follows.
+    /// Adapt the mean gap to last 40 to 160 us, after a gap of `gap` operations that took `took_ns`. Short gaps are not
+    /// used, since the clock is a part of their time. Return true while the mean grows from 1: operations until now were
+    /// timed more often than the following ones.
     pub(super) fn adapt(&mut self, gap: u64, took_ns: u64) -> bool {
         if gap < self.mean {
             return false;
@@ -176,7 +176,7 @@ impl Gaps {
         false
     }
 
-    /// Whether the mean has stopped growing from 1.
+    /// True if the mean has stopped growing from 1.
     fn is_found(&self) -> bool {
         self.steady == STEADY_MEASURES
     }

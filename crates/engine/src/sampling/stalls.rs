@@ -1,14 +1,14 @@
-//! Stalled operations, found in the times of batches that leave no gap between them: the rule of `workers/PROTOCOL.md`.
+//! Stalled operations, found in the times of batches without gaps between them: the rule of `workers/PROTOCOL.md`.
 //!
-//! A batch is stalled that takes over 1 ms more, and over twice as much, as its operations take on average. A stalled batch
-//! counts in that average as what it should have taken, else one long stall would hide those after it. Twice as much, since
-//! operations of several milliseconds scatter by more than one: an average that leaves out what lies above it would sink,
-//! until all of them were stalled.
+//! A batch is stalled if it takes over 1 ms longer than its operations take on average, and over twice as long. A
+//! stalled batch counts in that average with its expected time; otherwise one long stall would hide later ones. The
+//! factor of two is needed because operations of several milliseconds scatter by more than one: an average that left out
+//! everything above it would sink until all of them were stalled.
 
-/// What a batch must take beyond its operations' average to be called stalled.
+/// Excess of a stalled batch over its operations' average.
 const STALL_NS: u64 = 1_000_000;
 
-/// Operations and what they took.
+/// Operations and their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) operations: u64,
@@ -16,7 +16,7 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// What so many operations take at this pace, by doubles as in every language's worker.
+    /// Time of this many operations at this pace, computed with doubles as in every language's worker.
     pub(super) fn pace(self, operations: u64) -> u64 {
         (self.took_ns as f64 * operations as f64 / self.operations.max(1) as f64) as u64
     }
@@ -25,13 +25,13 @@ impl Stretch {
 /// Counts stalled batches.
 #[derive(Clone, Debug, Default)]
 pub struct Stalls {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// The longest, less the average of the other operations in its batch.
     pub longest_ns: u64,
-    /// The very first batch, until there is another to compare it with; alone it is no stall.
+    /// The first batch, until there is another to compare it with; alone it is not a stall.
     first: Option<Stretch>,
-    /// What operations take without stalls.
+    /// Time of operations without stalls.
     calm: Option<Stretch>,
 }
 
@@ -69,7 +69,7 @@ impl Stalls {
         });
     }
 
-    /// Of the first two batches the one with the faster operations is the measure of the other.
+    /// Of the first two batches, the one with the faster operations is the reference for the other.
     fn begin(&mut self, first: Stretch, second: Stretch) {
         let (calm, other) = if first.pace(1) <= second.pace(1) { (first, second) } else { (second, first) };
         self.calm = Some(calm);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn slow_operations_that_scatter_are_no_stalls() {
-        // 8 to 15 ms, over and over: none of them stands out.
+        // 8 to 15 ms, again and again: none of them is an outlier.
         let scattered: Vec<(u64, u64)> = (0..1000).map(|i| (1, (8 + i * 5 % 8) * 1_000_000)).collect();
         assert_eq!(stalls(&scattered), (0, 0));
     }

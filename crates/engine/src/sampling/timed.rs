@@ -1,13 +1,13 @@
-//! Work that is bounded by time: reads by the offset table.
+//! Sampling bounded by time: reads by the offset table.
 //!
 //! **Throughput phase.** `elapsed = clock after the last batch and the operations still in flight - clock before the
-//! first batch`. A batch is as many operations as take 50 to 200 us; there is one clock reading a batch and
-//! none inside, because a clock around each operation breaks the overlap between operations and costs
-//! the cheap methods most (mmap of 4 KiB: 40 % of its rate).
+//! first batch`. A batch is as many operations as take 50 to 200 us; there is one clock reading per batch and none
+//! inside, because a clock around each operation prevents overlap between operations and affects the cheap methods most
+//! (mmap of 4 KiB: 40 % of its rate).
 //!
-//! **Latency.** Where one operation takes 50 us by itself, batches are operations and their times are the
-//! latencies. Elsewhere, and where operations overlap in a ring, a phase of its own follows in which every
-//! operation is timed; its operations count for no rate.
+//! **Latency.** If one operation takes 50 us alone, batches are single operations and their times are the latencies.
+//! Otherwise, and if operations overlap in a ring, a separate phase follows in which every operation is timed; its
+//! operations do not count for the rate.
 //!
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,10 +20,10 @@ use super::{BATCH_MAX_NS, BATCH_MIN_NS, ThreadSample};
 use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
 
-/// How often the device budget is looked at: it costs a system call.
+/// Interval of checks of the device budget, which cost a system call.
 const BUDGET_CHECK_NS: u64 = 1_000_000;
 
-/// When the phases end.
+/// Ends of the phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Length of the throughput phase.
@@ -37,8 +37,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The operation behind the last one of a sample that begins with operation `first`. A table that may not be begun
-    /// again bounds the operations, so nothing is read ahead behind its end.
+    /// The operation after the last one of a sample that begins with operation `first`. If the table must not be
+    /// repeated, it bounds the operations, so nothing is read ahead past its end.
     fn end(&self, first: u64) -> u64 {
         match self.max_operations {
             0 => u64::MAX,
@@ -47,9 +47,9 @@ impl Limits {
     }
 }
 
-/// Stops a phase when storage has read enough for this process: a file that fills up is no longer cold.
+/// Stops a phase when storage has read enough for this process: a file that fills the cache is no longer cold.
 struct DeviceBudget {
-    /// /proc/self/io; `None` where there is no budget or the kernel does not count.
+    /// /proc/self/io; `None` if there is no budget or the kernel does not count.
     file: Option<OwnedFd>,
     end_bytes: u64,
     next_check_ns: u64,
@@ -83,13 +83,12 @@ impl DeviceBudget {
     }
 }
 
-/// The share of a bounded cold sample that the throughput phase may use, in quarters; the rest is kept for a
-/// latency phase.
+/// Share of a bounded cold sample that the throughput phase may use, in quarters; the rest is left for a latency phase.
 const THROUGHPUT_QUARTERS: u64 = 3;
 
-/// One thread's sample. `rendezvous` is called between the phases and at both their starts, so that all
-/// threads are in the same phase; `timed_phase` is set by any thread that needs the latency phase.
-/// `latencies` is empty, made beforehand because its size is felt.
+/// Take one thread's sample. `rendezvous` is called between the phases and at the start of each, so that all threads are
+/// in the same phase; `timed_phase` is set by any thread that needs the latency phase. `latencies` is empty, and
+/// allocated beforehand because its size is noticeable.
 pub fn sample(
     work: &mut dyn Operations,
     first_operation: u64,
@@ -107,7 +106,7 @@ pub fn sample(
         timed_phase.store(true, Ordering::Relaxed);
     }
     rendezvous();
-    // Every thread has reached the line above, so all of them read the same answer.
+    // Every thread has reached the line above, so all of them read the same value.
     let timed = timed_phase.load(Ordering::Relaxed) && limits.latency_ns > 0;
     let throughput = throughput?;
     let mut sample = ThreadSample {
@@ -135,7 +134,7 @@ struct Throughput {
     operations: u64,
     checksum: u64,
     stalls: Stalls,
-    /// Whether any batch had more than one operation: then batch times are no latencies.
+    /// True if any batch had more than one operation: then batch times are not latencies.
     batched: bool,
 }
 
@@ -203,7 +202,7 @@ fn latency_phase(
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4);
     let first = first_operation + sample.operations;
     let end = limits.end(first_operation);
-    // Short batches keep to the deadline, long ones keep a ring full.
+    // Short batches meet the deadline, long ones keep a ring full.
     let mut batch_operations = 8;
     let started = now_ns();
     let deadline = started + limits.latency_ns;
@@ -236,7 +235,7 @@ mod tests {
     use crate::reader::{Due, Reader, TableReads};
     use crate::sampling::empty_latencies;
 
-    /// Counts what it is asked for; every read's checksum is its offset.
+    /// Counts its calls; every read's checksum is its offset.
     #[derive(Clone)]
     struct Counting {
         batches: Arc<Mutex<Vec<usize>>>,

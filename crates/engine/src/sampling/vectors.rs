@@ -1,4 +1,4 @@
-//! `workers/vectors.json`: what every worker must make of the same seeds and times.
+//! `workers/vectors.json`: results that every worker must compute from the same seeds and times.
 
 use serde::Deserialize;
 
@@ -9,22 +9,22 @@ use super::stalls::Stalls;
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Vector {
-    /// Gaps are drawn one after the other, and the mean is adapted after each to what its operations took.
+    /// Gaps are drawn one after the other, and the mean is adapted after each to the time of its operations.
     Gaps {
         seed: u64,
-        /// What an operation takes, for each gap.
+        /// Time of an operation, for each gap.
         op_ns: Vec<u64>,
         gaps: Vec<u64>,
-        /// 1: what was timed until then is thrown away.
+        /// 1: the latencies until then are discarded.
         grows: Vec<u64>,
     },
-    /// Batches: their operations and what they took.
+    /// Batches: their operations and times.
     Stalls { operations: Vec<u64>, took_ns: Vec<u64>, stalls: u64, stall_longest_ns: u64 },
     /// Times, and the histogram of a worker whose buckets are 1/128 of a power of two.
     Latencies { took_ns: Vec<u64>, latency_ns: Vec<u64>, latency_counts: Vec<u64> },
 }
 
-/// The upper end of such a bucket. This worker's own buckets are finer, and none lies across the end of such a one.
+/// Upper end of such a bucket. This worker's own buckets are finer, and none of them crosses the end of such a bucket.
 fn bucket_end(ns: u64) -> u64 {
     let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(8);
     (((ns >> shift) + 1) << shift) - 1

@@ -1,5 +1,5 @@
-//! `anonymous`: the bytes of the file are consumed in memory that holds them already. What is done with the bytes costs
-//! this much by itself, so no scan can do better.
+//! `anonymous`: the bytes of the file are consumed in memory that already holds them. Consumption alone costs this much,
+//! so no scan can be faster.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;

@@ -1,4 +1,4 @@
-//! `mmap`: pieces are copied out of a shared mapping, or consumed in it.
+//! `mmap`: pieces are copied from a shared mapping, or consumed in it.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, FileMapping};
@@ -38,7 +38,7 @@ fn copy_pieces(source: &[u8], buffer: &mut [u8], consume: impl Fn(&[u8]) -> u64)
     total
 }
 
-/// Timed region: `for each piece: consume(memory + offset)`; one piece, unless a smaller one was asked for.
+/// Timed region: `for each piece: consume(memory + offset)`; one piece, unless a smaller one was requested.
 #[inline(never)]
 pub(super) fn consume_pieces(source: &[u8], piece_bytes: usize, consume: impl Fn(&[u8]) -> u64) -> u64 {
     source.chunks(piece_bytes).fold(0u64, |total, piece| total.wrapping_add(consume(piece)))

@@ -1,9 +1,9 @@
-//! The ways to scan a file: all of it once, front to back, by one thread.
+//! Scanners: the whole file once, front to back, by one thread.
 //!
-//! A pass brings the file in by pieces and consumes each of them; the checksum of a pass is the sum of what the consumer
-//! says of the pieces, so their order does not matter. Pieces are whole pages where words of pages are touched, and whole
-//! words where words are added, so that the checksum does not depend on the size of a piece. The loops are compiled
-//! for each way of consuming; what is asked of a piece is a comparison of its length.
+//! A pass reads the file in pieces and consumes each of them. The checksum of a pass is the sum of the checksums of the
+//! pieces, so their order does not matter. Pieces are whole pages if words of pages are touched, and whole words if
+//! words are added, so that the checksum does not depend on the size of a piece. The loops are compiled for each kind of
+//! consumption; each piece costs one comparison of its length.
 
 mod anonymous;
 mod mmap;
@@ -22,13 +22,13 @@ use crate::file::DataFile;
 use crate::operations::{Done, Operations};
 use pieces::Pieces;
 
-/// A way to scan, bound to a file.
+/// A scanner, bound to a file.
 pub trait Scanner: Send {
-    /// Brings in and consumes the whole file, and returns the checksum of it. Nothing is in flight afterwards.
+    /// Read and consume the whole file, and return its checksum. Nothing is in flight afterwards.
     fn pass(&mut self) -> Result<u64, CallFailure>;
 }
 
-/// What all scanners need to know.
+/// Common input of all scanners.
 struct ScanTarget {
     file: DataFile,
     piece_bytes: usize,
@@ -36,20 +36,20 @@ struct ScanTarget {
 }
 
 impl ScanTarget {
-    /// The span by pieces; as O_DIRECT wants them where it is asked for.
+    /// The span in pieces, aligned if O_DIRECT is requested.
     fn pieces(&self) -> Pieces {
         let alignment = if self.file.effects.direct { self.file.direct_alignment } else { 1 };
         Pieces::new(self.file.span_bytes as u64, self.piece_bytes, alignment, self.file.file_bytes)
     }
 }
 
-/// Makes the scanner of a job: this is set-up, and what it does is timed as such.
+/// Open the scanner of a job. This is set-up and timed as such.
 pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scanner>, CallFailure> {
     let file = DataFile::new(job, method);
     let target = ScanTarget {
         piece_bytes: piece_bytes(method, &file.effects, job, consume)?,
         file,
-        // The last word of each piece would make the checksum depend on where pieces end.
+        // The last word of each piece would make the checksum depend on the ends of pieces.
         consumption: Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: false },
     };
     match method.access() {
@@ -64,7 +64,7 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
     }
 }
 
-/// Bytes of one call or copy. In the mapping, and in memory, nothing moves: there a piece is the whole span.
+/// Size of one call or copy. In the mapping, and in memory, nothing is copied, so a piece is the whole span.
 fn piece_bytes(
     method: &Method,
     effects: &Effects,

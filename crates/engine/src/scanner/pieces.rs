@@ -1,19 +1,19 @@
-//! A file by pieces, front to back.
+//! A file in pieces, front to back.
 
-/// A piece as it is asked for, and what of it counts.
+/// A piece: the requested range, and the part of it that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Where it begins in the file.
+    /// Its start in the file.
     pub offset: u64,
-    /// Bytes to ask for.
+    /// Bytes to request.
     pub len: usize,
-    /// Bytes that must arrive: fewer than `len` where O_DIRECT asks for more than the file has.
+    /// Bytes that must arrive: fewer than `len` if O_DIRECT requests more than the file has.
     pub expected: usize,
     /// Bytes to consume.
     pub consumed: usize,
 }
 
-/// All pieces of a span: those of full size, and what is left behind them.
+/// All pieces of a span: those of full size, and a shorter last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
     piece_bytes: usize,
@@ -22,8 +22,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Pieces of `piece_bytes`, which is a multiple of `alignment`. The last one is asked for in whole multiples too; a
-    /// file of `file_bytes` that ends before makes it short, as open(2) says of O_DIRECT.
+    /// Pieces of `piece_bytes`, which is a multiple of `alignment`. The last one is requested in whole multiples too;
+    /// the end of a file of `file_bytes` makes it short, as open(2) describes for O_DIRECT.
     pub fn new(span_bytes: u64, piece_bytes: usize, alignment: usize, file_bytes: u64) -> Self {
         let full = span_bytes / piece_bytes as u64;
         let offset = full * piece_bytes as u64;
@@ -34,12 +34,12 @@ impl Pieces {
         Self { piece_bytes, full, tail }
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn count(&self) -> u64 {
         self.full + u64::from(self.tail.is_some())
     }
 
-    /// One of those that there are.
+    /// The piece at `index`.
     #[inline(always)]
     pub fn at(&self, index: u64) -> Piece {
         let len = self.piece_bytes;

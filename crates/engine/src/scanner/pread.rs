@@ -1,4 +1,4 @@
-//! `pread`: one system call a piece, through the page cache, past it, or leaving nothing in it.
+//! `pread`: one system call per piece, through the page cache, bypassing it, or leaving no pages in it.
 
 use std::io::IoSliceMut;
 

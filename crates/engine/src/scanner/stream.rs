@@ -1,4 +1,4 @@
-//! `read`: read(2) from the descriptor's position, which goes back to the start for each pass.
+//! `read`: read(2) from the descriptor's position, which is reset to the start for each pass.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;

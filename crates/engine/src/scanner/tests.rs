@@ -1,4 +1,4 @@
-//! Every method has the checksum of the whole file, whatever the size of the file and of the pieces.
+//! Every method has the checksum of the whole file, for any size of the file and of the pieces.
 
 use std::io::Write;
 
@@ -67,7 +67,7 @@ fn method(text: &str) -> Method {
     if text == "anonymous" { Method::anonymous() } else { text.parse().expect(text) }
 }
 
-/// Opens a method, or says that this machine does not offer it.
+/// Open a method, or report that this machine does not support it.
 fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Scanner>> {
     match open(&method(text), job, consume) {
         Ok(scanner) => Some(scanner),
@@ -87,7 +87,7 @@ fn expected(bytes: &[u8], consume: Consume) -> u64 {
     }
 }
 
-/// Two passes of every method over a file that holds `bytes`.
+/// Do two passes of every method over a file that holds `bytes`.
 fn scan_by_all(what: &str, bytes: &[u8]) {
     let file = File::holding(bytes);
     let job = file.job(bytes.len() as u64);

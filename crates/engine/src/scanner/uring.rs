@@ -1,4 +1,4 @@
-//! `uring`: pieces in flight through io_uring, asked for front to back and consumed as they come.
+//! `uring`: pieces in flight through io_uring, requested front to back and consumed as they arrive.
 
 use pagewise_model::protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
@@ -14,7 +14,7 @@ struct UringScanner {
     target: ScanTarget,
     pieces: Pieces,
     free: Vec<usize>,
-    /// The piece that each slot is for.
+    /// The piece of each slot.
     in_slot: Vec<Piece>,
 }
 

@@ -1,4 +1,4 @@
-//! Whole conversations about work that is fixed.
+//! Whole conversations about fixed work.
 
 use std::fs;
 
@@ -10,7 +10,8 @@ use crate::reader::tests::job_of;
 
 const FILE_BYTES: u64 = 100_000;
 
-/// What the worker says to a job and what follows, its `hello` left out; or why the conversation ended.
+/// The worker's replies to a job and the following requests, without its `hello`; or the reason that the conversation
+/// ended.
 fn conversation(job: &Job, following: Vec<Request>) -> io::Result<Vec<Reply>> {
     let mut requests = String::new();
     for request in std::iter::once(Request::Open(Box::new(job.clone()))).chain(following) {
@@ -64,7 +65,7 @@ impl Folder {
         Job { workload, method, consume, ..job_of(&self.file("data", bytes), bytes.len() as u64) }
     }
 
-    /// Records of 100 B, twice round.
+    /// Records of 100 B, two passes.
     fn append(&self, sync: &str) -> Job {
         let path = self.file("ring", &vec![0; FILE_BYTES as usize]);
         let source_period = 16_381;

@@ -1,4 +1,4 @@
-//! `anonymous`: the same stores into memory that is already there. A ceiling, not a way to write a file.
+//! `anonymous`: the same stores into memory that is already present. A ceiling, not a file access method.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ impl Sink for Ceiling {
         Ok(())
     }
 
-    /// There is no device behind it.
+    /// There is no device.
     fn sync_ranges(&mut self, _: [Range<u64>; 2]) -> Result<(), CallFailure> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! `pwrite` and `write`: a system call for each record, each full buffer, or each buffer of whole blocks past the page
-//! cache.
+//! `pwrite` and `write`: a system call for each record, for each full buffer, or for each buffer of whole blocks
+//! bypassing the page cache.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ struct Pwrite {
     call: &'static str,
 }
 
-/// write(2) at the file's position, and lseek(2) where that is not the offset.
+/// write(2) at the file's position, and lseek(2) if that is not the offset.
 struct Write {
     file: OwnedFd,
     path: String,
@@ -31,7 +31,7 @@ struct Write {
     position: u64,
 }
 
-/// Each record is a call of its own.
+/// Each record is a separate call.
 struct Recordwise<S> {
     sink: S,
     supply: Supply,
@@ -44,7 +44,7 @@ pub(super) fn open(
     supply: Supply,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     let direct = target.effects.direct;
-    // What lies behind the last byte in its block is read before the block is written.
+    // The bytes after the last record in its block are read before the block is written.
     let file = target.open(if direct { OFlags::RDWR } else { OFlags::WRONLY }, direct)?;
     target.allocate_for(&file)?;
     let path = target.path.clone();
@@ -105,8 +105,7 @@ impl<S: Sink> Writer for Recordwise<S> {
     }
 }
 
-/// Calls `call` with what is left of `bytes` and where it goes, until nothing is left: a call may write less than it is
-/// given.
+/// Call `call` with the rest of `bytes` and its offset until nothing is left: a call may write less than requested.
 #[inline(always)]
 fn put_all(
     mut bytes: &[u8],
@@ -133,7 +132,7 @@ pub(super) fn sync_file(file: &OwnedFd, path: &str) -> Result<(), CallFailure> {
     rustix::fs::fdatasync(file).map_err(|errno| failed("fdatasync", errno.into(), path, 0))
 }
 
-/// Reads a block of a file that is open for O_DIRECT; what lies behind the end of the file stays as it is in `block`.
+/// Read a block of a file that is open for O_DIRECT; bytes of `block` past the end of the file do not change.
 pub(super) fn read_block(
     file: &OwnedFd,
     path: &str,

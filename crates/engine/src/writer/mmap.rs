@@ -14,7 +14,7 @@ use super::supply::Supply;
 use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 use crate::failure::failed;
 
-/// Memory that the ring lies in.
+/// Memory that contains the ring.
 pub(super) trait RingMemory: Sink {
     /// All of it.
     fn bytes_mut(&mut self) -> &mut [u8];
@@ -25,7 +25,7 @@ struct MappedFile {
     path: String,
 }
 
-/// Records are copied to where they come to lie.
+/// Records are copied directly to their positions.
 struct Straight<M> {
     memory: M,
     supply: Supply,
@@ -57,7 +57,7 @@ pub(super) fn open(
     })
 }
 
-/// A writer that copies records straight into `memory`.
+/// A writer that copies records directly into `memory`.
 pub(super) fn straight(
     memory: impl RingMemory + 'static,
     target: &WriteTarget,
@@ -67,7 +67,7 @@ pub(super) fn straight(
 }
 
 impl<M: RingMemory> Straight<M> {
-    /// Bytes of whole records to the next place where something beside copying is to be done.
+    /// Bytes of whole records up to the next action other than copying.
     fn stretch(&self, left: u64) -> u64 {
         let stretch = left.min(self.progress.room());
         let pause = self.pretoucher.as_ref().map_or(u64::MAX, Pretoucher::stride);
@@ -80,7 +80,8 @@ impl<M: RingMemory> Straight<M> {
 }
 
 impl<M: RingMemory> Writer for Straight<M> {
-    /// Timed region: [`Supply::records`] for each stretch, which ends at the end of the ring or where a sync is due.
+    /// Timed region: [`Supply::records`] for each run of records, which ends at the end of the ring or when a sync is
+    /// due.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.supply.record_bytes() as u64;
         if let Some(pretoucher) = &self.pretoucher {

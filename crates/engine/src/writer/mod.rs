@@ -1,13 +1,13 @@
-//! The ways to write records into a ring file, one file each.
+//! Writers of records into a ring file, one file for each access.
 //!
-//! A writer appends a batch of records in one call, so that the choice of method costs one indirect call a batch and
-//! nothing a record. Where records lie and what they hold is told by [`pagewise_model::ring`]: none straddles the end
-//! of the file, and the cursor moves by the bytes that reached the file.
+//! A writer appends a batch of records in one call, so that the choice of method costs one indirect call per batch and
+//! nothing per record. [`pagewise_model::ring`] defines the positions and content of records: none straddles the end of
+//! the file, and the cursor moves by the bytes that reached the file.
 //!
-//! * `supply`: what the records hold;
-//! * `progress`: the cursor, and when a sync is due;
+//! * `supply`: the content of records;
+//! * `progress`: the cursor and due syncs;
 //! * `setup`: open, allocate, map, advise;
-//! * `mmap`, `anonymous`: stores straight into memory;
+//! * `mmap`, `anonymous`: stores directly into memory;
 //! * `call`: pwrite(2) and write(2);
 //! * `staging`: records that are collected in a buffer first;
 //! * `uring`: writes in flight;
@@ -34,13 +34,13 @@ use progress::WriteProgress;
 use setup::impossible;
 use supply::Supply;
 
-/// A way to write records, bound to a file. One thread, records in order.
+/// A writer of records, bound to a file. One thread, records in order.
 pub trait Writer: Send {
-    /// Writes the next `count` records. They may stay staged or in flight.
+    /// Write the next `count` records. They may stay staged or in flight.
     fn append(&mut self, count: u64) -> Result<(), CallFailure>;
 
-    /// Puts what is staged or in flight into the file; where the job asks for syncs within the measured region, syncs
-    /// what was not synced yet.
+    /// Put everything staged or in flight into the file; if the job asks for syncs within the measured region, sync the
+    /// remaining bytes.
     fn finish(&mut self) -> Result<(), CallFailure>;
 
     /// Bytes that reached the file so far: were stored into its mapping, or accepted by the kernel.
@@ -50,31 +50,31 @@ pub trait Writer: Send {
     fn sync(&mut self) -> Result<(), CallFailure>;
 }
 
-/// Where bytes go, and how they are made to reach the device.
+/// Destination of bytes, and its sync.
 trait Sink: Send {
-    /// Puts `bytes` at `offset` of the file.
+    /// Put `bytes` at `offset` of the file.
     fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure>;
 
-    /// Waits until the bytes of `ranges` are on the device.
+    /// Wait until the bytes of `ranges` are on the device.
     fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure>;
 
-    /// Waits until all bytes are on the device.
+    /// Wait until all bytes are on the device.
     fn sync_all(&mut self) -> Result<(), CallFailure>;
 }
 
-/// A sync within the measured region.
+/// Sync within the measured region.
 fn sync_now(sink: &mut impl Sink, progress: &mut WriteProgress) -> Result<(), CallFailure> {
     sink.sync_ranges(progress.unsynced())?;
     progress.synced();
     Ok(())
 }
 
-/// The end of the measured region, where syncs belong to it.
+/// Sync the rest at the end of the measured region, if syncs belong to it.
 fn sync_rest(sink: &mut impl Sink, progress: &mut WriteProgress) -> Result<(), CallFailure> {
     if progress.owes_sync() { sync_now(sink, progress) } else { Ok(()) }
 }
 
-/// What all writers of a job need to know.
+/// Common input of all writers of a job.
 #[derive(Clone, Debug)]
 struct WriteTarget {
     path: String,
@@ -128,8 +128,8 @@ impl WriteTarget {
     }
 }
 
-/// Makes the writer of a job: this is set-up, and what it does is timed as such. Opens the file, which has its size
-/// already, allocates, maps and advises in the order in which the options are written.
+/// Open the writer of a job. This is set-up and timed as such. Opens the file, which has its final size already,
+/// allocates, maps and advises in the order of the options.
 pub fn open(method: &Method, job: &Job) -> Result<Box<dyn Writer>, CallFailure> {
     let target = WriteTarget::new(method, job)?;
     let supply = Supply::read(job)?;

@@ -1,5 +1,6 @@
-//! `pretouch=`: a thread that makes pages present and writable a little ahead of the writer, so that a store meets no
-//! page fault. MADV_POPULATE_WRITE (Linux 5.14) does that without changing what a page holds, whoever is faster.
+//! `pretouch=`: a thread that makes pages present and writable a little ahead of the writer, so that stores take no page
+//! faults. MADV_POPULATE_WRITE (Linux 5.14) does that without changing the content of a page, whichever thread is
+//! faster.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,35 +14,35 @@ use super::WriteTarget;
 use super::setup::populate_failure;
 use crate::failure::{failed, refused};
 
-/// The most that one call makes writable: a writer that stops is not waited for longer than that takes.
+/// Maximum size of one call: a writer that stops waits at most for one call.
 const PIECE_BYTES: usize = 256 << 10;
-/// The thread is told where the writer is whenever it has gone this part of the way ahead.
+/// The thread is notified of the writer's position at each of this many parts of the distance ahead.
 const STRIDES: u64 = 4;
 
-/// In place of a cursor: nothing was written yet.
+/// Cursor value: nothing was written yet.
 const NOT_BEGUN: u64 = u64::MAX;
-/// In place of a cursor: there is nothing more to do.
+/// Cursor value: the work is over.
 const OVER: u64 = u64::MAX - 1;
 
-/// What writer and thread tell each other.
+/// State shared by the writer and the thread.
 struct Shared {
-    /// Where the writer is.
+    /// Position of the writer.
     cursor: AtomicU64,
     failure: Mutex<Option<CallFailure>>,
 }
 
-/// The thread, seen from the writer. It waits for the first append and ends with this.
+/// The thread, as seen by the writer. It waits for the first append and ends when this is dropped.
 pub(super) struct Pretoucher {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     stride: u64,
-    /// Where the writer was when the thread was told last.
+    /// Position of the writer at the last notification.
     told: u64,
     over: bool,
 }
 
 impl Pretoucher {
-    /// Starts a thread that runs at most `ahead` bytes, rounded up to whole pages, ahead of a writer.
+    /// Start a thread that runs at most `ahead` bytes, rounded up to whole pages, ahead of a writer.
     pub(super) fn start(
         mapping: &WritableMapping,
         target: &WriteTarget,
@@ -69,15 +70,15 @@ impl Pretoucher {
         if self.over { u64::MAX } else { self.stride }
     }
 
-    /// Tells the thread to begin, where it has not.
+    /// Start the thread's work, if not yet started.
     pub(super) fn begin(&self, cursor: u64) {
         if self.shared.cursor.load(Ordering::Relaxed) == NOT_BEGUN {
             self.tell(cursor);
         }
     }
 
-    /// Tells the thread where the writer is, if it has gone a stride; at the start of the ring again, all pages have
-    /// been met.
+    /// Notify the thread of the writer's position after each stride; in the second pass over the ring all pages are
+    /// present.
     pub(super) fn follow(&mut self, cursor: u64) {
         if self.over {
             return;
@@ -91,7 +92,7 @@ impl Pretoucher {
         }
     }
 
-    /// What went wrong in the thread.
+    /// Failure of the thread, if any.
     pub(super) fn failure(&self) -> Result<(), CallFailure> {
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.clone().map_or(Ok(()), Err)
@@ -100,7 +101,7 @@ impl Pretoucher {
     fn tell(&self, cursor: u64) {
         self.shared.cursor.store(cursor, Ordering::Release);
         if let Some(thread) = &self.thread {
-            // Costs a system call only where the thread waits.
+            // Costs a system call only if the thread waits.
             thread.thread().unpark();
         }
     }
@@ -116,7 +117,7 @@ impl Drop for Pretoucher {
     }
 }
 
-/// Asks a page of memory before the clock starts: kernels before 5.14 do not know the advice.
+/// Try the advice on a page of memory before the clock starts: kernels before 5.14 do not support it.
 fn try_out(path: &str) -> Result<(), CallFailure> {
     let advice = Advice::PopulateWrite;
     AnonymousMemory::new(rustix::param::page_size())
@@ -124,7 +125,7 @@ fn try_out(path: &str) -> Result<(), CallFailure> {
         .map_err(|error| refused(advice.name(), error, path))
 }
 
-/// The thread, seen from within.
+/// State inside the thread.
 struct Runner {
     advisor: Advisor,
     ring_bytes: usize,
@@ -141,7 +142,7 @@ impl Runner {
         }
     }
 
-    /// Goes ahead of the cursor, and skips what the writer has passed already.
+    /// Touch pages ahead of the cursor, and skip those that the writer has already passed.
     fn touch_ahead(&self) -> Result<(), (usize, io::Error)> {
         let page = rustix::param::page_size();
         let end = self.ring_bytes.next_multiple_of(page).min(self.advisor.len());

@@ -1,16 +1,16 @@
-//! The cursor in the ring, what reached the file, and when a sync is due.
+//! Progress of a writer: the cursor in the ring, the bytes that reached the file, and due syncs.
 
 use std::ops::Range;
 
 use pagewise_model::work::Sync;
 
-/// Where the next byte goes, and what has got there.
+/// Position of the next byte, and the bytes that reached the file.
 pub(super) struct WriteProgress {
     cursor: u64,
     ring_bytes: u64,
     written: u64,
     unsynced: u64,
-    /// A sync is due when so much is unsynced; `u64::MAX` without syncs within the measured region.
+    /// A sync is due when this many bytes are unsynced; `u64::MAX` without syncs within the measured region.
     sync_bytes: u64,
 }
 
@@ -20,7 +20,7 @@ impl WriteProgress {
         Self { cursor: 0, ring_bytes, written: 0, unsynced: 0, sync_bytes }
     }
 
-    /// Where in the file the next byte goes.
+    /// Offset of the next byte in the file.
     #[inline(always)]
     pub(super) fn cursor(&self) -> u64 {
         self.cursor
@@ -48,8 +48,8 @@ impl WriteProgress {
         self.sync_bytes.saturating_sub(self.unsynced)
     }
 
-    /// Moves the cursor by bytes that reached the file, at most to the end of the ring, which is its start. Whether a
-    /// sync is due.
+    /// Move the cursor by bytes that reached the file, at most to the end of the ring, which is its start. Return true
+    /// if a sync is due.
     #[inline(always)]
     pub(super) fn advance(&mut self, bytes: u64) -> bool {
         debug_assert!(bytes <= self.room(), "a write past the end of the ring");
@@ -60,7 +60,7 @@ impl WriteProgress {
         self.reach(bytes)
     }
 
-    /// Counts bytes that reached the file where the cursor is not followed. Whether a sync is due.
+    /// Count bytes that reached the file when the cursor is not followed. Return true if a sync is due.
     #[inline(always)]
     pub(super) fn reach(&mut self, bytes: u64) -> bool {
         self.written += bytes;
@@ -68,13 +68,13 @@ impl WriteProgress {
         self.unsynced >= self.sync_bytes
     }
 
-    /// Whether syncs are done within the measured region and something is not synced yet.
+    /// True if syncs are done within the measured region and some bytes are unsynced.
     pub(super) fn owes_sync(&self) -> bool {
         self.sync_bytes != u64::MAX && self.unsynced > 0
     }
 
-    /// The ranges of the file that hold what is not synced: two where the end of the ring lies between, and an empty
-    /// second one elsewhere.
+    /// The ranges of unsynced bytes in the file: two if the end of the ring is between them; otherwise the second is
+    /// empty.
     pub(super) fn unsynced(&self) -> [Range<u64>; 2] {
         if self.unsynced >= self.ring_bytes {
             [0..self.ring_bytes, 0..0]
@@ -85,7 +85,7 @@ impl WriteProgress {
         }
     }
 
-    /// Notes that all is synced.
+    /// Record that all bytes are synced.
     pub(super) fn synced(&mut self) {
         self.unsynced = 0;
     }

@@ -1,4 +1,4 @@
-//! Open, allocate, map, advise; and what their failures mean.
+//! Set-up of a writer: open, allocate, map, advise; and the meaning of failures.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::effects::Step;
 use crate::failure::{failed, refused};
 use crate::file::map_advice;
 
-/// A job that no machine can do: the cell is unavailable, and `detail` says why.
+/// A job that no machine can do: the cell is unavailable, and `detail` is the reason.
 pub(super) fn impossible(path: &str, detail: String) -> CallFailure {
     CallFailure {
         call: "open".to_string(),
@@ -26,7 +26,7 @@ pub(super) fn impossible(path: &str, detail: String) -> CallFailure {
     }
 }
 
-/// A failed call that wants room in the filesystem; without room the cell is unavailable.
+/// A failed call that needs space in the filesystem; without space the cell is unavailable.
 #[cold]
 pub(super) fn write_failure(call: &str, errno: Errno, path: &str, offset: u64) -> CallFailure {
     let failure = failed(call, errno.into(), path, offset);
@@ -37,7 +37,7 @@ pub(super) fn write_failure(call: &str, errno: Errno, path: &str, offset: u64) -
     CallFailure { detail, unavailable: 1, ..failure }
 }
 
-/// As [`write_failure`], with what a system may not offer; for set-up.
+/// Like [`write_failure`], also for calls that a system may not support; for set-up.
 fn refused_or_full(call: &str, error: io::Error, path: &str) -> CallFailure {
     match Errno::from_io_error(&error) {
         Some(errno @ (Errno::NOSPC | Errno::DQUOT)) => write_failure(call, errno, path, 0),
@@ -46,8 +46,8 @@ fn refused_or_full(call: &str, error: io::Error, path: &str) -> CallFailure {
 }
 
 impl WriteTarget {
-    /// Opens the file with `access`; with `direct` by O_DIRECT, which is tried out with a read, because it may be
-    /// accepted at open and refused at the first transfer.
+    /// Open the file with `access`; with O_DIRECT if `direct`, tried out with a read, because it may be accepted at open
+    /// and refused at the first transfer.
     pub(super) fn open(&self, access: OFlags, direct: bool) -> Result<OwnedFd, CallFailure> {
         let flags = access | OFlags::CLOEXEC;
         if !direct {
@@ -63,8 +63,8 @@ impl WriteTarget {
         Ok(file)
     }
 
-    /// fallocate(2) of the whole file, where the method asks for it. glibc's posix_fallocate(3) would write zeros where
-    /// the filesystem knows no allocation; the system call says so.
+    /// fallocate(2) of the whole file, if the method requires it. glibc's posix_fallocate(3) would write zeros if the
+    /// filesystem does not support allocation; the system call returns an error.
     pub(super) fn allocate_for(&self, file: &OwnedFd) -> Result<(), CallFailure> {
         for (word, step) in &self.effects.steps {
             match step {
@@ -80,8 +80,8 @@ impl WriteTarget {
             .map_err(|errno| refused_or_full("fallocate", errno.into(), &self.path))
     }
 
-    /// Opens and maps the file and does what the method's options say, in the order written. The mapping is made when
-    /// the first option needs it, so that an allocation that stands before it comes before it.
+    /// Open and map the file and apply the method's options, in the order written. The mapping is made when the first
+    /// option needs it, so that an allocation written before it happens before it.
     pub(super) fn map(&self) -> Result<WritableMapping, CallFailure> {
         let file = self.open(OFlags::RDWR, false)?;
         let map = || {
@@ -132,8 +132,8 @@ impl WriteTarget {
     }
 }
 
-/// Why MADV_POPULATE_WRITE failed. EFAULT stands for a store that would have ended the process (SIGBUS): the filesystem
-/// has no room, or the file has become shorter.
+/// Failure of MADV_POPULATE_WRITE. EFAULT corresponds to a store that would have ended the process (SIGBUS): the
+/// filesystem has no space, or the file has become shorter.
 #[cold]
 pub(super) fn populate_failure(error: io::Error, path: &str, offset: u64) -> CallFailure {
     let call = Advice::PopulateWrite.name();
@@ -148,7 +148,7 @@ pub(super) fn populate_failure(error: io::Error, path: &str, offset: u64) -> Cal
     CallFailure { detail, unavailable: 1, ..failure }
 }
 
-/// Why mlock(2) failed: ENOMEM and EAGAIN stand for a limit (RLIMIT_MEMLOCK), too little memory or a full filesystem.
+/// Failure of mlock(2). ENOMEM and EAGAIN mean a limit (RLIMIT_MEMLOCK), too little memory or a full filesystem.
 fn lock_failure(error: io::Error, path: &str) -> CallFailure {
     let limited = matches!(Errno::from_io_error(&error), Some(Errno::NOMEM | Errno::AGAIN));
     let failure = refused("mlock", error, path);

@@ -1,7 +1,7 @@
-//! `buffer=`: records are collected in memory, and the bytes go to the file together.
+//! `buffer=`: records are collected in memory and put into the file together.
 //!
 //! [`Staged`] collects whole records and flushes when the next one does not fit. [`BlockStream`] fills its buffer to the last
-//! byte, a record going on in the next one, because O_DIRECT moves whole blocks at multiples of their size.
+//! byte, splitting a record if necessary, because O_DIRECT moves whole blocks at multiples of their size.
 
 use pagewise_model::Bytes;
 use pagewise_model::protocol::CallFailure;
@@ -14,7 +14,7 @@ use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 
 /// A sink that takes whole blocks.
 pub(super) trait BlockSink: Sink {
-    /// Reads the block at `offset`.
+    /// Read the block at `offset`.
     fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure>;
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Staged<S> {
     sink: S,
     supply: Supply,
     progress: WriteProgress,
-    /// As many whole records as the buffer has room for.
+    /// Buffer of as many whole records as fit.
     buffer: AnonymousMemory,
     filled: usize,
 }
@@ -40,7 +40,7 @@ impl<S: Sink> Staged<S> {
         Ok(Self { sink, supply, progress: target.progress(), buffer, filled: 0 })
     }
 
-    /// Puts what is staged into the file. The cursor moves by the bytes put.
+    /// Put the staged bytes into the file, and move the cursor by them.
     #[inline(always)]
     fn flush(&mut self) -> Result<(), CallFailure> {
         let filled = self.filled as u64;
@@ -57,7 +57,7 @@ impl<S: Sink> Staged<S> {
         if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
     }
 
-    /// The same where the end of the ring lies between: the second part goes to its start. Whether a sync is due.
+    /// The same if the end of the ring is between: the second part goes to its start. Return true if a sync is due.
     #[cold]
     #[inline(never)]
     fn put_in_parts(&mut self, filled: usize) -> Result<bool, CallFailure> {
@@ -112,16 +112,16 @@ pub(super) struct BlockStream<S> {
     progress: WriteProgress,
     blocks: BlockRules,
     buffer: AnonymousMemory,
-    /// Where in the file the buffer's first byte goes: a multiple of the alignment.
+    /// Offset in the file of the buffer's first byte: a multiple of the alignment.
     base: u64,
     filled: usize,
-    /// Bytes of the buffer that a [`Writer::finish`] has put into the file already.
+    /// Bytes of the buffer that a [`Writer::finish`] has already put into the file.
     put: usize,
-    /// What the file holds around the end of the last byte.
+    /// Content of the file in the block of the last byte.
     block: AnonymousMemory,
 }
 
-/// What O_DIRECT demands of a ring.
+/// Constraints of O_DIRECT on a ring.
 #[derive(Clone, Copy)]
 pub(super) struct BlockRules {
     alignment: usize,
@@ -130,7 +130,7 @@ pub(super) struct BlockRules {
 }
 
 impl BlockRules {
-    /// Fails where a buffer is no whole number of blocks, or the last block of the ring would make the file longer.
+    /// Fails if a buffer is not a whole number of blocks, or if the last block of the ring would make the file longer.
     pub(super) fn new(capacity: Bytes, target: &WriteTarget) -> Result<Self, CallFailure> {
         let alignment = target.direct_alignment;
         if !capacity.0.is_multiple_of(alignment as u64) {
@@ -158,7 +158,7 @@ impl BlockRules {
         Self { alignment: 1, capacity, ring_bytes: target.ring_bytes }
     }
 
-    /// Bytes that a buffer takes which begins at `base` of the file: to its capacity or the end of the ring.
+    /// Capacity of a buffer that begins at `base` of the file: up to its size or the end of the ring.
     #[inline(always)]
     pub(super) fn limit(&self, base: u64) -> usize {
         match usize::try_from(self.ring_bytes - base) {
@@ -167,7 +167,7 @@ impl BlockRules {
         }
     }
 
-    /// Where the buffer after one of `len` bytes at `base` begins.
+    /// Offset of the buffer after one of `len` bytes at `base`.
     #[inline(always)]
     pub(super) fn next(&self, base: u64, len: usize) -> u64 {
         let next = base + len as u64;
@@ -212,7 +212,7 @@ impl<S: BlockSink> BlockStream<S> {
         })
     }
 
-    /// Puts a full buffer into the file; behind the end of the ring its last block is filled up with zeros.
+    /// Put a full buffer into the file; after the end of the ring its last block is filled up with zeros.
     fn flush(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
         self.buffer.bytes_mut()[self.filled..padded].fill(0);
@@ -223,8 +223,8 @@ impl<S: BlockSink> BlockStream<S> {
         if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
     }
 
-    /// Puts a part of a buffer into the file. What the file holds in the rest of the last block stays; the buffer is
-    /// filled on and written again when it is full.
+    /// Put a part of a buffer into the file. The file's content in the rest of the last block does not change; the
+    /// buffer is filled further and written again when it is full.
     fn flush_part(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
         if padded > self.filled {

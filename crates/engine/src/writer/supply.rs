@@ -1,4 +1,4 @@
-//! What the records hold: pieces of a source that stays in the CPU's nearest caches.
+//! Content of the records: pieces of a source that stays in the CPU's nearest caches.
 
 use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_sys::AnonymousMemory;
@@ -9,17 +9,17 @@ use crate::failure::{failed, short};
 
 /// The records of a job, in order.
 pub(super) struct Supply {
-    /// The period and a record more.
+    /// One period and a record.
     source: AnonymousMemory,
     record_bytes: usize,
-    /// Where in the source the next record begins; below the period.
+    /// Offset of the next record in the source; below the period.
     place: usize,
-    /// Bytes of the next record that were handed out already.
+    /// Bytes of the next record that were already handed out.
     begun: usize,
 }
 
 impl Supply {
-    /// Reads the source of a job into memory.
+    /// Read the source of a job into memory.
     pub(super) fn read(job: &Job) -> Result<Self, CallFailure> {
         let path = &job.source_path;
         if job.source_period == 0 {
@@ -54,7 +54,7 @@ impl Supply {
         &self.source.bytes()[place..place + self.record_bytes]
     }
 
-    /// Fills `into`, whose length is a multiple of the record, with the next records.
+    /// Fill `into`, whose length is a multiple of the record, with the next records.
     #[inline(always)]
     pub(super) fn records(&mut self, into: &mut [u8]) {
         let (place, left) = copy_records(into, self.source.bytes(), self.record_bytes, self.place);
@@ -62,7 +62,7 @@ impl Supply {
         self.place = place;
     }
 
-    /// Fills `into` with the next bytes; a record may begin here and end in the next call.
+    /// Fill `into` with the next bytes; a record may begin here and end in the next call.
     pub(super) fn stream(&mut self, into: &mut [u8]) {
         let rest = if self.begun == 0 { 0 } else { self.record_bytes - self.begun };
         let (head, body) = into.split_at_mut(rest.min(into.len()));
@@ -75,7 +75,7 @@ impl Supply {
         }
     }
 
-    /// Fills `into` with bytes of one record.
+    /// Fill `into` with bytes of one record.
     fn part(&mut self, into: &mut [u8]) {
         let start = self.place + self.begun;
         into.copy_from_slice(&self.source.bytes()[start..start + into.len()]);
@@ -88,19 +88,19 @@ impl Supply {
     }
 }
 
-/// A place in the source, counted on from 0 where the period is over.
+/// An offset in the source, wrapped at the end of the period.
 #[inline(always)]
 fn wrapped(place: usize, period: usize) -> usize {
     match place.checked_sub(period) {
         None => place,
         Some(beyond) if beyond < period => beyond,
-        // Records longer than the period.
+        // Records may be longer than the period.
         Some(beyond) => beyond % period,
     }
 }
 
 /// Timed region: `for each record that fits: memcpy(into + i * record, source + place, record); place = (place + record)
-/// mod period`. Returns the place of the next record, and how much is left at the end of `into`: less than a record.
+/// mod period`. Returns the place of the next record, and the rest at the end of `into`, which is shorter than a record.
 #[inline(never)]
 fn copy_records(into: &mut [u8], source: &[u8], record_bytes: usize, mut place: usize) -> (usize, usize) {
     let period = source.len() - record_bytes;

@@ -1,4 +1,5 @@
-//! Every writer against one plain reference: the file read back must hold what [`pagewise_model::ring`] says.
+//! Every writer against one plain reference: the file read back must have the content defined by
+//! [`pagewise_model::ring`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +18,19 @@ mod properties;
 
 const SEED: u64 = 11;
 
-/// The folder that the build lies in: on a filesystem with a device behind it.
+/// The folder of the build: on a filesystem with a device behind it.
 fn build_folder() -> PathBuf {
     let test = std::env::current_exe().expect("the test itself");
     test.parent().expect("it lies in a folder").to_path_buf()
 }
 
-/// The folders that are written to: a filesystem in memory, where there is one, and [`build_folder`].
+/// The folders to write to: a filesystem in memory, if there is one, and [`build_folder`].
 fn folders() -> Vec<PathBuf> {
     let folders = [PathBuf::from("/dev/shm"), build_folder()];
     folders.into_iter().filter(|folder| tempfile::tempfile_in(folder).is_ok()).collect()
 }
 
-/// A sparse file to be written, the source of its records, and the job that says so.
+/// A sparse file to be written, the source of its records, and the job for them.
 struct Fixture {
     _folder: TempDir,
     job: Job,
@@ -85,7 +86,7 @@ impl Fixture {
         open(&method, &self.job)
     }
 
-    /// Opens, appends `records` in batches of many sizes, finishes and, where the job says so, syncs; the bytes that
+    /// Open, append `records` in batches of many sizes, finish and, if the job requires it, sync; return the bytes that
     /// reached the file.
     fn write(&self, method: &str, records: u64) -> Result<u64, CallFailure> {
         let mut writer = self.open(method)?;
@@ -97,7 +98,7 @@ impl Fixture {
         Ok(writer.written())
     }
 
-    /// What the file must hold after `records`: plainly, one after the other.
+    /// Expected content of the file after `records`, written one after the other.
     fn expected(&self, records: u64) -> Vec<u8> {
         let (file_bytes, record_bytes) = (self.job.file_bytes as usize, self.job.record_bytes as usize);
         let mut file = vec![0; file_bytes];
@@ -113,7 +114,7 @@ impl Fixture {
         fs::read(&self.job.path).expect("ring")
     }
 
-    /// Checks the whole file, and names the first byte that differs.
+    /// Check the whole file, and name the first byte that differs.
     fn assert_holds(&self, records: u64, what: &str) {
         let (file, expected) = (self.file(), self.expected(records));
         assert_eq!(file.len(), expected.len(), "{what}: length of the file");
@@ -125,7 +126,7 @@ impl Fixture {
         place.map(|place| place as u64 / self.job.record_bytes)
     }
 
-    /// Puts a new sparse file in place. One that is cut to nothing and written again is flushed by ext4 when it is closed
+    /// Replace the file by a new sparse one. ext4 flushes a file that is truncated and written again when it is closed
     /// (auto_da_alloc), for which hundreds of tests would wait.
     fn renew(&self) {
         fs::remove_file(&self.job.path).expect("the old file");
@@ -133,7 +134,7 @@ impl Fixture {
         file.set_len(self.job.file_bytes).expect("its size");
     }
 
-    /// Writes anew and checks bytes and file.
+    /// Write anew and check bytes and file.
     fn check(&self, method: &str, records: u64) -> Result<(), CallFailure> {
         self.renew();
         let Job { record_bytes, file_bytes, .. } = self.job;
@@ -144,7 +145,7 @@ impl Fixture {
     }
 }
 
-/// Appends `records` in batches of many sizes.
+/// Append `records` in batches of many sizes.
 fn append(writer: &mut dyn Writer, records: u64) -> Result<(), CallFailure> {
     let mut left = records;
     for batch in [1, 2, 1, 7, 64, 3, 1000].into_iter().cycle() {
@@ -157,14 +158,14 @@ fn append(writer: &mut dyn Writer, records: u64) -> Result<(), CallFailure> {
     Ok(())
 }
 
-/// What must work wherever tests run.
+/// Assert a result that must work wherever tests run.
 fn must(result: Result<(), CallFailure>) {
     if let Err(failure) = result {
         panic!("{}", failure.detail);
     }
 }
 
-/// What a machine may refuse: says so and goes on.
+/// Accept a refusal by the machine, and report it.
 fn may(name: &str, result: Result<(), CallFailure>) {
     match result {
         Err(failure) if failure.unavailable == 1 => println!("skipped: {name}: {}", failure.detail),
@@ -174,12 +175,12 @@ fn may(name: &str, result: Result<(), CallFailure>) {
 
 const RECORDS: [u64; 9] = [1, 7, 10, 100, 128, 1000, 2048, 4096, 5000];
 
-/// File sizes that are no multiple of the record or the page, and the ring of one record.
+/// File sizes that are not a multiple of the record or the page, and the ring of one record.
 fn sizes(record_bytes: u64) -> [u64; 4] {
     [record_bytes, record_bytes * 3 + record_bytes / 2, record_bytes * 40 + 3, record_bytes.max(20) * 97 + 1]
 }
 
-/// All laps and stops of one file.
+/// Write all passes and stops of one file.
 fn go_round(fixture: &mut Fixture, method: &str) -> Result<(), CallFailure> {
     for laps in 1..=3 {
         let ring = RecordRing::new(fixture.job.file_bytes, fixture.job.record_bytes, laps);
@@ -238,7 +239,7 @@ fn direct_writes_keep_every_record() {
             for file_bytes in [8192, 20_480 + 100, 28_672] {
                 let end = RecordRing::new(file_bytes, record_bytes, 1).bytes();
                 if end.next_multiple_of(4096) > file_bytes {
-                    // Refused for what it is, which has its own test.
+                    // Refused for its own reason, which has a separate test.
                     continue;
                 }
                 let mut fixture = Fixture::new(&folder, record_bytes, file_bytes, 1);

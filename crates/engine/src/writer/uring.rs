@@ -1,10 +1,10 @@
 //! `uring`: writes in flight through io_uring.
 //!
 //! Records are copied to the buffer of a slot, a record for each without `buffer=`, and a full buffer is queued. Slots
-//! take turns: a buffer is filled again when its own write is done. A buffer ends at the end of the ring.
+//! are used in turn: a buffer is filled again when its own write is done. A buffer ends at the end of the ring.
 //!
-//! Writes in flight may reach the file in any order. They never overlap: where the ring is shorter than what can be in
-//! flight, the writes of a lap are waited for before the next one begins.
+//! Writes in flight may reach the file in any order. They never overlap: if the ring is shorter than the bytes that can
+//! be in flight, the writes of a pass are completed before the next one begins.
 
 use std::io;
 
@@ -29,7 +29,7 @@ const SUBMITTED_AT_ONCE_BYTES: usize = 4096;
 /// A write that is queued or in flight.
 #[derive(Clone, Copy, Default)]
 struct QueuedWrite {
-    /// Where in the file the buffer's first byte goes.
+    /// Offset in the file of the buffer's first byte.
     base: u64,
     /// The part of the buffer that is not written yet.
     start: usize,
@@ -47,17 +47,17 @@ struct UringWriter {
     pieces: Vec<QueuedWrite>,
     /// The slot whose buffer is being filled.
     slot: usize,
-    /// Where in the file that buffer begins.
+    /// Offset of that buffer in the file.
     base: u64,
     filled: usize,
-    /// Bytes of it that a [`Writer::finish`] has put into the file already.
+    /// Bytes of it that a [`Writer::finish`] has already put into the file.
     put: usize,
     /// Bytes queued since the last sync.
     queued: u64,
     at_once: bool,
-    /// Whether writes of two laps could overlap in flight.
+    /// True if writes of two passes could overlap in flight.
     laps_apart: bool,
-    /// What the file holds around the end of the last byte.
+    /// Content of the file in the block of the last byte.
     block: AnonymousMemory,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn open(
 }
 
 impl UringWriter {
-    /// Queues what stands in the buffer, `len` bytes with what fills up the last block.
+    /// Queue the content of the buffer, `len` bytes including the filling of the last block.
     fn queue(&mut self, len: usize) {
         let fresh = (self.filled - self.put) as u64;
         self.pieces[self.slot] = QueuedWrite { base: self.base, start: 0, end: len, fresh };
@@ -107,7 +107,7 @@ impl UringWriter {
         self.queued += fresh;
     }
 
-    /// Queues a full buffer and goes on to the next one; behind the end of the ring its last block is filled up with
+    /// Queue a full buffer and continue with the next one; after the end of the ring its last block is filled up with
     /// zeros.
     fn flush(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
@@ -125,8 +125,8 @@ impl UringWriter {
         if self.queued >= self.progress.sync_bytes() { self.sync_now() } else { Ok(()) }
     }
 
-    /// Puts a part of a buffer into the file. What the file holds in the rest of the last block stays; the buffer is
-    /// filled on and written again when it is full.
+    /// Put a part of a buffer into the file. The file's content in the rest of the last block does not change; the
+    /// buffer is filled further and written again when it is full.
     fn flush_part(&mut self) -> Result<(), CallFailure> {
         self.drain()?;
         let (padded, alignment) = (self.blocks.padded(self.filled), self.blocks.alignment());
@@ -141,7 +141,7 @@ impl UringWriter {
         Ok(())
     }
 
-    /// Starts what is queued, waits for at least `wait` writes and takes those that are done.
+    /// Start the queued writes, wait for at least `wait` of them and take those that are done.
     fn enter(&mut self, wait: usize) -> Result<(), CallFailure> {
         self.ring.submit(wait).map_err(|error| failed("io_uring_enter", error, &self.path, 0))?;
         while let Some(completion) = self.ring.complete() {
@@ -150,7 +150,7 @@ impl UringWriter {
         Ok(())
     }
 
-    /// Counts a write that is done; one that is not done in full is queued again for the rest.
+    /// Count a completed write; the rest of an incomplete one is queued again.
     #[inline(always)]
     fn take(&mut self, Completion { slot, result }: Completion) -> Result<(), CallFailure> {
         let piece = &mut self.pieces[slot];
@@ -166,7 +166,7 @@ impl UringWriter {
         Ok(())
     }
 
-    /// Waits for all writes.
+    /// Wait for all writes.
     fn drain(&mut self) -> Result<(), CallFailure> {
         while self.ring.in_flight() > 0 {
             self.enter(1)?;

@@ -1,4 +1,4 @@
-//! `mmap`: bytes are copied out of a shared mapping, or consumed in it.
+//! `mmap`: bytes are copied from a shared mapping, or consumed in it.
 
 mod dependent;
 mod window;
@@ -88,7 +88,7 @@ fn consume_reads(source: &[u8], due: Due<'_>, len: usize, consume: impl Fn(&[u8]
 }
 
 impl MmapReader {
-    /// MADV_WILLNEED of all ranges of an operation, so that the device gets them together.
+    /// MADV_WILLNEED of all ranges of an operation, so that the device receives them together.
     fn prefetch(&self, operation: &[u64]) -> Result<(), CallFailure> {
         operation.iter().try_for_each(|offset| advise_read(&self.mapping, &self.target, *offset))
     }

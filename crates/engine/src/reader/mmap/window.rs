@@ -1,4 +1,4 @@
-//! A window of reads advised ahead, which slides over the thread's part of the table.
+//! A window of reads for which advice is given ahead; it slides over the thread's part of the table.
 
 use pagewise_model::protocol::CallFailure;
 
@@ -17,13 +17,13 @@ impl WindowReader {
     }
 }
 
-/// How far reads are advised. Positions as in [`ReadRange`].
+/// Progress of the advice. Positions as in [`ReadRange`].
 struct AdviceWindow {
-    /// Reads that are advised ahead of the one being read.
+    /// Number of reads ahead of the current one that advice is given for.
     ahead: u64,
-    /// The position of the read that comes next, if all goes on as it did.
+    /// Position of the next read, if reads continue in order.
     next: u64,
-    /// The position up to which reads are advised.
+    /// Position up to which advice was given.
     advised: u64,
 }
 
@@ -32,8 +32,8 @@ impl AdviceWindow {
         Self { ahead: u64::from(ahead), next: 0, advised: 0 }
     }
 
-    /// Timed region: `for each read i that is due: advise reads up to i + ahead; total += weight * take(read i)`. That is one piece of
-    /// advice for a read, and a whole window where reads begin at a new place.
+    /// Timed region: `for each read i that is due: advise reads up to i + ahead; total += weight * take(read i)`. That
+    /// is one call of advice for each read, and a whole window if reads begin at a new position.
     #[inline(always)]
     fn slide<E>(
         &mut self,
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads batches of a part of 10 reads whose offsets are 100 on; what was done, advice as negative numbers.
+    /// Read batches of a part of 10 reads with offsets from 100; return the actions, with advice as negative numbers.
     fn course(window: &mut AdviceWindow, batches: &[(u64, usize)], end: u64) -> Vec<i64> {
         let part: Vec<u64> = (100..110).collect();
         let course = RefCell::new(Vec::new());

@@ -1,17 +1,17 @@
-//! The amount is done exactly, every stall is found, and the gaps come from the seed.
+//! The exact amount is done, every stall is found, and the gaps follow from the seed.
 
 use std::time::Duration;
 
 use super::*;
 use crate::sampling::empty_latencies;
 
-/// Remembers what it was asked for, and sleeps in some operations.
+/// Records its calls, and sleeps in some operations.
 #[derive(Default)]
 struct Fake {
     asked: Vec<u64>,
     done: u64,
     finished: u64,
-    /// Operations that take a while.
+    /// Slow operations.
     slow: Vec<u64>,
     sleep: Duration,
 }

@@ -1,4 +1,4 @@
-//! Writers that go on after a finish, and what cannot be written.
+//! Writers that continue after a finish, and impossible jobs.
 
 use super::*;
 
@@ -83,7 +83,7 @@ fn a_file_that_is_not_there_is_a_failure() {
     }
 }
 
-/// Why a job of `method` is refused once `change` has been made to it.
+/// Reason that a job of `method` is refused once `change` has been applied to it.
 fn reason(method: &str, change: impl Fn(&mut Job)) -> String {
     let mut fixture = Fixture::new(&build_folder(), 1000, 10_000, 1);
     change(&mut fixture.job);
@@ -116,7 +116,7 @@ fn what_cannot_be_written_is_refused_with_its_reason() {
     }
 }
 
-/// As [`reason`]; `expected` where O_DIRECT itself is refused before.
+/// Like [`reason`]; `expected` if O_DIRECT itself is refused first.
 fn reason_or(method: &str, change: impl Fn(&mut Job), expected: &str) -> String {
     let mut fixture = Fixture::new(&build_folder(), 1000, 10_000, 1);
     change(&mut fixture.job);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Appends in batches of `batch`, finishes, and checks bytes and file.
+/// Append in batches of `batch`, finish, and check bytes and file.
 fn check(fixture: &Fixture, method: &str, records: u64, batch: u64) -> Result<(), CallFailure> {
     let mut writer = fixture.open(method)?;
     let mut left = records;
