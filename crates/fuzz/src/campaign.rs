@@ -1,9 +1,9 @@
-//! One target's cases, in a process of their own: an abort, an endless loop or a claim on memory ends that process, and the
-//! test says which case it was.
+//! The cases of one target, in a separate process: an abort, an endless loop or an excessive allocation ends that
+//! process, and the test reports the case.
 //!
-//! The process is this test program again, told to run one test. It writes the number of each case into a file
-//! before it begins, and limits its own data to what it had plus [`Campaign::data_bytes`] (RLIMIT_DATA counts private
-//! writable memory since Linux 4.7), so whoever asks for memory by a number in the input is aborted.
+//! The process is this test program again, with one test to run. It writes the number of each case into a file before it
+//! begins, and limits its own data to what it had plus [`Campaign::data_bytes`] (RLIMIT_DATA counts private writable
+//! memory since Linux 4.7), so code that allocates by a number in the input is aborted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -15,11 +15,10 @@ use std::time::{Duration, Instant};
 use pagewise_model::random::Random;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Cases over all targets where nobody says how many: half a minute of CPU time in the profile of tests.
+/// Default number of cases over all targets: half a minute of CPU time in the profile of tests.
 const USUAL_CASES: u64 = 75_000;
 
-/// The targets with their thousandths of the cases, in proportion to what there is to go wrong in each and against what
-/// a case costs.
+/// The targets with their share of the cases in thousandths, weighing the risk of each against the cost of a case.
 pub const TARGETS: [(&str, u64); 9] = [
     ("run-files", 60),
     ("verdicts", 20),
@@ -32,16 +31,16 @@ pub const TARGETS: [(&str, u64); 9] = [
     ("kernel-texts", 200),
 ];
 
-/// A case that takes longer hangs. Usual ones take milliseconds at most, so this holds on a busy machine.
+/// Time limit of a case. Usual cases take milliseconds at most, so this holds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often the process is looked at.
+/// Interval of checks of the process.
 const LOOK: Duration = Duration::from_millis(20);
-/// Of what a process that failed has printed, the end is told.
+/// Bytes of a failed process's output that are shown, from its end.
 const TOLD_BYTES: usize = 4000;
 
-/// In a process of cases: where it writes which case it is at.
+/// In a process of cases: the file for the number of the current case.
 const MARK: &str = "PAGEWISE_FUZZ_MARK";
-/// Where a case that is repeated leaves its input.
+/// The file for the input of a repeated case.
 const KEEP: &str = "PAGEWISE_FUZZ_KEEP";
 const CASES: &str = "PAGEWISE_FUZZ_CASES";
 const SEED: &str = "PAGEWISE_FUZZ_SEED";
@@ -54,19 +53,19 @@ pub struct Campaign {
     pub test: &'static str,
     /// One of [`TARGETS`].
     pub target: &'static str,
-    /// What the cases may take beyond what is there when they begin.
+    /// Memory that the cases may take beyond that in use when they begin.
     pub data_bytes: u64,
 }
 
 /// One case.
 pub struct Case {
-    /// Where its choices come from.
+    /// Source of its random choices.
     pub random: Random,
     keep: Option<PathBuf>,
 }
 
 impl Case {
-    /// States the input, before it is read, so that a case that fails can be looked at.
+    /// Declare the input before it is parsed, so that a failing case can be examined.
     pub fn input(&self, bytes: &[u8]) {
         if let Some(path) = &self.keep {
             fs::write(path, bytes).expect("the input is kept");
@@ -74,17 +73,17 @@ impl Case {
     }
 }
 
-/// How a process of cases ended.
+/// End of a process of cases.
 enum Ended {
     Well(String),
     Badly { how: String, case: u64, output: String },
 }
 
 impl Campaign {
-    /// Runs every case in a process of its own; the test fails with the first that fails.
+    /// Run every case in a separate process; the test fails with the first failing case.
     ///
     /// # Panics
-    /// If a case panics, aborts, hangs or takes too much memory, with its number and where its input is.
+    /// If a case panics, aborts, hangs or takes too much memory, with its number and the path of its input.
     #[track_caller]
     pub fn run(&self, each: impl Fn(&mut Case)) {
         if let Some(mark) = std::env::var_os(MARK) {
@@ -108,7 +107,7 @@ impl Campaign {
         }
     }
 
-    /// How many cases there are.
+    /// Number of cases.
     fn cases(&self) -> u64 {
         let all = number(CASES).unwrap_or(USUAL_CASES);
         let share = TARGETS.iter().find(|(name, _)| *name == self.target).expect("a target of the list").1;
@@ -141,7 +140,7 @@ impl Campaign {
         );
     }
 
-    /// Bounds the data of this process, and leaves no core.
+    /// Limit the data of this process, and disable core dumps.
     fn limit(&self) {
         let status = fs::read_to_string("/proc/self/status").expect("/proc");
         let kib = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB"));
@@ -154,7 +153,7 @@ impl Campaign {
         bound(Resource::Core, 0);
     }
 
-    /// Starts this program again for the cases, or for one of them, and waits for its end.
+    /// Start this program again for the cases, or for one of them, and wait for its end.
     fn run_apart(&self, only: Option<(u64, &Path)>) -> Ended {
         let mark = tempfile::NamedTempFile::new().expect("a mark");
         let output = tempfile::tempfile().expect("a file for what is printed");
@@ -162,7 +161,7 @@ impl Campaign {
         command
             .args([self.test, "--exact", "--nocapture", "--test-threads=1"])
             .env(MARK, mark.path())
-            // A backtrace takes more memory than there is.
+            // A backtrace takes more memory than available.
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("the file"))
@@ -185,7 +184,7 @@ impl Campaign {
     }
 }
 
-/// Waits for the end; `None`: a case took too long, and the process was killed.
+/// Wait for the end; `None`: a case took too long, and the process was killed.
 fn wait(child: &mut Child, mark: &File) -> Option<ExitStatus> {
     let mut at = (marked(mark), Instant::now());
     loop {
@@ -234,7 +233,7 @@ fn last(text: &str) -> &str {
     &text[start..]
 }
 
-/// What this process has taken, which other work on the machine does not change.
+/// CPU time of this process, which other work on the machine does not change.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -253,7 +252,7 @@ fn number(variable: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A campaign that fails in `each` is told with the case.
+    /// Assert that a campaign that fails in `each` reports the case.
     #[track_caller]
     fn expect_found(test: &'static str, told: &str, each: impl Fn(&mut Case)) {
         let campaign = Campaign { test, target: "words", data_bytes: 32 << 20 };

@@ -1,13 +1,12 @@
-//! Changes to JSON documents that keep them JSON: a number to an edge, a field dropped, doubled, swapped, retyped, or taken
-//! from another document.
+//! Changes to JSON documents that keep them valid JSON: a number to an extreme, a field dropped, doubled, swapped,
+//! retyped, or taken from another document.
 
 use pagewise_model::random::Random;
 use serde_json::{Map, Value};
 
 use crate::numbers;
 
-/// What is put behind the name of a field that stands twice, and taken away when the text is written: a map holds
-/// a name once.
+/// Suffix of a repeated field's name, removed when the text is written: a map holds a name once.
 const AGAIN: &str = "\u{e000}again";
 
 /// Texts in place of others.
@@ -31,7 +30,7 @@ const TEXTS: [&str; 14] = [
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A number to an edge.
+    /// A number to an extreme value.
     Number,
     /// A text to another one.
     Text,
@@ -43,7 +42,7 @@ pub enum Operation {
     Swap,
     /// A value of another type.
     Retype,
-    /// The value that the field of the same name has in another document.
+    /// The value of the field with the same name in another document.
     Transplant,
     /// An array made longer by itself, or emptied.
     Resize,
@@ -74,7 +73,7 @@ impl Operation {
     }
 }
 
-/// Changes `document` by one operation at a place that suits it; nothing where none does.
+/// Change `document` by one operation at a suitable position; no change if there is none.
 pub fn change(random: &mut Random, document: &mut Value, donor: &Value, operation: Operation) {
     let suits = |value: &Value| match operation {
         Operation::Number => value.is_number(),
@@ -129,7 +128,7 @@ fn count(value: &Value, suits: &impl Fn(&Value) -> bool) -> u64 {
     within + u64::from(suits(value))
 }
 
-/// The place of that number among those that suit, parents first.
+/// Find the suitable value with this number, parents first.
 fn find<'a>(value: &'a mut Value, suits: &impl Fn(&Value) -> bool, place: &mut u64) -> Option<&'a mut Value> {
     if suits(value) {
         if *place == 0 {

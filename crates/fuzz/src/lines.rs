@@ -4,7 +4,7 @@ use pagewise_model::random::Random;
 
 use crate::numbers;
 
-/// Marks between words, and bytes that break readers.
+/// Marks between words, and bytes that are difficult for parsers.
 const MARKS: [&str; 22] = [
     "", " ", "  ", "\t", "\n", "\n\n", "\r\n", "\0", ",", ":", "-", "+", "/", "=", "\"", "'", "[", "]", "#",
     ".", "\u{fffd}", "é",
@@ -13,7 +13,7 @@ const MARKS: [&str; 22] = [
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A number to an edge.
+    /// A number to an extreme value.
     Number,
     /// A word left out, or twice.
     Word,
@@ -25,7 +25,7 @@ pub enum Operation {
     Reorder,
     /// The text breaks off.
     Tear,
-    /// A mark is put somewhere.
+    /// A mark inserted anywhere.
     Mark,
     /// A line of another text.
     Transplant,
@@ -89,7 +89,7 @@ pub fn change_often(random: &mut Random, text: &str, donor: &str) -> String {
     changed
 }
 
-/// A word near `was`: one change, within its line.
+/// A word similar to `was`: one change, within its line.
 pub fn word(random: &mut Random, was: &str) -> String {
     let operation = Operation::draw(random);
     change(random, was, was, operation)
@@ -103,7 +103,7 @@ fn is_line(byte: u8) -> bool {
     byte != b'\n'
 }
 
-/// The nearest place from `at` down at which a character begins.
+/// The nearest character boundary at or below `at`.
 fn boundary(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -111,7 +111,7 @@ fn boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Where the longest runs of bytes of a kind are. All kinds hold either all bytes of a character or none.
+/// Positions of the longest runs of bytes of a kind. All kinds hold either all bytes of a character or none.
 fn pieces(text: &str, is: impl Fn(u8) -> bool) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (index, _) in text.bytes().enumerate().filter(|(_, byte)| is(*byte)) {

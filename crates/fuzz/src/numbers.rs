@@ -1,4 +1,4 @@
-//! Numbers at which readers go wrong: around the ends of integer types, signs, fractions, and near what was there.
+//! Numbers that are difficult for parsers: around the ends of integer types, signs, fractions, and near the original.
 
 use pagewise_model::random::Random;
 use serde_json::{Number, Value};
@@ -21,7 +21,7 @@ const EDGES: [u64; 14] = [
     u64::MAX,
 ];
 
-/// A whole number at an edge, near `was`, or any.
+/// A whole number at an extreme, near `was`, or any.
 pub fn edge(random: &mut Random, was: u64) -> u64 {
     let edge = EDGES[random.below(EDGES.len() as u64) as usize];
     match random.below(10) {

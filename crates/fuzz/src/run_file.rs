@@ -1,4 +1,4 @@
-//! Run files with records left out, doubled, reordered, taken from other runs or changed within, and with right checks.
+//! Run files with records left out, doubled, reordered, taken from other runs or changed, with valid checks.
 
 use pagewise_model::random::Random;
 use pagewise_model::run::line_of;
@@ -23,7 +23,7 @@ enum Operation {
     Sample,
     /// A field of any record: header, seconds, end.
     Any,
-    /// The same field of all samples of a cell: what one round alone says seldom moves a median.
+    /// The same field of all samples of a cell: a single round seldom changes a median.
     Cell,
     /// Records left out, doubled, exchanged.
     Drop,
@@ -55,10 +55,10 @@ const OPERATIONS: [Operation; 14] = [
 ];
 
 impl RunFile {
-    /// Reads a run file that is whole.
+    /// Parse a complete run file.
     ///
     /// # Panics
-    /// If it is not: it is of the corpus.
+    /// If it is not valid: it is from the corpus.
     pub fn new(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let record = |line| {
@@ -73,7 +73,7 @@ impl RunFile {
         &self.records
     }
 
-    /// Its text, with right checks.
+    /// Its text, with valid checks.
     pub fn to_text(&self) -> String {
         self.records.iter().map(|record| line_of(&document::to_text(record))).collect()
     }
@@ -93,7 +93,7 @@ impl RunFile {
     fn part(&self, random: &mut Random) -> Self {
         let mut records = self.records.clone();
         if random.below(3) > 0 {
-            // Whole cells, so that there is something to be judged.
+            // Whole cells, so that there is something to judge.
             let keep = random.next_u64();
             records.retain(|record| match record["cell"].as_str() {
                 Some(cell) => {
@@ -112,7 +112,7 @@ impl RunFile {
     }
 }
 
-/// Places of records of a kind.
+/// Positions of records of a kind.
 fn places(records: &[Value], kind: &str) -> Vec<usize> {
     (0..records.len()).filter(|index| records[*index]["kind"] == kind).collect()
 }
@@ -131,7 +131,7 @@ pub fn changed(random: &mut Random, corpus: &[RunFile]) -> Vec<u8> {
         let operation = OPERATIONS[random.below(OPERATIONS.len() as u64) as usize];
         change(random, &mut run.records, &donor.records, operation);
     }
-    // Counts that are wrong end every other question, so they are mostly right.
+    // Wrong counts end every other question, so they are mostly right.
     if random.below(8) > 0 {
         let samples = places(&run.records, "sample").len();
         for end in places(&run.records, "end") {
@@ -174,7 +174,7 @@ fn change(random: &mut Random, records: &mut Vec<Value>, donor: &[Value], operat
             let cell = records[first]["cell"].clone();
             let (seed, within) = (random.next_u64(), document::Operation::draw(random));
             for sample in records.iter_mut().filter(|record| record["cell"] == cell) {
-                // The same draws: the same place in samples of the same shape.
+                // The same draws: the same position in samples of the same structure.
                 document::change(&mut Random::new(seed), sample, &Value::Null, within);
             }
         }

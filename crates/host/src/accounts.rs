@@ -1,7 +1,7 @@
-//! What /etc/passwd and /etc/group say of a user: the home, and whether a group is the user's alone.
+//! Lookups in /etc/passwd and /etc/group: a user's home, and whether a group is private to a user.
 //!
-//! Accounts that are kept elsewhere (LDAP, systemd-homed) are not seen: then there is no home to fall back to, and a group
-//! counts as somebody else's.
+//! Accounts kept elsewhere (LDAP, systemd-homed) are not visible here: there is no home to fall back to then, and a
+//! group counts as shared.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use rustix::process::geteuid;
 
 use crate::kernel_files;
 
-/// The home of the user who runs this: HOME, but for root only where that is root's own. With another user's HOME, as
-/// `sudo -E` leaves it, it is the one in /etc/passwd, so that nothing of root's gets into the other's home and nothing
+/// The home of the user who runs this: HOME, but for root only if it is root's own. With another user's HOME, as `sudo
+/// -E` leaves it, it is the home in /etc/passwd, so that nothing of root's is written to the other's home and nothing
 /// there is run.
 pub fn home() -> Option<PathBuf> {
     let named = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
@@ -21,7 +21,7 @@ pub fn home() -> Option<PathBuf> {
     home_in(&passwd, geteuid().as_raw()).filter(|home| !is_of_another_user(home))
 }
 
-/// Whether this is root, and the directory another user's.
+/// True if this is root, and the directory belongs to another user.
 fn is_of_another_user(home: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     geteuid().is_root() && std::fs::metadata(home).is_ok_and(|found| found.uid() != 0)
@@ -33,7 +33,7 @@ fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
     fields.get(5).map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Whether nobody but `user` is in `group`, as where each user has a group of the same name.
+/// True if only `user` is in `group`, as on systems where each user has a group of the same name.
 pub(crate) fn is_private_group(group: u32, user: u32) -> bool {
     let text = |path| kernel_files::text(path).unwrap_or_default();
     is_private_in(&text("/etc/passwd"), &text("/etc/group"), group, user)

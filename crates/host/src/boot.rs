@@ -1,14 +1,14 @@
-//! Which machine this is, and since when it runs: what tells whether something that was noted down still holds.
+//! Identity of the machine and of its boot, to decide whether a recorded state still holds.
 
 use crate::kernel_files;
 
-/// A name of this machine that lasts: machine-id(5), or the name of the host where it has none.
+/// A lasting name of this machine: machine-id(5), or the host name if there is none.
 pub fn machine() -> String {
     kernel_files::text("/etc/machine-id")
         .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// A number that is another one after each start of the machine (random(4)); `None` where /proc does not show it.
+/// The boot id, which changes with each start of the machine (random(4)); `None` if /proc does not show it.
 pub fn boot() -> Option<String> {
     kernel_files::text("/proc/sys/kernel/random/boot_id")
 }

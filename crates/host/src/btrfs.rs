@@ -1,4 +1,4 @@
-//! What /sys says of a mounted btrfs (its files have a device number of no device).
+//! Lookups in /sys about a mounted btrfs (the device number of its files belongs to no device).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(crate) fn directory(sys: &Path, source: &str) -> Option<PathBuf> {
     filesystems.flatten().map(|entry| entry.path()).find(|path| path.join("devices").join(name).exists())
 }
 
-/// The devices that it spreads its files over.
+/// The devices that it distributes its files over.
 pub(crate) fn devices(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory.join("devices"));
     let mut names: Vec<String> = entries

@@ -1,7 +1,7 @@
-//! What the page cache holds of a file, and how to empty or fill it, with proof.
+//! State of a file in the page cache, and verified eviction and warming.
 //!
-//! Nothing here drops anyone else's pages, and nothing is assumed: after every attempt the kernel is asked
-//! again. Where it does not answer truthfully, the answer is a reason and not a number.
+//! Nothing here drops pages of other files, and nothing is assumed: after every attempt the kernel is asked again. If it
+//! does not answer truthfully, the result is a reason rather than a number.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,33 +22,33 @@ use crate::mounts::{FilesystemKind, Mount};
 use crate::process::maps_file;
 use crate::{kernel_files, scratch};
 
-/// Size of a read that warms.
+/// Size of a read that warms the cache.
 const WARM_READ_BYTES: u64 = 1 << 20;
-/// Stretch of the file that is left alone if it is in the cache already.
+/// Length of a block of the file that is skipped if it is already in the cache.
 const WARM_STRETCH_BYTES: u64 = 16 << 20;
-/// How often the whole file is gone through: reclaim may take a few pages while others are read.
+/// Passes over the whole file: reclaim may evict a few pages while others are read.
 const WARM_PASSES: u32 = 3;
-/// Further passes for a file of which only a few pages are missing, each after a pause: what takes them may be at it
-/// for a while.
+/// Further passes for a file with only a few missing pages, each after a pause: the cause of their eviction may last for
+/// a while.
 const LATER_WARM_PASSES: u32 = 5;
 const WARM_PAUSE: Duration = Duration::from_millis(50);
-/// A few pages are at most this part of the file.
+/// A few pages are at most this fraction of the file.
 const FEW_PAGES: u64 = 100;
-/// Pauses between attempts to evict, a second in all. Pages that were dirty or sat in a CPU's batch of the
-/// LRU list (mm/swap.c) at the first attempt go at a later one.
+/// Pauses between attempts to evict, one second in all. Pages that were dirty or in a CPU's batch of the LRU list
+/// (mm/swap.c) at the first attempt can be evicted at a later one.
 const EVICT_PAUSES_MS: [u64; 8] = [0, 1, 10, 50, 100, 200, 300, 350];
 
-/// What the page cache holds of the first bytes of a file.
+/// State of the first bytes of a file in the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Residency {
-    /// Bytes of the span; whole pages, but for the end of the span.
+    /// Resident bytes of the span; whole pages, except at the end of the span.
     pub resident_bytes: Option<u64>,
-    /// `cachestat`, `mincore`, or why it is unknown.
+    /// `cachestat`, `mincore`, or the reason it is unknown.
     pub source: String,
 }
 
-/// What the page cache holds of the first `span_bytes`: cachestat(2), or else mincore(2) where it tells this
-/// process the truth.
+/// Return the state of the first `span_bytes` in the page cache: by cachestat(2), or else by mincore(2) if it reports
+/// the truth to this process.
 pub fn residency(file: &File, span_bytes: u64) -> Residency {
     stretch_residency(file, 0, span_bytes)
 }
@@ -78,7 +78,7 @@ fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
     stretch_by_mincore(file, offset, len, &refused)
 }
 
-/// Where cachestat(2) was refused. mincore(2) is asked about spans only: it counts from the file's start.
+/// Fallback if cachestat(2) was refused. mincore(2) is used for spans only: it counts from the file's start.
 fn stretch_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -> Residency {
     let page = rustix::param::page_size() as u64;
     match pagewise_sys::residency::mincore_is_honest(file.as_fd()) {
@@ -104,16 +104,16 @@ fn unknown(reason: String) -> Residency {
 /// A file that was dropped from the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// What was there before.
+    /// State before.
     pub before: Residency,
-    /// What is there now: 0, or unknown with the reason. Where it is unknown, only the bytes that the device
-    /// then delivers can show that the file was cold.
+    /// State after: 0, or unknown with the reason. If it is unknown, only the bytes that the device delivers later can
+    /// prove that the file was cold.
     pub after: Residency,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
-/// Why a file cannot be dropped from the page cache.
+/// Reason that a file cannot be dropped from the page cache.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum EvictError {
@@ -143,13 +143,13 @@ fn path_of(file: &File) -> PathBuf {
     fs::read_link(scratch::reopen_path(file)).unwrap_or_else(|_| PathBuf::from("(file without a path)"))
 }
 
-/// The filesystem of `file` if it keeps its files in memory: nothing can be evicted there, and no device reads.
+/// The filesystem of `file` if it stores files in memory: nothing can be evicted there, and no device reads.
 pub fn in_memory(file: &File) -> Option<String> {
     let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
     if let Some(mount) = mount.filter(|mount| mount.kind() == FilesystemKind::Memory) {
         return Some(mount.filesystem);
     }
-    // A nameless file cannot be found by its path; statfs(2) knows the two types by number.
+    // A nameless file cannot be found by its path; statfs(2) identifies the two types by number.
     let kind = rustix::fs::fstatfs(file).ok()?.f_type as u64;
     [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")]
         .iter()
@@ -157,9 +157,9 @@ pub fn in_memory(file: &File) -> Option<String> {
         .map(|(_, name)| name.to_string())
 }
 
-/// Drops `file` from the page cache and proves it for the first `len` bytes. The whole file is dropped, since
-/// a large folio may lie across the end of the span. Dirty pages are written back first; a descriptor that is
-/// open for reading may do that, and it changes nothing in the file.
+/// Drop `file` from the page cache and verify it for the first `len` bytes. The whole file is dropped, since a large
+/// folio may cross the end of the span. Dirty pages are written back first; a descriptor that is open for reading
+/// suffices for that, and the file does not change.
 pub fn evict(file: &File, len: u64) -> Result<Evicted, EvictError> {
     if let Some(filesystem) = in_memory(file) {
         return Err(EvictError::InMemory { path: path_of(file), filesystem });
@@ -199,8 +199,8 @@ pub fn evict(file: &File, len: u64) -> Result<Evicted, EvictError> {
     }
 }
 
-/// Drops the page cache of the whole machine (proc_sys_vm(5), drop_caches), dirty pages written back first. Pages that a
-/// process has mapped stay all the same.
+/// Drop the page cache of the whole machine (proc_sys_vm(5), drop_caches), after writing back dirty pages. Pages mapped
+/// by a process stay.
 pub fn drop_all() -> io::Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "1")
@@ -230,13 +230,13 @@ fn name_of(process: &Path) -> String {
 /// A file that was brought into the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmedFile {
-    /// Bytes that had to be read for it.
+    /// Bytes that had to be read.
     pub read_bytes: u64,
-    /// What is there now: the whole span, or unknown with the reason.
+    /// State after: the whole span, or unknown with the reason.
     pub after: Residency,
 }
 
-/// Why a file cannot be kept in the page cache.
+/// Reason that a file cannot be kept in the page cache.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum WarmError {
@@ -259,8 +259,8 @@ fn known(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "an unknown number of bytes".to_string(), |bytes| format!("{bytes} bytes"))
 }
 
-/// Brings the first `len` bytes of `file` into the page cache by reading what is not there, and proves that
-/// they are all there at the same time. Where residency is unknown the file is read once, and that is said.
+/// Bring the first `len` bytes of `file` into the page cache by reading the missing parts, and verify that all are
+/// present at the same time. If residency is unknown, the file is read once and the result says so.
 pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, WarmError> {
     let mut read_bytes = 0;
     let mut after = residency(file, len);
@@ -297,7 +297,7 @@ pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, Warm
     Ok(WarmedFile { read_bytes, after })
 }
 
-/// One pass over the file; stretches that are in the cache are left alone.
+/// Make one pass over the file; blocks in the cache are skipped.
 fn read_missing(file: &File, len: u64, stop: &AtomicBool) -> Result<u64, WarmError> {
     let mut buffer = vec![0; WARM_READ_BYTES as usize];
     let mut read_bytes = 0;
@@ -313,8 +313,8 @@ fn read_missing(file: &File, len: u64, stop: &AtomicBool) -> Result<u64, WarmErr
     Ok(read_bytes)
 }
 
-/// Reads a range of the file into `buffer`, again and again, which brings it into the page cache. The buffer's size is
-/// that of the reads.
+/// Read a range of the file into `buffer` repeatedly, which brings it into the page cache. The buffer's size is that of
+/// the reads.
 pub fn read_range(
     file: &File,
     range: Range<u64>,
@@ -350,7 +350,7 @@ mod tests {
         file
     }
 
-    /// A directory on storage; the one for temporary files may lie in memory.
+    /// A directory on storage; the one for temporary files may be in memory.
     fn on_storage() -> Option<tempfile::TempDir> {
         let directory = tempfile::tempdir().expect("directory");
         let mount = Mount::holding(directory.path()).expect("read").expect("mount");
@@ -401,7 +401,7 @@ mod tests {
         let Some(directory) = on_storage() else { return };
         let file = file_of(directory.path(), LEN);
         evict(&file, LEN).expect("evict");
-        // Without readahead, so that what is there is what was read.
+        // Without readahead, so that exactly the bytes read are present.
         rustix::fs::fadvise(&file, 0, None, Advice::Random).expect("advise");
         read_range(&file, 65536..131_072, &mut [0; 5000], &GO).expect("read");
         assert!(residency(&file, 65536).resident_bytes.is_none_or(|bytes| bytes == 0));
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(dirty_bytes(&file), Some(0));
         file.write_all_at(&vec![7; 1 << 20], 0).expect("write");
         match dirty_bytes(&file) {
-            // The kernel may have begun to write it back by itself.
+            // The kernel may have started writeback by itself.
             Some(bytes) => assert!(bytes <= 2 << 20),
             None => println!("skipped: no cachestat(2)"),
         }

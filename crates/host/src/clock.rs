@@ -1,8 +1,8 @@
-//! Whether somebody set the wall clock meanwhile.
+//! Detection of steps of the wall clock.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// How often both clocks are read; the tightest pair is kept.
+/// Number of readings of both clocks; the tightest pair is kept.
 const READINGS: u32 = 3;
 
 /// The wall clock and the monotonic clock, read at one moment.
@@ -15,8 +15,8 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Both clocks now. They cannot be read at once: of three readings that one counts in which the wall clock was
-    /// enclosed most tightly, so that an interruption between two calls is not taken for a step.
+    /// Read both clocks. They cannot be read at the same instant: of three readings, the one with the smallest interval
+    /// around the wall clock is used, so that an interruption between two calls is not mistaken for a step.
     pub fn now() -> Self {
         let read = || {
             let before = nanoseconds(clock_gettime(ClockId::Monotonic));
@@ -34,8 +34,8 @@ impl ClockPair {
         tightest.1
     }
 
-    /// By how much the wall clock went further than the monotonic one between two readings; negative where it was set
-    /// back. Both follow NTP's slewing alike, so what is left is steps, and less than a microsecond of reading.
+    /// Difference of the advances of the wall clock and the monotonic one between two readings; negative if the wall
+    /// clock was set back. NTP slews both alike, so only steps remain, and less than a microsecond of reading time.
     pub fn step_ns(before: &Self, after: &Self) -> i64 {
         (after.real_ns - before.real_ns) - (after.monotonic_ns - before.monotonic_ns)
     }

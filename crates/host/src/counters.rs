@@ -1,7 +1,7 @@
-//! What the whole host did, as the kernel counted it: /proc/stat, vmstat, meminfo, interrupts and pressure.
+//! Counters of the whole host: /proc/stat, vmstat, meminfo, interrupts and pressure.
 //!
-//! Totals since boot and gauges, of everyone on the machine. Files stay open and are read again from their
-//! beginning into the same memory, so that a reading costs little more than what the kernel takes to write the text.
+//! Totals since boot and gauges, over all processes of the machine. Files stay open and are read again from the
+//! beginning into the same memory, so that a reading costs little more than the kernel's time to write the text.
 
 mod parse;
 
@@ -12,14 +12,14 @@ use pagewise_model::counters::HostCounters;
 
 pub(crate) use parse::CpuTicks;
 
-/// A text larger than this is not read: /proc/interrupts of the largest machines, a column for each CPU.
+/// A larger text is not read: /proc/interrupts of the largest machines, with a column for each CPU.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// What [`HostReader::read_often`] takes of /proc/interrupts. The kernel writes about 50 bytes a microsecond, so this
-/// costs some 1 ms; a machine of 64 CPUs with a queue of network and disk for each has 200 KiB and more.
+/// Largest /proc/interrupts that [`HostReader::read_often`] reads. The kernel writes about 50 bytes per microsecond, so
+/// this costs about 1 ms; a machine of 64 CPUs with a network and a disk queue for each has 200 KiB and more.
 const MAX_FREQUENT_BYTES: usize = 64 << 10;
 
-/// Reads the host's counters again and again.
+/// Reads the host's counters repeatedly.
 #[derive(Debug)]
 pub struct HostReader {
     stat: KernelText,
@@ -28,14 +28,14 @@ pub struct HostReader {
     interrupts: KernelText,
     memory_pressure: KernelText,
     io_pressure: KernelText,
-    /// /proc/interrupts was found too large to be read often.
+    /// True if /proc/interrupts is too large to be read often.
     interrupts_are_large: bool,
     page_bytes: u64,
     tick_ns: u64,
 }
 
 impl HostReader {
-    /// Opens what there is; a file that this kernel does not have leaves its counters unknown.
+    /// Open the available files; counters in missing files stay unknown.
     pub fn new() -> Self {
         Self {
             stat: KernelText::open("/proc/stat"),
@@ -55,15 +55,15 @@ impl HostReader {
         self.read_within(MAX_TEXT_BYTES)
     }
 
-    /// The same for those who read every second or more often: TLB shootdowns are left unknown where /proc/interrupts
-    /// is so large that reading it would take a part of a CPU worth mentioning.
+    /// The same for readings every second or more often: TLB shootdowns are unknown if /proc/interrupts is so large that
+    /// reading it would take a noticeable share of a CPU.
     pub fn read_often(&mut self) -> HostCounters {
         if self.interrupts_are_large { self.read_within(0) } else { self.read_within(MAX_FREQUENT_BYTES) }
     }
 
     fn read_within(&mut self, interrupts_bytes: usize) -> HostCounters {
         let mut host = HostCounters::default();
-        // The CPU split first: reading the others is then not in it.
+        // The CPU split first, so that it does not include reading the others.
         if let Some(text) = self.stat.read(MAX_TEXT_BYTES) {
             parse::stat(text, self.tick_ns, &mut host);
         }
@@ -110,7 +110,7 @@ pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
-/// A text of the kernel's that stays open.
+/// A file of the kernel that stays open.
 #[derive(Debug)]
 struct KernelText {
     file: Option<File>,
@@ -122,7 +122,7 @@ impl KernelText {
         Self { file: File::open(path).ok(), bytes: vec![0; 4096] }
     }
 
-    /// The whole text as it is now; `None` where it cannot be read or is larger than `max`.
+    /// Read the whole current text; `None` if it cannot be read or is larger than `max`.
     fn read(&mut self, max: usize) -> Option<&[u8]> {
         let file = self.file.as_ref()?;
         let mut len = 0;

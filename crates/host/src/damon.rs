@@ -1,15 +1,15 @@
-//! Whether the kernel reclaims idle memory while there is plenty: DAMON with an action that does
-//! (Documentation/admin-guide/mm/damon). Pages that a run has warmed may then go without any pressure.
+//! Detection of DAMON actions that reclaim idle memory (Documentation/admin-guide/mm/damon). With such an action, pages
+//! that a run has warmed may be evicted without memory pressure.
 
 use std::fs;
 use std::path::Path;
 
 use crate::kernel_files;
 
-/// Actions that take pages away or make them the first to go.
+/// Actions that evict pages or make them the first to be evicted.
 const RECLAIMING: [&str; 3] = ["pageout", "cold", "lru_deprio"];
 
-/// Which reclaiming action is in force, as the kernel names it; `None` if none can be seen.
+/// The reclaiming action in force, by the kernel's name; `None` if none is visible.
 pub(crate) fn reclaiming_action(sys: &Path) -> Option<String> {
     let module = sys.join("module/damon_reclaim/parameters/enabled");
     if kernel_files::text(module).is_some_and(|enabled| enabled == "Y") {

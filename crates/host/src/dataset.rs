@@ -1,9 +1,10 @@
-//! The file that pagewise makes to read from: written, not allocated; refused before it would fill a disk.
+//! Datasets: files that pagewise makes to read from. They are written rather than allocated, and refused before they
+//! would fill a disk.
 //!
-//! Every byte is [`pagewise_model::content`] of its offset and the seed; of text, lines are counted as they are
-//! written. The file is written in calls of 1 MiB, because the size of the writes sets the size of the page cache's
-//! folios and with it the cost of the first mapped reads; dirty memory stays bounded. The file is removed when the value
-//! is dropped.
+//! Every byte is [`pagewise_model::content`] of its offset and the seed; lines of text are counted while they are
+//! written. The file is written in calls of 1 MiB, because the size of the writes determines the size of the page
+//! cache's folios, and thereby the cost of the first mapped reads. Dirty memory stays bounded. The file is removed when
+//! the value is dropped.
 
 use std::fs::File;
 use std::io;
@@ -17,9 +18,9 @@ use crate::memory::Memory;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::{cache, scratch};
 
-/// Size of every write but the last.
+/// Size of every write except the last.
 pub const WRITE_BYTES: u64 = 1 << 20;
-/// Dirty memory at most: after this much the file is synced.
+/// Maximum dirty memory: after this many bytes the file is synced.
 const SYNC_BYTES: u64 = 64 << 20;
 
 /// A file of known content; dropping it removes it.
@@ -33,7 +34,7 @@ pub struct Dataset {
     lines: Option<u64>,
 }
 
-/// Why a dataset cannot be made. Whatever was written of it is removed.
+/// Reason that a dataset cannot be made. The part already written is removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum DatasetError {
@@ -54,20 +55,20 @@ pub enum DatasetError {
     Stopped { path: PathBuf },
 }
 
-/// What stays free on a filesystem: 5 % of it, at least 16 MiB, at most 4 GiB.
+/// Reserve on a filesystem: 5 % of it, at least 16 MiB, at most 4 GiB.
 fn space_reserve(total: u64) -> u64 {
     (total / 20).clamp(16 << 20, 4 << 30)
 }
 
-/// What stays available of the memory: 10 % of it, at least 256 MiB, at most 4 GiB.
+/// Reserve of memory: 10 % of it, at least 256 MiB, at most 4 GiB.
 fn memory_reserve(total: u64) -> u64 {
     (total / 10).clamp(256 << 20, 4 << 30)
 }
 
 impl Dataset {
-    /// Writes the file and drops it from the page cache; `progress` is told the bytes written so far.
+    /// Write the file and drop it from the page cache; `progress` receives the bytes written so far.
     ///
-    /// The reserve is that of a filesystem whose size is known; quotas show only as the error of a write.
+    /// The reserve applies to a filesystem of known size; quotas show only as the error of a write.
     pub fn create(
         path: &Path,
         file_bytes: u64,
@@ -86,7 +87,7 @@ impl Dataset {
         // From here on, every return removes the file.
         let mut dataset = Self { path: path.to_path_buf(), file, file_bytes, content, seed, lines: None };
         dataset.write(progress, stop)?;
-        // A cold sample evicts again and proves it; where this cannot be done, it will say why.
+        // A cold sample evicts again and verifies it; if that is impossible, it reports the reason.
         let _ = cache::evict(&dataset.file, file_bytes);
         Ok(dataset)
     }
@@ -119,7 +120,7 @@ impl Dataset {
         self.file.sync_all().map_err(|error| failed(&self.path, "fsync", offset, error))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,17 +135,17 @@ impl Dataset {
         self.file_bytes
     }
 
-    /// What kind of content it has.
+    /// Kind of its content.
     pub fn content(&self) -> Content {
         self.content
     }
 
-    /// Newlines in it, counted as they were written; `None` unless it is text.
+    /// Newlines in it, counted while they were written; `None` unless it is text.
     pub fn lines(&self) -> Option<u64> {
         self.lines
     }
 
-    /// What its content is a function of.
+    /// Seed of its content.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -152,7 +153,7 @@ impl Dataset {
 
 impl Drop for Dataset {
     fn drop(&mut self) {
-        // What cannot be removed is found by the next start, which sweeps what a dead run left.
+        // A file that cannot be removed is swept by the next start.
         let _ = scratch::remove_same(&self.file, &self.path);
     }
 }
@@ -167,7 +168,7 @@ fn failed(path: &Path, call: &'static str, offset: u64, source: io::Error) -> Da
     }
 }
 
-/// Refuses before the first byte what would not leave the reserve.
+/// Refuse a file that would not leave the reserve, before its first byte.
 pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -179,7 +180,7 @@ pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
     let total = space.f_blocks.saturating_mul(space.f_frsize);
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     let reserve = space_reserve(total);
-    // Some filesystems (FUSE, tmpfs without a limit) give no size: then nothing can be said beforehand.
+    // Some filesystems (FUSE, tmpfs without a limit) report no size: the check is impossible then.
     if total > 0 && need.saturating_add(reserve) > free {
         return Err(DatasetError::NoSpace {
             path: owned(),

@@ -1,7 +1,6 @@
-//! The block device behind a path, and what it has done: /sys/dev/block and its `stat` file
-//! (Documentation/block/stat.rst).
+//! The block device of a path, and its counters: /sys/dev/block and its `stat` file (Documentation/block/stat.rst).
 //!
-//! Counters are those of the whole disk, because whoever uses another partition of it uses it too.
+//! Counters are those of the whole disk, because use of another partition affects it too.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -11,20 +10,20 @@ use crate::kernel_files::{self, chosen};
 use crate::mounts::{FilesystemKind, Mount};
 use crate::{btrfs, overlay};
 
-/// Sectors of the block layer's counters, whatever the device's own are.
+/// Sector size of the block layer's counters, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A disk, or what stands for one.
+/// A disk, or a device that represents one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
     /// Its name below /dev, such as `nvme0n1`.
     pub name: String,
     /// The partition of it that holds the filesystem, such as `nvme0n1p2`.
     pub partition: Option<String>,
-    /// What it says of itself.
+    /// The model that it reports.
     pub model: Option<String>,
-    /// Whether it says that it rotates.
+    /// True if it reports that it rotates.
     pub rotational: Option<bool>,
     /// I/O scheduler in force.
     pub scheduler: Option<String>,
@@ -32,26 +31,26 @@ pub struct BlockDevice {
     pub readahead_bytes: Option<u64>,
     /// Size of a logical block, which O_DIRECT must respect.
     pub logical_block_bytes: Option<u64>,
-    /// What else lies between the filesystem and the medium, one sentence.
+    /// Other layers between the filesystem and the medium, one sentence.
     pub note: Option<String>,
     number: (u32, u32),
     sysfs: PathBuf,
 }
 
-/// Why no block device can be named.
+/// Reason that the block device is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoDevice(pub String);
 
 impl BlockDevice {
-    /// The device behind the filesystem that holds `path`; of overlayfs, behind the layer that holds it.
+    /// Find the device of the filesystem that holds `path`; for overlayfs, of the layer that holds it.
     pub fn behind(path: &Path) -> Result<Self, NoDevice> {
         let (_, mount, number) = real_path(path)?;
         Self::of_mount(Path::new("/sys"), &mount, number)
     }
 
-    /// Major and minor number of the whole device: what a throttle takes, and what every read of the
-    /// filesystem passes through. For a mapped or loop device its own, for a partition its disk's.
+    /// Major and minor number of the whole device, as used by a throttle, which every read of the filesystem passes
+    /// through. For a mapped or loop device its own, for a partition its disk's.
     pub fn number(&self) -> (u32, u32) {
         self.number
     }
@@ -66,7 +65,7 @@ impl BlockDevice {
         if let Some(device) = Self::numbered(sys, number) {
             return Ok(device);
         }
-        // btrfs, bcachefs and others give their files a number of no device; the mount names the device.
+        // The device number of files on btrfs, bcachefs and others belongs to no device; the mount names the device.
         if let Some(device) = fs::metadata(&mount.source)
             .ok()
             .filter(|source| mount.source.starts_with("/dev/") && source.file_type().is_block_device())
@@ -88,7 +87,7 @@ impl BlockDevice {
     fn numbered(sys: &Path, (major, minor): (u32, u32)) -> Option<Self> {
         let node = fs::canonicalize(sys.join(format!("dev/block/{major}:{minor}"))).ok()?;
         let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
-        // A partition lies below its disk (Documentation/ABI/stable/sysfs-block).
+        // A partition is below its disk (Documentation/ABI/stable/sysfs-block).
         let (disk, partition, number) = if node.join("partition").exists() {
             let disk = node.parent()?.to_path_buf();
             let number = kernel_files::device_number(&kernel_files::text(disk.join("dev"))?)?;
@@ -113,16 +112,16 @@ impl BlockDevice {
         })
     }
 
-    /// What it has done since it appeared.
+    /// Its counters since it appeared.
     pub fn counters(&self) -> Option<DeviceCounters> {
         DeviceCounters::parse(&kernel_files::text(self.sysfs.join("stat"))?)
     }
 }
 
-/// Overlays may lie on overlays, as containers in containers do; the kernel stacks two at most.
+/// Overlays may be stacked, as with containers in containers; the kernel stacks two at most.
 const OVERLAYS_MAX: u32 = 4;
 
-/// The path below all overlays, its mount, and the number that its files have for a device.
+/// The path below all overlays, its mount, and the device number of its files.
 pub(crate) fn real_path(path: &Path) -> Result<(PathBuf, Mount, (u32, u32)), NoDevice> {
     let mut path = path.to_path_buf();
     for _ in 0..OVERLAYS_MAX {
@@ -140,7 +139,7 @@ pub(crate) fn real_path(path: &Path) -> Result<(PathBuf, Mount, (u32, u32)), NoD
     Err(NoDevice("more overlays lie on each other than Linux allows".to_string()))
 }
 
-/// What a device that is made of others says of them.
+/// A description of a device's layers, for one made of other devices.
 fn note(disk: &Path) -> Option<String> {
     let below = fs::read_dir(disk.join("slaves")).ok().map(|entries| {
         let mut names: Vec<_> =
@@ -164,21 +163,21 @@ fn note(disk: &Path) -> Option<String> {
     }
 }
 
-/// Running totals of a block device, whoever caused them.
+/// Running totals of a block device, over all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Read requests completed.
     pub read_requests: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// What read requests took, one added to the other.
+    /// Sum of the durations of read requests.
     pub read_ns: u64,
     /// Bytes written.
     pub written_bytes: u64,
 }
 
 impl DeviceCounters {
-    /// The text of a `stat` file: reads, merged, sectors, ms, then the same for writes, then more.
+    /// Parse the text of a `stat` file: reads, merged, sectors, ms, then the same for writes, then more.
     pub fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<u64> = stat.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
         Some(Self {
@@ -189,7 +188,7 @@ impl DeviceCounters {
         })
     }
 
-    /// What was done between two readings; `None` if the device was replaced between them.
+    /// Difference of two readings; `None` if the device was replaced between them.
     pub fn difference(before: &Self, after: &Self) -> Option<Self> {
         Some(Self {
             read_requests: after.read_requests.checked_sub(before.read_requests)?,

@@ -1,6 +1,6 @@
-//! What a run is taken on: machine, kernel, filesystem, device, and the settings that decide results.
+//! Detection of the environment of a run: machine, kernel, filesystem, device, and the settings that affect results.
 //!
-//! Nothing is changed. What the machine does not say stays unknown.
+//! Nothing is changed. Facts that the machine does not report stay unknown.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ use crate::mounted;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
 
-/// Looks at the machine and at the filesystem that holds `path`, a file or a directory.
+/// Examine the machine and the filesystem that holds `path`, a file or a directory.
 pub fn detect(path: &Path) -> Environment {
     let memory = Memory::read();
     let cpuinfo = kernel_files::text("/proc/cpuinfo").unwrap_or_default();
@@ -90,7 +90,7 @@ fn cpus() -> u32 {
     }
 }
 
-/// x86 and s390 name the model; ARM kernels give numbers of implementer and part at best.
+/// x86 and s390 name the model; ARM kernels give at best numbers of implementer and part.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "Model Name", "cpu model", "cpu", "machine"];
     if let Some(name) = named.iter().find_map(|name| field(cpuinfo, name)).filter(|name| !name.is_empty()) {
@@ -100,8 +100,8 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(format!("ARM implementer {implementer} part {part}"))
 }
 
-/// The CPUs' word that they are virtual, with the name that the firmware gives; on machines whose CPUs cannot
-/// say so, only a firmware that is known to belong to a hypervisor counts.
+/// Hypervisor: the CPU flag, with the name in the firmware. On machines whose CPUs have no such flag, only a firmware
+/// that is known to belong to a hypervisor counts.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flags = field(cpuinfo, "flags").unwrap_or_default();
     let flagged = flags.split_whitespace().any(|flag| flag == "hypervisor");
@@ -118,7 +118,7 @@ fn belongs_to_hypervisor(vendor: &str) -> bool {
         .any(|known| vendor.starts_with(known))
 }
 
-/// The largest cache of the highest level that CPU 0 has.
+/// Size of the largest cache of the highest level of CPU 0.
 fn last_level_cache(directory: &Path) -> Option<u64> {
     let mut largest: Option<(u32, u64)> = None;
     for entry in fs::read_dir(directory).ok()?.flatten() {
@@ -143,7 +143,7 @@ fn cache_bytes(text: &str) -> Option<u64> {
     text[..split].parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// How many numbers a list such as `0-3,8` names.
+/// Count of the numbers in a list such as `0-3,8`.
 fn list_count(list: &str) -> Option<u32> {
     list.split(',').try_fold(0u32, |count, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -152,7 +152,7 @@ fn list_count(list: &str) -> Option<u32> {
     })
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str) {
     cpu_model(text);
@@ -176,7 +176,7 @@ fn readahead_bytes(
     if by_number.is_some() {
         return by_number;
     }
-    // btrfs has its own over all its devices.
+    // btrfs has its own, over all its devices.
     if mount.is_some_and(|mount| mount.filesystem == "btrfs") {
         let device = device?;
         let name = device.partition.as_ref().unwrap_or(&device.name);
@@ -189,8 +189,8 @@ fn readahead_bytes(
     device?.readahead_bytes
 }
 
-/// What O_DIRECT demands of offsets, lengths and memory of an open file: the larger of STATX_DIOALIGN's two
-/// (statx(2), Linux 6.1). `None`: the filesystem does not say, or has no O_DIRECT for this file.
+/// Alignment that O_DIRECT requires of offsets, lengths and memory for an open file: the larger of STATX_DIOALIGN's two
+/// values (statx(2), Linux 6.1). `None`: the filesystem does not report it, or has no O_DIRECT for this file.
 pub fn direct_alignment(file: &File) -> Option<u64> {
     let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
@@ -200,13 +200,13 @@ pub fn direct_alignment(file: &File) -> Option<u64> {
     (alignment > 0).then_some(alignment)
 }
 
-/// The same for a path; a directory is asked through a file in it that has no name.
+/// The same for a path; for a directory, by means of a nameless file in it.
 fn direct_alignment_at(path: &Path) -> Option<u64> {
     let file = if path.is_dir() { scratch::nameless_file(path) } else { File::open(path) };
     direct_alignment(&file.ok()?)
 }
 
-/// What decides results and is no field of the environment.
+/// Settings that affect results and are not fields of the environment.
 #[derive(Debug, Default)]
 struct Settings {
     steal_share: Option<f64>,
@@ -216,7 +216,7 @@ struct Settings {
     device_note: Option<String>,
 }
 
-/// One sentence for each oddity.
+/// One sentence for each peculiarity.
 fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     let mut warnings: Vec<String> =
         [mounted::proc_missing(), mounted::sys_missing()].into_iter().flatten().map(String::from).collect();
@@ -435,7 +435,7 @@ mod tests {
         assert!(environment.cpus > 0 && environment.page_bytes >= 4096, "{environment:?}");
         assert!(!environment.kernel.is_empty() && environment.filesystem != "unknown", "{environment:?}");
         assert!(environment.memory_bytes.is_some() && environment.started_unix_s > 0, "{environment:?}");
-        // The same place gives the same answer, so that a run can be resumed.
+        // The same path gives the same answer, so that a run can be resumed.
         assert_eq!(environment.difference(&detect(directory.path())), None);
         assert_eq!(fs::read_dir(directory.path()).expect("list").count(), 0);
     }

@@ -1,4 +1,4 @@
-//! The user's file and directory: whether they can be measured, in one clear sentence where not.
+//! The user's file and directory: whether they can be measured, with one clear sentence if not.
 //!
 //! The file is opened for reading only and never written.
 
@@ -14,15 +14,15 @@ use rustix::fs::OFlags;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
 
-/// What a file is called in other processes' /proc: device, inode, and its path for filesystems whose
-/// mappings show another device than fstat(2) does (btrfs, overlayfs).
+/// Identity of a file in other processes' /proc: device, inode, and its path for filesystems whose mappings show another
+/// device than fstat(2) (btrfs, overlayfs).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileKey {
     /// st_dev.
     pub device: u64,
     /// st_ino.
     pub inode: u64,
-    /// The path, as /proc/self/fd shows it.
+    /// The path shown by /proc/self/fd.
     pub path: PathBuf,
 }
 
@@ -35,7 +35,7 @@ impl FileKey {
     }
 }
 
-/// Why a file cannot be measured.
+/// Reason that a file cannot be measured.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum FileError {
@@ -55,7 +55,7 @@ pub enum FileError {
     Call { path: PathBuf, call: &'static str, source: io::Error },
 }
 
-/// Opens the user's file for reading, with what tells it from another or from itself changed.
+/// Open the user's file for reading, and return its identity.
 pub fn identify(path: &Path) -> Result<(File, FileIdentity), FileError> {
     let owned = || path.to_path_buf();
     // stat(2) first: opening a FIFO or a tape would wait or have effects.
@@ -92,7 +92,7 @@ pub fn identify(path: &Path) -> Result<(File, FileIdentity), FileError> {
     Ok((file, identity))
 }
 
-/// What tells an open file from another or from itself changed.
+/// Identity of an open file, which differs from that of another file or of a changed one.
 pub fn identity_of(file: &File) -> io::Result<FileIdentity> {
     let metadata = file.metadata()?;
     Ok(FileIdentity {
@@ -106,7 +106,8 @@ pub fn identity_of(file: &File) -> io::Result<FileIdentity> {
 /// Filesystems that store the bytes of a file as they are.
 const PLAIN_FILESYSTEMS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "vfat", "exfat"];
 
-/// Why fewer bytes may come from the device than are read: holes, or a filesystem that may compress. `None`: none.
+/// Reason that fewer bytes may come from the device than are read: holes, or a filesystem that may compress. `None`: no
+/// reason.
 pub fn sparse_or_compressed_bytes(file: &File) -> Option<String> {
     let metadata = file.metadata().ok()?;
     let stored = metadata.blocks().saturating_mul(512);
@@ -138,7 +139,7 @@ fn irregular(metadata: &fs::Metadata) -> Option<&'static str> {
     }
 }
 
-/// Why a directory cannot take a dataset.
+/// Reason that a directory cannot hold a dataset.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum DirectoryError {
@@ -156,7 +157,7 @@ pub enum DirectoryError {
     Call { path: PathBuf, source: io::Error },
 }
 
-/// Whether files can be made in `path`; found by making one that has no name.
+/// Check that files can be made in `path`, by making one without a name.
 pub fn check_directory(path: &Path) -> Result<(), DirectoryError> {
     let owned = || path.to_path_buf();
     let refused = |error: io::Error| match error.kind() {

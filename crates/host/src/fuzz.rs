@@ -1,5 +1,5 @@
-//! The kernel's texts after changes: torn, reordered, with numbers at edges and lines of other kernels. No reader may
-//! panic or overflow, and what was written down from typed values is read as it was meant.
+//! Fuzzed texts of the kernel: torn, reordered, with extreme numbers and lines of other kernels. No parser may panic or
+//! overflow, and texts made from typed values must be parsed to the same values.
 
 use pagewise_fuzz::{Campaign, lines};
 use pagewise_model::random::Random;
@@ -32,7 +32,7 @@ const TEXTS: [&str; 20] = [
     "0-3,8\n36608K\n32M\nalways [madvise] never\n254:0\n0x0007\n",
 ];
 
-/// Hands a text to every reader.
+/// Pass a text to every parser.
 fn read(text: &str, key: &files::FileKey) {
     counters::read_anything(text.as_bytes());
     process::read_anything(text, key);
@@ -83,7 +83,7 @@ fn changed_texts_of_the_kernel_are_read() {
     });
 }
 
-/// Some lines of a text, so that a change falls on what is read.
+/// Some lines of a text, so that a change falls into the parsed part.
 fn section<'a>(random: &mut Random, text: &'a str) -> &'a str {
     const MOST_BYTES: u64 = 1000;
     let bound = |at: u64| {
@@ -95,7 +95,7 @@ fn section<'a>(random: &mut Random, text: &'a str) -> &'a str {
     if to > from { &text[from..to] } else { text }
 }
 
-/// Texts made from values are read as those values.
+/// Check that texts made from values are parsed to those values.
 #[track_caller]
 fn written_values(random: &mut Random) {
     let mut any = || random.next_u64() >> random.below(64);
@@ -106,7 +106,7 @@ fn written_values(random: &mut Random) {
     let counters = device::DeviceCounters::parse(&text).expect("a stat file");
     assert_eq!((counters.read_requests, counters.read_bytes), (requests, read * 512), "{text}");
     assert_eq!(counters.written_bytes, written * 512, "{text}");
-    // A path with what mountinfo escapes.
+    // A path with characters that mountinfo escapes.
     let path: String = (0..random.below(20))
         .map(|_| ["a", " ", "\t", "\n", "\\", "/", "é"][random.below(7) as usize])
         .collect();

@@ -1,11 +1,11 @@
-//! The small text files of /proc and /sys: reading one, and the few shapes that they have.
+//! The small text files of /proc and /sys: reading, and parsing of their few formats.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 
-/// A file's text without the white space around it; `None` where it is missing, unreadable or empty.
+/// A file's text without surrounding white space; `None` if it is missing, unreadable or empty.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     // Device tree strings end in a NUL.
@@ -15,7 +15,7 @@ pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The same, where a file that is empty says something; `None` where it is missing or unreadable.
+/// The same if an empty file has a meaning; `None` if it is missing or unreadable.
 pub(crate) fn text_or_empty(path: impl AsRef<Path>) -> Option<String> {
     Some(String::from_utf8_lossy(&fs::read(path).ok()?).trim().to_string())
 }
@@ -25,12 +25,12 @@ pub(crate) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// Writes to a file that exists, in one call.
+/// Write to an existing file, in one call.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// The word in brackets: `always [madvise] never` says `madvise`.
+/// The word in brackets: `always [madvise] never` gives `madvise`.
 pub(crate) fn chosen(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
@@ -43,12 +43,12 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The bytes of a `Name:   123 kB` line, where the kernel means 1024 by k.
+/// The bytes of a `Name:   123 kB` line; in the kernel's texts, k means 1024.
 pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     field(text, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// `major:minor` as /sys and mountinfo write it.
+/// Parse `major:minor` as in /sys and mountinfo.
 pub(crate) fn device_number(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

@@ -1,25 +1,25 @@
-//! The machine's memory and our own: /proc/meminfo and /proc/self/status.
+//! The machine's memory and that of this process: /proc/meminfo and /proc/self/status.
 
 use crate::kernel_files::{self, kib_field};
 
-/// What /proc/meminfo says, in bytes.
+/// Values of /proc/meminfo, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// MemTotal.
     pub total_bytes: Option<u64>,
-    /// MemAvailable (Linux 3.14): what can be used without swapping.
+    /// MemAvailable (Linux 3.14): memory that can be used without swapping.
     pub available_bytes: Option<u64>,
     /// SwapTotal less SwapFree.
     pub swap_used_bytes: Option<u64>,
 }
 
 impl Memory {
-    /// What the machine says now.
+    /// Read the current values.
     pub fn read() -> Self {
         kernel_files::text("/proc/meminfo").map(|text| Self::parse(&text)).unwrap_or_default()
     }
 
-    /// The text of /proc/meminfo.
+    /// Parse the text of /proc/meminfo.
     pub fn parse(meminfo: &str) -> Self {
         let swap_total = kib_field(meminfo, "SwapTotal");
         let swap_free = kib_field(meminfo, "SwapFree");

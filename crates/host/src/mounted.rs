@@ -1,8 +1,8 @@
-//! Whether /proc and /sys are there, and what their lack means: one sentence for every command.
+//! Presence of /proc and /sys, and the consequences of their absence: one sentence for every command.
 
 use std::path::Path;
 
-/// Why nothing can be measured; `None` where /proc is mounted.
+/// Reason that nothing can be measured; `None` if /proc is mounted.
 pub fn proc_missing() -> Option<&'static str> {
     (!Path::new("/proc/self/exe").exists()).then_some(
         "/proc is not mounted, and pagewise takes its evidence from there: nothing can be measured, while report and clean \
@@ -10,7 +10,7 @@ pub fn proc_missing() -> Option<&'static str> {
     )
 }
 
-/// What cannot be known and set; `None` where /sys is mounted.
+/// Facts and settings that are unavailable; `None` if /sys is mounted.
 pub fn sys_missing() -> Option<&'static str> {
     (!Path::new("/sys/devices/system").exists()).then_some(
         "/sys is not mounted: the device with its readahead and what others do on it, NUMA nodes and the last-level cache are \

@@ -1,5 +1,4 @@
-//! Which filesystem holds a path: /proc/self/mountinfo (proc_pid_mountinfo(5)), and what its type means for
-//! measuring.
+//! The filesystem of a path: /proc/self/mountinfo (proc_pid_mountinfo(5)), and the meaning of its type for measurements.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -12,26 +11,26 @@ use crate::kernel_files::device_number;
 /// One mounted filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Major and minor number of the superblock; st_dev of its files, but for btrfs and the like.
+    /// Major and minor number of the superblock; st_dev of its files, except for btrfs and the like.
     pub number: (u32, u32),
-    /// Which directory of the filesystem is seen there: `/`, but for bind mounts and subvolumes.
+    /// The directory of the filesystem that is visible at the mount point: `/`, except for bind mounts and subvolumes.
     pub root: PathBuf,
     /// Where it is mounted.
     pub mount_point: PathBuf,
     /// Type, such as `ext4`.
     pub filesystem: String,
-    /// What is mounted, such as `/dev/sda2` or `server:/export`.
+    /// The mounted device or export, such as `/dev/sda2` or `server:/export`.
     pub source: String,
-    /// Options of the mount and of the superblock, each once.
+    /// Options of the mount and of the superblock, without repetition.
     pub options: String,
 }
 
-/// How a filesystem gets its bytes, as far as that decides what can be measured.
+/// Kind of storage of a filesystem, as far as it affects measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesystemKind {
     /// On a block device of its own.
     Block,
-    /// Files live in memory; nothing can be cold.
+    /// Files are stored in memory; nothing can be cold.
     Memory,
     /// Bytes come from another machine or the hypervisor's host.
     Network,
@@ -39,7 +38,7 @@ pub enum FilesystemKind {
     Fuse,
     /// Layers over other filesystems.
     Overlay,
-    /// Files are made up by the kernel.
+    /// The kernel generates the files.
     Kernel,
 }
 
@@ -53,7 +52,7 @@ impl Mount {
         Ok(choose(parse(&String::from_utf8_lossy(&mountinfo)), &path, number))
     }
 
-    /// What its type means.
+    /// The kind of its type.
     pub fn kind(&self) -> FilesystemKind {
         match self.filesystem.as_str() {
             "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => FilesystemKind::Memory,
@@ -68,13 +67,13 @@ impl Mount {
         }
     }
 
-    /// Whether an option stands among the mount's, with or without a value.
+    /// True if the mount has the option, with or without a value.
     pub fn has_option(&self, name: &str) -> bool {
         self.options.split(',').any(|option| option.split('=').next() == Some(name))
     }
 }
 
-/// The text of mountinfo. A line of another shape is left out.
+/// Parse the text of mountinfo. Lines of another format are left out.
 pub fn parse(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(parse_line).collect()
 }
@@ -116,8 +115,8 @@ pub(crate) fn unescape(text: &str) -> OsString {
     OsString::from_vec(plain)
 }
 
-/// The mount with `number` at the longest mount point above `path`; of two at the same point the later hides
-/// the earlier. Subvolumes of btrfs have a st_dev that mountinfo does not know: then the longest one decides.
+/// The mount with `number` at the longest mount point above `path`; of two at the same point the later hides the
+/// earlier. Subvolumes of btrfs have a st_dev that is not in mountinfo: the longest mount point is used then.
 fn choose(mounts: Vec<Mount>, path: &Path, number: (u32, u32)) -> Option<Mount> {
     let depth = |mount: &Mount| mount.mount_point.components().count();
     let above: Vec<Mount> = mounts.into_iter().filter(|mount| path.starts_with(&mount.mount_point)).collect();

@@ -1,7 +1,7 @@
-//! Which file lies behind a path of overlayfs (Documentation/filesystems/overlayfs.rst).
+//! The file behind a path of overlayfs (Documentation/filesystems/overlayfs.rst).
 //!
-//! The mount names its layers by paths as its maker saw them: in a container they lead nowhere, or elsewhere.
-//! So what is found there is compared with what the overlay shows.
+//! The mount names its layers by paths as seen by the process that mounted it: in a container they may not exist, or
+//! lead elsewhere. Files found there are therefore compared with those that the overlay shows.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::mounts::{Mount, unescape};
 
-/// The path in the layer that holds `path`, or where a file made in the directory `path` would lie.
+/// The path in the layer that holds `path`, or in which a file made in the directory `path` would be stored.
 pub(crate) fn layer_path(mount: &Mount, path: &Path) -> Result<PathBuf, String> {
     let unseen = |error: &dyn std::fmt::Display| format!("overlay: {}: {error}", path.display());
     let path = fs::canonicalize(path).map_err(|error| unseen(&error))?;
@@ -29,7 +29,7 @@ pub(crate) fn layer_path(mount: &Mount, path: &Path) -> Result<PathBuf, String> 
     for layer in layers.upper.iter().chain(&layers.lower) {
         let candidate: PathBuf = layer.join(&inside).components().collect();
         let Ok(found) = fs::symlink_metadata(&candidate) else { continue };
-        // The upper layer may hold the attributes alone, and a lower one the data.
+        // The upper layer may hold only the attributes, and a lower one the data.
         if has_no_data(&candidate) {
             continue;
         }
@@ -41,13 +41,13 @@ pub(crate) fn layer_path(mount: &Mount, path: &Path) -> Result<PathBuf, String> 
     Err("overlay hides which filesystem holds a file: its layers are not seen from here".to_string())
 }
 
-/// The nearest directory that exists in the upper layer already; others are made there when they are needed.
+/// The nearest directory that already exists in the upper layer; others are made there when they are needed.
 fn upper_directory(upper: &Path, inside: &Path, mount: &Mount, shown: &Metadata) -> Result<PathBuf, String> {
     let root = mount.root.strip_prefix("/").unwrap_or(&mount.root);
     for (depth, directory) in inside.ancestors().enumerate() {
         let candidate: PathBuf = upper.join(directory).components().collect();
         let Ok(found) = fs::symlink_metadata(&candidate) else { continue };
-        // What the mount itself shows of it; above its root, nothing can be compared.
+        // The directory as the mount shows it; above its root, there is nothing to compare.
         let merged = match directory.strip_prefix(root) {
             Ok(below) => fs::metadata(mount.mount_point.join(below)).ok(),
             Err(_) => None,
@@ -61,8 +61,8 @@ fn upper_directory(upper: &Path, inside: &Path, mount: &Mount, shown: &Metadata)
     Err("overlay hides which filesystem holds a directory: its layers are not seen from here".to_string())
 }
 
-/// What the overlay shows of a file or directory is what its layer says, but for the inode number, which
-/// stays that of the lower layer after a copy. Times count nanoseconds, and nobody can set ctime.
+/// The overlay shows the attributes of the layer's file or directory, except for the inode number, which remains that of
+/// the lower layer after a copy. Times count nanoseconds, and ctime cannot be set.
 fn is_same(shown: &Metadata, found: &Metadata) -> bool {
     let facts = |metadata: &Metadata| {
         let size = if metadata.is_dir() { 0 } else { metadata.len() };
@@ -72,8 +72,8 @@ fn is_same(shown: &Metadata, found: &Metadata) -> bool {
     facts(shown) == facts(found)
 }
 
-/// A copy of attributes alone has an attribute that only root sees; without root the size and times are those
-/// of the data, and so the answer may be the upper layer.
+/// A copy of the attributes alone is marked by an attribute that only root can see. Without root, its size and times are
+/// those of the data, so the answer may be the upper layer.
 fn has_no_data(path: &Path) -> bool {
     let mut value = [0u8; 64];
     ["trusted.overlay.metacopy", "user.overlay.metacopy"]
@@ -81,7 +81,7 @@ fn has_no_data(path: &Path) -> bool {
         .any(|name| rustix::fs::lgetxattr(path, *name, &mut value[..]).is_ok())
 }
 
-/// The directories that a mount names in its options, upper ones first.
+/// The directories named in the options of a mount, upper ones first.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Layers {
     upper: Option<PathBuf>,
@@ -93,15 +93,15 @@ impl Layers {
         let mut layers = Self::default();
         for option in split(options.as_bytes(), b',') {
             let Some(at) = option.iter().position(|byte| *byte == b'=') else { continue };
-            // Comma and colon are escaped by a backslash, and then the whole as in the rest of mountinfo.
+            // Comma and colon are escaped by a backslash, and the result as in the rest of mountinfo.
             let value = unescape(&String::from_utf8_lossy(&option[at + 1..]));
             match &option[..at] {
                 b"upperdir" => layers.upper = Some(plain(value.as_bytes())),
-                // A colon parts layers, two part those that hold only data.
+                // A colon separates layers, two colons those that hold only data.
                 b"lowerdir" => layers
                     .lower
                     .extend(split(value.as_bytes(), b':').filter(|layer| !layer.is_empty()).map(plain)),
-                // Linux 6.8: each by itself.
+                // Linux 6.8: one option for each.
                 b"lowerdir+" | b"datadir+" => layers.lower.push(plain(value.as_bytes())),
                 _ => {}
             }
@@ -110,7 +110,7 @@ impl Layers {
     }
 }
 
-/// Parts at `separator`, but not where a backslash stands before it.
+/// Split at `separator` unless a backslash precedes it.
 fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut is_escaped = false;
     text.split(move |byte| {
@@ -129,7 +129,7 @@ fn plain(escaped: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&bytes))
 }
 
-/// Hands options of a mount to their reader.
+/// Pass options of a mount to their parser.
 #[cfg(test)]
 pub(crate) fn read_anything(options: &str) {
     Layers::of(options);

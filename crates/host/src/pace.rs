@@ -1,4 +1,4 @@
-//! How fast a directory takes bytes, roughly: what decides how large a dataset a quick run can afford.
+//! Approximate write rate of a directory, which decides how large a dataset a quick run can afford.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,10 +8,10 @@ use pagewise_model::content;
 
 use crate::scratch;
 
-/// Written to learn the pace; the file has no name and is gone with it.
+/// Bytes written to measure the rate; the file has no name and disappears afterwards.
 pub const TRIAL_BYTES: u64 = 16 << 20;
 const PIECE_BYTES: usize = 1 << 20;
-/// A device this slow is known well enough after fewer bytes.
+/// On a slow device, the measurement ends early after this time.
 const ENOUGH_S: f64 = 1.0;
 
 /// Bytes per second that reach storage in `directory`.

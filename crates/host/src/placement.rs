@@ -1,5 +1,4 @@
-//! Where a worker runs and where pages lie: CPUs, and NUMA nodes with their memory
-//! (Documentation/ABI/stable/sysfs-devices-node).
+//! Placement of workers and pages: CPUs, and NUMA nodes with their memory (Documentation/ABI/stable/sysfs-devices-node).
 
 use std::fs::File;
 use std::io;
@@ -10,15 +9,15 @@ use pagewise_sys::{Advice, CpuMask, FileMapping, placement};
 
 use crate::{kernel_files, mounted};
 
-/// The most pages that are asked for their node.
+/// Maximum number of pages whose node is queried.
 const SAMPLE_PAGES_MAX: usize = 4096;
 
-/// Where worker and pages go.
+/// Placement of worker and pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementPlan {
     /// The node whose CPUs the worker uses.
     pub worker_node: u32,
-    /// These.
+    /// The CPUs of that node.
     pub worker_cpus: CpuList,
     /// The node whose memory holds the pages.
     pub page_node: u32,
@@ -33,7 +32,7 @@ pub struct Node {
     pub cpus: Vec<u32>,
     /// Its memory; some have none.
     pub memory_bytes: u64,
-    /// How far the nodes that are online are from it, in the order of their numbers; itself is 10.
+    /// Distances of the online nodes from it, in the order of their numbers; its own is 10.
     pub distances: Vec<u32>,
 }
 
@@ -42,13 +41,13 @@ pub struct Node {
 pub struct Topology {
     /// CPUs that are online.
     pub cpus: Vec<u32>,
-    /// Nodes that are online, ascending. One without distances where the kernel knows no nodes; none where /sys, which would
-    /// say so, is missing.
+    /// Nodes that are online, ascending. One without distances if the kernel does not support nodes; none if /sys is
+    /// missing.
     pub nodes: Vec<Node>,
 }
 
 impl Topology {
-    /// What /sys says; without it, the CPUs that /proc/stat counts.
+    /// Read /sys; without it, the CPUs listed in /proc/stat.
     pub fn read() -> Result<Self, String> {
         if mounted::sys_missing().is_some() {
             let stat = kernel_files::text("/proc/stat").unwrap_or_default();
@@ -156,7 +155,7 @@ fn memory_bytes(meminfo: &str) -> u64 {
         .map_or(0, |kib| kib.saturating_mul(1024))
 }
 
-/// Whether a worker can be confined to these CPUs, tried with a thread of this process.
+/// Check that a worker can be confined to these CPUs, by confining a thread of this process.
 pub fn check_cpus(cpus: &CpuList) -> Result<(), String> {
     Topology::read()?.check(cpus)?;
     let mask = CpuMask::new(cpus.numbers());
@@ -166,7 +165,7 @@ pub fn check_cpus(cpus: &CpuList) -> Result<(), String> {
         .map_err(|error| format!("this process may not use all of the CPUs {cpus} (a cpuset?): {error}"))
 }
 
-/// Where the worker and the pages of its file go. The worker runs on its node: that of `cpus`, else the
+/// Choose the placement of the worker and the pages of its file. The worker runs on its node: that of `cpus`, else the
 /// lowest one that has CPUs, and then on all of them.
 pub fn resolve(numa: Numa, cpus: Option<&CpuList>) -> Result<PlacementPlan, String> {
     let plan = Topology::read()?.plan(numa, cpus)?;
@@ -174,26 +173,26 @@ pub fn resolve(numa: Numa, cpus: Option<&CpuList>) -> Result<PlacementPlan, Stri
     Ok(plan)
 }
 
-/// Pages that were asked for their node.
+/// Nodes of a sample of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeShare {
-    /// Pages that were in memory and told their node.
+    /// Pages that were in memory and whose node is known.
     pub looked_at: u64,
-    /// Of these, on the node in question.
+    /// Of these, those on the requested node.
     pub on_node: u64,
 }
 
-/// Moves the pages of the file's first `len` bytes that are in memory to `node`. Pages that another process maps stay
-/// where they are, and the kernel says nothing: [`pages_on_node`] proves it.
+/// Move the pages of the file's first `len` bytes that are in memory to `node`. Pages that another process maps stay on
+/// their node, which the kernel does not report: [`pages_on_node`] verifies it.
 ///
-/// On tmpfs the file itself is bound: pages that it gets later lie there too, whoever maps or writes them, as long as the
-/// file lives (numa_memory_policy.rst, "Shared Policy"; `shmem_set_policy` in mm/shmem.c). So it is enough for a sparse
-/// one. On other filesystems a page that comes later goes where the task that needs it is told to take memory.
+/// On tmpfs the file itself is bound: its later pages are allocated there too, for any process, as long as the file
+/// exists (numa_memory_policy.rst, "Shared Policy"; `shmem_set_policy` in mm/shmem.c). A sparse file can therefore be
+/// bound. On other filesystems a later page is allocated by the memory policy of the task that needs it.
 pub fn place_pages(file: &File, len: u64, node: u32) -> io::Result<()> {
     let Some(mapping) = map(file, len)? else { return Ok(()) };
     let page_bytes = rustix::param::page_size();
     for (index, is_resident) in placement::resident_pages(&mapping)?.into_iter().enumerate() {
-        // Only pages that are in our own page tables are moved.
+        // Only pages in the page tables of this process are moved.
         if is_resident {
             std::hint::black_box(mapping.bytes()[index * page_bytes]);
         }
@@ -201,7 +200,7 @@ pub fn place_pages(file: &File, len: u64, node: u32) -> io::Result<()> {
     placement::bind(&mapping, node)
 }
 
-/// How many of an even sample of the pages in memory of the file's first `len` bytes lie on `node`.
+/// Count how many pages of an even sample of the resident pages of the file's first `len` bytes are on `node`.
 pub fn pages_on_node(file: &File, len: u64, node: u32) -> io::Result<NodeShare> {
     let Some(mapping) = map(file, len)? else { return Ok(NodeShare { looked_at: 0, on_node: 0 }) };
     let page_bytes = rustix::param::page_size();
@@ -219,9 +218,9 @@ pub fn pages_on_node(file: &File, len: u64, node: u32) -> io::Result<NodeShare> 
     Ok(NodeShare { looked_at: told.len() as u64, on_node })
 }
 
-/// The file without readahead: looking at it must not bring pages in. `None` of an empty one.
+/// Map the file without readahead: querying must not bring pages in. `None` for an empty file.
 fn map(file: &File, len: u64) -> io::Result<Option<FileMapping>> {
-    // Behind the end of the file there is nothing but a signal.
+    // Past the end of the file, access would only raise a signal.
     let len = len.min(file.metadata()?.len());
     let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
     if len == 0 {
@@ -232,7 +231,7 @@ fn map(file: &File, len: u64) -> io::Result<Option<FileMapping>> {
     Ok(Some(mapping))
 }
 
-/// What there is of nodes, for people.
+/// Description of the nodes, for people.
 pub fn describe() -> Result<String, String> {
     let topology = Topology::read()?;
     if topology.nodes.is_empty() {
@@ -249,7 +248,7 @@ pub fn describe() -> Result<String, String> {
     Ok(nodes.join("; "))
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str) {
     memory_bytes(text);
@@ -265,7 +264,7 @@ mod tests {
         Node { number, cpus: cpus.to_vec(), memory_bytes, distances: distances.to_vec() }
     }
 
-    /// Node 0 has memory alone, node 3 CPUs alone; node 2 is nearer to node 1 than node 0.
+    /// Node 0 has only memory, node 3 only CPUs; node 2 is nearer to node 1 than node 0.
     fn four() -> Topology {
         Topology {
             cpus: vec![0, 1, 2, 3, 4, 5],
@@ -337,7 +336,7 @@ mod tests {
         write("node/node0/cpulist", "0-1\n");
         write("node/node0/meminfo", "Node 0 MemTotal:       24683656 kB\nNode 0 MemFree: 1 kB\n");
         write("node/node0/distance", "10 21\n");
-        // A node of memory alone has an empty list.
+        // A node with only memory has an empty list.
         write("node/node2/cpulist", "\n");
         write("node/node2/meminfo", "Node 2 MemTotal: 4 kB\n");
         write("node/node2/distance", "21 10\n");
@@ -367,7 +366,7 @@ mod tests {
                     continue;
                 }
             };
-            // Where temporary files lie is often memory; here is often a device.
+            // The folder of temporary files is often in memory; the current folder is often on a device.
             let files = [tempfile::tempfile(), tempfile::tempfile_in(".")];
             for mut file in files.map(|file| file.expect("file")) {
                 file.write_all(&vec![1; 1 << 20]).and_then(|()| file.sync_all()).expect("write");
@@ -407,7 +406,7 @@ mod tests {
             return;
         }
         assert_eq!(file.as_file().metadata().map(|file| blocks(&file)).expect("fstat"), 0);
-        // Another mapping, of another descriptor: the policy that it has can only be the file's.
+        // Another mapping, of another descriptor: a policy that it has can only be the file's.
         let again = fs::File::open(file.path()).expect("open");
         let mapping = FileMapping::new(&again, LEN as usize, false).expect("map");
         let maps = fs::read_to_string("/proc/self/numa_maps").unwrap_or_default();
@@ -416,7 +415,7 @@ mod tests {
             Some(line) => assert!(line.starts_with(&format!("bind:{node} ")), "{line}"),
             None => println!("skipped: no numa_maps"),
         }
-        // Pages that come by write(2) lie there as well.
+        // Pages of write(2) are on the node as well.
         (&mut file.as_file()).write_all(&vec![1; LEN as usize]).expect("write");
         let pages = LEN / rustix::param::page_size() as u64;
         let share = pages_on_node(file.as_file(), LEN, node).expect("nodes");

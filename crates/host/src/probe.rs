@@ -1,8 +1,8 @@
-//! What can be measured here, found by doing it once.
+//! Probes of the machine's capabilities, each by one real use.
 //!
-//! A call that is accepted is not enough: a direct read must have come from the device, advice must be in
-//! force. Probes use files without a name in the directory in question and groups that they remove, so that nothing is
-//! left, and change no setting.
+//! An accepted call is not enough: a direct read must have come from the device, and advice must be in force. Probes use
+//! nameless files in the given directory and groups that they remove, so that nothing is left over, and change no
+//! setting.
 
 use std::fmt;
 use std::fs::File;
@@ -28,38 +28,38 @@ mod limits;
 
 pub use limits::{probe_device_cap, probe_drop_caches, probe_memory_limit, probe_numa, probe_settings};
 
-/// Size of the files that are probed with.
+/// Size of the probe files.
 const FILE_BYTES: usize = 64 << 10;
 /// Huge pages up to this size are tried; some ARM kernels have 512 MiB.
 const HUGE_BYTES_MAX: usize = 32 << 20;
-/// RWF_DONTCACHE of linux/fs.h (Linux 6.14), which rustix does not name.
+/// RWF_DONTCACHE of linux/fs.h (Linux 6.14), not yet defined by rustix.
 pub const RWF_DONTCACHE: u32 = 0x80;
 
-/// Whether something works here.
+/// State of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It was done.
+    /// It works.
     Available,
-    /// It was refused, or did not do what its name says.
+    /// It was refused, or had no effect.
     Unavailable {
-        /// What refused, with errno or the evidence.
+        /// The refused call, with errno or the evidence.
         reason: String,
     },
-    /// It could not be tried, or not be proven.
+    /// It could not be tried, or not be verified.
     Unknown {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// One thing that pagewise can use.
+/// A capability of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What it is called in methods or in the manual.
+    /// Its name in methods or in the manual.
     pub name: &'static str,
-    /// Whether it works.
+    /// Its state.
     pub state: Availability,
-    /// What was found beside that; may be empty.
+    /// Further findings; may be empty.
     pub detail: String,
 }
 
@@ -76,12 +76,12 @@ impl Capability {
         Self { name, state: Availability::Unknown { reason: reason.into() }, detail: String::new() }
     }
 
-    /// Whether it works.
+    /// True if it works.
     pub fn is_available(&self) -> bool {
         self.state == Availability::Available
     }
 
-    /// Why it does not, or is not known to.
+    /// Reason that it does not work or is unknown.
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
             Availability::Available => None,
@@ -102,7 +102,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// Everything, for `doctor`: what depends on the filesystem is tried in `directory`.
+/// Probe everything, for `doctor`; capabilities that depend on the filesystem are tried in `directory`.
 pub fn probe_all(directory: &Path) -> Vec<Capability> {
     let mut capabilities = vec![
         probe_mmap(directory),
@@ -125,7 +125,7 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
     capabilities
 }
 
-/// The options that an older kernel accepts and ignores: only its version tells whether they act.
+/// The options that an older kernel accepts and ignores: only its version shows whether they have an effect.
 pub fn options() -> Vec<Capability> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let ignorable = MethodOption::TABLE.iter().filter(|entry| matches!(entry.since, Since::Ignored(_)));
@@ -143,7 +143,7 @@ pub fn options() -> Vec<Capability> {
     ignorable.map(capability).collect()
 }
 
-/// A file of known bytes that are on the device, where there is one.
+/// Make a file of known bytes, which are on the device if there is one.
 fn probe_file(directory: &Path) -> io::Result<File> {
     let file = scratch::nameless_file(directory)?;
     file.write_all_at(&pattern(), 0)?;
@@ -155,7 +155,7 @@ fn pattern() -> Vec<u8> {
     (0..FILE_BYTES).map(|index| (index / 512) as u8 ^ index as u8).collect()
 }
 
-/// Does `probe` with a file, or says why there is none.
+/// Run `probe` with a file, or report that there is none.
 fn with_file(
     name: &'static str,
     directory: &Path,
@@ -192,7 +192,7 @@ pub fn probe_populate_read(directory: &Path) -> Capability {
     })
 }
 
-/// One aligned direct read of which the device delivered every byte.
+/// One aligned direct read with all bytes from the device.
 pub fn probe_direct(directory: &Path) -> Capability {
     let name = "O_DIRECT";
     with_file(name, directory, |file| {
@@ -248,7 +248,7 @@ pub fn probe_dontcache(directory: &Path) -> Capability {
     })
 }
 
-/// A ring that reads.
+/// A ring with a read.
 pub fn probe_uring(directory: &Path) -> Capability {
     let name = "io_uring";
     with_file(name, directory, |file| {
@@ -288,7 +288,7 @@ fn uring_reason(call: &str, error: &io::Error, disabled: Option<u32>) -> String 
     format!("{call}: {error}{why}")
 }
 
-/// cachestat(2) of a file of ours.
+/// cachestat(2) of a probe file.
 pub fn probe_cachestat(directory: &Path) -> Capability {
     let name = "cachestat";
     with_file(name, directory, |file| {
@@ -300,7 +300,7 @@ pub fn probe_cachestat(directory: &Path) -> Capability {
     })
 }
 
-/// mincore(2) of a file of ours, before and after it is evicted.
+/// mincore(2) of a probe file, before and after it is evicted.
 pub fn probe_mincore(directory: &Path) -> Capability {
     let name = "mincore";
     with_file(name, directory, |file| {
@@ -319,7 +319,7 @@ pub fn probe_mincore(directory: &Path) -> Capability {
     })
 }
 
-/// posix_fadvise(2) that empties the page cache of a file of ours.
+/// posix_fadvise(2) that evicts a probe file.
 pub fn probe_eviction(directory: &Path) -> Capability {
     let name = "eviction";
     with_file(name, directory, |file| match cache::evict(file, FILE_BYTES as u64) {
@@ -373,8 +373,8 @@ pub fn probe_device_counters(directory: &Path) -> Capability {
     }
 }
 
-/// A mapping with MADV_HUGEPAGE that got huge pages, as smaps shows it; madvise(2) says yes on filesystems
-/// that never have any.
+/// A mapping with MADV_HUGEPAGE that got huge pages according to smaps; madvise(2) succeeds even on filesystems that
+/// never have any.
 pub fn probe_huge_pages(directory: &Path) -> Capability {
     let name = "huge pages of files";
     let settings = Path::new("/sys/kernel/mm/transparent_hugepage");
@@ -390,7 +390,7 @@ pub fn probe_huge_pages(directory: &Path) -> Capability {
     with_file(name, directory, |file| {
         let len = 2 * huge_bytes;
         file.write_all_at(&vec![1; len], 0).map_err(|error| format!("pwrite: {error}"))?;
-        // Folios get their size when they are read; where they stay in memory, as they were written.
+        // Folios get their size when they are read; if they stay in memory, the size of the writes.
         let _ = cache::evict(file, len as u64);
         let mapped = FileMapping::new(file, len, false).map_err(|error| format!("mmap: {error}"))?;
         mapped
@@ -439,7 +439,7 @@ mod tests {
         }
         let capability = probe_direct(shm);
         match &capability.state {
-            // Linux 6.6 takes O_DIRECT on tmpfs; before, open(2) refuses it.
+            // Linux 6.6 accepts O_DIRECT on tmpfs; before, open(2) refuses it.
             Availability::Unavailable { reason } => {
                 assert!(reason.contains("served from memory") || reason.starts_with("open: "), "{reason}");
             }

@@ -1,6 +1,6 @@
-//! What a worker process did, as the kernel counted it: /proc/PID, read by the supervisor.
+//! Counters of a worker process: /proc/PID, read by the supervisor.
 //!
-//! Each number stands alone: one that this kernel or user cannot have is `None`, the others stay.
+//! Counters are independent: one that is unavailable to this kernel or user is `None`, the others are kept.
 
 mod smaps;
 
@@ -16,12 +16,12 @@ use crate::kernel_files::{self, field, kib_field};
 pub(crate) use smaps::maps_file;
 pub use smaps::{MappingState, mapping, mappings};
 
-/// What process `pid` has done so far.
+/// Read the totals of process `pid`.
 pub fn totals(pid: u32) -> ProcessCounters {
     totals_with_threads(pid).0
 }
 
-/// The same, and what each of its threads has done: every file is read once.
+/// The same, with the totals of each of its threads: every file is read once.
 pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let io = kernel_files::text(process.join("io")).map(|text| parse_io(&text)).unwrap_or_default();
@@ -76,8 +76,8 @@ struct Stat {
     system_ticks: u64,
 }
 
-/// /proc/PID/stat (proc_pid_stat(5)). The name of the command may hold spaces and parentheses, so fields are
-/// counted from the last closing one, behind which stands field 3.
+/// /proc/PID/stat (proc_pid_stat(5)). The name of the command may contain spaces and parentheses, so fields are counted
+/// from the last closing one, which precedes field 3.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -90,23 +90,22 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// One thread, with what only sums are kept of.
+/// One thread, with values that are only used in sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Thread {
     counters: ThreadCounters,
     run_queue_ns: Option<u64>,
 }
 
-/// What each thread of process `pid` that lives has done so far, in the order of their ids; none where the process
-/// cannot be seen.
+/// Read the totals of each live thread of process `pid`, in the order of their ids; none if the process is not visible.
 pub fn threads(pid: u32) -> Vec<ThreadCounters> {
     let threads = read_threads(&PathBuf::from(format!("/proc/{pid}")));
     threads.into_iter().map(|thread| thread.counters).collect()
 }
 
-/// What each thread of the later reading did since the earlier one, matched by id. One that was not there before has
-/// done all of it since; what one did that has ended meanwhile nobody can say, and it is left out. A process
-/// without threads in the earlier reading was not read at all: then nothing is known.
+/// Difference of each thread of the later reading since the earlier one, matched by id. For a thread that is new, it is
+/// the whole count; a thread that has ended is left out, as its final count is unknown. A process without threads in the
+/// earlier reading was not read at all: the result is empty then.
 pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -> Vec<ThreadCounters> {
     if before.is_empty() {
         return Vec::new();
@@ -118,7 +117,7 @@ pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -
     after.iter().map(difference).collect()
 }
 
-/// A thread that ends between being listed and being read spoils the sums: then all are read again.
+/// A thread that ends between being listed and being read spoils the sums: all are read again then.
 const THREAD_LISTINGS: u32 = 3;
 
 fn read_threads(process: &Path) -> Vec<Thread> {
@@ -167,7 +166,7 @@ fn thread(
     Thread { counters, run_queue_ns: times.next().flatten() }
 }
 
-/// Sums over threads; unknown where one of them is.
+/// Sums over threads; unknown if one of them is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ThreadSums {
     cpu_ns: Option<u64>,
@@ -189,14 +188,14 @@ fn sum(threads: &[Thread]) -> ThreadSums {
     }
 }
 
-/// The CPUs that process `pid` may use, as the kernel writes them: Cpus_allowed_list of its first thread.
+/// The CPUs that process `pid` may use, in the kernel's format: Cpus_allowed_list of its first thread.
 pub fn cpus_allowed(pid: u32) -> Option<String> {
     let status = kernel_files::text(format!("/proc/{pid}/status"))?;
     field(&status, "Cpus_allowed_list").filter(|list| !list.is_empty()).map(str::to_string)
 }
 
-/// Whether all descriptors that process `pid` has of the file carry O_DIRECT: /proc/PID/fdinfo.
-/// `None`: it has none, or they cannot be seen.
+/// True if all descriptors of the file in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`: it has none, or they
+/// are not visible.
 pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let mut direct = None;
@@ -207,7 +206,7 @@ pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
             continue;
         }
         let flags = parse_fdinfo_flags(&kernel_files::text(process.join("fdinfo").join(entry.file_name()))?)?;
-        // The value of O_DIRECT differs by architecture; the worker runs on ours.
+        // The value of O_DIRECT differs by architecture; the worker runs on this one.
         let one = flags & OFlags::DIRECT.bits() != 0;
         direct = Some(direct.unwrap_or(true) && one);
     }
@@ -218,12 +217,13 @@ fn parse_fdinfo_flags(text: &str) -> Option<u32> {
     u32::from_str_radix(field(text, "flags")?, 8).ok()
 }
 
-/// Time that the hypervisor gave to others while a CPU of ours wanted to run, all CPUs, since boot.
+/// CPU steal: time that the hypervisor gave to other guests while a CPU of this machine was runnable, all CPUs, since
+/// boot.
 pub fn host_steal_ns() -> Option<u64> {
     CpuTicks::read()?.steal.checked_mul(tick_ns())
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str, file: &FileKey) {
     parse_io(text);
@@ -232,7 +232,7 @@ pub(crate) fn read_anything(text: &str, file: &FileKey) {
     smaps::read_anything(text, file);
 }
 
-/// That /proc/PID/stat of a process with these faults, times and this name is read so.
+/// Assert that /proc/PID/stat of a process with these faults, times and this name is parsed correctly.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn expect_stat(fields: [u64; 4], name: &str) {
@@ -328,7 +328,7 @@ mod tests {
         };
         let before = [counted(7, 100, Some(5)), counted(8, 10, Some(9)), counted(9, 50, None)];
         let after = [counted(7, 130, Some(4)), counted(9, 70, Some(2)), counted(12, 6, Some(1))];
-        // 7: faults went back; 8 has ended; 9 had none before; 12 is new.
+        // 7: faults decreased; 8 has ended; 9 had none before; 12 is new.
         let wanted = [counted(7, 30, None), counted(9, 20, None), counted(12, 6, Some(1))];
         assert_eq!(thread_differences(&before, &after), wanted);
         assert_eq!(thread_differences(&[], &after), []);

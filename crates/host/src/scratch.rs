@@ -1,4 +1,4 @@
-//! Files that vanish: made for a probe, without a name, so that even a kill leaves no trace.
+//! Temporary files without a name, so that even a kill leaves no trace.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// A file in `directory` that is open for reading and writing and has no name (O_TMPFILE, Linux 3.11).
-/// Where the filesystem knows no such files it is made with a name and unlinked at once.
+/// Make a file in `directory` that is open for reading and writing and has no name (O_TMPFILE, Linux 3.11). If the
+/// filesystem does not support that, it is made with a name and unlinked at once.
 pub fn nameless_file(directory: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
@@ -39,12 +39,12 @@ fn named_and_unlinked(directory: &Path, mode: Mode) -> io::Result<File> {
     Err(Errno::EXIST.into())
 }
 
-/// A path that opens the same file anew, with its own flags and readahead state, also when it has no name.
+/// A path that opens the same file anew, with its own flags and readahead state, even if it has no name.
 pub fn reopen_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Unlinks `path` if it is still the name of `file`; by now it may be another file's, or nobody's.
+/// Unlink `path` if it is still the name of `file`; it may have become another file's, or nobody's.
 pub fn remove_same(file: &File, path: &Path) -> io::Result<()> {
     let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = key(file.metadata()?);

@@ -1,8 +1,8 @@
-//! Toolchains of other languages, and the shipped workers that are built with them.
+//! Toolchains of other languages, and the shipped workers built with them.
 //!
-//! The sources of the workers are carried in the program. A toolchain is the user's own: it is found, asked for its
-//! version, and its worker is built once into a folder of the user's cache. What is passed over leaves a
-//! sentence; nothing is downloaded, and nothing is taken in place of what the user named.
+//! The sources of the workers are part of the program. A toolchain is the user's own: it is located, asked for its
+//! version, and its worker is built once into a folder of the user's cache. Each candidate that is skipped leaves a
+//! sentence. Nothing is downloaded, and the user's choice is never replaced by another toolchain.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub enum Language {
     Jvm,
     /// Go, built by `go build`.
     Go,
-    /// Python, taken as it is.
+    /// Python, used as it is.
     Python,
 }
 
@@ -43,7 +43,7 @@ impl Language {
     /// All of them.
     pub const ALL: [Language; 3] = [Language::Jvm, Language::Go, Language::Python];
 
-    /// What its worker is called in methods.
+    /// Its worker's name in methods.
     pub fn name(self) -> &'static str {
         match self {
             Language::Jvm => "jvm",
@@ -69,33 +69,33 @@ impl fmt::Display for Language {
     }
 }
 
-/// What the user chose.
+/// The user's choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// The home of the JDK to take; then no other is looked at.
+    /// The home of the JDK to use; no other is considered then.
     pub jdk: Option<PathBuf>,
-    /// Flags of the JVM in place of pagewise's own, split as [`split_words`] does.
+    /// Flags of the JVM that replace pagewise's own, split like [`split_words`].
     pub jvm_args: Option<String>,
 }
 
-/// A toolchain that will do.
+/// A suitable toolchain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Of which language.
+    /// Its language.
     pub language: Language,
     /// JAVA_HOME, GOROOT, or the Python that runs.
     pub home: PathBuf,
-    /// What is started: `java`, `go`, `python3`.
+    /// The program to start: `java`, `go`, `python3`.
     pub program: PathBuf,
     /// Its version as text: `25.0.1 (Temurin)`, `1.26.8`, `3.11.7, without numpy`.
     pub version: String,
-    /// Sentences on what was passed over although the user had set it.
+    /// Sentences about candidates that the user had set but that were skipped.
     pub notes: Vec<String>,
-    /// What a built worker depends on: its version without what can be had beside it.
+    /// The part of the version that a built worker depends on, without optional packages.
     release: String,
 }
 
-/// Why a worker cannot be had: one sentence with what was looked for, where, and what was wrong there.
+/// Reason that a worker is unavailable: one sentence with the candidates, their places, and their faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Missing(pub String);
@@ -103,25 +103,25 @@ pub struct Missing(pub String);
 /// The command of a worker that is ready to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// The program, by its full path.
+    /// The program, by its absolute path.
     pub program: PathBuf,
-    /// Its arguments. More options of a JVM may be put before them.
+    /// Its arguments. More options of a JVM may be inserted before them.
     pub arguments: Vec<String>,
-    /// Variables that must not reach the worker: they would change it behind the recorded flags.
+    /// Variables that must not reach the worker: they would change it without showing in the recorded flags.
     pub unset: &'static [&'static str],
     /// Version of the toolchain, as in [`Found`].
     pub version: String,
-    /// How it is built and run, to be recorded.
+    /// Flags of its build and start, to be recorded.
     pub flags: String,
-    /// Where it lies.
+    /// Its folder.
     pub folder: WorkerFolder,
-    /// Sentences on what was passed over, those of [`Found`] too.
+    /// Sentences about skipped candidates, including those of [`Found`].
     pub notes: Vec<String>,
 }
 
 impl Built {
-    /// Program and arguments that reach the worker by the descriptor of its folder, as long as that is held, in place of
-    /// its path. (A JVM makes a path of it again; what protects it there is that nobody else can exchange a step of it.)
+    /// Program and arguments that refer to the worker by the descriptor of its folder instead of its path, while that is
+    /// held open. (A JVM makes a path of it again, whose steps nobody else can exchange.)
     pub fn by_descriptor(&self) -> (PathBuf, Vec<String>) {
         let arguments = self
             .arguments
@@ -131,7 +131,7 @@ impl Built {
     }
 }
 
-/// The folder of a built worker, held open. Two are the same if their paths are.
+/// The folder of a built worker, held open. Two are equal if their paths are.
 #[derive(Clone, Debug)]
 pub struct WorkerFolder(Arc<Directory>);
 
@@ -145,7 +145,7 @@ impl WorkerFolder {
         self.0.path()
     }
 
-    /// A path in it by the descriptor; any other path as it is.
+    /// A path in it by the descriptor; any other path unchanged.
     fn through(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.path()) {
             Ok(below) => self.0.through(below),
@@ -162,23 +162,23 @@ impl PartialEq for WorkerFolder {
 
 impl Eq for WorkerFolder {}
 
-/// Looks for a toolchain.
+/// Look for a toolchain.
 pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
     ToolchainVariables::here().find(language, choices)
 }
 
-/// Builds the worker, or takes the one that was built before. Ends soon after `stop` is set.
+/// Build the worker, or use the one built before. Ends soon after `stop` is set.
 pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, Missing> {
     ToolchainVariables::here().build(found, choices, found.language.sources(), stop)
 }
 
-/// Removes what killed builds left; the paths that are gone. What is being built is left alone.
+/// Remove the remains of killed builds, and return their paths. Builds in progress are left alone.
 pub fn sweep() -> Vec<PathBuf> {
     let toolchain_variables = ToolchainVariables::here();
     WorkerStore::of(&toolchain_variables).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
-/// For `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
+/// Capabilities for `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
 pub fn capabilities(choices: &Choices) -> Vec<Capability> {
     let toolchain_variables = ToolchainVariables::here();
     Language::ALL.into_iter().map(|language| toolchain_variables.capability(language, choices)).collect()
@@ -237,7 +237,7 @@ impl ToolchainVariables {
     }
 }
 
-/// Where the worker of a toolchain lies, once built.
+/// Folder of a toolchain's built worker.
 fn folder(store: &WorkerStore, found: &Found, sources: &[SourceFile]) -> PathBuf {
     let flags: &[&str] = match found.language {
         Language::Jvm => &jvm::BUILD_FLAGS,

@@ -1,9 +1,9 @@
 //! Files and directories that no other user could write or exchange, opened step by step and used by descriptor.
 //!
-//! A path is walked from the root of the filesystem. Every directory on the way must belong to this user or to root, and
-//! only they may write to it; in one with the sticky bit others may, since they cannot exchange what is not theirs. A
-//! symbolic link on the way is followed where it belongs to this user or to root. Nothing is made below a step that is
-//! refused. A group in which there is nobody but the user counts as the user.
+//! A path is followed from the root of the filesystem. Every directory on it must belong to this user or to root, and
+//! only they may write to it. In a directory with the sticky bit others may write, since they cannot exchange files that
+//! are not theirs. A symbolic link is followed if it belongs to this user or to root. Nothing is made below a refused
+//! step. A group whose only member is the user counts as the user.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -21,11 +21,11 @@ use rustix::process::geteuid;
 use crate::accounts;
 use crate::kernel_files;
 
-/// As many as the kernel follows in one path (path_resolution(7)).
+/// The number of links that the kernel follows in one path (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 
-/// Why a file or directory is not used.
+/// Reason that a file or directory is not used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum Refusal {
@@ -52,40 +52,40 @@ impl Refusal {
         Refusal::Call { call, path: path.to_path_buf(), source: errno.into() }
     }
 
-    /// Whether there is nothing of this name.
+    /// True if there is nothing of this name.
     pub fn is_missing(&self) -> bool {
         matches!(self, Refusal::Call { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// A directory of this user's that nobody else can write to or exchange.
+/// A directory of this user that no other user can write to or exchange.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
     path: PathBuf,
 }
 
-/// What the last step of a path must be.
+/// Requirement on the last step of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// The user's own, and closed to writers.
+    /// Owned by the user, and not writable by others.
     Own,
-    /// Such that what is in it cannot be exchanged.
+    /// Its content cannot be exchanged.
     Parent,
 }
 
 impl Directory {
-    /// The directory at `path`, which must be this user's own.
+    /// Open the directory at `path`, which must belong to this user.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         walk(path, false, Last::Own)
     }
 
-    /// The same; what is missing of the path is made so that only this user can enter it.
+    /// The same; missing parts of the path are made so that only this user can enter them.
     pub fn make(path: &Path) -> Result<Self, Refusal> {
         walk(path, true, Last::Own)
     }
 
-    /// A directory of the user's own in this one, made if need be.
+    /// Open a directory of the user in this one, made if necessary.
     pub fn make_below(&self, name: &str) -> Result<Self, Refusal> {
         match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => self.below(name),
@@ -93,7 +93,7 @@ impl Directory {
         }
     }
 
-    /// A directory of the user's own in this one.
+    /// Open a directory of the user in this one.
     pub fn below(&self, name: &str) -> Result<Self, Refusal> {
         let path = self.path.join(name);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -106,18 +106,18 @@ impl Directory {
         Ok(Self { fd, path })
     }
 
-    /// Where it is, as it was named.
+    /// Its path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path by which this process and its children reach something in it by the descriptor, whatever has its name now.
+    /// A path by which this process and its children reach a file in it by the descriptor, whatever has its name by now.
     pub fn through(&self, name: impl AsRef<Path>) -> PathBuf {
         let descriptor = self.fd.as_raw_fd();
         PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id())).join(name)
     }
 
-    /// A file in it that is the user's own: not a link, of one name, and writable by nobody else.
+    /// Open a file in it that belongs to the user: not a link, with a single name, and writable by no other user.
     pub fn file(&self, name: &str, flags: OFlags) -> Result<File, Refusal> {
         let path = self.path.join(name);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -133,7 +133,7 @@ impl Directory {
         Ok(file)
     }
 
-    /// Names of what is in it, in their order.
+    /// Names of its entries, in order.
     pub fn names(&self) -> Result<Vec<OsString>, Refusal> {
         let failed = |errno| Refusal::call("read", &self.path, errno);
         let mut names = Vec::new();
@@ -147,7 +147,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// Writes its entries to the device, so that a file made in it outlives a power cut.
+    /// Sync its entries to the device, so that a file made in it survives a power cut.
     pub fn sync(&self) -> Result<(), Refusal> {
         match rustix::fs::fsync(&self.fd) {
             // Filesystems in memory and some network filesystems have nothing to write.
@@ -156,8 +156,8 @@ impl Directory {
         }
     }
 
-    /// Keeps others from entering. The mode of a directory that holds anything but the names of `ours` is not changed: it
-    /// is refused where others can enter it.
+    /// Keep others from entering. The mode of a directory with entries other than `ours` is not changed: it is refused
+    /// if others can enter it.
     pub fn close_to_others(&self, ours: &[&str]) -> Result<(), Refusal> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|errno| Refusal::call("fstat", &self.path, errno))?;
         if stat.st_mode & 0o077 == 0 {
@@ -169,7 +169,7 @@ impl Directory {
         rustix::fs::fchmod(&self.fd, Mode::RWXU).map_err(|errno| Refusal::call("chmod", &self.path, errno))
     }
 
-    /// Which directory it is, by device and inode.
+    /// Its identity: device and inode.
     pub fn key(&self) -> io::Result<(u64, u64)> {
         let stat = rustix::fs::fstat(&self.fd)?;
         Ok((stat.st_dev, stat.st_ino))
@@ -182,7 +182,7 @@ impl AsFd for Directory {
     }
 }
 
-/// Why another user could have written an open file, or have put another in its place at `path`; `Ok`: none could.
+/// Check that no other user could have written an open file, or have put another in its place at `path`.
 pub fn check(file: &File, path: &Path) -> Result<(), Refusal> {
     check_file(file, path)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -195,7 +195,7 @@ pub fn check(file: &File, path: &Path) -> Result<(), Refusal> {
     if (found.st_dev, found.st_ino) == (open.st_dev, open.st_ino) { Ok(()) } else { Err(exchanged()) }
 }
 
-/// By descriptor: a regular file of this user's, with one name, that nobody else may write.
+/// By descriptor: a regular file of this user, with a single name, that no other user may write.
 fn check_file(file: &File, path: &Path) -> Result<(), Refusal> {
     let stat = rustix::fs::fstat(file).map_err(|errno| Refusal::call("fstat", path, errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -225,7 +225,7 @@ fn check_own(stat: &Stat, path: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether nobody but this user and root can exchange what is in a directory.
+/// Check that only this user and root can exchange the content of a directory.
 fn check_parent(stat: &Stat, path: &Path) -> Result<(), Refusal> {
     check_owner_on_the_way(stat, path)?;
     if is_writable_by_others(stat) && stat.st_mode & STICKY == 0 {
@@ -242,7 +242,7 @@ fn check_owner_on_the_way(stat: &Stat, path: &Path) -> Result<(), Refusal> {
     Err(Refusal::OtherOwner { path: path.to_path_buf(), owner, user })
 }
 
-/// Within a user namespace everybody outside of it, root among them, appears as one user, who has no process in it
+/// In a user namespace, all users outside of it, including root, appear as one user, who has no process in it
 /// (user_namespaces(7)).
 fn is_outside(owner: u32) -> bool {
     let overflow = kernel_files::number("/proc/sys/kernel/overflowuid").unwrap_or(65_534_u32);
@@ -271,7 +271,7 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
             Err(refusal) if make && refusal.is_missing() => {
                 match rustix::fs::mkdirat(&at.fd, &name, Mode::RWXU) {
                     Ok(()) => {
-                        // What is written in it later is of no use after a power cut if it is not there itself.
+                        // Files written in it later are lost in a power cut unless the directory itself was synced.
                         let _ = reopened(&at.fd).map(|fd| rustix::fs::fsync(&fd));
                         at.step(&name)?
                     }
@@ -285,7 +285,7 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
             FileType::Directory => at = next,
             FileType::Symlink => {
                 links += 1;
-                // The last step names a directory itself: a link of that name was made by somebody for something.
+                // The last step names a directory itself: a link of that name was made on purpose by someone.
                 if (pending.is_empty() && last == Last::Own) || links > MOST_LINKS {
                     return Err(Refusal::Link { path: next.path });
                 }
@@ -311,12 +311,12 @@ fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
     Ok(Directory { fd, path: whole })
 }
 
-/// The same directory, to be read.
+/// The same directory, opened for reading.
 fn reopened(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(fd, ".", OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The names in a path, `..` among them.
+/// The names in a path, including `..`.
 fn steps(path: &Path) -> VecDeque<OsString> {
     let names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_os_string()),
@@ -326,7 +326,7 @@ fn steps(path: &Path) -> VecDeque<OsString> {
     names.collect()
 }
 
-/// A place on the way.
+/// A step of the path.
 struct PathStep {
     fd: OwnedFd,
     stat: Stat,

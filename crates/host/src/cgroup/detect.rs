@@ -1,4 +1,4 @@
-//! Which cgroup can be used, from /proc/self/mountinfo, /proc/self/cgroup and the rights on what they name.
+//! Detection of usable cgroups from /proc/self/mountinfo, /proc/self/cgroup and the rights on the groups.
 
 use std::path::{Path, PathBuf};
 
@@ -22,13 +22,13 @@ pub(super) fn detect() -> Control {
     .control()
 }
 
-/// What decides.
+/// Facts that the choice depends on.
 pub(super) struct Survey<'a> {
     pub mounts: Vec<Mount>,
     /// /proc/self/cgroup.
     pub own: &'a str,
     pub scope: Option<Scope>,
-    /// The own group was made for this process.
+    /// True if the own group was made for this process.
     pub is_scoped: bool,
 }
 
@@ -69,13 +69,13 @@ impl Survey<'_> {
             let mount_point = mount.mount_point.clone();
             Ok(ParentGroup { version: Version::V1, mount_point, parent, missing: Vec::new() })
         });
-        // What root lacks, sudo does not bring.
+        // Rights that root lacks are not gained by sudo.
         let hint = if rustix::process::geteuid().is_root() { "" } else { "; run pagewise with sudo" };
         Some(place.map_err(|reason| no(format!("{reason}{hint}"))))
     }
 
-    /// An answer for each of `wanted`, of which those that have a place have the same: a process is in one
-    /// group of v2.
+    /// Return an answer for each of `wanted`. Those that have a place have the same one: a process is in one group of
+    /// v2.
     fn v2(&self, wanted: &[Controller]) -> Vec<Option<Result<ParentGroup, NoControl>>> {
         let all = |reason: String| wanted.iter().map(|_| Some(Err(no(reason.clone())))).collect();
         let Some(mount) = self.mounts.iter().rev().find(|mount| mount.filesystem == "cgroup2") else {
@@ -92,14 +92,14 @@ impl Survey<'_> {
             own.ancestors().take_while(|group| group.starts_with(&mount.mount_point)).collect();
         let is_delegated = self.is_scoped || is_delegated(&chain);
         let candidates: Vec<Candidate> = if self.scope.is_some() && !is_delegated {
-            // systemd alone writes to what it has not delegated (systemd.io/CGROUP_DELEGATION).
+            // Only systemd may write to groups it has not delegated (systemd.io/CGROUP_DELEGATION).
             Vec::new()
         } else {
             let seen =
                 chain.iter().filter_map(|group| Candidate::look(group, mount, wanted, is_delegated, &own));
             seen.collect()
         };
-        // The first of the best: it is the nearest.
+        // The first of the best is the nearest.
         let best = candidates
             .iter()
             .rev()
@@ -158,7 +158,7 @@ struct Candidate {
     group: PathBuf,
     offers: Vec<Controller>,
     missing: Vec<&'static str>,
-    /// The more, the less is changed for it.
+    /// Rank: the higher, the less must be changed for it.
     ease: u8,
 }
 
@@ -175,11 +175,11 @@ impl Candidate {
         let has = |words: &[String], controller: &Controller| {
             words.iter().any(|word| word == controller.name(Version::V2))
         };
-        // The worker is moved into the group from the own one: that takes the right to write to the processes
-        // of their common ancestor, which is `group`.
+        // The worker is moved into the group from the own one: that requires the right to write to the processes of
+        // their common ancestor, which is `group`.
         writable(group, mount, &["cgroup.procs"]).ok()?;
         let may_enable = writable(group, mount, &["cgroup.subtree_control"]).is_ok();
-        // The real root may hold processes and enable controllers; it is the one without a type.
+        // The real root may hold processes and enable controllers; it is the only one without a type.
         let is_root = !group.join("cgroup.type").exists();
         let holds_processes = !words(&group.join("cgroup.procs")).is_empty();
         let can_be_cleared = group == own || is_root || !holds_processes;
@@ -197,7 +197,7 @@ impl Candidate {
             .collect();
         missing.sort_unstable();
         let ease = match (missing.is_empty(), group == own) {
-            // What was delegated to us is ours; beside it may be what belongs to others.
+            // A delegated group is ours; its siblings may belong to others.
             (_, true) if is_delegated => 3,
             (true, _) => 2,
             (false, true) => 1,
@@ -207,7 +207,7 @@ impl Candidate {
     }
 }
 
-/// Whether systemd says that the own group, or one above it in the same unit, is not its own any more.
+/// True if systemd has delegated the own group, or one above it in the same unit.
 fn is_delegated(chain: &[&Path]) -> bool {
     let is_unit = |group: &Path| {
         let name = group.file_name().unwrap_or_default().to_string_lossy();
@@ -223,7 +223,7 @@ fn is_delegated(chain: &[&Path]) -> bool {
     chain[..=unit.min(chain.len() - 1)].iter().any(|group| marked(group))
 }
 
-/// Whether the manager that would make the scope has the controller to give; yes if that cannot be seen.
+/// True if the manager that would make the scope has the controller to pass on; also if that cannot be determined.
 fn manager_has(mount: &Mount, scope: &Scope, name: &str) -> bool {
     let user = rustix::process::getuid().as_raw();
     let manager = format!("user.slice/user-{user}.slice/user@{user}.service/cgroup.controllers");
@@ -231,9 +231,9 @@ fn manager_has(mount: &Mount, scope: &Scope, name: &str) -> bool {
     !scope.of_user() || controllers.is_empty() || controllers.iter().any(|word| word == name)
 }
 
-/// The directory of a group, given as /proc/self/cgroup does.
+/// The directory of a group, given in the form of /proc/self/cgroup.
 fn directory(mount: &Mount, group: &str) -> Result<PathBuf, String> {
-    // Of a bind mount, as in containers, only what lies below its root is seen.
+    // Through a bind mount, as in containers, only the part below its root is visible.
     let hidden = || {
         format!("the own cgroup {group} lies outside of what is mounted at {}", mount.mount_point.display())
     };
@@ -242,12 +242,12 @@ fn directory(mount: &Mount, group: &str) -> Result<PathBuf, String> {
         return Err(hidden());
     }
     let directory = mount.mount_point.join(inside);
-    // `join` of nothing leaves a slash at the end.
+    // `join` with an empty path leaves a slash at the end.
     let directory: PathBuf = directory.components().collect();
     if directory.is_dir() { Ok(directory) } else { Err(hidden()) }
 }
 
-/// Whether groups can be made there, and these files be written.
+/// Check that groups can be made there, and that these files can be written.
 fn writable(group: &Path, mount: &Mount, files: &[&str]) -> Result<(), String> {
     let read_only = || format!("{} is mounted read-only", mount.mount_point.display());
     if mount.has_option("ro") {
@@ -255,7 +255,7 @@ fn writable(group: &Path, mount: &Mount, files: &[&str]) -> Result<(), String> {
     }
     let paths = std::iter::once(group.to_path_buf()).chain(files.iter().map(|file| group.join(file)));
     for path in paths {
-        // access(2) asks for the real user; what counts is the effective one.
+        // access(2) checks the real user; the effective one is needed.
         let flags = rustix::fs::AtFlags::EACCESS;
         match rustix::fs::accessat(rustix::fs::CWD, &path, Access::WRITE_OK, flags) {
             Ok(()) => {}

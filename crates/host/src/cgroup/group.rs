@@ -1,4 +1,4 @@
-//! A group of one worker: made, limited, read, emptied and removed.
+//! The cgroup of one worker: creation, limits, counters, reclaim and removal.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -12,41 +12,41 @@ use super::sweep::{self, remove_directory};
 use super::{Control, LEAST_MEMORY_BYTES, NoControl, ParentGroup, Version, group_path, v1, v2};
 use crate::kernel_files;
 
-/// How long a group whose last process is dead may take to become removable.
+/// Time that a group may take to become removable after its last process died.
 const REMOVABLE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why a group could not be had, or not be what was asked for.
+/// Reason that a group could not be made or configured as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     /// There is no right or no controller.
     #[error(transparent)]
     NoControl(#[from] NoControl),
-    /// No worker runs in so little.
+    /// The limit is too small for any worker.
     #[error("a worker needs {} of memory at least, the limit is {}", Bytes(*least_bytes), Bytes(*limit_bytes))]
     TooLittle {
-        /// What was asked for.
+        /// Requested limit.
         limit_bytes: u64,
-        /// What would do.
+        /// Smallest possible limit.
         least_bytes: u64,
     },
-    /// A group above has a lower limit, which would be the one in force.
+    /// A group above has a lower limit, which would be the effective one.
     #[error("a limit of {} would not hold: {} has {}", Bytes(*limit_bytes), group.display(), Bytes(*above_bytes))]
     LowerAbove {
-        /// What was asked for.
+        /// Requested limit.
         limit_bytes: u64,
-        /// What is in force.
+        /// Effective limit.
         above_bytes: u64,
-        /// Where.
+        /// Group that has it.
         group: PathBuf,
     },
-    /// The kernel took a setting and made another of it.
+    /// The kernel changed a value that was written.
     #[error("{} was set to {wanted} and reads {found}", path.display())]
     NotTaken {
         /// The file.
         path: PathBuf,
-        /// What was written.
+        /// Value written.
         wanted: String,
-        /// What is there.
+        /// Value read back.
         found: String,
     },
     /// Processes are still in it.
@@ -60,11 +60,11 @@ pub enum GroupError {
     /// A call failed.
     #[error("{call} of {}: {error}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed call.
         call: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// With which errno.
+        /// Its errno.
         #[source]
         error: io::Error,
     },
@@ -77,7 +77,7 @@ impl GroupError {
     }
 }
 
-/// One directory of a group, with what it is for.
+/// One directory of a group, with its purpose.
 #[derive(Debug)]
 struct GroupDirectory {
     place: ParentGroup,
@@ -86,15 +86,14 @@ struct GroupDirectory {
     device: bool,
 }
 
-/// A group that this process has made. Dropping it removes it if nothing runs in it.
+/// A group made by this process. Dropping it removes it if nothing runs in it.
 #[derive(Debug)]
 pub struct Group {
     parts: Vec<GroupDirectory>,
 }
 
 impl Group {
-    /// Makes a group, under `memory_limit` bytes if there is one, in which devices can be capped if
-    /// `needs_cap`.
+    /// Make a group, limited to `memory_limit` bytes if given, in which devices can be capped if `needs_cap`.
     ///
     /// `random` names it; the paths are those of [`Control::group_paths`]. On an error nothing is left.
     pub fn create(
@@ -156,13 +155,13 @@ impl Group {
         self.parts.iter().map(open).collect()
     }
 
-    /// Caps what the device of this number ([`crate::BlockDevice::number`]) delivers to the group, and reads
-    /// it back.
+    /// Cap the rate at which the device with this number ([`crate::BlockDevice::number`]) delivers to the group, and
+    /// read it back.
     pub fn set_device_cap(&self, device: (u32, u32), cap: &DeviceCap) -> Result<(), GroupError> {
         self.cap(device, Some(cap))
     }
 
-    /// Lifts the cap.
+    /// Remove the cap.
     pub fn clear_device_cap(&self, device: (u32, u32)) -> Result<(), GroupError> {
         self.cap(device, None)
     }
@@ -179,7 +178,7 @@ impl Group {
         }
     }
 
-    /// What the kernel says of it now; of the device with this number where one is given.
+    /// Return the kernel's counters of the group; including those of the device with this number, if given.
     pub fn counters(&self, device: Option<(u32, u32)>) -> GroupCounters {
         let Some(first) = self.parts.first() else { return GroupCounters::default() };
         let mut counters =
@@ -194,7 +193,7 @@ impl Group {
                         v1::read_device(&part.path, device, &mut counters);
                     }
                 }
-                // The other controller may be enabled as well, for whatever reason: then it counts.
+                // The other controller may be enabled as well, for any reason: its counters are used then.
                 Version::V2 => {
                     v2::read_memory(&part.path, &mut counters);
                     if let Some(device) = device {
@@ -206,8 +205,8 @@ impl Group {
         counters
     }
 
-    /// Has the kernel take back the memory that is charged to it: page cache, of files that are mapped too.
-    /// Says how many bytes remain; `None` if the group has no limit of memory.
+    /// Make the kernel reclaim the memory charged to it: page cache, including that of mapped files. Return the
+    /// remaining bytes; `None` if the group has no memory limit.
     pub fn empty(&self) -> Result<Option<u64>, GroupError> {
         self.memory().map(|part| empty(part.place.version, &part.path)).transpose().map(Option::flatten)
     }
@@ -223,14 +222,14 @@ impl Group {
         Ok(all)
     }
 
-    /// Kills what runs in it.
+    /// Kill its processes.
     pub fn kill(&self) -> Result<(), GroupError> {
         self.parts.iter().try_for_each(|part| sweep::kill(&part.path))
     }
 
-    /// Empties and removes it. Kills nothing: processes that stay in it are an error after a while.
+    /// Empty and remove it. Processes are not killed: any that stay in it are an error after a while.
     pub fn remove(mut self) -> Result<(), GroupError> {
-        // Cache that stays charged would go to the parent.
+        // Cache that stays charged would be charged to the parent.
         self.empty()?;
         self.remove_within(REMOVABLE_WITHIN)
     }
@@ -254,12 +253,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Nobody is left to tell; the journal still has the paths.
+        // The error cannot be reported from here; the journal still has the paths.
         let _ = self.remove_within(Duration::ZERO);
     }
 }
 
-/// Empties the group of this directory.
+/// Empty the group of this directory.
 pub(super) fn empty(version: Version, path: &Path) -> Result<Option<u64>, GroupError> {
     match version {
         Version::V1 => v1::empty(path),
@@ -267,12 +266,12 @@ pub(super) fn empty(version: Version, path: &Path) -> Result<Option<u64>, GroupE
     }
 }
 
-/// Writes to a file of the kernel, in one call.
+/// Write to a file of the kernel, in one call.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), GroupError> {
     kernel_files::write(path, text).map_err(GroupError::io("write", path))
 }
 
-/// The same for a file that a kernel may lack.
+/// The same for a file that some kernels do not have.
 pub(super) fn write_if_there(path: &Path, text: &str) -> Result<(), GroupError> {
     match write(path, text) {
         Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,20 +1,19 @@
 //! Memory limits and device caps by cgroups: v1, v2, or machines that have both.
 //!
-//! A group is made for one worker, which joins it before exec, and is gone after it. Its paths are known
-//! before anything is made ([`Control::group_paths`]), so that they can be journalled first; [`sweep`]
-//! removes what a dead run left.
+//! A group is made for one worker, which joins it before exec, and is removed after it. Its paths are known before
+//! anything is made ([`Control::group_paths`]), so that they can be written to the journal first; [`sweep`] removes
+//! groups left by a dead run.
 //!
-//! **Swap.** A limit of memory means little if anonymous memory escapes into swap. v2: `memory.swap.max` is
-//! set to 0. v1: `memory.memsw.limit_in_bytes` is set to the limit and `memory.swappiness` to 0, with which a
-//! group under its limit does not swap (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3). Where the
-//! kernel has no such file it does not account swap, or has none: then nothing is set, and nothing is
-//! claimed.
+//! **Swap.** A memory limit means little if anonymous memory escapes into swap. v2: `memory.swap.max` is set to 0. v1:
+//! `memory.memsw.limit_in_bytes` is set to the limit and `memory.swappiness` to 0, with which a group under its limit
+//! does not swap (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3). If the kernel has no such file, it does not
+//! account swap, or has none: nothing is set and nothing is claimed then.
 //!
-//! **Where.** v1: below the own group of each hierarchy. v2: a group gets a controller only from a parent
-//! that has it enabled for its children, and a group with enabled controllers holds no processes
-//! (Documentation/admin-guide/cgroup-v2.rst, "no internal processes"). So either an ancestor that this
-//! process may write to has them enabled already, or the processes of the own group are moved to a leaf
-//! first. That happens when a group is made, not before, and is undone with the last one.
+//! **Where.** v1: below the own group of each hierarchy. v2: a group gets a controller only from a parent that has it
+//! enabled for its children, and a group with enabled controllers holds no processes
+//! (Documentation/admin-guide/cgroup-v2.rst, "no internal processes"). Therefore either an ancestor that this process
+//! may write to has them enabled already, or the processes of the own group are moved to a leaf first. That happens when
+//! a group is made, not before, and is undone with the last group.
 
 mod detect;
 mod group;
@@ -32,7 +31,7 @@ pub use sweep::{is_gone, sweep};
 
 pub use pagewise_model::counters::UNLIMITED;
 
-/// The two generations of the interface.
+/// Versions of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// A hierarchy for each controller.
@@ -50,7 +49,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What a group is made for.
+/// Purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Controller {
     Memory,
@@ -74,12 +73,12 @@ pub struct ParentGroup {
     version: Version,
     mount_point: PathBuf,
     parent: PathBuf,
-    /// v2: what must be enabled for the children first, by the names of v2, sorted.
+    /// v2: controllers that must be enabled for the children first, by their names in v2, sorted.
     missing: Vec<&'static str>,
 }
 
 impl ParentGroup {
-    /// Which interface.
+    /// Version of the interface.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -97,17 +96,17 @@ impl fmt::Display for ParentGroup {
     }
 }
 
-/// Why something cannot be limited: one sentence, with what to run instead where that is known.
+/// Reason that a limit is unavailable: one sentence, with the command to run instead if known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NoControl {
     /// The sentence.
     pub reason: String,
-    /// In this scope it can be limited.
+    /// Scope in which the limit is available.
     pub scope: Option<Scope>,
 }
 
-/// What can be limited here.
+/// Available limits.
 #[derive(Clone, Debug)]
 pub struct Control {
     memory: Result<ParentGroup, NoControl>,
@@ -115,13 +114,13 @@ pub struct Control {
 }
 
 impl Control {
-    /// Looks for it; makes and changes nothing. What looks right may still be refused when it is done:
-    /// see [`Control::tried`].
+    /// Look for usable groups; makes and changes nothing. Apparent support may still be refused on use: see
+    /// [`Control::tried`].
     pub fn detect() -> Self {
         detect::detect()
     }
 
-    /// The same, after doing it: a group with a limit, and one for caps, read back and removed. The paths of
+    /// The same, verified: a group with a limit, and one for caps, is made, read back and removed. The paths of
     /// `group_paths(random, true, true)` are made.
     pub fn tried(self, random: u64) -> Self {
         let refused = |error: GroupError| NoControl { reason: error.to_string(), scope: None };
@@ -137,17 +136,17 @@ impl Control {
         Self { memory, device }
     }
 
-    /// Where memory can be limited.
+    /// Place for memory limits.
     pub fn memory(&self) -> Result<&ParentGroup, &NoControl> {
         self.memory.as_ref()
     }
 
-    /// Where devices can be capped.
+    /// Place for device caps.
     pub fn device(&self) -> Result<&ParentGroup, &NoControl> {
         self.device.as_ref()
     }
 
-    /// The directories that [`Group::create`] may make for this number, those of the group first.
+    /// The directories that [`Group::create`] may make for this number, the group's own first.
     pub fn group_paths(&self, random: u64, needs_memory: bool, needs_cap: bool) -> Vec<PathBuf> {
         let places = self.places(needs_memory, needs_cap);
         let groups = places.iter().map(|place| group_path(place, random));
@@ -169,16 +168,15 @@ impl Control {
     }
 }
 
-/// The limit of a group that is made only to see whether it can be.
+/// The limit of a group that is made only as a test.
 pub(crate) const TRIED_BYTES: u64 = 64 << 20;
 
-/// The least limit with which a worker runs; its buffers come on top.
+/// The smallest limit with which a worker runs; its buffers are added.
 ///
-/// Found by doing (Linux 6.18, x86_64, pages of 4 KiB): the native worker's whole conversation, with 128
-/// reads of 16 KiB by mmap, pread and io_uring of depth 32, one and two threads, its program evicted first so
-/// that its text is charged to the group. Up to 2 MiB it never came to an end, from 3 to 5 now and then; with
-/// 6 always, but in seconds, because its own text was reclaimed and read again; from 8 on in tenths of a
-/// second, as without a limit.
+/// Measured (Linux 6.18, x86_64, pages of 4 KiB) with the native worker's whole conversation: 128 reads of 16 KiB by
+/// mmap, pread and io_uring of depth 32, one and two threads, its program evicted first so that its text is charged to
+/// the group. Up to 2 MiB it never finished; from 3 to 5 MiB sometimes; with 6 always, but in seconds, because its own
+/// text was reclaimed and read again; from 8 in tenths of a second, as without a limit.
 pub const LEAST_MEMORY_BYTES: u64 = 8 << 20;
 
 const GROUP_PREFIX: &str = "pagewise-";
@@ -188,13 +186,13 @@ fn group_path(place: &ParentGroup, random: u64) -> PathBuf {
     place.parent.join(format!("{GROUP_PREFIX}{random:016x}"))
 }
 
-/// The leaf to which the processes of the own group are moved. It says what was enabled for it, because that
-/// must be disabled with it, also by another process.
+/// The leaf to which the processes of the own group are moved. Its name lists the controllers enabled for it, because
+/// they must be disabled with it, possibly by another process.
 fn leaf_path(place: &ParentGroup, random: u64) -> PathBuf {
     place.parent.join(format!("{LEAF_PREFIX}{random:016x}.{}", place.missing.join(".")))
 }
 
-/// What a directory of ours is for, by its name.
+/// Purpose of a directory of ours, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ours {
     Group,
@@ -220,7 +218,7 @@ impl Ours {
     }
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str) {
     v1::read_anything(text);

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Set in the environment of what runs in a [`Scope`], so that it does not ask for another.
+/// Set in the environment of a process in a [`Scope`], so that it does not ask for another.
 pub const SCOPE_MARKER: &str = "PAGEWISE_SCOPE";
 
-/// A scope that can be had by `systemd-run`.
+/// A scope that `systemd-run` can create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     program: PathBuf,
@@ -21,8 +21,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope that this user can get; `None` without systemd, without its `systemd-run`, with no manager
-    /// to reach, or within such a scope.
+    /// The scope available to this user; `None` without systemd, without its `systemd-run`, without a reachable manager,
+    /// or within such a scope.
     pub(super) fn detect() -> Option<Self> {
         // sd_booted(3).
         if !Path::new("/run/systemd/system").is_dir() || is_marked() {
@@ -41,14 +41,14 @@ impl Scope {
         is_socket.then_some(Self { program, of_user })
     }
 
-    /// Runs `argv` in the scope in place of `systemd-run`; for `exec`.
+    /// Command that runs `argv` in the scope by `systemd-run`; for `exec`.
     pub fn command(&self, argv: impl IntoIterator<Item = OsString>) -> Command {
         let mut command = Command::new(&self.program);
         command.args(self.arguments()).arg("--").args(argv).env(SCOPE_MARKER, "1");
         command
     }
 
-    /// What to type.
+    /// The command line to type.
     pub fn text(&self) -> String {
         let user = if self.of_user { "--user " } else { "" };
         format!("systemd-run {user}--scope -p Delegate=yes pagewise …")
@@ -59,13 +59,13 @@ impl Scope {
         if self.of_user { all } else { &all[1..] }
     }
 
-    /// Whether it belongs to the manager of a user.
+    /// True if it belongs to the manager of a user.
     pub fn of_user(&self) -> bool {
         self.of_user
     }
 }
 
-/// Whether this process says that it runs in a scope of its own.
+/// True if this process was started in a scope of its own.
 pub(super) fn is_marked() -> bool {
     env::var_os(SCOPE_MARKER).is_some()
 }

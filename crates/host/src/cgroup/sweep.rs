@@ -1,4 +1,4 @@
-//! Removes groups: those of a run that ends, and those of one that was killed.
+//! Removal of groups: those of a run that ends, and those of one that was killed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use crate::kernel_files;
 const CGROUP_SUPER_MAGIC: FsWord = 0x0027_e0eb;
 const CGROUP2_SUPER_MAGIC: FsWord = 0x6367_7270;
 
-/// How long killed processes may take to leave.
+/// Time that killed processes may take to exit.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Removes what [`Control::group_paths`](super::Control::group_paths) named, after the run that made it has
-/// died. Says whether there was something; of a group that is gone, nothing is to be done.
+/// Remove the directories named by [`Control::group_paths`](super::Control::group_paths) after the run that made them
+/// has died. Return true if there was anything to remove.
 ///
-/// Only a directory of a cgroup filesystem whose name is ours is touched. What runs in a group is killed;
-/// what was moved to a leaf is moved back.
+/// Only a directory of a cgroup filesystem whose name is ours is touched. Processes in a group are killed; processes in
+/// a leaf are moved back.
 pub fn sweep(path: &Path) -> io::Result<bool> {
     let Some(ours) = Ours::of(path) else {
         return Err(io::Error::new(
@@ -33,7 +33,7 @@ pub fn sweep(path: &Path) -> io::Result<bool> {
             format!("{} is no group of ours", path.display()),
         ));
     };
-    // A symbolic link is not followed: a group is none.
+    // A symbolic link is not followed: a group is not a link.
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return Err(foreign(path)),
@@ -52,8 +52,8 @@ pub fn sweep(path: &Path) -> io::Result<bool> {
     swept.map(|()| true).map_err(io::Error::other)
 }
 
-/// Whether a group that is not there is gone: what is left of its path is in a cgroup filesystem. Else that is not mounted here, and
-/// the group may still be.
+/// True if a missing group has been removed: the remaining part of its path is in a cgroup filesystem. Otherwise that
+/// filesystem is not mounted here, and the group may still exist.
 pub fn is_gone(path: &Path) -> bool {
     let nearest = path.ancestors().find(|path| path.exists());
     nearest.and_then(|nearest| rustix::fs::statfs(nearest).ok()).is_some_and(|found| {
@@ -68,7 +68,7 @@ fn foreign(path: &Path) -> io::Error {
 
 fn sweep_group(version: Version, path: &Path) -> Result<(), GroupError> {
     kill(path)?;
-    // Also one without the memory controller, which has nothing to be emptied of.
+    // Also for a group without the memory controller, which has nothing to reclaim.
     let _ = empty(version, path);
     remove_directory(path, Instant::now() + GONE_WITHIN)?;
     match path.parent() {
@@ -77,14 +77,14 @@ fn sweep_group(version: Version, path: &Path) -> Result<(), GroupError> {
     }
 }
 
-/// The processes of a group. One of another PID namespace is listed as 0 and left out.
+/// The processes of a group. A process of another PID namespace is listed as 0 and left out.
 pub(super) fn processes(group: &Path) -> Result<Vec<u32>, GroupError> {
     let path = group.join("cgroup.procs");
     let text = fs::read_to_string(&path).map_err(GroupError::io("read", path))?;
     Ok(text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).collect())
 }
 
-/// Kills what runs in a group, and waits until it is gone.
+/// Kill the processes of a group, and wait until it is empty.
 pub(super) fn kill(group: &Path) -> Result<(), GroupError> {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {
@@ -95,11 +95,11 @@ pub(super) fn kill(group: &Path) -> Result<(), GroupError> {
         if processes.contains(&std::process::id()) || Instant::now() > deadline {
             return Err(GroupError::InUse { path: group.to_path_buf(), processes });
         }
-        // cgroup.kill (v2, Linux 5.14) catches what forks meanwhile; else it is done again.
+        // cgroup.kill (v2, Linux 5.14) also kills processes that fork at the same time; otherwise the kill is repeated.
         if write(&group.join("cgroup.kill"), "1").is_err() {
             for pid in processes {
                 if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                    // One that has ended meanwhile is what is wanted.
+                    // A process that has ended in the meantime is fine.
                     let _ = rustix::process::kill_process(pid, Signal::KILL);
                 }
             }
@@ -108,7 +108,7 @@ pub(super) fn kill(group: &Path) -> Result<(), GroupError> {
     }
 }
 
-/// Removes the directory of a group; one whose last process has just died is busy for a moment.
+/// Remove the directory of a group; one whose last process has just died is busy for a moment.
 pub(super) fn remove_directory(path: &Path, deadline: Instant) -> Result<(), GroupError> {
     loop {
         match fs::remove_dir(path) {
@@ -125,7 +125,7 @@ pub(super) fn remove_directory(path: &Path, deadline: Instant) -> Result<(), Gro
     }
 }
 
-/// Undoes the leaves below `parent` if no group of ours is left there.
+/// Undo the leaves below `parent` if no group of ours is left there.
 pub(super) fn leave_leaves(parent: &Path) -> Result<(), GroupError> {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
@@ -143,14 +143,14 @@ pub(super) fn leave_leaves(parent: &Path) -> Result<(), GroupError> {
         .try_for_each(|leaf| leave_leaf(leaf))
 }
 
-/// Disables what was enabled for a leaf, moves its processes back, and removes it.
+/// Disable the controllers enabled for a leaf, move its processes back, and remove it.
 pub(super) fn leave_leaf(leaf: &Path) -> Result<(), GroupError> {
     let (Some(Ours::Leaf(enabled)), Some(parent)) = (Ours::of(leaf), leaf.parent()) else {
         unreachable!("called for leaves of ours only");
     };
     let control = parent.join("cgroup.subtree_control");
     let now = kernel_files::text(&control).unwrap_or_default();
-    // Names that are not enabled any more would be refused if the parent lost them too.
+    // Names that are no longer enabled would be refused if the parent lost them too.
     let words: Vec<String> = enabled
         .iter()
         .filter(|name| now.split_whitespace().any(|word| word == name.as_str()))
@@ -163,12 +163,12 @@ pub(super) fn leave_leaf(leaf: &Path) -> Result<(), GroupError> {
     remove_directory(leaf, Instant::now() + GONE_WITHIN)
 }
 
-/// Moves all processes of a group of v2 to another.
+/// Move all processes of a group of v2 to another.
 pub(super) fn move_processes(from: &Path, to: &Path) -> Result<(), GroupError> {
     let target = to.join("cgroup.procs");
     for pid in processes(from)? {
         match write(&target, &pid.to_string()) {
-            // It has ended meanwhile.
+            // The process has ended in the meantime.
             Err(GroupError::Io { error, .. }) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {
             }
             result => result?,

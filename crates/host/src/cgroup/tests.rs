@@ -1,4 +1,4 @@
-//! Groups that are really made, where the right is there, and the names of those that may be swept.
+//! Groups that are really made, if permitted, and the names of those that may be swept.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,14 +12,14 @@ use super::*;
 use crate::BlockDevice;
 use crate::mounts::Mount;
 
-/// A number that no other test, and no run, has.
+/// A number that no other test and no run uses.
 fn random() -> u64 {
     let mut bytes = [0; 8];
     File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).expect("random bytes");
     u64::from_le_bytes(bytes)
 }
 
-/// What can be limited here, or a word on why a test is skipped.
+/// The available limits, or a message that a test is skipped.
 fn with_memory(name: &str) -> Option<Control> {
     let control = Control::detect();
     match control.memory() {
@@ -39,7 +39,7 @@ fn spawn(group: &Group, script: &str) -> Child {
     Spawn { die_with_parent: true, join, cpus: None }.apply(&mut command).spawn().expect("start")
 }
 
-/// Removes what a test that fails leaves, with the processes in it. Made before the group, and so dropped
+/// Removes the groups that a failing test leaves, with the processes in them. Made before the group, and so dropped
 /// after it.
 struct Cleared(Vec<PathBuf>);
 
@@ -51,7 +51,7 @@ impl Drop for Cleared {
     }
 }
 
-/// A group, and what clears it up.
+/// A group, and its guard.
 fn group(control: &Control, limit_bytes: u64) -> (Cleared, Group) {
     let random = random();
     let cleared = Cleared(control.group_paths(random, true, false));
@@ -72,7 +72,7 @@ fn a_child_is_in_its_group_before_it_runs() {
     let limit_bytes = 16 << 20;
     let group = Group::create(&control, random, Some(limit_bytes), needs_cap).expect("group");
     assert!(group.paths().iter().all(|path| paths.iter().any(|named| named == path)), "{paths:?}");
-    // The name of the group is in every line of /proc/self/cgroup that stands for a part of it.
+    // The name of the group is in every line of /proc/self/cgroup for one of its parts.
     let output = spawn(&group, "cat /proc/self/cgroup").wait_with_output().expect("end");
     let text = String::from_utf8(output.stdout).expect("text");
     let name = format!("pagewise-{random:016x}");
@@ -115,7 +115,7 @@ fn cache_is_charged_to_the_group_and_taken_back() {
 fn a_limit_that_leaves_no_way_kills_and_counts() {
     let Some(control) = with_memory("cgroup-memory") else { return };
     let (_cleared, group) = group(&control, LEAST_MEMORY_BYTES);
-    // The shell keeps what it reads, and has no swap to go to.
+    // The shell keeps the bytes that it reads, and has no swap to use.
     let status = spawn(&group, "x=$(head -c 60000000 /dev/zero | tr '\\0' x); echo $x").wait().expect("end");
     let kills = group.counters(None).memory_kills;
     // Linux 4.13.
@@ -174,7 +174,7 @@ fn a_cap_is_set_read_back_and_lifted() {
         |read_iops, bytes: Option<u64>| DeviceCap { read_iops, read_bytes_per_second: bytes.map(Bytes) };
     group.set_device_cap(device, &cap(Some(2000), Some(50 << 20))).expect("both");
     assert_eq!(caps(&group), (Some(2000), Some(50 << 20)));
-    // The one that is not asked for is lifted.
+    // A cap that was not requested is removed.
     group.set_device_cap(device, &cap(None, Some(22_858_957))).expect("bandwidth");
     assert_eq!(caps(&group), (Some(UNLIMITED), Some(22_858_957)));
     group.clear_device_cap(device).expect("none");
@@ -205,7 +205,7 @@ fn what_a_killed_run_left_is_swept() {
     let _cleared = Cleared(paths.clone());
     let group = Group::create(&control, random, Some(32 << 20), needs_cap).expect("group");
     let mut children = [spawn(&group, "sleep 1000 & sleep 1000; true"), spawn(&group, "sleep 1000")];
-    // As after kill -9: nobody removes it.
+    // As after kill -9: it is not removed.
     std::mem::forget(group);
     let swept: Vec<bool> = paths.iter().map(|path| sweep(path).expect("sweep")).collect();
     assert!(swept[0] && gone(&paths), "{swept:?}");
@@ -239,7 +239,7 @@ fn nothing_else_is_swept() {
     let directory = tempfile::tempdir().expect("directory");
     let ours = directory.path().join("pagewise-0123456789abcdef");
     fs::create_dir(&ours).expect("directory");
-    // The right name on a filesystem that is none of cgroups.
+    // The right name on a filesystem other than cgroup.
     assert!(sweep(&ours).is_err() && ours.exists());
     let link = directory.path().join("pagewise-0123456789abcde0");
     std::os::unix::fs::symlink("/sys/fs/cgroup", &link).expect("link");
@@ -268,8 +268,7 @@ fn what_was_detected_can_be_done() {
     assert!(gone(&paths));
 }
 
-/// The own group is one that must be cleared of its processes first, as after `systemd-run --scope` or in a
-/// container.
+/// The own group must be cleared of its processes first, as after `systemd-run --scope` or in a container.
 #[test]
 fn processes_move_to_a_leaf_and_back() {
     let Some(control) = with_memory("cgroup-v2") else { return };
@@ -286,7 +285,7 @@ fn processes_move_to_a_leaf_and_back() {
     let procs = || fs::read_to_string(own.join("cgroup.procs")).expect("read").trim().to_string();
     let pid = child.id().to_string();
     assert_eq!(procs(), pid);
-    // As a process sees it that lives in this group and has it mounted.
+    // As seen by a process in this group that has it mounted.
     let inside =
         Survey { mounts: vec![mount(&own, "cgroup2", "rw")], own: "0::/\n", scope: None, is_scoped: false }
             .control();
@@ -376,7 +375,7 @@ fn an_ancestor_that_shares_is_taken_before_processes_are_moved() {
     assert_eq!((place.parent(), place.missing.len()), (root.path().join("user").as_path(), 0));
     assert_eq!(control.device().expect("device"), place);
     assert_eq!(place.to_string(), format!("cgroup v2 at {}", root.path().display()));
-    // A group that was made for this process is cleared instead: beside it may be what belongs to others.
+    // A group that was made for this process is cleared instead: its siblings may belong to others.
     let control = survey("0::/user/session\n", true);
     let place = control.memory().expect("memory");
     assert_eq!(place.parent(), root.path().join("user/session"));

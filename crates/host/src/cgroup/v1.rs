@@ -12,10 +12,10 @@ use crate::kernel_files;
 /// KiB.
 const NO_LIMIT_FROM: u64 = i64::MAX as u64 - 0xffff;
 
-/// How often a group is asked to give its memory back; see [`empty`].
+/// Number of attempts to make a group give its memory back; see [`empty`].
 const EMPTY_ATTEMPTS: u32 = 5;
 
-/// Limits the memory, and memory with swap to the same.
+/// Limit the memory, and memory with swap to the same value.
 pub(super) fn set_memory_limit(group: &Path, limit_bytes: u64) -> Result<(), GroupError> {
     let path = group.join("memory.limit_in_bytes");
     write(&path, &limit_bytes.to_string())?;
@@ -36,7 +36,7 @@ pub(super) fn set_memory_limit(group: &Path, limit_bytes: u64) -> Result<(), Gro
 /// The kernel counts whole pages.
 const PAGE_MAX: u64 = 64 << 10;
 
-/// Reads back a size that was written.
+/// Read back a size that was written.
 pub(super) fn expect_pages(path: &Path, wanted_bytes: u64) -> Result<(), GroupError> {
     let found = kernel_files::text(path).unwrap_or_default();
     let page_bytes = rustix::param::page_size() as u64;
@@ -47,7 +47,7 @@ pub(super) fn expect_pages(path: &Path, wanted_bytes: u64) -> Result<(), GroupEr
     Err(GroupError::NotTaken { path: path.to_path_buf(), wanted: wanted_bytes.to_string(), found })
 }
 
-/// Caps the device, or lifts what is `None`: 0 says no cap.
+/// Cap the device, or remove caps that are `None`: 0 means no cap.
 pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Result<(), GroupError> {
     let values = [
         ("blkio.throttle.read_iops_device", cap.read_iops),
@@ -65,7 +65,7 @@ pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Resu
     Ok(())
 }
 
-/// Fills in what the memory controller says.
+/// Fill in the counters of the memory controller.
 pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
     let number = |name: &str| kernel_files::number::<u64>(group.join(name));
     let text = |name: &str| kernel_files::text(group.join(name)).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
     counters.memory_kills = keyed(&text("memory.oom_control"), "oom_kill");
 }
 
-/// Fills in what the block controller says of a device.
+/// Fill in the counters of the block controller for a device.
 pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut GroupCounters) {
     let text = |name: &str| kernel_files::text_or_empty(group.join(name));
     let cap = |name| Some(of_device(&text(name)?, device).unwrap_or(UNLIMITED));
@@ -93,8 +93,8 @@ pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut Group
     counters.device_read_requests = done("blkio.throttle.io_serviced");
 }
 
-/// `memory.force_empty` gives up after a few rounds without progress, and reports success all the same. A
-/// group without the memory controller has no such file.
+/// `memory.force_empty` gives up after a few rounds without progress, and reports success nevertheless. A group without
+/// the memory controller has no such file.
 pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
     let usage = || kernel_files::number::<u64>(group.join("memory.usage_in_bytes"));
     let mut before = u64::MAX;
@@ -108,7 +108,7 @@ pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
     Ok(usage())
 }
 
-/// What memory.stat says.
+/// Counters in memory.stat.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct MemoryStat {
     effective_limit_bytes: Option<u64>,
@@ -118,14 +118,14 @@ struct MemoryStat {
 }
 
 impl MemoryStat {
-    /// The totals where the group counts its children, else its own numbers.
+    /// The totals if the group counts its children, else its own numbers.
     fn parse(stat: &str) -> Self {
         let number = |name: &str| keyed(stat, &format!("total_{name}")).or_else(|| keyed(stat, name));
         Self {
             effective_limit_bytes: keyed(stat, "hierarchical_memory_limit"),
             file_bytes: number("cache"),
             anonymous_bytes: number("rss"),
-            // Before Linux 5.9 one number, and of files alone.
+            // One number before Linux 5.9, for files only.
             refaults: number("workingset_refault_file").or_else(|| number("workingset_refault")),
         }
     }
@@ -150,7 +150,7 @@ fn reads_of_device(text: &str, device: (u32, u32)) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(&start)?.trim().parse().ok())
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(super) fn read_anything(text: &str) {
     MemoryStat::parse(text);

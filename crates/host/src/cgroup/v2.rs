@@ -14,22 +14,22 @@ use crate::kernel_files;
 
 /// Processes may fork while they are moved; this many rounds are tried.
 const ENABLE_ATTEMPTS: u32 = 20;
-/// How often a group is asked to give its memory back.
+/// Number of attempts to make a group give its memory back.
 const EMPTY_ATTEMPTS: u32 = 5;
 
-/// Enables for the children of the place what is missing; if processes are in the way, moves them to a leaf.
+/// Enable the missing controllers for the children of the place; if processes prevent it, move them to a leaf.
 pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError> {
     let control = place.parent.join("cgroup.subtree_control");
     let enabled = kernel_files::text(&control).unwrap_or_default();
     if place.missing.iter().all(|name| enabled.split_whitespace().any(|word| word == *name)) {
         return Ok(());
     }
-    // Also where nothing has to be moved: its name says what was enabled.
+    // Also if nothing has to be moved: its name lists the enabled controllers.
     let leaf = leaf_path(place, random);
     fs::create_dir(&leaf).map_err(GroupError::io("mkdir", &leaf))?;
     let enabled = enable_with(place, &leaf, &control);
     if enabled.is_err() {
-        // What was moved goes back; the first error says more.
+        // Processes are moved back; the first error is more informative.
         let _ = sweep::leave_leaf(&leaf);
     }
     enabled
@@ -41,7 +41,7 @@ fn enable_with(place: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), G
     loop {
         attempts += 1;
         match write(control, &words.join(" ")) {
-            // Processes are in the group, which the real root may have.
+            // Processes are in the group, which only the real root may have.
             Err(GroupError::Io { error, .. })
                 if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) && attempts < ENABLE_ATTEMPTS =>
             {
@@ -52,7 +52,7 @@ fn enable_with(place: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), G
     }
 }
 
-/// Limits the memory and forbids swap.
+/// Limit the memory and forbid swap.
 pub(super) fn set_memory_limit(group: &Path, limit_bytes: u64, root: &Path) -> Result<(), GroupError> {
     let path = group.join("memory.max");
     write(&path, &limit_bytes.to_string())?;
@@ -73,7 +73,7 @@ pub(super) fn set_memory_limit(group: &Path, limit_bytes: u64, root: &Path) -> R
     }
 }
 
-/// Caps the device, or lifts what is `None`.
+/// Cap the device, or remove caps that are `None`.
 pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Result<(), GroupError> {
     let path = group.join("io.max");
     let bytes = cap.read_bytes_per_second.map(|bytes| bytes.0);
@@ -88,7 +88,7 @@ pub(super) fn set_cap(group: &Path, device: (u32, u32), cap: &DeviceCap) -> Resu
     Err(GroupError::NotTaken { path, wanted, found })
 }
 
-/// Fills in what the memory controller says.
+/// Fill in the counters of the memory controller.
 pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
     let number = |name: &str| kernel_files::number::<u64>(group.join(name));
     let text = |name: &str| kernel_files::text(group.join(name)).unwrap_or_default();
@@ -109,9 +109,9 @@ pub(super) fn read_memory(group: &Path, counters: &mut GroupCounters) {
     counters.memory_kills = keyed(&text("memory.events"), "oom_kill");
 }
 
-/// Fills in what the block controller says of a device.
+/// Fill in the counters of the block controller for a device.
 pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut GroupCounters) {
-    // Devices without a cap, and such that have done nothing for the group, have no line.
+    // Devices without a cap, and those that were not used by the group, have no line.
     if let Some(text) = kernel_files::text_or_empty(group.join("io.max")) {
         let line = IoLine::of_device(&text, device);
         counters.cap_read_iops = Some(line.cap("riops").unwrap_or(UNLIMITED));
@@ -124,8 +124,7 @@ pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut Group
     }
 }
 
-/// By memory.reclaim (Linux 5.19), else by a high-water mark of nothing, which is reclaimed to when it is
-/// set.
+/// By memory.reclaim (Linux 5.19), else by a high-water mark of 0, to which memory is reclaimed when it is set.
 pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
     let usage = || kernel_files::number::<u64>(group.join("memory.current"));
     let reclaim = group.join("memory.reclaim");
@@ -143,7 +142,7 @@ pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
             lowered.and(write(&high, "max"))
         };
         match asked {
-            // It was less than asked for: kernel memory and pages in use stay.
+            // Less was reclaimed than requested: kernel memory and pages in use stay.
             Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => result?,
         }
@@ -151,7 +150,7 @@ pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
     Ok(usage())
 }
 
-/// What memory.stat says.
+/// Counters in memory.stat.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct MemoryStat {
     file_bytes: Option<u64>,
@@ -170,7 +169,7 @@ impl MemoryStat {
             anonymous_bytes: number("anon"),
             // Linux 5.18.
             kernel_bytes: number("kernel"),
-            // Before Linux 5.9 one number, and of files alone.
+            // One number before Linux 5.9, for files only.
             refaults: number("workingset_refault_file").or_else(|| number("workingset_refault")),
             scanned_pages: number("pgscan"),
             reclaimed_pages: number("pgsteal"),
@@ -178,7 +177,7 @@ impl MemoryStat {
     }
 }
 
-/// The `key=value` words after `major:minor`; none where the device has no line.
+/// The `key=value` words after `major:minor`; none if the device has no line.
 struct IoLine<'a>(&'a str);
 
 impl<'a> IoLine<'a> {
@@ -195,13 +194,13 @@ impl<'a> IoLine<'a> {
         self.value(key)?.parse().ok()
     }
 
-    /// `max` is none.
+    /// `max` means no cap.
     fn cap(&self, key: &str) -> Option<u64> {
         self.number(key)
     }
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(super) fn read_anything(text: &str) {
     MemoryStat::parse(text);

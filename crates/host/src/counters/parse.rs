@@ -1,13 +1,13 @@
-//! The kernel's texts as numbers: pure, and without allocation.
+//! Parsers of the kernel's texts: pure, and without allocation.
 
 use pagewise_model::counters::HostCounters;
 
 /// The first line of /proc/stat, in clock ticks of all CPUs since boot (proc_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTicks {
-    /// User mode, nice included. Guests of this machine are within it already.
+    /// User mode, including nice. Guests of this machine are already included.
     pub(crate) user: u64,
-    /// Kernel mode, interrupts included.
+    /// Kernel mode, including interrupts.
     pub(crate) system: u64,
     pub(crate) idle: u64,
     /// Idle while a task waited for the device.
@@ -16,7 +16,7 @@ pub(crate) struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// user, nice, system, idle, iowait, irq, softirq, steal: so since Linux 2.6.11.
+    /// user, nice, system, idle, iowait, irq, softirq, steal: the order since Linux 2.6.11.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let line = lines(text).find_map(|line| line.strip_prefix(b"cpu "))?;
         let mut ticks = [0; 8];
@@ -29,7 +29,7 @@ impl CpuTicks {
         Some(Self { user: user.checked_add(nice)?, system, idle, wait, steal })
     }
 
-    /// The share of all time since boot that the hypervisor gave to others.
+    /// CPU steal as a share of all time since boot.
     pub(crate) fn steal_share(&self) -> Option<f64> {
         let parts = [self.system, self.idle, self.wait, self.steal];
         let total = parts.into_iter().try_fold(self.user, |sum, part| sum.checked_add(part))?;
@@ -53,7 +53,7 @@ pub(super) fn stat(text: &[u8], tick_ns: u64, host: &mut HostCounters) {
             // The first number is the sum; one for each interrupt follows.
             Some(b"intr") => &mut host.interrupts,
             Some(b"ctxt") => &mut host.context_switches,
-            // Whoever reads this is running and is not counted, as in vmstat.
+            // The reading process itself is running and is not counted, as in vmstat.
             Some(b"procs_running") => {
                 host.running = words.next().and_then(number).map(|tasks| tasks.saturating_sub(1));
                 continue;
@@ -65,14 +65,15 @@ pub(super) fn stat(text: &[u8], tick_ns: u64, host: &mut HostCounters) {
     }
 }
 
-/// /proc/vmstat. Reclaim is counted by zone before Linux 4.8 (`pgscan_direct_normal`), as one number since; refaults of
-/// file pages were `workingset_refault` until anonymous pages got theirs in 5.9, and nothing before 3.15.
+/// /proc/vmstat. Reclaim is counted by zone before Linux 4.8 (`pgscan_direct_normal`), and as one number since. Refaults
+/// of file pages were `workingset_refault` until anonymous pages got a separate counter in 5.9, and do not exist before
+/// 3.15.
 pub(super) fn vmstat(text: &[u8], page_bytes: u64, host: &mut HostCounters) {
     for line in lines(text) {
         let mut words = words(line);
         let (Some(name), Some(value)) = (words.next(), words.next().and_then(number)) else { continue };
         match name {
-            // The kernel turns sectors into KiB before it prints these.
+            // The kernel converts sectors to KiB before it prints these.
             b"pgpgin" => host.block_in_bytes = value.checked_mul(1024),
             b"pgpgout" => host.block_out_bytes = value.checked_mul(1024),
             b"pswpin" => host.swap_in_bytes = value.checked_mul(page_bytes),
@@ -96,7 +97,7 @@ pub(super) fn vmstat(text: &[u8], page_bytes: u64, host: &mut HostCounters) {
     }
 }
 
-/// What stands behind the name of a counter of reclaim; `_throttle` is none of them.
+/// True for suffixes of a counter of reclaim: empty or a zone; `_throttle` is neither.
 fn is_all_or_a_zone(suffix: &[u8]) -> bool {
     matches!(suffix, b"" | b"_dma" | b"_dma32" | b"_normal" | b"_high" | b"_movable" | b"_device")
 }
@@ -117,7 +118,7 @@ pub(super) fn meminfo(text: &[u8], host: &mut HostCounters) {
             Some(b"Writeback:") => &mut host.writeback_bytes,
             _ => continue,
         };
-        // The kernel means 1024 by k.
+        // In the kernel's texts, k means 1024.
         let kib = words.next().and_then(number);
         *field = kib.filter(|_| words.next() == Some(b"kB")).and_then(|kib| kib.checked_mul(1024));
     }
@@ -125,15 +126,15 @@ pub(super) fn meminfo(text: &[u8], host: &mut HostCounters) {
     host.swapped_bytes = swap.zip(swap_free).and_then(|(total, free)| total.checked_sub(free));
 }
 
-/// The line `TLB:` of /proc/interrupts, over all CPUs. x86 has it; arm64 flushes other CPUs' translations without
-/// interrupting them, and there is nothing to count.
+/// The line `TLB:` of /proc/interrupts, over all CPUs. Only x86 has it; arm64 flushes other CPUs' translations without
+/// interrupts.
 pub(super) fn tlb_shootdowns(text: &[u8]) -> Option<u64> {
     let line = lines(text).find_map(|line| line.trim_ascii_start().strip_prefix(b"TLB:"))?;
     // A number for each CPU, then the description.
     words(line).map_while(number).map(Some).reduce(|sum, cpu| sum?.checked_add(cpu?)).flatten()
 }
 
-/// A file of /proc/pressure: time in which some task waited, and time in which all did; in microseconds.
+/// Parse a file of /proc/pressure: time in which at least one task waited, and time in which all did; in microseconds.
 pub(super) fn pressure(text: &[u8]) -> (Option<u64>, Option<u64>) {
     let total = |kind: &[u8]| {
         let line = lines(text).find_map(|line| line.strip_prefix(kind)?.strip_prefix(b" "))?;

@@ -1,11 +1,11 @@
-//! Counters of several kernels, and what is no counter.
+//! Counters of several kernels, and texts that are not counters.
 
 use super::*;
 use proptest::prelude::*;
 
 const TICK_NS: u64 = 10_000_000;
 
-/// A fixture holds the files of one kernel, each behind a line `=== NAME`.
+/// A fixture holds the files of one kernel, each after a line `=== NAME`.
 fn section<'a>(fixture: &'a str, name: &str) -> Option<&'a [u8]> {
     let (_, behind) = fixture.split_once(&format!("=== {name}\n"))?;
     Some(behind.split("=== ").next().unwrap_or_default().as_bytes())
@@ -116,7 +116,7 @@ fn what_a_text_does_not_say_is_unknown() {
     parse::stat(b"cpu  1 2 3 4 5 6 7\nintr\nctxt x\nprocs_running 0\n", TICK_NS, &mut host);
     parse::vmstat(b"pgpgin\npgmajfault -1\npswpin 99999999999999999999\n", 4096, &mut host);
     parse::meminfo(b"MemFree: 12\nCached: 5 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n", &mut host);
-    // No time of steal before Linux 2.6.11; memory without its unit; cache without reclaimable slab.
+    // No steal before Linux 2.6.11; memory without its unit; cache without reclaimable slab.
     assert_eq!(host, HostCounters { running: Some(0), ..Default::default() });
     assert_eq!(parse::tlb_shootdowns(b" TLB:   TLB shootdowns\n"), None);
     assert_eq!(parse::pressure(b"some avg10=0.00 total=\nfull total=7\n"), (None, Some(7000)));
@@ -179,7 +179,7 @@ fn a_text_is_read_whole_or_not_at_all() {
         for _ in 0..2 {
             assert_eq!(text.read(1 << 20), Some(&bytes[..]), "{len}");
         }
-        // Shorter than before: nothing of the longer text stays.
+        // Shorter than before: nothing of the longer text remains.
         std::fs::write(&path, b"short").expect("written");
         assert_eq!(text.read(1 << 20), Some(&b"short"[..]));
     }
@@ -243,7 +243,7 @@ proptest! {
         let _ = HostCounters::difference(&host, &HostCounters::default());
     }
 
-    /// A text that breaks off never says more than the whole one, and nothing else but in its last number.
+    /// A truncated text gives no more than the whole one, and differs only in its last number.
     #[test]
     fn a_text_that_breaks_off_is_read_as_far_as_it_goes(cut in 0usize..9000) {
         let fixture = include_str!("../../tests/fixtures/host-6.18.txt");

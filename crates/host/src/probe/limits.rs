@@ -1,4 +1,4 @@
-//! What can be limited and set here: memory, devices, readahead, placement, the page cache of all.
+//! Probes of limits and settings: memory, devices, readahead, placement, dropping the page cache of the machine.
 
 use std::fs;
 use std::fs::File;
@@ -15,13 +15,12 @@ use crate::device::BlockDevice;
 use crate::placement;
 use crate::settings::{self, HostSetting, SettingFile};
 
-/// The number of a group that is made by a probe: these upper 16 bits, a count, and the process in the lower
-/// 32.
+/// The number of a group made by a probe: these upper 16 bits, a count, and the process id in the lower 32.
 const PROBE_NUMBER: u64 = 0xd0c7 << 48;
-/// No device delivers so many reads, so the cap caps nothing.
+/// No device delivers this many reads, so the cap has no effect.
 const PROBE_READ_IOPS: u64 = 1_000_000_000;
 
-/// A group with a limit of memory, read back and removed.
+/// A group with a memory limit, read back and removed.
 pub fn probe_memory_limit() -> Capability {
     memory_limit(own_number())
 }
@@ -80,7 +79,7 @@ fn own_number() -> u64 {
     PROBE_NUMBER | u64::from(count) << 32 | u64::from(std::process::id())
 }
 
-/// A probe has no journal; a killed one left a group whose name tells the process.
+/// A probe has no journal; a killed one leaves a group whose name contains the process id.
 fn sweep_dead_probes(place: &ParentGroup) {
     for entry in fs::read_dir(place.parent()).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -91,14 +90,14 @@ fn sweep_dead_probes(place: &ParentGroup) {
         if let Some(number) = number.filter(|number| number >> 48 == PROBE_NUMBER >> 48) {
             let process = number & u64::from(u32::MAX);
             if !Path::new(&format!("/proc/{process}")).exists() {
-                // What cannot be removed shows when the probe makes its own.
+                // A group that cannot be removed shows when the probe makes its own.
                 let _ = cgroup::sweep(&entry.path());
             }
         }
     }
 }
 
-/// The settings for the directory, each set to what it is.
+/// The settings for the directory, each written with its current value.
 pub fn probe_settings(directory: &Path) -> Vec<Capability> {
     let probe = |(setting, file): (&'static dyn HostSetting, Result<SettingFile, String>)| {
         let name = setting.title();
@@ -115,7 +114,7 @@ pub fn probe_settings(directory: &Path) -> Vec<Capability> {
     settings::for_place(directory).map(probe).collect()
 }
 
-/// Memory put on another NUMA node, and found there.
+/// Memory placed on another NUMA node, and found there.
 pub fn probe_numa() -> Capability {
     let name = "NUMA placement";
     match try_numa() {
@@ -140,7 +139,7 @@ fn try_numa() -> Result<String, String> {
     placement::describe()
 }
 
-/// Whether the page cache of everybody may be dropped. Only looked at: dropping it slows the whole machine.
+/// Permission to drop the page cache of the machine. Not tried: it slows down the whole machine.
 pub fn probe_drop_caches() -> Capability {
     let name = "dropping all caches";
     let path = "/proc/sys/vm/drop_caches";
@@ -161,7 +160,7 @@ mod tests {
             println!("skipped: cgroup-memory: {}", control.memory().expect_err("seen above"));
             return;
         };
-        // A process id that no Linux gives.
+        // A process id that Linux never assigns.
         let dead = PROBE_NUMBER | 0xffff_fff0;
         let paths = control.group_paths(dead, true, false);
         std::mem::forget(Group::create(&control, dead, Some(64 << 20), false).expect("group"));

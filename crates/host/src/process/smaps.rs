@@ -1,42 +1,42 @@
-//! How a process has a file mapped: /proc/PID/maps and smaps.
+//! Mappings of a file in a process: /proc/PID/maps and smaps.
 
 use std::path::Path;
 use std::{fs, io};
 
 use crate::files::FileKey;
 
-/// How a process has a file mapped.
+/// State of a process's mapping of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MappingState {
-    /// The mapping as /proc/PID/maps shows it: addresses, rights, offset, device, inode, path. The first part of it,
-    /// where the kernel keeps several.
+    /// The mapping's line in /proc/PID/maps: addresses, rights, offset, device, inode, path. The first part of it if the
+    /// kernel keeps several.
     pub line: String,
-    /// Lines like it: the parts in which the kernel keeps the mapping, and mappings of other threads.
+    /// Number of such lines: the parts in which the kernel keeps the mapping, and mappings of other threads.
     pub count: u64,
     /// Bytes of address space.
     pub mapped_bytes: u64,
-    /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. A kernel that has none of
-    /// these lines leaves it unknown.
+    /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. Unknown on a kernel without any of
+    /// these lines.
     pub huge_mapped_bytes: Option<u64>,
     /// The VmFlags that all parts of the mapping have, such as `rr` for MADV_RANDOM.
     pub vm_flags: Option<String>,
 }
 
-/// How process `pid` has the file mapped: /proc/PID/smaps. `Ok(None)`: it has not.
+/// Read the mapping of the file in process `pid`: /proc/PID/smaps. `Ok(None)`: there is none.
 pub fn mapping(pid: u32, file: &FileKey) -> io::Result<Option<MappingState>> {
     let smaps = fs::read(format!("/proc/{pid}/smaps"))?;
     Ok(parse_smaps(&String::from_utf8_lossy(&smaps), file))
 }
 
-/// Mappings of the file that process `pid` has: /proc/PID/maps.
+/// Count the mappings of the file in process `pid`: /proc/PID/maps.
 pub fn mappings(pid: u32, file: &FileKey) -> io::Result<u64> {
     let maps = fs::read(format!("/proc/{pid}/maps"))?;
     let maps = String::from_utf8_lossy(&maps);
     Ok(maps.lines().filter(|line| maps_file(line, file)).count() as u64)
 }
 
-/// Whether a line of maps or the first of an smaps entry shows a mapping of the file:
-/// `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026    /usr/bin/cat`, the device in hexadecimal.
+/// True if a line of maps or the first of an smaps entry shows a mapping of the file: `55c8f6884000-55c8f6886000 r--p
+/// 00000000 fe:00 247026    /usr/bin/cat`, the device in hexadecimal.
 pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
     let mut rest = line;
     let mut words = std::iter::from_fn(|| {
@@ -103,7 +103,7 @@ fn range_bytes(line: &str) -> Option<u64> {
     u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)
 }
 
-/// Hands a text to every reader here.
+/// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str, file: &FileKey) {
     parse_smaps(text, file);

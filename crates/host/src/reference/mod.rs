@@ -1,15 +1,15 @@
-//! The checksum that honest accesses must have, known without asking the worker: of reads by a table ([`Reference`]),
-//! or of a pass over the whole file ([`pass`]).
+//! The checksum that honest accesses must have, computed without the worker: of reads by a table ([`Reference`]), or of
+//! a pass over the whole file ([`pass`]).
 //!
-//! For a dataset it follows from the seed. For the user's file the bytes are read here, with O_DIRECT where
-//! possible, so that the page cache stays as it was. Two sums are kept of each operation, from which its checksum at any
-//! place of the table follows. Three ways lead to the same sums:
+//! For a dataset it follows from the seed. For the user's file the bytes are read here, with O_DIRECT if possible, so
+//! that the page cache does not change. Two sums are kept for each operation, from which its checksum at any index of
+//! the table follows. Three algorithms compute the same sums:
 //!
 //! * words: `touch` of a dataset needs only the touched words, which are computed one by one;
-//! * granules: `sum` of aligned reads that cover much of the span adds whole granules (at most a page), each
-//!   summed once; a stretch of the span at a time, because additions modulo 2^64 commute;
-//! * windows: everything else goes through the reads in the order of their offsets and reads the file in
-//!   windows of about 1 MiB that leave gaps out.
+//! * granules: `sum` of aligned reads that cover much of the span adds whole granules (at most a page), each summed
+//!   once, one section of the span at a time, because additions modulo 2^64 commute;
+//! * windows: everything else goes through the reads in the order of their offsets and reads the file in windows of
+//!   about 1 MiB that leave gaps out.
 
 mod pass;
 pub(crate) mod source;
@@ -28,17 +28,17 @@ pub use pass::{PassSource, pass, read_lines};
 use source::{ByteSource, Formula, SourceReader, buffer};
 use windows::{WINDOW_BYTES, each_read};
 
-/// Granules summed at a time: 2 MiB of sums.
+/// Granules of a section: 2 MiB of sums.
 const GRANULES: u64 = 1 << 18;
-/// Smaller granules are not worth a pass over the table for each stretch.
+/// Smaller granules do not pay for a pass over the table for each section.
 const GRANULE_MIN_BYTES: u64 = 512;
 
-/// Where the expected bytes come from.
+/// Source of the expected bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceSource {
     /// Computed from the dataset's seed.
     Formula,
-    /// Read with O_DIRECT; the page cache is as it was.
+    /// Read with O_DIRECT; the page cache did not change.
     DirectReads,
     /// Read from the page cache, which held the whole span.
     CachedReads,
@@ -46,7 +46,7 @@ pub enum ReferenceSource {
     DisturbingReads,
 }
 
-/// Why the expected bytes cannot be known.
+/// Reason that the expected bytes are unknown.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum ReferenceError {
@@ -68,13 +68,13 @@ pub struct Reference {
     source: ReferenceSource,
 }
 
-/// Sums over the reads of each operation. As the weight of the j-th read of the operation at place p is that of j and
-/// `2 * reads_per_op * p` more, two of them tell the weighted checksum at any place.
+/// Sums over the reads of each operation. The weight of the j-th read of the operation at place p is that of j plus `2 *
+/// reads_per_op * p`, so these two sums determine the weighted checksum at any place.
 struct ReadSums {
     reads_per_op: usize,
     /// Checksums of the reads.
     plain: Vec<u64>,
-    /// The same, each times the weight that it would have in an operation at the first place.
+    /// The same, each times its weight in an operation at the first place.
     weighted: Vec<u64>,
 }
 
@@ -85,7 +85,7 @@ impl ReadSums {
         Self { reads_per_op, plain: vec![0; operations], weighted: vec![0; operations] }
     }
 
-    /// Adds what belongs to a read of the table.
+    /// Add the checksum of a read of the table.
     #[inline(always)]
     fn add(&mut self, read: usize, checksum: u64) {
         let (operation, index) = (read / self.reads_per_op, read % self.reads_per_op);
@@ -94,7 +94,7 @@ impl ReadSums {
         self.weighted[operation] = self.weighted[operation].wrapping_add(weighted);
     }
 
-    /// The checksum of an operation that stands at `place`, counted in operations.
+    /// The checksum of an operation at `place`, counted in operations.
     fn at(&self, place: usize, operation: usize) -> u64 {
         let more = (2 * self.reads_per_op as u64).wrapping_mul(place as u64);
         self.weighted[operation].wrapping_add(more.wrapping_mul(self.plain[operation]))
@@ -102,7 +102,7 @@ impl ReadSums {
 }
 
 impl Reference {
-    /// The checksums of reads of a dataset with `seed`, which has the content that the table was drawn for.
+    /// Checksums of the reads of a dataset with `seed` and the content that the table was drawn for.
     pub fn for_dataset(
         table: &OffsetTable,
         conditions: &Conditions,
@@ -123,7 +123,7 @@ impl Reference {
         Ok(Self::of(sums, table, ReferenceSource::Formula))
     }
 
-    /// The checksums of reads of the user's file.
+    /// Checksums of the reads of the user's file.
     pub fn for_file(
         table: &OffsetTable,
         conditions: &Conditions,
@@ -142,9 +142,9 @@ impl Reference {
         Self { sums, part: table.operations_per_thread(), repeats: table.repeats(), source }
     }
 
-    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on, where they stand in
-    /// this order; the part is begun again at its end. `None` behind the end of a part that is not repeated, and of a thread
-    /// that has none.
+    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on, in this order;
+    /// the part is repeated at its end. `None` past the end of a part that is not repeated, and for a thread without a
+    /// part.
     pub fn expected(
         &self,
         order: &OperationOrder,
@@ -166,13 +166,13 @@ impl Reference {
         Some(whole.wrapping_add(stretch(first_operation, rest)))
     }
 
-    /// Where the bytes come from.
+    /// Source of the expected bytes.
     pub fn source(&self) -> ReferenceSource {
         self.source
     }
 }
 
-/// `touch` of one read of a dataset: [`pagewise_model::checksum::touch`] without the bytes between.
+/// `touch` of one read of a dataset: [`pagewise_model::checksum::touch`] without the bytes in between.
 fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Consumption) -> u64 {
     let Formula { content, seed } = *formula;
     let word = |position: u64| {
@@ -189,7 +189,7 @@ fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Co
     if consumption.touch_last { total.wrapping_add(word(read_bytes.saturating_sub(8))) } else { total }
 }
 
-/// Adds the checksum of every read to the sum of its operation.
+/// Add the checksum of every read to the sum of its operation.
 fn add_reads(
     sums: &mut ReadSums,
     table: &OffsetTable,
@@ -209,7 +209,8 @@ fn add_reads(
     }
 }
 
-/// The largest power of two, up to a page, that divides offset and length of every read, if only sums count.
+/// The largest power of two, up to a page, that divides offset and length of every read; `None` unless the consumption
+/// is `sum`.
 fn granule_bytes(reads: &Reads, page_bytes: u64) -> Option<u64> {
     let common = 1u64 << (reads.read_bytes.0 | reads.align_bytes.0).trailing_zeros();
     let granule_bytes = common.min(page_bytes);
@@ -226,7 +227,7 @@ fn add_by_granules(
     let mut window = buffer(WINDOW_BYTES)?;
     let reads_end = span_bytes / granule_bytes;
     let read_granules = table.shape().read_bytes.0 / granule_bytes;
-    // `totals[k]` is the sum of the first k granules of the stretch.
+    // `totals[k]` is the sum of the first k granules of the section.
     let mut totals = Vec::with_capacity(GRANULES as usize + 1);
     let mut start = 0;
     while start < reads_end {

@@ -1,4 +1,4 @@
-//! What one pass over a file, front to back, comes to.
+//! The expected result of one pass over a file, front to back.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,20 +12,20 @@ use super::windows::WINDOW_BYTES;
 use super::{ReferenceError, touch_words};
 use crate::dataset::Dataset;
 
-/// Whose file it is.
+/// Owner of the file.
 #[derive(Clone, Copy, Debug)]
 pub enum PassSource<'a> {
     /// pagewise's own.
     Dataset(&'a Dataset),
-    /// The user's, which is read, past the page cache where that can be (see [`super::ReferenceSource`]).
+    /// The user's, read past the page cache if possible (see [`super::ReferenceSource`]).
     UserFile(&'a File),
 }
 
-/// The checksum of a pass over the first `span_bytes`, which does not depend on the pieces in which it is made as long as
-/// each but the last is a multiple of a page (of 8 bytes for `sum`, of any size for `lines`).
+/// The checksum of a pass over the first `span_bytes`. It does not depend on the pieces as long as each except the last
+/// is a multiple of a page (of 8 bytes for `sum`, of any size for `lines`).
 ///
-/// Lines of a dataset are those that were counted as it was written. It takes a whole pass where the bytes have to be read
-/// or computed: keep it.
+/// Lines of a dataset were counted while it was written. Otherwise the bytes are read or computed in a whole pass, so
+/// keep the result.
 pub fn pass(
     source: &PassSource<'_>,
     consume: Consume,
@@ -52,7 +52,7 @@ pub fn pass(
     }
 }
 
-/// The lines that Java's `readLine` finds in the first `span_bytes` ([`pagewise_model::LineRule::ReadLine`]).
+/// Count the lines that Java's `readLine` finds in the first `span_bytes` ([`pagewise_model::LineRule::ReadLine`]).
 pub fn read_lines(
     source: &PassSource<'_>,
     span_bytes: u64,
@@ -77,7 +77,7 @@ pub fn read_lines(
 #[derive(Default)]
 struct ReadLines {
     ended: u64,
-    /// Whether bytes follow the last end.
+    /// True if bytes follow the last end.
     open: bool,
     after_return: bool,
 }
@@ -108,7 +108,7 @@ fn stopped(path: &Path, stop: &AtomicBool) -> Result<(), ReferenceError> {
     }
 }
 
-/// Adds up what the pieces of a span come to; `may_go_on` is asked before each.
+/// Sum a value over the pieces of a span; `may_go_on` is called before each.
 fn add_pieces(
     source: &mut dyn ByteSource,
     consumption: &Consumption,
@@ -121,14 +121,14 @@ fn add_pieces(
     Ok(total)
 }
 
-/// Looks at a span piece by piece; `may_go_on` is asked before each.
+/// Read a span piece by piece; `may_go_on` is called before each.
 fn each_piece(
     source: &mut dyn ByteSource,
     span_bytes: u64,
     may_go_on: &mut dyn FnMut() -> Result<(), ReferenceError>,
     look: &mut dyn FnMut(&[u8]),
 ) -> Result<(), ReferenceError> {
-    // A window is a multiple of every page and every alignment there is.
+    // A window is a multiple of every page size and every alignment.
     let mut window = buffer(WINDOW_BYTES)?;
     let alignment = source.alignment() as usize;
     let mut offset = 0;
@@ -155,7 +155,7 @@ mod tests {
     static GO: AtomicBool = AtomicBool::new(false);
     const CONSUMERS: [Consume; 3] = [Consume::Touch, Consume::Sum, Consume::Lines];
 
-    /// In pieces, as a worker does it.
+    /// In pieces, as in a worker.
     fn naive(consume: Consume, bytes: &[u8], piece_bytes: usize) -> u64 {
         let consumption = Consumption { consume, page_bytes: PAGE as usize, touch_last: false };
         bytes.chunks(piece_bytes).map(|piece| consumption.of(piece)).fold(0, u64::wrapping_add)

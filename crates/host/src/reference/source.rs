@@ -1,4 +1,4 @@
-//! What a file holds: by formula, or by reading it.
+//! Content of a file: by formula, or by reading it.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use super::{ReferenceError, ReferenceSource};
 use crate::environment::direct_alignment;
 use crate::{cache, scratch};
 
-/// Alignment of direct reads where the filesystem does not say one: fits every disk.
+/// Alignment of direct reads if the filesystem does not report one: suitable for every disk.
 const DIRECT_ALIGNMENT: u64 = 4096;
 
-/// Where expected bytes are read from.
+/// Source of expected bytes.
 pub(crate) trait ByteSource {
-    /// What offsets and lengths must be multiples of.
+    /// Divisor required of offsets and lengths.
     fn alignment(&self) -> u64;
-    /// Fills `buffer` from `offset` on; at least the first `needed` bytes.
+    /// Fill `buffer` from `offset` on; at least the first `needed` bytes.
     fn fill(&mut self, offset: u64, buffer: &mut [u8], needed: usize) -> Result<(), ReferenceError>;
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct SourceReader<'a> {
 }
 
 impl<'a> SourceReader<'a> {
-    /// The file opened anew, so that the user's descriptor keeps its readahead state.
+    /// Open the file anew, so that the user's descriptor keeps its readahead state.
     pub(crate) fn open(
         file: &File,
         span_bytes: u64,
@@ -64,7 +64,7 @@ impl<'a> SourceReader<'a> {
             if let Ok(direct) = File::options().read(true).custom_flags(flags).open(&again) {
                 let alignment = direct_alignment(&direct).unwrap_or(DIRECT_ALIGNMENT);
                 let mut reader = reader(direct, alignment);
-                // O_DIRECT may be taken at open(2) and refused at the first transfer.
+                // O_DIRECT may be accepted at open(2) and refused at the first transfer.
                 let mut probe = buffer(alignment)?;
                 if reader.fill(0, probe.bytes_mut(), 1).is_ok() {
                     return Ok((reader, ReferenceSource::DirectReads));
@@ -112,7 +112,7 @@ impl ByteSource for SourceReader<'_> {
     }
 }
 
-/// Page-aligned memory, as O_DIRECT wants it.
+/// Page-aligned memory, as O_DIRECT requires.
 pub(super) fn buffer(bytes: u64) -> Result<AnonymousMemory, ReferenceError> {
     AnonymousMemory::new(bytes as usize).map_err(|source| ReferenceError::Memory { bytes, source })
 }

@@ -1,4 +1,4 @@
-//! Every way to the sums agrees with the naive one.
+//! Every algorithm agrees with the naive sums.
 
 use std::os::unix::fs::FileExt;
 
@@ -45,7 +45,7 @@ fn bytes_of(content: Content, span: u64, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// What a worker would return for operations of a thread, one read at a time.
+/// Result of a worker for operations of a thread, one read at a time.
 fn naive(
     table: &OffsetTable,
     order: &OperationOrder,

@@ -1,16 +1,16 @@
-//! Reads gone through in the order of their offsets, in windows of about 1 MiB that leave gaps out.
+//! Reads processed in the order of their offsets, in windows of about 1 MiB that leave gaps out.
 
 use super::ReferenceError;
 use super::source::{ByteSource, buffer};
 
-/// Bytes that are held at a time, if a read is not larger.
+/// Bytes held at a time, unless a read is larger.
 pub(super) const WINDOW_BYTES: u64 = 1 << 20;
-/// Bytes that are held at a time for the sake of reads that overlap.
+/// Maximum bytes held at a time for reads that overlap.
 const WINDOW_MAX_BYTES: u64 = 8 << 20;
-/// A gap between reads that costs less to read than to leave out.
+/// Largest gap between reads that is cheaper to read than to leave out.
 const GAP_BYTES: u64 = 128 << 10;
 
-/// Shows `see` the index and the `read_bytes` bytes of each read.
+/// Call `see` with the index and the `read_bytes` bytes of each read.
 pub(crate) fn each_read(
     offsets: &[u64],
     read_bytes: u64,
@@ -18,7 +18,7 @@ pub(crate) fn each_read(
     see: &mut dyn FnMut(usize, &[u8]),
 ) -> Result<(), ReferenceError> {
     let alignment = source.alignment();
-    // Large reads that overlap share a window, so that their common bytes are not read once for each.
+    // Large reads that overlap share a window, so that their common bytes are read once.
     let several = (4 * read_bytes).clamp(WINDOW_BYTES, WINDOW_MAX_BYTES);
     let window_bytes = several.max(read_bytes + 2 * alignment).next_multiple_of(alignment);
     let mut window = buffer(window_bytes)?;

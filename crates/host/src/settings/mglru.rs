@@ -32,7 +32,7 @@ impl HostSetting for Mglru {
         file == Path::new(FILE)
     }
 
-    /// The first bit of a mask says whether it works at all; the others say how.
+    /// The first bit of the mask enables it; the others select its functions.
     fn value(&self, text: &str) -> Option<String> {
         let mask = u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
         Some(if mask & 1 == 1 { "on" } else { "off" }.to_string())

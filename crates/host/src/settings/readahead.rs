@@ -1,5 +1,5 @@
-//! The readahead that a filesystem gives to files opened from now on: `read_ahead_kb` of its backing device
-//! info (Documentation/ABI/testing/sysfs-class-bdi), in bytes. Files that are open keep what they have.
+//! The readahead that a filesystem gives to newly opened files: `read_ahead_kb` of its backing device info
+//! (Documentation/ABI/testing/sysfs-class-bdi), in bytes. Open files keep theirs.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -61,20 +61,20 @@ impl HostSetting for Readahead {
 }
 
 fn in_sys(sys: &Path, path: &Path) -> Result<PathBuf, NoDevice> {
-    // Overlayfs opens the file of its layer, and reads ahead as that does.
+    // Overlayfs opens the file of its layer, and uses that one's readahead.
     let (path, mount, number) = real_path(path)?;
     let named = |name: String| sys.join("class/bdi").join(name).join("read_ahead_kb");
     let mut candidates = vec![named(format!("{}:{}", number.0, number.1))];
     let mut none = NoDevice(format!("{} shows no setting of its readahead", mount.filesystem));
     if mount.filesystem == "btrfs" {
-        // It has one of its own, whatever its devices have.
+        // It has its own, independent of its devices.
         let information = btrfs::directory(sys, &mount.source)
             .and_then(|directory| fs::canonicalize(directory.join("bdi")).ok())
             .and_then(|information| Some(information.file_name()?.to_string_lossy().into_owned()));
         candidates.extend(information.map(named));
     } else {
         match BlockDevice::behind(&path) {
-            // A partition has the readahead of its disk.
+            // A partition uses the readahead of its disk.
             Ok(device) => {
                 let number = device.number();
                 candidates.push(named(format!("{}:{}", number.0, number.1)));

@@ -1,9 +1,9 @@
-//! What settings were before they were changed, noted down once for the whole machine.
+//! Records of the values that settings had before they were changed, one for the whole machine.
 //!
-//! A setting belongs to the machine and not to a user or a state directory: whoever changes it next must not take the
-//! value that a killed run left for the one that was there before. So the note is root's, in `/run`, which is as
-//! short-lived as the setting: a boot undoes both. It is written before the setting is changed. Whoever changes
-//! or restores a setting holds a lock on its file ([`lock`]), which goes with the process.
+//! A setting belongs to the machine rather than to a user or a state directory: the next run that changes it must not
+//! mistake the value left by a killed run for the original one. The record is therefore root's, in `/run`, which is as
+//! short-lived as the setting: a boot undoes both. It is written before the setting is changed. A process that changes
+//! or restores a setting holds a lock on its file ([`lock`]), which is released when the process ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,14 +18,14 @@ use crate::trusted::{Directory, Refusal};
 
 const DIRECTORY: &str = "/run/pagewise";
 const PREFIX: &str = "setting-";
-/// While it is written.
+/// Suffix while it is written.
 const NEW: &str = ".new";
-/// Longer ones are none.
+/// A longer file is not a record.
 const MAX_BYTES: u64 = 64 << 10;
-/// Whoever undoes the last change removes the directory too, and may do so just now.
+/// The run that undoes the last change also removes the directory, possibly at the same time.
 const ATTEMPTS: u32 = 100;
 
-/// Why a note cannot be kept, or a setting cannot be put back.
+/// Reason that a record cannot be kept, or a setting cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum RecordError {
@@ -39,22 +39,22 @@ pub enum RecordError {
     Setting(#[from] SettingError),
 }
 
-/// A note.
+/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SettingNote {
     setting: PathBuf,
     boot: String,
-    /// The text before the first change.
+    /// The text of the file before the first change.
     before: String,
-    /// Every value that pagewise may have set since: what is none of these was set by somebody else.
+    /// Every value that pagewise may have set since; any other value was set by someone else.
     set: Vec<String>,
 }
 
-/// The right to change a setting, for as long as this lives.
+/// The right to change a setting, while this value lives.
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code)] File);
 
-/// Takes the right to change a setting; `None`: another run has it.
+/// Acquire the right to change a setting; `None`: another run has it.
 pub fn lock(setting: &Path) -> io::Result<Option<Lock>> {
     let file = File::open(setting)?;
     loop {
@@ -67,7 +67,7 @@ pub fn lock(setting: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
-/// Notes that a setting, which has the text `before` without pagewise, is about to have the value `wanted`.
+/// Record that a setting, which has the text `before` without pagewise, is about to get the value `wanted`.
 pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) -> Result<(), RecordError> {
     let boot = boot::boot().ok_or(RecordError::NoBoot)?;
     let name = name_of(setting.path());
@@ -90,7 +90,8 @@ pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) ->
     unreachable!("the last attempt returns")
 }
 
-/// Puts a setting back if it is still what pagewise made of it, and forgets it; the value, where it was put back.
+/// Restore a setting if it still has a value set by pagewise, and delete its record; return the value if it was
+/// restored.
 pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<String>, RecordError> {
     match Directory::open(Path::new(DIRECTORY)) {
         Ok(directory) => {
@@ -101,11 +102,12 @@ pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<String>, RecordEr
     }
 }
 
-/// Puts back what dead runs left, and leaves alone what live ones hold. Each setting with its value again, or why not.
+/// Restore the settings left by dead runs, and leave those of live ones alone. Return each setting with its value, or
+/// the reason that it could not be restored.
 pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
     let directory = match Directory::open(Path::new(DIRECTORY)) {
         Ok(directory) => directory,
-        // Another user's, or none: nothing of ours is there.
+        // Another user's, or missing: it contains nothing of ours.
         Err(_) => return Vec::new(),
     };
     let names = directory.names().unwrap_or_default();
@@ -132,7 +134,7 @@ pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
 fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, String)>, RecordError> {
     let Some(record) = SettingNote::load(directory, name) else { return Ok(None) };
     let mut restored = None;
-    // A boot has undone the change, and what somebody else has set since is theirs.
+    // A boot has undone the change, and a value set by someone else since is theirs.
     let setting = SettingFile::of_path(&record.setting)
         .filter(|_| boot::boot().is_some_and(|boot| boot == record.boot));
     if let Some(setting) = setting {
@@ -155,11 +157,11 @@ fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, Stri
 
 fn forget(directory: &Directory, name: &str) {
     let _ = rustix::fs::unlinkat(directory, name, rustix::fs::AtFlags::empty());
-    // It stays while there are other notes.
+    // The directory stays while there are other records.
     let _ = std::fs::remove_dir(directory.path());
 }
 
-/// The path in one name, such as `class-bdi-254:0-read_ahead_kb`.
+/// The path as a single name, such as `class-bdi-254:0-read_ahead_kb`.
 fn name_of(setting: &Path) -> String {
     let parts: Vec<_> = setting.iter().skip(2).map(|part| part.to_string_lossy()).collect();
     format!("{PREFIX}{}", parts.join("-"))
@@ -196,7 +198,7 @@ impl SettingNote {
         })
     }
 
-    /// `None`: there is none, or what is there is none of pagewise's and is written over.
+    /// `None`: there is none, or the file is not one of pagewise's and may be overwritten.
     fn load(directory: &Directory, name: &str) -> Option<Self> {
         let file = directory.file(name, OFlags::RDONLY).ok()?;
         let mut text = String::new();
@@ -204,7 +206,7 @@ impl SettingNote {
         Self::parse(&text)
     }
 
-    /// Whole or not at all: by another name first.
+    /// Written completely or not at all: under another name first.
     fn store(&self, directory: &Directory, name: &str) -> Result<(), RecordError> {
         let new = format!("{NEW}{name}");
         let failed = |call, error| RecordError::Call { call, path: directory.path().join(&new), error };

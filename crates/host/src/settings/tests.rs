@@ -1,4 +1,4 @@
-//! A plain file plays the kernel.
+//! A plain file takes the place of the kernel's.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn what_the_kernel_rounds_is_refused_and_put_back() {
     fs::write(&path, "8192\n").expect("write");
     setting.set("131072").expect("set");
     assert_eq!(setting.read().expect("read"), "131072");
-    // It keeps whole KiB.
+    // It stores whole KiB.
     let error = setting.set("1000").expect_err("rounded");
     assert_eq!(error.to_string(), "readahead 1000 cannot be had: the kernel makes 0 of it");
     assert_eq!(setting.read().expect("read"), "131072");

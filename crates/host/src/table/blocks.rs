@@ -1,11 +1,11 @@
-//! The span cut into disjoint blocks.
+//! Division of the span into disjoint blocks.
 
 use pagewise_model::random::Random;
 
-/// The span cut into blocks: each holds one read (or sequential operation) and begins on a page, so that no
-/// read finds a page that one of another block has brought in.
+/// The span divided into blocks. Each holds one read (or sequential operation) and begins on a page, so that no read
+/// uses a page that a read of another block has brought in.
 ///
-/// Where the alignment is smaller than the read, blocks are therefore fewer than the places at which a read may begin.
+/// If the alignment is smaller than the read, there are fewer blocks than possible starts of a read.
 pub(super) struct SpanBlocks {
     count: u64,
     block_bytes: u64,
@@ -18,12 +18,12 @@ impl SpanBlocks {
         let block_bytes = if align_bytes.is_multiple_of(page) {
             drawn_bytes.next_multiple_of(align_bytes)
         } else {
-            // Room to begin at any place of a page that the alignment allows, as such reads do.
+            // Space to begin at any position of a page that the alignment allows.
             let slack =
                 if page.is_multiple_of(align_bytes) { page - align_bytes } else { page.max(align_bytes) - 1 };
             (drawn_bytes + slack).next_multiple_of(page)
         };
-        // The last block may lack the part behind its read, which then begins with the block.
+        // The last block may lack the space after its read, which begins with the block then.
         let aligned_last = if align_bytes.is_multiple_of(page) { block_bytes - drawn_bytes } else { 0 };
         let count = (span_bytes + aligned_last) / block_bytes;
         Self { count, block_bytes, drawn_bytes, align_bytes }
@@ -37,7 +37,7 @@ impl SpanBlocks {
         self.block_bytes
     }
 
-    /// Where the read of a block begins: any aligned place from which it stays within the block.
+    /// Start of the read of a block: any aligned position from which it stays within the block.
     pub(super) fn start(&self, block: u64, random: &mut Random) -> u64 {
         let first = (block * self.block_bytes).div_ceil(self.align_bytes);
         let last = ((block + 1) * self.block_bytes - self.drawn_bytes) / self.align_bytes;

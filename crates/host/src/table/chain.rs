@@ -1,8 +1,8 @@
-//! Dependent reads: offsets hidden behind the data of the reads before them.
+//! Dependent reads: offsets encoded with the data of the preceding reads.
 //!
 //! The entry that a worker gets for a read is its offset XOR the first 8 bytes, little-endian, of the data of the read
-//! before it; for the first read of an operation it is the offset. So nobody knows where to read next before the data
-//! are there: not a CPU that looks ahead, and not a worker that would rather leave reads out.
+//! before it; for the first read of an operation it is the offset. The next offset is therefore unknown until the data
+//! have arrived, both to a CPU that speculates and to a worker that would leave reads out.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -15,8 +15,8 @@ use crate::reference::source::SourceReader;
 use crate::reference::windows::each_read;
 
 impl OffsetTable {
-    /// Hides the offsets of dependent reads behind the data of a dataset with `content_seed`; does nothing where reads
-    /// are independent.
+    /// Encode the offsets of dependent reads with the data of a dataset with `content_seed`; does nothing if reads are
+    /// independent.
     pub fn chain_dataset(&mut self, content_seed: u64) -> Result<(), ReferenceError> {
         let content = self.content;
         self.chain(|offsets, see| {
@@ -29,10 +29,10 @@ impl OffsetTable {
         })
     }
 
-    /// Hides the offsets of dependent reads behind the first `span_bytes` of the user's file, which are read for it
-    /// as for [`crate::Reference::for_file`]; does nothing where reads are independent.
+    /// Encode the offsets of dependent reads with the first `span_bytes` of the user's file, which are read for it as
+    /// for [`crate::Reference::for_file`]; does nothing if reads are independent.
     ///
-    /// Called behind that one: where reading changes the page cache, what it finds is what was there.
+    /// Called after that one: if reading changes the page cache, the state it finds is the original one.
     pub fn chain_file(
         &mut self,
         file: &File,
@@ -45,7 +45,7 @@ impl OffsetTable {
         })
     }
 
-    /// `links` shows the first bytes of each read with its index, in any order.
+    /// `links` passes the first bytes of each read with its index, in any order.
     fn chain(
         &mut self,
         links: impl FnOnce(&[u64], &mut dyn FnMut(usize, &[u8])) -> Result<(), ReferenceError>,

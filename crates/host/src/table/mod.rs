@@ -1,18 +1,18 @@
-//! Offset tables: the accesses that every method of a comparison does, drawn once from the recorded seed.
+//! Offset tables: the accesses of every method of a comparison, drawn once from the recorded seed.
 //!
-//! Workers of every language map it as little-endian 64-bit offsets, `reads_per_op` for each operation, and read it front
-//! to back ([`TableMemory`]). Thread t of n owns the t-th of n equal parts. What a table holds depends on the seed and on
-//! the conditions that shape accesses, never on the method.
+//! Workers of every language map it as little-endian 64-bit offsets, `reads_per_op` for each operation, and read it
+//! front to back ([`TableMemory`]). Thread t of n owns the t-th of n equal parts. A table depends on the seed and on the
+//! conditions that determine accesses, never on the method.
 //!
-//! Where reads are dependent, workers get the offsets hidden behind the data (see [`OffsetTable::chain_dataset`]), and
-//! the offsets themselves stay here.
+//! If reads are dependent, workers get encoded offsets (see [`OffsetTable::chain_dataset`]), and the offsets themselves
+//! stay here.
 //!
-//! **What a table can stand for.** It has two reads for each place of the span, 16 where they are skewed, 2^19 at most,
-//! and a part is begun again at its end. What one lap reaches is all that any lap reaches
-//! ([`OffsetTable::distinct_places`]): of uniform places 86 % and fewer over 2^18 of them (1 GiB of 4 KiB); by zipf 0.99
-//! 93 % of 2^15 places, 57 % of 2^17, 38 % of 2^18, 14 % of 2^20, the popular ones among them. A cache that holds all
-//! of those misses nothing in the end, though an endless stream of draws would: so a table stands for such a stream
-//! only under caches that hold clearly less.
+//! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, 2^19 at most, and a
+//! part is repeated at its end. One pass reaches the same positions as all passes ([`OffsetTable::distinct_places`]):
+//! with uniform reads 86 % of the positions, and fewer above 2^18 of them (1 GiB of 4 KiB); by zipf 0.99 93 % of 2^15
+//! positions, 57 % of 2^17, 38 % of 2^18, 14 % of 2^20, including the popular ones. A cache that holds all of those
+//! eventually has no misses, although an endless stream of draws would have some. A table therefore represents such a
+//! stream only for caches that hold clearly less.
 
 mod blocks;
 mod chain;
@@ -30,14 +30,14 @@ pub use order::{OperationOrder, TableMemory};
 use permutation::Permutation;
 use zipf::PopularPlaces;
 
-/// Reads in a table at most: 4 MiB of offsets, so that the supervisor stays small with its sums beside them.
+/// Maximum reads in a table: 4 MiB of offsets, so that the supervisor stays small, including its sums.
 const READS_MAX: u64 = 1 << 19;
-/// Reads in a table at least, where one may repeat: fewer could be learned by the CPU.
+/// Minimum reads in a table that may repeat: fewer could be learned by the CPU.
 const READS_MIN: u64 = 1 << 16;
-/// Large reads need fewer of them: the minimum asks for no more than this.
+/// Large reads need fewer: the minimum requests no more bytes than this.
 const MIN_REQUESTED_BYTES: u64 = 4 << 30;
 
-/// Why there is no table for some conditions.
+/// Reason that there is no table for some conditions.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum TableError {
@@ -73,9 +73,9 @@ pub enum TableError {
 
 /// The accesses of all threads.
 pub struct OffsetTable {
-    /// Where reads are, in the order of threads and operations.
+    /// Offsets of reads, in the order of threads and operations.
     offsets: Vec<u64>,
-    /// What workers follow where reads are dependent: offsets hidden behind the data of the reads before. There are none
+    /// Entries that workers follow if reads are dependent: offsets encoded with the data of the preceding reads. `None`
     /// until the data are known.
     hidden: Option<Vec<u64>>,
     seed: u64,
@@ -88,9 +88,9 @@ pub struct OffsetTable {
 }
 
 impl OffsetTable {
-    /// Draws the table for pages of this machine's size.
+    /// Draw the table for this machine's page size.
     ///
-    /// With dependent reads it has to be chained before workers can follow it.
+    /// With dependent reads it must be chained before workers can follow it.
     pub fn new(conditions: &Conditions, seed: u64) -> Result<Self, TableError> {
         Self::with_page(conditions, seed, rustix::param::page_size() as u64)
     }
@@ -115,7 +115,7 @@ impl OffsetTable {
         Ok(Self { offsets, hidden: None, seed, shape, content, reads, reads_per_op, threads, repeats })
     }
 
-    /// What workers follow, in the order of the offsets.
+    /// Entries that workers follow, in the order of the offsets.
     ///
     /// # Panics
     /// If reads are dependent and the table has not been chained.
@@ -126,12 +126,12 @@ impl OffsetTable {
         self.hidden.as_deref().expect("dependent reads are chained to the data before a worker follows them")
     }
 
-    /// Memory that the table takes.
+    /// Memory of the table.
     pub fn memory_bytes(&self) -> u64 {
         if self.shape.dependent { 16 * self.reads } else { 8 * self.reads }
     }
 
-    /// Offsets that differ from each other: what one lap of all threads reaches.
+    /// Number of different offsets: those that one pass of all threads reaches.
     pub fn distinct_places(&self) -> u64 {
         let mut offsets = self.offsets().to_vec();
         offsets.sort_unstable();
@@ -139,12 +139,12 @@ impl OffsetTable {
         offsets.len() as u64
     }
 
-    /// What the reads of it are like.
+    /// Parameters of its reads.
     pub fn shape(&self) -> &Reads {
         &self.shape
     }
 
-    /// What a dataset holds for which it was drawn.
+    /// Content of the dataset for which it was drawn.
     pub fn content(&self) -> Content {
         self.content
     }
@@ -164,24 +164,24 @@ impl OffsetTable {
         self.operations() / self.threads
     }
 
-    /// Whether a thread that is through with its part begins it again; a cold one must not.
+    /// True if a thread repeats its part when it is done; a cold one must not.
     pub fn repeats(&self) -> bool {
         self.repeats
     }
 
-    /// All offsets, in the order of threads and operations: where reads are, whether dependent or not.
+    /// All true offsets, in the order of threads and operations, whether reads are dependent or not.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 }
 
-/// Where reads (or sequential operations) may begin.
+/// Possible starts of reads (or sequential operations).
 enum Places {
-    /// At any aligned place, each alike.
+    /// Any aligned position, all equally likely.
     Uniform { starts: u64, align_bytes: u64 },
-    /// In each block once, in random order.
+    /// Each block once, in random order.
     Once(SpanBlocks, Permutation),
-    /// At the start of each block, some more often than others.
+    /// The start of each block, some more often than others.
     Popular(PopularPlaces),
 }
 
@@ -211,7 +211,7 @@ impl Places {
         })
     }
 
-    /// Where draw number `index` begins.
+    /// Start of draw number `index`.
     fn draw(&self, index: u64, random: &mut Random) -> u64 {
         match self {
             Places::Uniform { starts, align_bytes } => random.below(*starts) * align_bytes,
@@ -221,7 +221,7 @@ impl Places {
     }
 }
 
-/// What shapes the accesses of a table.
+/// Parameters of the accesses of a table.
 struct AccessShape<'a> {
     workload: Workload,
     reads: Reads,
@@ -260,12 +260,12 @@ impl AccessShape<'_> {
         Ok(())
     }
 
-    /// Everything that shapes the accesses, and nothing else: descriptor and consumption do not, nor does
+    /// All parameters of the accesses, and nothing else: descriptor and consumption do not change them, nor does
     /// dependence, so that dependent and independent reads can be compared.
     fn purpose(&self) -> String {
         let Reads { read_bytes, reads_per_op, align_bytes, skew, .. } = self.reads;
         let Conditions { threads, span_bytes, cache, .. } = self.conditions;
-        // Uniform tables are what they were before there was another skew.
+        // Uniform tables are the same as before other skews existed.
         let skew = if skew == Skew::Uniform { String::new() } else { format!(" {skew}") };
         let kind = if *cache == CacheState::Cold { "cold" } else { "repeating" };
         format!(
@@ -275,17 +275,17 @@ impl AccessShape<'_> {
         )
     }
 
-    /// Whether one draw places all reads of an operation, one behind the other.
+    /// True if one draw places all reads of an operation, one after the other.
     fn is_sequential(&self) -> bool {
         self.workload == Workload::SequentialRead
     }
 
-    /// The stretch that one draw places: a read, or all reads of an operation.
+    /// Length of one draw: a read, or all reads of an operation.
     fn drawn_bytes(&self) -> u64 {
         if self.is_sequential() { self.reads.op_bytes() } else { self.reads.read_bytes.0 }
     }
 
-    /// Gives `put` the offset of each read in the order of threads and operations.
+    /// Call `put` with the offset of each read in the order of threads and operations.
     fn draw(&self, operations: u64, places: &Places, random: &mut Random, mut put: impl FnMut(u64)) {
         let reads_per_op = u64::from(self.reads.reads_per_op);
         if !self.is_sequential() {
@@ -298,8 +298,8 @@ impl AccessShape<'_> {
         }
     }
 
-    /// Operations of a table that is gone through again and again: about two reads for each place of the span, and more
-    /// where some places are so rare that two would leave most of them out.
+    /// Operations of a repeated table: about two reads for each position of the span, and more if some positions are so
+    /// rare that two would miss most of them.
     fn repeating_operations(&self) -> u64 {
         let read_bytes = self.reads.read_bytes.0;
         let per_place = if self.reads.skew == Skew::Uniform { 2 } else { 16 };
@@ -308,7 +308,7 @@ impl AccessShape<'_> {
         self.whole_operations(reads.clamp(reads_min, READS_MAX) / u64::from(self.reads.reads_per_op))
     }
 
-    /// Operations of a table in which no block comes twice.
+    /// Operations of a table in which no block occurs twice.
     fn cold_operations(&self, blocks: &SpanBlocks) -> Result<u64, TableError> {
         let reads_per_op = u64::from(self.reads.reads_per_op);
         let operations = if self.is_sequential() { blocks.count() } else { blocks.count() / reads_per_op };

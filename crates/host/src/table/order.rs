@@ -1,7 +1,8 @@
-//! In which order a worker meets the operations of a table, and the memory in which it finds them.
+//! Order in which a worker receives the operations of a table, and the memory that holds them.
 //!
-//! A worker that knew the table before its clock starts could read, add up, sort or advise ahead of time. So the memory holds
-//! zeros until `go`, and a measured `go` that follows others has an order that those do not tell.
+//! A worker that knew the table before its clock starts could read, add up, sort or advise ahead of time. The memory
+//! therefore holds zeros until `go`, and a measured `go` that follows others has an order that cannot be derived from
+//! theirs.
 
 use std::os::fd::AsRawFd;
 
@@ -10,12 +11,12 @@ use pagewise_sys::SharedMemory;
 
 use super::{OffsetTable, TableError};
 
-/// One part in so many of a table must be left for a `go` that is to have operations that were not done yet.
+/// This fraction of a table must be left for a `go` with operations that were not done yet.
 const LEAST_LEFT: u64 = 4;
 
-/// Which operation of a table stands at which place in one `go`. Threads keep their parts.
+/// Order of the operations of a table in one `go`. Threads keep their parts.
 pub struct OperationOrder {
-    /// For each place, the operation that stands there.
+    /// For each place, the operation at that place.
     operations: Vec<u32>,
     part: u64,
     repeats: bool,
@@ -28,12 +29,13 @@ impl OffsetTable {
         OperationOrder { operations, part: self.operations_per_thread(), repeats: self.repeats }
     }
 
-    /// Another order, drawn from the seed of the table, for a `go` that begins with `first_operation` and follows others.
+    /// A different order, drawn from the seed of the table, for a `go` that begins with `first_operation` and follows
+    /// others.
     ///
-    /// A part that is begun again and again is turned, by a third to two thirds of what is left of it: the next operations are
-    /// some that were not done yet. One that was done lately would find pages that the kernel keeps since then, so that the cache
-    /// would look larger than it is; where little is left the whole part is turned. A shuffled part would bring back
-    /// what was just read, and more of it. Where no operation may come twice, those that are not done yet are shuffled.
+    /// A repeated part is rotated by a third to two thirds of its remainder, so that the next operations were not done
+    /// yet. A recent operation would find pages that the kernel has kept since then, so that the cache would look larger
+    /// than it is. If little is left, the whole part is rotated. A shuffled part would bring back more of the recent
+    /// reads. If no operation may occur twice, the remaining ones are shuffled.
     pub fn anew(&self, first_operation: u64) -> OperationOrder {
         let mut order = self.as_drawn();
         let mut random = Random::for_purpose(self.seed, "another order");
@@ -51,8 +53,8 @@ impl OffsetTable {
         order
     }
 
-    /// The offsets of one operation of thread `thread`, which counts from the start of its part and goes on to count in its
-    /// next laps; `None` behind the end of a part that is not repeated.
+    /// The offsets of one operation of thread `thread`, counted from the start of its part and on through its next
+    /// passes; `None` past the end of a part that is not repeated.
     pub fn operation(&self, order: &OperationOrder, thread: u32, operation: u64) -> Option<&[u64]> {
         assert!(u64::from(thread) < self.threads, "a thread that has no part of the table");
         if operation >= order.part && !order.repeats {
@@ -68,12 +70,13 @@ impl OffsetTable {
 }
 
 impl OperationOrder {
-    /// The place of an operation of thread `thread`, laps counted.
+    /// The place of an operation of thread `thread`, counted through all passes.
     fn place(&self, thread: u32, operation: u64) -> usize {
         (u64::from(thread) * self.part + operation % self.part) as usize
     }
 
-    /// Places and operations of `count` operations of thread `thread` from `first` on, within one lap and wrapped at its end.
+    /// Places and operations of `count` operations of thread `thread` from `first` on, within one pass and wrapped at
+    /// its end.
     pub(crate) fn stretch(
         &self,
         thread: u32,
@@ -89,11 +92,11 @@ impl OperationOrder {
 
 /// Memory in which a worker finds the table: zeros until the table is put there.
 ///
-/// It is made before the worker, which inherits it and may read it only.
+/// It is made before the worker, which inherits it and may only read it.
 pub struct TableMemory(SharedMemory);
 
 impl TableMemory {
-    /// Memory for a table of so many reads. Its pages are there, so that no worker is charged for them.
+    /// Allocate memory for a table of this many reads. Its pages are present, so that no worker is charged for them.
     pub fn new(reads: u64) -> Result<Self, TableError> {
         let no_memory = |source| TableError::Memory { reads, source };
         let mut memory = SharedMemory::create("pagewise-offsets", reads as usize * 8).map_err(no_memory)?;
@@ -102,12 +105,12 @@ impl TableMemory {
         Ok(Self(memory))
     }
 
-    /// The path by which a child opens it; it inherits the descriptor.
+    /// The path by which a child opens it; the descriptor is inherited.
     pub fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.0.file().as_raw_fd())
     }
 
-    /// Puts what workers follow of `table` there, in this order.
+    /// Put the entries of `table` that workers follow there, in this order.
     ///
     /// # Panics
     /// If reads are dependent and the table has not been chained, or if the memory is for a table of another size.

@@ -46,7 +46,7 @@ fn a_warm_table_repeats_and_is_cut_into_equal_parts() {
     let (part, order) = (table.operations_per_thread(), table.as_drawn());
     assert_eq!(table.operation(&order, 1, 3), table.operation(&order, 1, part + 3));
     assert_eq!(table.operation(&order, 1, 0).expect("first"), &table.offsets()[(part * 4) as usize..][..4]);
-    // All places are drawn from, the first and the last ones too.
+    // All positions are drawn from, including the first and the last.
     let distinct: HashSet<_> = table.offsets().iter().collect();
     assert!(distinct.len() > 13_000 && distinct.len() <= 16_384, "{}", distinct.len());
 }
@@ -143,7 +143,7 @@ fn what_does_not_fit_is_a_sentence() {
 
 #[test]
 fn a_seed_means_the_same_table_in_every_version() {
-    // A run is resumed with the offsets that it was begun with; a change here needs another schema.
+    // A run is resumed with the offsets that it was begun with; a change here requires another schema.
     let warm = conditions(Workload::RandomRead, CacheState::Warm, 64 << 20, 4096, 4096);
     let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
     let first = |conditions| {
@@ -226,7 +226,7 @@ fn sequential_operations_can_be_skewed() {
     assert!((0.19..0.24).contains(&most), "{most}");
 }
 
-/// What a child finds in memory into which a table was put in this order; nothing but zeros before.
+/// Content seen by a child in memory into which a table was put in this order; only zeros before.
 fn seen_by_child(table: &OffsetTable, order: &OperationOrder) -> Vec<u64> {
     let mut memory = TableMemory::new(table.reads()).expect("memory");
     assert!(
@@ -259,12 +259,12 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
         let mut of_file = OffsetTable::new(&dependent, 3).expect("table");
         of_dataset.chain_dataset(77).expect("chain");
         of_file.chain_file(&file, SPAN, &AtomicBool::new(false)).expect("chain");
-        // Here nothing differs but the memory that it takes.
+        // The only difference here is the memory that it takes.
         assert_eq!(of_dataset.offsets(), plain.offsets());
         let order = plain.as_drawn();
         assert_eq!(of_dataset.operation(&order, 1, 5), plain.operation(&order, 1, 5));
         assert_eq!(of_dataset.memory_bytes(), 2 * plain.memory_bytes());
-        // In any order: a chain does not reach over the end of its operation.
+        // In any order: a chain does not cross the end of its operation.
         for order in [of_dataset.as_drawn(), of_dataset.anew(0)] {
             let entries = seen_by_child(&of_dataset, &order);
             assert_eq!(seen_by_child(&of_file, &order), entries);
@@ -281,7 +281,7 @@ fn dependent_offsets_are_hidden_behind_the_data_before_them() {
             }
         }
     }
-    // Independent reads need no chain, and asking for one changes nothing.
+    // Independent reads need no chain, and requesting one changes nothing.
     let mut plain = OffsetTable::new(&conditions(Workload::RandomRead, CacheState::Warm, SPAN, 9, 1), 3);
     let table = plain.as_mut().expect("table");
     table.chain_dataset(77).expect("nothing to do");

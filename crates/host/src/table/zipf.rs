@@ -1,15 +1,15 @@
-//! Skewed draws: the k-th most popular place in proportion to 1 / k^theta.
+//! Skewed draws: the k-th most popular position in proportion to 1 / k^theta.
 
 use pagewise_model::random::{Random, mix};
 
 use super::blocks::SpanBlocks;
 use super::permutation::Permutation;
 
-/// The places of a span by popularity.
+/// The positions of a span by popularity.
 ///
-/// A place is a block of the span with one aligned start in it, drawn from the seed: the only one, where reads are
-/// aligned to pages. So places share no page, and the share of draws that a cache can answer follows from how
-/// many blocks it holds. Which block is how popular is scattered over the span by the seed.
+/// A position is a block of the span with one aligned start in it, drawn from the seed: the only one if reads are
+/// aligned to pages. Positions share no page, so the share of draws that a cache can answer follows from the number of
+/// blocks it holds. The seed scatters popular blocks over the span.
 pub(super) struct PopularPlaces {
     blocks: SpanBlocks,
     ranks: Zipf,
@@ -42,7 +42,7 @@ struct Zipf {
     /// The area under the hat: H(1.5) - 1 to H(count + 0.5).
     area_first: f64,
     area_last: f64,
-    /// Draws this close to their rank are taken without a further look.
+    /// Draws this close to their rank are accepted without a further test.
     squeeze: f64,
 }
 
@@ -62,7 +62,7 @@ impl Zipf {
         loop {
             let under = self.area_last + random.unit() * (self.area_first - self.area_last);
             let position = area_inverse(under, self.theta);
-            // Rounding may lead just beyond either end.
+            // Rounding may lead just past either end.
             let rank = position.round().clamp(1.0, self.count);
             if rank - position <= self.squeeze
                 || under >= area(rank + 0.5, self.theta) - density(rank, self.theta)
@@ -89,7 +89,7 @@ fn area(x: f64, theta: f64) -> f64 {
 
 /// The x of H(x).
 fn area_inverse(area: f64, theta: f64) -> f64 {
-    // Rounding may lead below the least value that H has.
+    // Rounding may lead below the smallest value of H.
     let scaled = (area * (1.0 - theta)).max(-1.0);
     // ln(1 + y) / y, which is 1 at 0.
     let quotient = if scaled.abs() > TINY { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 };
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_test_notices_another_theta() {
-        // What the test above would find if 0.99 were drawn as 0.95: far over its limit.
+        // The result of the test above if 0.99 were drawn as 0.95: far over its limit.
         let (count, theta) = (100u64, 0.99);
         let weight = |rank: u64, theta: f64| (rank as f64).powf(-theta);
         let total = |theta| (1..=count).map(|rank| weight(rank, theta)).sum::<f64>();

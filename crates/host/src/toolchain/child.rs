@@ -1,4 +1,4 @@
-//! A program that is run to its end: within a time, its output bounded, its whole group killed if it takes longer.
+//! A program run to its end: with a time limit, bounded output, and its whole process group killed if it takes longer.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How much is kept of each stream; the rest is read and dropped, so that nobody blocks.
+/// Bytes kept of each stream; the rest is read and dropped, so that the program does not block.
 const KEPT_BYTES: usize = 64 << 10;
-/// How often the end of the process and the wish to stop are looked at.
+/// Interval of checks for the end of the process and for a stop.
 const LOOK: Duration = Duration::from_millis(20);
 /// The same once the streams are closed: the end is near.
 const LOOK_AT_END: Duration = Duration::from_millis(1);
-/// How much of a complaint is shown.
+/// Lines of an error message that are shown.
 const SHOWN_LINES: usize = 3;
 const SHOWN_CHARACTERS: usize = 300;
 
-/// What a program said before it ended.
+/// Output of a program that has ended.
 #[derive(Debug)]
 pub(super) struct Said {
     pub status: ExitStatus,
@@ -29,7 +29,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// The same if it ended well; else how it ended, with the first lines of its complaint.
+    /// The same if it succeeded; otherwise its exit state, with the first lines of its error message.
     pub fn well(self) -> Result<Self, String> {
         if self.status.success() {
             return Ok(self);
@@ -40,15 +40,15 @@ impl Said {
     }
 }
 
-/// The first lines that are not empty, as one.
+/// The first lines that are not empty, as one line.
 fn first_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let joined = lines.take(SHOWN_LINES).collect::<Vec<_>>().join("; ");
     joined.chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARACTERS).collect()
 }
 
-/// Runs `command`, which has a process group of its own and pipes for its output. An error says what was
-/// wrong: not started, too slow, stopped.
+/// Run `command`, with its own process group and pipes for its output. The error is the reason: not started, too slow,
+/// stopped.
 pub(super) fn run(command: &mut Command, within: Duration, stop: &AtomicBool) -> Result<Said, String> {
     let deadline = Instant::now() + within;
     let mut child = command.spawn().map_err(|error| format!("could not be started: {error}"))?;
@@ -78,12 +78,12 @@ fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool) -> Result<Said,
     let mut stdout = Stream::new(child.stdout.take());
     let mut stderr = Stream::new(child.stderr.take());
     loop {
-        // Asked before reading: what was written before the end is read below.
+        // Checked before reading: output written before the end is read below.
         let ended = child.try_wait().map_err(ChildError::Call)?;
         let patience = if ended.is_some() { Duration::ZERO } else { LOOK };
         let more = read_ready(&mut stdout, &mut stderr, patience).map_err(ChildError::Call)?;
         match ended {
-            // Something that it left behind may hold its streams open: what is there has been read.
+            // A descendant may hold its streams open: the available output has been read.
             Some(status) if !more => {
                 return Ok(Said { status, stdout: stdout.text(), stderr: stderr.text() });
             }
@@ -94,7 +94,7 @@ fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool) -> Result<Said,
     }
 }
 
-/// Kills the group and collects its leader, whose id is not reused before that.
+/// Kill the group and reap its leader, whose id is not reused before that.
 fn kill(child: &mut Child) {
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
@@ -110,7 +110,7 @@ impl<R: Read + AsFd> Stream<R> {
         Self { pipe, kept: Vec::new() }
     }
 
-    /// Reads once from a pipe that is ready.
+    /// Read once from a pipe that is ready.
     fn read(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut bytes = [0; 8192];
@@ -131,7 +131,7 @@ impl<R: Read + AsFd> Stream<R> {
     }
 }
 
-/// Waits for something to read and reads it; false if there was nothing.
+/// Wait for input and read it; false if there was none.
 fn read_ready<A: Read + AsFd, B: Read + AsFd>(
     first: &mut Stream<A>,
     second: &mut Stream<B>,
@@ -148,7 +148,7 @@ fn read_ready<A: Read + AsFd, B: Read + AsFd>(
         fds.extend(second.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => {}
-            // The caller looks whether it was the wish to stop.
+            // The caller checks whether this was a stop.
             Err(rustix::io::Errno::INTR) => return Ok(true),
             Err(errno) => return Err(errno.into()),
         }

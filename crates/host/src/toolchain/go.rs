@@ -1,4 +1,4 @@
-//! The Go toolchain, and the worker that it builds: offline, with the toolchain that was found and no other.
+//! The Go toolchain, and the worker that it builds: offline, with exactly the toolchain that was found.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use super::store::{BuildError, WorkerStore, Workshop};
 use super::variables::{ToolchainVariables, entries, is_program, numbers};
 use super::{Built, Found, Language, Missing, SourceFile};
 
-/// The first with GOTOOLCHAIN, and with the language version that the worker is written in.
+/// The first version with GOTOOLCHAIN, and with the language version of the worker.
 const MIN_VERSION: [u64; 2] = [1, 21];
 const WANTED: &str = "Go 1.21 or newer";
 const PROGRAM: &str = "worker";
-/// No version control is asked about the folder around; no path of this build is in the program.
+/// Version control of the surrounding folder is not queried, and no path of this build is in the program.
 pub(super) const BUILD_FLAGS: [&str; 3] = ["build", "-trimpath", "-buildvcs=false"];
-/// Variables that a Go program obeys. They reach the worker and are recorded with its flags.
+/// Variables that affect a Go program. They reach the worker and are recorded with its flags.
 const OBEYED: [&str; 5] = ["GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK"];
 
 pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Missing> {
@@ -58,7 +58,7 @@ fn usual_programs(toolchain_variables: &ToolchainVariables) -> Vec<PathBuf> {
     programs
 }
 
-/// A `go` that will do, or what is wrong with it.
+/// Check a `go` program; the error is its fault.
 fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Found, String> {
     let said = ask(toolchain_variables, program, &["version"])?;
     let version = parse_version(&said.stdout)
@@ -66,7 +66,7 @@ fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Fou
     if numbers(&version).as_slice() < MIN_VERSION.as_slice() {
         return Err(format!("{version} at {} is too old", program.display()));
     }
-    // The program on PATH may be a script of a version manager that looks at the current folder.
+    // The program on PATH may be a script of a version manager that depends on the current folder.
     let said = ask(toolchain_variables, program, &["env", "GOROOT"])?;
     let home = PathBuf::from(said.stdout.trim());
     let own = home.join("bin/go");
@@ -86,7 +86,7 @@ fn parse_version(text: &str) -> Option<String> {
 fn ask(toolchain_variables: &ToolchainVariables, program: &Path, arguments: &[&str]) -> Result<Said, String> {
     let mut command = toolchain_variables.command(program);
     command.args(arguments);
-    // What a go.mod around says is of no concern.
+    // A surrounding go.mod must have no effect.
     command.env("GOTOOLCHAIN", "local").env("GO111MODULE", "off").env("GOFLAGS", "");
     let said = child::run(&mut command, toolchain_variables.answer_within, &AtomicBool::new(false));
     said.and_then(Said::well).map_err(|why| format!("{} {}: {why}", program.display(), arguments.join(" ")))
@@ -129,7 +129,7 @@ pub(super) fn build(
     })
 }
 
-/// The module names the language version of the toolchain itself: an older one would bring back that version's runtime
+/// The module names the language version of the toolchain itself. An older one would bring back that version's runtime
 /// behaviour (go.dev/doc/godebug), and without a module it is that of Go 1.20 at most.
 fn module(version: &str) -> String {
     let numbers = numbers(version);
@@ -137,7 +137,7 @@ fn module(version: &str) -> String {
     format!("module pagewise\n\ngo 1.{minor}\n")
 }
 
-/// The environment of a build: nothing of the user's settings but the cache of compiled packages, and no network.
+/// Set the environment of a build: none of the user's settings except the cache of compiled packages, and no network.
 fn settle(
     command: &mut Command,
     toolchain_variables: &ToolchainVariables,
@@ -145,7 +145,7 @@ fn settle(
     workshop: &Workshop,
 ) -> Result<(), BuildError> {
     let said = ask(toolchain_variables, &found.program, &["env", "GOCACHE"]).map_err(BuildError::said)?;
-    // It is "off" where no variable leads to a folder.
+    // It is "off" if no variable names a folder.
     let cache = Some(PathBuf::from(said.stdout.trim())).filter(|cache| cache.is_absolute());
     for name in toolchain_variables.variables.keys().filter(|name| name.to_string_lossy().starts_with("GO")) {
         command.env_remove(name);

@@ -1,7 +1,7 @@
 //! The JDK, and the worker that its `javac` builds.
 //!
-//! Looked for: `--jdk` alone if given; else JAVA_HOME, `java` on PATH, and the newest of the usual folders. A home
-//! will do if it has `bin/java` that runs, `bin/javac`, and a version in which the foreign-function API is final.
+//! Candidates: only `--jdk` if given; else JAVA_HOME, `java` on PATH, and the newest in the usual folders. A home is
+//! suitable if it has a `bin/java` that runs, a `bin/javac`, and a version in which the foreign-function API is final.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,13 +18,13 @@ use super::{Built, Choices, Found, Language, Missing, SourceFile};
 const MIN_VERSION: u64 = 22;
 const WANTED: &str = "a JDK of version 22 or newer with its compiler";
 const MAIN_CLASS: &str = "pagewise.Worker";
-/// A heap of one size and a collector that has no threads of its own: little is left to vary.
+/// A heap of fixed size and a collector without threads of its own, to reduce variation.
 const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
-/// Whatever the user chose. Without native access the JVM prints a warning at the first foreign call, and a later one will
-/// refuse it; a full heap ends the worker, and says so where nothing of the protocol is said.
+/// Always set, whatever the user chose. Without native access the JVM prints a warning at the first foreign call, and
+/// later versions refuse it; a full heap must end the worker, with its message outside of the protocol.
 const ALWAYS: [&str; 3] =
     ["-XX:+ExitOnOutOfMemoryError", "-XX:+DisplayVMOutputToStderr", "--enable-native-access=ALL-UNNAMED"];
-/// Flags of a JVM that say what it runs, which is not the user's to choose.
+/// Flags of a JVM that decide what it runs, which the user may not choose.
 const NOT_TO_CHOOSE: [&str; 14] = [
     "-cp",
     "-classpath",
@@ -43,12 +43,12 @@ const NOT_TO_CHOOSE: [&str; 14] = [
 ];
 pub(super) const BUILD_FLAGS: [&str; 5] =
     ["-J-XX:-UsePerfData", "-encoding", "UTF-8", "-proc:none", "-nowarn"];
-/// Each is read by a JVM or a compiler as more flags; CLASSPATH is where classes come from without `-cp`.
+/// A JVM or a compiler reads each as more flags; CLASSPATH adds classes if there is no `-cp`.
 const UNSET: [&str; 5] =
     ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JDK_JAVAC_OPTIONS", "CLASSPATH"];
-/// Folders of the system that hold JDKs.
+/// Folders of the system that may hold JDKs.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java", "/opt/java"];
-/// Folders below the user's home that do.
+/// Folders below the user's home that may hold JDKs.
 const USER_FOLDERS: [&str; 3] = [".sdkman/candidates/java", ".jdks", ".asdf/installs/java"];
 
 pub(super) fn find(toolchain_variables: &ToolchainVariables, choices: &Choices) -> Result<Found, Missing> {
@@ -62,7 +62,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables, choices: &Choices) 
     found.ok_or_else(|| search.missing())
 }
 
-/// Goes from place to place and remembers what was wrong.
+/// Goes through the candidates and remembers their faults.
 struct JdkSearch<'a> {
     toolchain_variables: &'a ToolchainVariables,
     seen: BTreeSet<PathBuf>,
@@ -102,14 +102,14 @@ impl JdkSearch<'_> {
         homes.iter().find_map(|(_, home)| self.try_home("usual folders", home))
     }
 
-    /// Tries a home that was not tried before.
+    /// Try a home that was not tried before.
     fn try_home(&mut self, place: &str, home: &Path) -> Option<Found> {
         if !self.seen.insert(home.canonicalize().unwrap_or_else(|_| home.to_path_buf())) {
             return None;
         }
         match check(self.toolchain_variables, home) {
             Ok(mut found) => {
-                // Only what the user has set is worth a note when there is another.
+                // If there is another, only candidates that the user has set deserve a note.
                 found.notes.extend(self.passed.iter().filter(|why| why.starts_with("JAVA_HOME: ")).cloned());
                 Some(found)
             }
@@ -136,7 +136,7 @@ impl JdkSearch<'_> {
     }
 }
 
-/// What has a `bin/java` in the usual folders.
+/// Homes with a `bin/java` in the usual folders.
 fn usual_homes(toolchain_variables: &ToolchainVariables) -> Vec<PathBuf> {
     let user =
         toolchain_variables.home().into_iter().flat_map(|home| USER_FOLDERS.map(|folder| home.join(folder)));
@@ -148,8 +148,8 @@ fn usual_homes(toolchain_variables: &ToolchainVariables) -> Vec<PathBuf> {
     homes.filter(|home| is_program(&home.join("bin/java"))).collect()
 }
 
-/// The home that a `java` on PATH belongs to: that of the file behind its symbolic links, or what it says
-/// itself where that is a script of a version manager.
+/// The home of a `java` on PATH: that of the file behind its symbolic links, or the one it reports itself if it is a
+/// script of a version manager.
 fn home_of(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<PathBuf, String> {
     let program = java.canonicalize().map_err(|error| format!("{}: {error}", java.display()))?;
     if let Some(home) = program.parent().and_then(Path::parent)
@@ -165,7 +165,7 @@ fn home_of(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<Path
     }
 }
 
-/// A home that will do, or what is wrong with it.
+/// Check a home; the error is its fault.
 fn check(toolchain_variables: &ToolchainVariables, home: &Path) -> Result<Found, String> {
     let shown = home.display();
     let program = home.join("bin/java");
@@ -186,7 +186,7 @@ fn check(toolchain_variables: &ToolchainVariables, home: &Path) -> Result<Found,
     if !is_program(&home.join("bin/javac")) {
         return Err(format!("{version} at {shown} has no bin/javac: a runtime without the compiler"));
     }
-    // What the file says may be of another processor or a broken copy: it must run.
+    // The file may describe another processor or a broken copy: the program must run.
     asked_release(toolchain_variables, &program)?;
     Ok(Found {
         language: Language::Jvm,
@@ -198,7 +198,7 @@ fn check(toolchain_variables: &ToolchainVariables, home: &Path) -> Result<Found,
     })
 }
 
-/// What the `release` file of a home says.
+/// Content of the `release` file of a home.
 struct Release {
     version: String,
     vendor: Option<String>,
@@ -217,8 +217,8 @@ fn release(home: &Path) -> Option<Release> {
     parse_release(&fs::read_to_string(home.join("release")).ok()?)
 }
 
-/// `JAVA_VERSION="25.0.3"`; the vendor by `IMPLEMENTOR_VERSION="Temurin-25.0.3+9"` if that begins with a word, else by
-/// `IMPLEMENTOR="Debian"`.
+/// `JAVA_VERSION="25.0.3"`; the vendor from `IMPLEMENTOR_VERSION="Temurin-25.0.3+9"` if that begins with a word, else
+/// from `IMPLEMENTOR="Debian"`.
 fn parse_release(text: &str) -> Option<Release> {
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;

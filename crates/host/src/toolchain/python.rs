@@ -12,14 +12,14 @@ use super::{Built, Found, Language, Missing, SourceFile};
 const MIN_VERSION: [u64; 2] = [3, 8];
 const WANTED: &str = "Python 3.8 or newer";
 const SCRIPT: &str = "worker.py";
-/// Unbuffered, so that no last word is lost; nothing is written beside the script. Not isolated (`-I`): numpy may be
-/// in the user's own folder.
+/// Unbuffered, so that the last output is not lost; no files are written next to the script. Not isolated (`-I`): numpy
+/// may be in the user's own folder.
 const ARGUMENTS: [&str; 2] = ["-u", "-B"];
-/// Variables that change how a Python runs. They reach the worker and are recorded with its flags.
+/// Variables that affect Python. They reach the worker and are recorded with its flags.
 const OBEYED: [&str; 5] = ["PYTHONPATH", "PYTHONHOME", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL"];
 
-/// Says what it is, on lines that are told from what the user's start-up files print. Python 2 understands it, to be
-/// told that it is too old. Modules of the current folder are not the worker's to import.
+/// Prints its properties, on lines that can be distinguished from the output of the user's start-up files. Python 2 can
+/// run it too, so that it is reported as too old. Modules of the current folder must not be imported.
 const QUESTION: &str = r#"
 import sys
 sys.path[:] = [path for path in sys.path if path]
@@ -44,7 +44,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
         if programs.is_empty() {
             passed.push(format!("there is no {name} on PATH"));
         }
-        // Not by the file behind a link: a virtual environment is told by the path that it is started with.
+        // Not by the file behind a link: a virtual environment is identified by the path by which it is started.
         for program in programs.into_iter().filter(|program| seen.insert(program.clone())) {
             match check(toolchain_variables, &program) {
                 Ok(found) => return Ok(found),
@@ -55,7 +55,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
     Err(Missing(format!("there is no {WANTED}: {}", passed.join("; "))))
 }
 
-/// A Python that will do, or what is wrong with it.
+/// Check a Python; the error is its fault.
 fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Found, String> {
     let shown = program.display();
     let mut command = toolchain_variables.command(program);
@@ -70,7 +70,7 @@ fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Fou
     if numbers(&release).as_slice() < MIN_VERSION.as_slice() {
         return Err(format!("{release} at {shown} is too old"));
     }
-    // The program on PATH may be a script of a version manager that looks at the current folder.
+    // The program on PATH may be a script of a version manager that depends on the current folder.
     let own = answer("program").map(PathBuf::from).filter(|own| is_program(own));
     let program = own.unwrap_or_else(|| program.to_path_buf());
     let version = format!("{release}, {}", answer("numpy").unwrap_or("without numpy"));

@@ -1,17 +1,17 @@
-//! A line of words, split as a shell splits it, without its expansions.
+//! Splitting of a line into words as in a shell, without its expansions.
 
 /// A quote was opened and not closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' has an unclosed {quote}")]
 pub struct UnclosedQuote {
-    /// What was split.
+    /// The text.
     pub text: String,
-    /// Which quote.
+    /// The quote.
     pub quote: char,
 }
 
-/// Splits at white space outside of quotes. Both kinds of quotes hold what is in them together and are taken
-/// away, in the middle of a word too; an empty pair is an empty word. A backslash is a letter like any other.
+/// Split at white space outside of quotes. Both kinds of quotes keep their content together and are removed, even in the
+/// middle of a word; an empty pair is an empty word. A backslash is an ordinary character.
 pub fn split_words(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! The shipped workers' sources, carried in the program.
+//! The sources of the shipped workers, as a part of the program.
 
 use super::Language;
 
@@ -7,7 +7,7 @@ use super::Language;
 pub struct SourceFile {
     /// Its name, without a folder.
     pub name: &'static str,
-    /// What is in it.
+    /// Its content.
     pub text: &'static str,
 }
 
@@ -95,7 +95,7 @@ mod tests {
             let names = std::fs::read_dir(&folder)
                 .expect("the folder")
                 .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
-            // Tests are not of the worker.
+            // Tests are not part of the worker.
             let there: BTreeSet<String> = names
                 .filter(|name| name.ends_with(ending) && !name.ends_with("_test.go") && name != "vectors.py")
                 .collect();

@@ -1,13 +1,13 @@
 //! Built workers in the user's cache folder: `pagewise/workers/LANGUAGE-HASH/`.
 //!
-//! The hash is over all that the product depends on, so a folder that is there and complete is used as it is. A
-//! folder is complete if its stamp, which is written last, names every file with length and hash. Building happens in a
-//! temporary folder beside it that is renamed into place. Whoever builds holds a lock, and so does the compiler
-//! (it is its stdin): a temporary folder that is found under the lock belongs to nobody and is removed. That
-//! holds for other hosts and other pid namespaces with the same cache folder too, where an id of a process tells nothing.
+//! The hash covers everything that the product depends on, so an existing complete folder is used as it is. A folder is
+//! complete if its stamp, which is written last, names every file with length and hash. Building happens in a temporary
+//! folder next to it that is renamed into place. The building process holds a lock, and so does the compiler (it is its
+//! stdin): a temporary folder found while holding the lock is abandoned and is removed. That also applies to other hosts
+//! and other pid namespaces with the same cache folder, where a process id means nothing.
 //!
-//! What lies there is run, so nobody else may be able to write or exchange any step of the way to it. The folder is walked to
-//! once and used by descriptor; compilers are told its path, which nobody else can lead elsewhere.
+//! The files are executed, so no other user may be able to write or exchange any step of the path to them. The folder is
+//! opened once and used by descriptor; compilers receive its path, which no other user can redirect.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -27,48 +27,49 @@ use super::variables::ToolchainVariables;
 use super::{Found, Language, Missing, SourceFile, WorkerFolder};
 use crate::trusted::{Directory, Refusal};
 
-/// Names every product of its folder.
+/// Lists every product of its folder.
 const STAMP: &str = "complete";
 const LOCK: &str = ".lock";
 const TEMPORARY: &str = ".tmp-";
-/// How many folders of one language stay: the newest.
+/// Number of folders of one language that are kept: the newest.
 const KEPT: usize = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const REMEDY: &str = "set XDG_CACHE_HOME to a folder of yours that can be written and has room";
 
-/// Where built workers are.
+/// The folder of built workers.
 pub(super) struct WorkerStore {
     workers: PathBuf,
     wait: Duration,
-    /// A XDG_CACHE_HOME that was passed over.
+    /// A note about a XDG_CACHE_HOME that was skipped.
     pub notes: Vec<String>,
 }
 
-/// Where one is built.
+/// A temporary folder for a build.
 pub(super) struct Workshop {
-    /// Where the temporary folder is, which is gone when this is dropped.
+    /// The folder that contains the temporary one, which is removed when this is dropped.
     workers: Arc<Directory>,
     /// Its name.
     name: String,
     lock: File,
 }
 
-/// Why a build failed.
+/// Reason that a build failed.
 #[derive(Debug)]
 pub(super) enum BuildError {
-    /// The folder is full, cannot be written, is not ours.
+    /// The folder is full, cannot be written, or is not ours.
     Storage(String),
-    /// Something else.
+    /// Another reason.
     Other(String),
 }
 
 impl BuildError {
-    /// A call that failed on a file of the store.
+    /// A failed call on a file of the store.
     pub fn call(call: &str, path: &Path, error: &io::Error) -> Self {
         BuildError::Storage(format!("{call} {}: {error}", path.display()))
     }
 
-    /// What a compiler complained of. Compilers have no errno to tell; these are the C library's words for EROFS, ENOSPC and EDQUOT.
+    /// An error message of a compiler. Compilers do not report an errno; these are the C library's words for EROFS,
+    /// ENOSPC and EDQUOT.
     pub fn said(sentence: String) -> Self {
         let lower = sentence.to_lowercase();
         let of_storage = ["read-only file system", "no space left on device", "disk quota exceeded"]
@@ -119,7 +120,7 @@ impl WorkerStore {
         Ok(Self { workers: cache.join("pagewise/workers"), wait: toolchain_variables.built_within, notes })
     }
 
-    /// Where the worker of a toolchain lies, once built.
+    /// Folder of a toolchain's built worker.
     pub fn folder(&self, found: &Found, build_flags: &str, sources: &[SourceFile]) -> PathBuf {
         let sources = sources.iter().flat_map(|source| [source.name, source.text]);
         let hash = sources
@@ -128,7 +129,7 @@ impl WorkerStore {
         self.workers.join(format!("{}-{hash:016x}", found.language))
     }
 
-    /// Whether a worker is there or could be built, without building it.
+    /// Check that a worker exists or could be built, without building it.
     pub fn check(&self, folder: &Path) -> Result<(), Missing> {
         match Directory::open(&self.workers) {
             Ok(workers) if complete(&workers, folder).is_some() => return Ok(()),
@@ -144,12 +145,12 @@ impl WorkerStore {
         })
     }
 
-    /// What exists of the path.
+    /// The longest existing part of the path.
     fn nearest(&self) -> &Path {
         self.workers.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"))
     }
 
-    /// Whether what lies there may be executed.
+    /// Check that files there may be executed.
     pub fn check_executable(&self, language: Language) -> Result<(), Missing> {
         match rustix::fs::statvfs(self.nearest()) {
             Ok(stat) if stat.f_flag.contains(StatVfsMountFlags::NOEXEC) => Err(Missing(format!(
@@ -160,8 +161,8 @@ impl WorkerStore {
         }
     }
 
-    /// The folder of a worker, made by `make` unless it is complete. `make` puts the products into
-    /// [`Workshop::product`], and an error of its says in a sentence what failed.
+    /// Return the folder of a worker, made by `make` unless it is complete. `make` puts the products into
+    /// [`Workshop::product`], and its error is a sentence about the failure.
     pub fn worker(
         &self,
         language: Language,
@@ -202,7 +203,7 @@ impl WorkerStore {
         Ok(workers.below(&name(folder))?)
     }
 
-    /// Removes what killed builds left, unless somebody builds; the paths that are gone.
+    /// Remove the remains of killed builds, unless a build is in progress; return their paths.
     pub fn sweep_dead(&self) -> Vec<PathBuf> {
         let Ok(workers) = Directory::open(&self.workers) else { return Vec::new() };
         if !workers.names().unwrap_or_default().iter().any(|name| is_temporary(name)) {
@@ -215,7 +216,7 @@ impl WorkerStore {
         }
     }
 
-    /// Waits for another pagewise that builds.
+    /// Wait for another pagewise that builds, and lock.
     fn lock(&self, workers: &Directory, stop: &AtomicBool) -> Result<File, BuildError> {
         let path = workers.path().join(LOCK);
         let file = workers.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
@@ -253,14 +254,14 @@ fn is_temporary(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with(TEMPORARY)
 }
 
-/// Removes what killed builds left; what cannot be removed is in nobody's way.
+/// Remove the remains of killed builds; those that cannot be removed do no harm.
 fn sweep(workers: &Directory) -> Vec<PathBuf> {
     let names = workers.names().unwrap_or_default().into_iter().filter(|name| is_temporary(name));
     let gone = names.filter(|name| fs::remove_dir_all(workers.through(name)).is_ok());
     gone.map(|name| workers.path().join(name)).collect()
 }
 
-/// Of each language a few folders stay, for other versions of pagewise or of the toolchain.
+/// Keep a few folders of each language, for other versions of pagewise or of the toolchain.
 fn keep_newest(workers: &Directory, language: Language, newest: &Path) {
     let prefix = format!("{language}-");
     let names = workers.names().unwrap_or_default();
@@ -291,17 +292,17 @@ impl Workshop {
         self.workers.path().join(&self.name)
     }
 
-    /// What becomes the worker's folder.
+    /// The folder that becomes the worker's.
     pub fn product(&self) -> PathBuf {
         self.folder().join("product")
     }
 
-    /// For sources and temporary files.
+    /// The folder for sources and temporary files.
     pub fn work(&self) -> PathBuf {
         self.folder().join("work")
     }
 
-    /// The same place by the descriptor.
+    /// The same path by the descriptor.
     pub fn reach(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.workers.path()) {
             Ok(below) => self.workers.through(below),
@@ -309,7 +310,7 @@ impl Workshop {
         }
     }
 
-    /// Writes sources to a folder of it; their paths.
+    /// Write sources to a folder of it; return their paths.
     pub fn write_all(&self, folder: &Path, sources: &[SourceFile]) -> Result<Vec<PathBuf>, BuildError> {
         let write = |source: &SourceFile| {
             let path = folder.join(source.name);
@@ -318,18 +319,18 @@ impl Workshop {
         sources.iter().map(write).collect()
     }
 
-    /// Writes a file in it.
+    /// Write a file in it.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), BuildError> {
         fs::write(self.reach(path), text).map_err(|error| BuildError::call("write", path, &error))
     }
 
-    /// The lock as a compiler's stdin: while it lives, also after pagewise was killed, nobody else builds.
+    /// The lock as a compiler's stdin: no other build starts while it lives, even if pagewise was killed.
     pub fn lock_as_stdin(&self) -> Result<Stdio, BuildError> {
         let lock = self.lock.try_clone();
         Ok(lock.map_err(|error| BuildError::Other(format!("the lock cannot be duplicated: {error}")))?.into())
     }
 
-    /// Stamps the product and puts it into its place.
+    /// Stamp the product and move it into place.
     fn finish(&self, folder: &Path) -> Result<(), BuildError> {
         let product = self.product();
         let failed = |error| BuildError::call("read", &product, &error);
@@ -345,7 +346,7 @@ impl Workshop {
                 .map_err(|error| BuildError::call("rename", folder, &error))
         };
         if fs::symlink_metadata(self.reach(folder)).is_ok() {
-            // Incomplete, or it would have been used; a folder is not replaced by a rename.
+            // An incomplete one, since a complete one would have been used; a rename does not replace a folder.
             rename(folder, &self.folder().join("old"))?;
         }
         rename(&product, folder)
@@ -354,12 +355,12 @@ impl Workshop {
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // What stays is swept by the next start.
+        // Remains are swept by the next start.
         let _ = fs::remove_dir_all(self.workers.through(&self.name));
     }
 }
 
-/// The folder of a worker, if all is there that its stamp names, and is the user's own.
+/// The folder of a worker, if it contains everything that its stamp names and belongs to the user.
 fn complete(workers: &Directory, folder: &Path) -> Option<Directory> {
     let folder = workers.below(&name(folder)).ok()?;
     let mut stamp = String::new();
@@ -367,7 +368,7 @@ fn complete(workers: &Directory, folder: &Path) -> Option<Directory> {
     (!stamp.is_empty() && stamp_of(&folder).is_ok_and(|found| found == stamp)).then_some(folder)
 }
 
-/// Whatever the umask, nobody else writes what is run.
+/// Whatever the umask, no other user may write executed files.
 fn close_to_others(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -380,7 +381,7 @@ fn close_to_others(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A line for each file but the stamp: path, length, hash.
+/// A line for each file except the stamp: path, length, hash.
 fn stamp_of(folder: &Directory) -> Result<String, Refusal> {
     let mut stamp = String::new();
     for name in folder.names()? {
@@ -406,7 +407,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// FNV-1a: against accidents, not against attacks.
+/// FNV-1a: detects accidents, not attacks.
 pub(super) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 

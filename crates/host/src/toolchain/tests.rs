@@ -1,4 +1,4 @@
-//! Faked toolchains in folders that vanish, and what is found and built of them; then the machine's own.
+//! Faked toolchains in temporary folders, and the workers found and built with them; then the machine's own.
 
 mod building;
 mod exchanged;
@@ -19,14 +19,14 @@ use super::variables::ToolchainVariables;
 use super::{Built, Choices, Found, Language, Missing, SourceFile};
 
 const SOURCE: &str = "the source of a worker\n";
-/// The fake compilers look at no name, and Python is started with this one.
+/// The fake compilers ignore names, and Python is started with this one.
 const SOURCES: &[SourceFile] = &[SourceFile { name: "worker.py", text: SOURCE }];
-/// A compiler that makes a class and notes that it did.
+/// A compiler that makes a class and records that it did.
 const JAVAC: &str = r#"echo built >> "$HOME/built"
 while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
 /bin/mkdir -p "$out/pagewise"; echo class of $$ > "$out/pagewise/Worker.class""#;
 
-/// A system, a home and a PATH of their own.
+/// A fake system, home and PATH.
 struct Fakes {
     folder: TempDir,
     toolchain_variables: ToolchainVariables,
@@ -57,8 +57,8 @@ impl Fakes {
         self.toolchain_variables.variables.insert(name.into(), value.as_ref().into());
     }
 
-    /// A program. A child writes it: a file that this process has open for writing could not be executed, and a child that
-    /// another test just starts would hold it open too.
+    /// A program. It is written by a child: a file that this process has open for writing could not be executed, and a
+    /// child that another test is starting would hold it open too.
     fn program(&self, below: &str, script: &str) -> PathBuf {
         let path = self.path(below);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -125,7 +125,7 @@ impl Fakes {
         self.find(language).expect("one that will do")
     }
 
-    /// Why there is none.
+    /// Reason that there is none.
     #[track_caller]
     fn missing(&self, language: Language) -> String {
         let sentence = self.find(language).expect_err("none will do").to_string();
@@ -138,7 +138,7 @@ impl Fakes {
         self.toolchain_variables.build(found, &Choices::default(), SOURCES, &AtomicBool::new(false))
     }
 
-    /// Why it cannot be built.
+    /// Reason that it cannot be built.
     #[track_caller]
     fn unbuilt(&self, found: &Found) -> String {
         let sentence = self.build(found).expect_err("it cannot be built").to_string();
@@ -151,13 +151,13 @@ impl Fakes {
         self.path("home/.cache/pagewise/workers")
     }
 
-    /// How often the fake compiler ran.
+    /// Number of runs of the fake compiler.
     fn builds(&self) -> usize {
         fs::read_to_string(self.path("home/built")).map_or(0, |text| text.lines().count())
     }
 }
 
-/// Names in a folder, hidden ones but the lock too.
+/// Names in a folder, including hidden ones but not the lock.
 fn names(folder: &Path) -> Vec<String> {
     let paths = super::variables::entries(folder);
     let names = paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));

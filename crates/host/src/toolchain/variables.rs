@@ -1,4 +1,4 @@
-//! Where toolchains are looked for: the environment of the process and the folders of the system, as values.
+//! Search environment of toolchains: the variables of the process and the folders of the system, as values.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,31 +12,31 @@ use rustix::fs::Access;
 
 use crate::accounts;
 
-/// A toolchain says its version in well under a second; one on a network filesystem may take some.
+/// A toolchain reports its version in well under a second; one on a network filesystem may take longer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// `go build` with an empty cache builds the standard library too: half a minute on two slow processors.
 const BUILT_WITHIN: Duration = Duration::from_secs(120);
 
-/// What decides which toolchain is found. Programs are started with these variables and no others.
+/// Everything that determines which toolchain is found. Programs are started with these variables and no others.
 #[derive(Clone, Debug)]
 pub(super) struct ToolchainVariables {
     /// The environment.
     pub variables: BTreeMap<OsString, OsString>,
-    /// Where the folders of the system are: `/`.
+    /// Root of the system's folders: `/`.
     pub root: PathBuf,
-    /// How long a toolchain may take to say its version.
+    /// Time limit for a toolchain to report its version.
     pub answer_within: Duration,
-    /// The HOME that was passed over because it is another user's.
+    /// The HOME that was skipped because it belongs to another user.
     pub another_home: Option<PathBuf>,
-    /// How long a build may take, and the wait for another that builds.
+    /// Time limit for a build, and for waiting for another one.
     pub built_within: Duration,
 }
 
 impl ToolchainVariables {
-    /// Those of this process.
+    /// The environment of this process.
     pub fn here() -> Self {
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-        // Toolchains write below HOME and run what is there; as root not below another user's.
+        // Toolchains write below HOME and run files from it; as root, not below another user's.
         let (named, home) = (variables.remove(OsStr::new("HOME")), accounts::home());
         let another_home = named.filter(|named| home.as_deref() != Some(Path::new(named))).map(PathBuf::from);
         variables.extend(home.map(|home| ("HOME".into(), home.into_os_string())));
@@ -74,7 +74,7 @@ impl ToolchainVariables {
             .collect()
     }
 
-    /// A command in a process group of its own, that reads nothing.
+    /// A command in its own process group, without input.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(&self.variables).process_group(0);
@@ -83,12 +83,12 @@ impl ToolchainVariables {
     }
 }
 
-/// Whether this can be executed.
+/// True if the file can be executed.
 pub(super) fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
 }
 
-/// What is in a folder, in the order of names; nothing where there is no folder.
+/// Content of a folder, in the order of names; empty if there is no folder.
 pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -96,7 +96,7 @@ pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Versions compare by their numbers: `1.26.8` is 1, 26, 8. What follows (`-ea`, `rc1`) is left out.
+/// Numbers of a version, for comparison: `1.26.8` is 1, 26, 8. Suffixes (`-ea`, `rc1`) are left out.
 pub(super) fn numbers(version: &str) -> Vec<u64> {
     let end = version.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(version.len());
     version[..end].split('.').map_while(|part| part.parse().ok()).collect()

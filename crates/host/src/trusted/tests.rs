@@ -1,4 +1,4 @@
-//! What is refused at each step of a path. As root the other user is `nobody`; else what needs one is skipped.
+//! Refusals at each step of a path. As root the other user is `nobody`; otherwise tests that need one are skipped.
 
 use super::*;
 use std::fs;
@@ -54,7 +54,7 @@ fn a_directory_that_others_can_write_is_refused_on_the_way_and_at_the_end() {
         assert_eq!(refused(Directory::make(&shared.join("below"))), said);
         assert!(!shared.join("below").exists(), "nothing is made below a step that is refused");
     }
-    // With the sticky bit nobody can exchange what is in it, though it is no place of the user's own.
+    // With the sticky bit its content cannot be exchanged, though it does not belong to the user.
     mode(&shared, 0o1777);
     assert!(refused(Directory::make(&shared)).ends_with("can be written by others"));
     Directory::make(&shared.join("below")).expect("made");
@@ -73,7 +73,7 @@ fn what_belongs_to_another_user_is_refused_on_the_way_and_at_the_end() {
     assert_eq!(refused(Directory::make(&theirs)), said);
     assert_eq!(refused(Directory::make(&theirs.join("a/b"))), said);
     assert!(!theirs.join("a").exists());
-    // A link of theirs, also where only the sticky bit lets them make one.
+    // A link of theirs, even if only the sticky bit lets them make one.
     let own = place.path().join("own");
     fs::create_dir_all(own.join("below")).expect("directory");
     let link = place.path().join("link");

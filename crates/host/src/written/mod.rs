@@ -1,8 +1,8 @@
-//! Files that a workload writes: made new, prepared, and read back.
+//! Files that a workload writes: creation, preparation, and reading back.
 //!
 //! A file is either *new* (sparse: its size is set and nothing is stored) or *warm* (written once, in the page cache,
-//! nothing dirty). A warm one holds the complement of what the first lap writes, so that a place which a worker left out
-//! shows, as the zeros of a new one do. Nothing here is timed, and no file is used a second time.
+//! nothing dirty). A warm one holds the complement of the first pass's records, so that a position left out by a worker
+//! is detected, like the zeros of a new one. Nothing here is timed, and no file is used twice.
 
 mod read_back;
 
@@ -18,15 +18,15 @@ use pagewise_model::sample::Written;
 use crate::{cache, scratch};
 pub use read_back::ReadBack;
 
-/// Size of the writes that make a file warm, but the last. As for datasets, it sets the size of the page cache's folios.
+/// Size of the writes that make a file warm, except the last. As for datasets, it determines the size of the page
+/// cache's folios.
 const WRITE_BYTES: u64 = crate::dataset::WRITE_BYTES;
-/// Dirty memory at most: after this much the file is synced.
+/// Maximum dirty memory: after this many bytes the file is synced.
 const SYNC_BYTES: u64 = 64 << 20;
-/// A filesystem with less than this to give away is full: what is left is less than what a write asks for.
+/// A filesystem with less free space than this is full: less is left than a write requests.
 const FULL_BYTES: u64 = 1 << 20;
 
-/// A file for a workload to write. Dropping it removes nothing: [`NewFile::remove`] does, or whoever sweeps what
-/// a dead run left.
+/// A file for a workload to write. Dropping it removes nothing: [`NewFile::remove`] does, or the sweep after a dead run.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -35,7 +35,7 @@ pub struct NewFile {
     before: Before,
 }
 
-/// What places hold that no record was written to.
+/// Content of positions without a written record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// The file was sparse.
@@ -45,29 +45,29 @@ enum Before {
 }
 
 impl NewFile {
-    /// Makes a sparse file of `file_bytes` that only this user may open. A name that is taken is an error.
+    /// Make a sparse file of `file_bytes` that only this user may open. An existing name is an error.
     ///
-    /// Whether the bytes will fit is for [`crate::dataset::check_space`] to say, before. A file is always made anew and
-    /// never truncated to be used again: ext4 writes a file that was truncated to nothing back when it is closed
-    /// (`auto_da_alloc`, Documentation/admin-guide/ext4.rst), and that would be a part of somebody's tear-down.
+    /// Call [`crate::dataset::check_space`] before to check that the bytes will fit. A file is always made anew and
+    /// never truncated for reuse: ext4 writes back a file truncated to nothing when it is closed (`auto_da_alloc`,
+    /// Documentation/admin-guide/ext4.rst), and that would count as tear-down of a method.
     pub fn create(path: &Path, file_bytes: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let new = Self { path: path.to_path_buf(), file, file_bytes, before: Before::Zeros };
         match new.file.set_len(file_bytes) {
             Ok(()) => Ok(new),
             Err(error) => {
-                // The error that counts is the first one; what remains is swept.
+                // The first error counts; the rest is swept.
                 let _ = new.remove();
                 Err(error)
             }
         }
     }
 
-    /// Writes the whole file once and syncs it: each place the complement of what the first lap writes there, by `source`
-    /// as [`RecordRing`] says; zeros behind the last place. Then it lies in the page cache, and nothing of it is dirty.
+    /// Write the whole file once and sync it: at each position the complement of the first pass's record, from `source`
+    /// by [`RecordRing`]; zeros after the last position. Afterwards it is in the page cache, without dirty pages.
     ///
     /// # Errors
-    /// Those of write(2) and fsync(2), such as a filesystem that is full.
+    /// Those of write(2) and fsync(2), such as a full filesystem.
     pub fn make_warm(&mut self, ring: &RecordRing, source: &[u8]) -> io::Result<()> {
         let mut buffer = vec![0; WRITE_BYTES.min(self.file_bytes) as usize];
         let (mut offset, mut synced) = (0, 0);
@@ -86,7 +86,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Where it was made.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -96,12 +96,12 @@ impl NewFile {
         &self.file
     }
 
-    /// The size that it was made with.
+    /// The size at its creation.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// What is known of the file before a worker writes to it; the rest is for [`NewFile::read_back`] to fill in.
+    /// The known state before a worker writes to it; [`NewFile::read_back`] fills in the rest.
     pub fn state_before(&self) -> Written {
         Written {
             dirty_before_bytes: self.dirty_bytes(),
@@ -110,31 +110,31 @@ impl NewFile {
         }
     }
 
-    /// Bytes of whole pages in the page cache that are not on the device yet, those on their way included; a page that is
-    /// written to while it is on its way counts twice. `None` without cachestat(2). Files in memory have none.
+    /// Bytes of whole pages in the page cache that are not on the device yet, including those under writeback; a page
+    /// written to during its writeback counts twice. `None` without cachestat(2). Files in memory have none.
     pub fn dirty_bytes(&self) -> Option<u64> {
         cache::dirty_bytes(&self.file)
     }
 
-    /// Bytes that have blocks (st_blocks), on most filesystems those promised to dirty pages included.
+    /// Allocated bytes (st_blocks), on most filesystems including those reserved for dirty pages.
     pub fn allocated_bytes(&self) -> Option<u64> {
         Some(self.file.metadata().ok()?.blocks().saturating_mul(512))
     }
 
-    /// Unlinks the file. What has taken its name meanwhile is left alone.
+    /// Unlink the file. A file that has taken its name is left alone.
     pub fn remove(&self) -> io::Result<()> {
         scratch::remove_same(&self.file, &self.path)
     }
 }
 
-/// Whether the filesystem of `file` has nothing more to give to this user, which is why a store into a mapping ends in
-/// SIGBUS and a write in ENOSPC. A quota does not show. Where a filesystem gives no size it is never full.
+/// True if the filesystem of `file` has no more space for this user, which is why a store into a mapping ends in SIGBUS
+/// and a write in ENOSPC. A quota does not show. A filesystem that reports no size is never full.
 pub fn is_full(file: &File) -> bool {
     rustix::fs::fstatvfs(file)
         .is_ok_and(|space| space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < FULL_BYTES)
 }
 
-/// What the file holds from `offset` on when it is warm.
+/// Fill `piece` with the content of a warm file from `offset` on.
 fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &RecordRing, source: &[u8]) {
     let records = ring.bytes().saturating_sub(offset).min(piece.len() as u64) as usize;
     let (places, tail) = piece.split_at_mut(records);
@@ -154,9 +154,9 @@ fn record_bytes(ring: &RecordRing) -> u64 {
     ring.source_bytes() - SOURCE_PERIOD
 }
 
-/// Where the source holds what lies at byte `at` of the file, and for how many bytes on file and source go together: to
-/// the end of the record with which the source begins anew, or to place `end`. Places up to there hold the records
-/// `lap_records` and more behind their own numbers.
+/// Position in the source of byte `at` of the file, and the length up to which file and source run in parallel: to the
+/// end of the record at which the source begins again, or to place `end`. Places up to there hold the records with
+/// `lap_records` added to their own numbers.
 fn stretch(ring: &RecordRing, lap_records: u64, end: u64, at: u64) -> (usize, u64) {
     let record_bytes = record_bytes(ring);
     let slot = at / record_bytes;

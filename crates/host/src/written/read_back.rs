@@ -1,7 +1,7 @@
-//! Reading back what a worker wrote, and comparing it byte for byte with what must be there.
+//! Reading back the bytes that a worker wrote, and comparing them byte for byte with the expected ones.
 //!
-//! Neighbouring records lie together in the source as they do in the file, up to where the source begins anew: such
-//! stretches of about its period are compared at once, and single records only where a stretch differs.
+//! Neighbouring records are adjacent in the source as in the file, up to the position where the source begins again.
+//! Such sections of about its period are compared at once, and single records only if a section differs.
 
 use std::fs::File;
 use std::io;
@@ -14,20 +14,21 @@ use rustix::io::Errno;
 
 use super::{Before, NewFile, record_bytes, stretch};
 
-/// Bytes that are looked at together.
+/// Bytes compared together.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How a file is read back: not in the way in which it was written.
+/// Access by which a file is read back: different from the one it was written by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBack {
     /// By pread(2).
     Pread,
-    /// In a mapping. Holes are read by pread(2): to touch them would take memory on tmpfs, which a full one does not have.
+    /// In a mapping. Holes are read by pread(2): touching them would take memory on tmpfs, which a full one does not
+    /// have.
     Mapping,
 }
 
 impl ReadBack {
-    /// The word in run files.
+    /// The name in run files.
     pub const fn name(self) -> &'static str {
         match self {
             ReadBack::Pread => "pread",
@@ -37,15 +38,15 @@ impl ReadBack {
 }
 
 impl NewFile {
-    /// Compares the file with what it must hold once the first `records` records of all laps were written, and completes
-    /// `written`. `source` is what records hold, by [`RecordRing::source_range`].
+    /// Compare the file with its expected content once the first `records` records of all passes were written, and
+    /// complete `written`. `source` is the content of records, by [`RecordRing::source_range`].
     ///
-    /// A record is missing as a whole if a byte of it differs or lies behind the end of a file that was shortened. Foreign
-    /// bytes are those which differ from what was there before: in places without a record, behind the last place, and
-    /// behind the size that the file was made with.
+    /// A record is missing as a whole if a byte of it differs or is past the end of a shortened file. Foreign bytes are
+    /// those that differ from the previous content: in positions without a record, after the last position, and past the
+    /// original size of the file.
     ///
     /// # Errors
-    /// Those of reading; what was found before stays out of `written`.
+    /// Those of reading; `written` is not changed then.
     pub fn read_back(
         &self,
         ring: &RecordRing,
@@ -75,11 +76,11 @@ impl NewFile {
     }
 }
 
-/// What a file holds, front to back.
+/// Content of a file, front to back.
 struct View<'a> {
     file: &'a File,
     mapping: Option<FileMapping>,
-    /// Up to here there is no hole.
+    /// There is no hole up to here.
     data_until: u64,
     buffer: Vec<u8>,
 }
@@ -101,8 +102,8 @@ impl<'a> View<'a> {
         if self.mapping.is_some() && self.is_data(at, at + len as u64)? {
             let mapping = self.mapping.as_ref().expect("just seen");
             let range = at as usize..at as usize + len;
-            // What cannot be had is an error here (a file that was shortened, a device that fails), where a touch would
-            // end this process.
+            // An unreadable page is an error here (a shortened file, a failing device), where a touch would end this
+            // process.
             match mapping.advise(range.clone(), Advice::PopulateRead) {
                 Ok(()) => {}
                 // Before Linux 5.14.
@@ -115,12 +116,12 @@ impl<'a> View<'a> {
         Ok(&self.buffer[..len])
     }
 
-    /// Whether there is no hole between `at` and `end`.
+    /// True if there is no hole between `at` and `end`.
     fn is_data(&mut self, at: u64, end: u64) -> io::Result<bool> {
         if end > self.data_until {
             self.data_until = match rustix::fs::seek(self.file, rustix::fs::SeekFrom::Hole(at)) {
                 Ok(hole) => hole,
-                // A filesystem that does not tell holes.
+                // A filesystem that does not report holes.
                 Err(Errno::INVAL | Errno::OPNOTSUPP) => u64::MAX,
                 Err(errno) => return Err(errno.into()),
             };
@@ -129,17 +130,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a stretch of the file must hold.
+/// Expected content of a section of the file.
 enum ExpectedBytes {
     /// Records: the source from here on.
     Records(usize),
-    /// What was there before: the complement of the source from here on.
+    /// The previous content: the complement of the source from here on.
     Complement(usize),
-    /// Nothing but zeros.
+    /// Only zeros.
     Zeros,
 }
 
-/// What was found so far.
+/// Findings so far.
 struct FoundBytes<'a> {
     ring: &'a RecordRing,
     source: &'a [u8],
@@ -165,14 +166,14 @@ impl<'a> FoundBytes<'a> {
         }
     }
 
-    /// What byte `at` and those behind it must hold, and for how many bytes that can be said at once.
+    /// Expected content from byte `at` on, and its length up to the next change of kind.
     fn held(&self, at: u64) -> (ExpectedBytes, u64) {
         let (ring, slots) = (self.ring, self.ring.slots());
         if at >= ring.bytes() {
             return (ExpectedBytes::Zeros, u64::MAX);
         }
         let slot = at / record_bytes(ring);
-        // Places before this one were written once more than those behind it.
+        // Positions before this one were written once more than those after it.
         let newest = self.records % slots;
         let end = if slot < newest { newest } else { slots };
         match (ring.record_in(slot, self.records), self.before) {
@@ -188,7 +189,7 @@ impl<'a> FoundBytes<'a> {
         }
     }
 
-    /// Takes note of `bytes`, which lie at `at`; in ascending order.
+    /// Compare `bytes` at `at`; called in ascending order.
     fn see(&mut self, mut at: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (held, len) = self.held(at);
@@ -215,7 +216,7 @@ impl<'a> FoundBytes<'a> {
         }
     }
 
-    /// Finds the records of a stretch that differ.
+    /// Find the records of a section that differ.
     fn see_records(&mut self, at: u64, mut bytes: &[u8], mut expected: &[u8]) {
         let record_bytes = record_bytes(self.ring);
         let mut slot = at / record_bytes;
@@ -240,7 +241,7 @@ impl<'a> FoundBytes<'a> {
         }
     }
 
-    /// Takes note that there is nothing from `at` to `end`, the size that the file should have.
+    /// Record that there is nothing from `at` to `end`, the size that the file should have.
     fn see_none(&mut self, at: u64, end: u64) {
         let record_bytes = record_bytes(self.ring);
         let written = self.records.min(self.ring.slots()) * record_bytes;

@@ -1,4 +1,4 @@
-//! What was written is found, what was not is counted, in both ways of reading back.
+//! Written records are found and missing ones counted, by both accesses.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn new_file(directory: &tempfile::TempDir, file_bytes: u64) -> NewFile {
     NewFile::create(&path, file_bytes).expect("create")
 }
 
-/// Writes the first `records` records as an honest worker does.
+/// Write the first `records` records as an honest worker does.
 fn write(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) {
     let record_bytes = record_bytes(ring);
     for record in 0..records {
@@ -35,7 +35,7 @@ fn read_back(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64, by:
     written
 }
 
-/// Missing bytes, where the first are, foreign bytes.
+/// Missing bytes, the offset of the first, foreign bytes.
 fn found(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) -> (u64, Option<u64>, u64) {
     let [one, other] = WAYS.map(|way| {
         let written = read_back(file, ring, source, records, way);
@@ -111,7 +111,7 @@ fn a_warm_file_is_there_and_clean_and_holds_the_complement() {
             );
         }
         assert!(bytes[ring.bytes() as usize..].iter().all(|byte| *byte == 0));
-        // Nothing was written by a worker: all is as before, and all is missing.
+        // Nothing was written by a worker: everything is as before, and everything is missing.
         assert_eq!(found(&file, &ring, &source, 0), NOTHING_WRONG);
         assert_eq!(found(&file, &ring, &source, ring.records()), (ring.bytes(), Some(0), 0));
     }
@@ -159,7 +159,7 @@ fn a_record_left_out_is_named_by_its_place() {
 
 #[test]
 fn the_published_defects_are_counted() {
-    // A cursor that moves by the record's size where seven records are flushed: all but the first are overwritten.
+    // A cursor that moves by the record's size while seven records are flushed: all but the first are overwritten.
     let ring = RecordRing::new(1 << 20, 1024, 1);
     let source = source(&ring);
     let directory = tempfile::tempdir().expect("directory");
@@ -170,7 +170,7 @@ fn the_published_defects_are_counted() {
             file.file().write_all_at(&source[ring.source_range(record)], at).expect("write");
         }
     }
-    // Of the first flush one record stays where it belongs.
+    // One record of the first flush stays at its position.
     assert_eq!(found(&file, &ring, &source, ring.records()), ((1 << 20) - 1024, Some(1024), 0));
 }
 
@@ -262,7 +262,7 @@ fn this_filesystem_is_not_full() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Against a comparison of one place after the other.
+    /// Compared with a check of one position after the other.
     #[test]
     fn any_damage_is_counted_as_it_is(
         record in prop_oneof![1u64..40, 900u64..1100, 16_370u64..16_390, 60_000u64..80_000],
@@ -275,7 +275,7 @@ proptest! {
         let ring = RecordRing::new(file_bytes, record, laps);
         let source = source(&ring);
         let records = ring.records() * share / 1000;
-        // What must be there, place by place.
+        // Expected content, position by position.
         let mut expected = vec![0u8; file_bytes as usize];
         for slot in 0..ring.slots() {
             let place = &mut expected[(slot * record) as usize..][..record as usize];

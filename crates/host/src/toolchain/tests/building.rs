@@ -1,4 +1,4 @@
-//! What is built, kept, built again, and what is said where it cannot be.
+//! Building, keeping and rebuilding workers, and the messages if that is impossible.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,7 +15,7 @@ const ALWAYS: &str =
     "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr --enable-native-access=ALL-UNNAMED";
 
 const CLASS: &str = "pagewise/Worker.class";
-/// What is in the folder of a JVM worker.
+/// Content of the folder of a JVM worker.
 const BUILT: [&str; 2] = ["complete", "pagewise"];
 
 fn with_jdk(javac: &str) -> (Fakes, Found) {
@@ -57,7 +57,7 @@ fn another_source_or_version_is_another_folder() {
     let other = fakes.toolchain_variables.build(&found, &Choices::default(), &another, &stop);
     assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
-    // The flags of the run do not ask for another build.
+    // The flags of the run do not require another build.
     let chosen = Choices { jvm_args: Some("-Xmx1g".to_string()), ..Choices::default() };
     let built = fakes.toolchain_variables.build(&found, &chosen, SOURCES, &stop).expect("built");
     assert_eq!((built.folder.path(), &*built.flags), (&*first, &*format!("-Xmx1g {ALWAYS}")));
@@ -155,7 +155,7 @@ fn who_builds_is_waited_for() {
 
 #[test]
 fn the_compiler_holds_the_lock_too() {
-    // So that one that outlives a killed pagewise is waited for, and not swept away under.
+    // A compiler that outlives a killed pagewise is waited for, rather than swept away.
     let (fakes, found) = with_jdk(&format!("/bin/readlink /proc/$$/fd/0 > \"$HOME/stdin\"\n{JAVAC}"));
     fakes.build(&found).expect("built");
     let stdin = fs::read_to_string(fakes.path("home/stdin")).expect("read");
@@ -190,7 +190,7 @@ fn a_compiler_that_hangs_is_killed_with_its_group() {
     fakes.toolchain_variables.built_within = Duration::from_millis(500);
     assert_says(&fakes.unbuilt(&found), &["bin/javac in ", "did not end within", "was killed"]);
     assert_eq!(names(&fakes.workers()), Vec::<String>::new());
-    // The wish to stop ends it too, long before its time.
+    // A stop ends it too, long before its time limit.
     fakes.toolchain_variables.built_within = Duration::from_secs(3600);
     let _ = fs::remove_file(fakes.path("home/javac"));
     let stop = AtomicBool::new(false);
@@ -253,7 +253,7 @@ fn a_python_worker_is_its_script() {
     assert_eq!(fs::read_to_string(&script).expect("read"), SOURCE);
     assert_eq!(built.arguments, ["-u", "-B", text(&script)]);
     assert_eq!((built.program, &*built.flags), (fakes.path("bin/python3"), "-u -B"));
-    // numpy is no part of the script: with it the folder is the same.
+    // numpy is not part of the script: the folder is the same with it.
     let numpy = Found { version: "3.11.7, numpy 2.1.0".to_string(), ..found };
     assert_eq!(fakes.build(&numpy).expect("built").folder, built.folder);
 }
@@ -321,7 +321,7 @@ fn a_read_only_cache_folder_is_named() {
     assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a folder"]);
     let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");
-    // What was built before is used.
+    // The worker built before is used.
     mounted.remount("rw");
     let built = fakes.build(&found).expect("built");
     mounted.remount("ro");

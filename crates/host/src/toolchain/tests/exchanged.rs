@@ -11,7 +11,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
 }
 
-/// Python, its worker as another user would prepare it, and where that lies below the cache folder.
+/// Python, its worker as another user would prepare it, and its path below the cache folder.
 fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
     fakes.python("bin/python3", "3.11.7", "without numpy");
     let found = fakes.found(Language::Python);
@@ -47,12 +47,12 @@ fn what_another_user_prepared_is_not_run() {
     mode(&shared, 0o1777);
     fakes.set("XDG_CACHE_HOME", &shared);
     let step = shared.join("pagewise");
-    // A link to the user's own folder, made by another: it may lead elsewhere a moment later.
+    // A link to the user's own folder, made by another user: it may lead elsewhere a moment later.
     symlink(&attack, &step).expect("link");
     give(&step);
     assert_says(&fakes.unbuilt(&found), &["shared/pagewise belongs to user 65534, not to user 0"]);
     fs::remove_file(&step).expect("remove");
-    // A folder of theirs with a link to one of ours.
+    // A folder of the other user with a link to one of ours.
     fs::create_dir(&step).expect("folder");
     symlink(attack.join("workers"), step.join("workers")).expect("link");
     give(&step);
@@ -62,7 +62,7 @@ fn what_another_user_prepared_is_not_run() {
     fs::rename(&attack, &step).expect("rename");
     give(&step);
     assert_says(&fakes.unbuilt(&found), &["shared/pagewise belongs to user 65534, not to user 0"]);
-    // The steps above ours, and what is in the last one theirs: it is built anew.
+    // The steps above are ours, and the content of the last one theirs: it is built anew.
     for path in [&step, &step.join("workers")] {
         chown(path, Some(0), Some(0)).expect("chown");
     }
@@ -104,7 +104,7 @@ fn a_worker_is_reached_by_the_folder_that_was_looked_at() {
     assert_eq!(arguments[..2], built.arguments[..2]);
     let script = &arguments[2];
     assert!(script.starts_with("/proc/") && script.ends_with("/worker.py"), "{script}");
-    // Whatever has its name now.
+    // Whatever has its name by now.
     let folder = built.folder.path();
     fs::rename(folder, folder.with_extension("old")).expect("rename");
     fs::create_dir(folder).expect("folder");

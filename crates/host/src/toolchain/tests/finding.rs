@@ -1,4 +1,4 @@
-//! Which toolchain is found, and what is said of those passed over.
+//! Choice of the toolchain, and the notes about skipped candidates.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -193,7 +193,7 @@ fn what_prints_without_end_is_bounded_and_ended() {
     fakes.toolchain_variables.answer_within = Duration::from_millis(300);
     fakes.program("bin/python3", "while :; do echo nonsense; echo nonsense >&2; done");
     assert_says(&fakes.missing(Language::Python), &["bin/python3: did not end within"]);
-    // One that leaves somebody behind who holds its output.
+    // One that leaves a descendant behind that holds its output.
     let mut fakes = Fakes::new();
     fakes.toolchain_variables.answer_within = Duration::from_secs(60);
     fakes.program("bin/python3", "/bin/sleep 3 & echo pagewise version 3.11.7");

@@ -1,11 +1,11 @@
-//! The machine's own toolchains, where it has them, and the shipped sources.
+//! The machine's own toolchains, if it has them, and the shipped sources.
 
 use std::fs;
 use std::process::Command;
 
 use super::*;
 
-/// The machine with a cache folder of its own; Go keeps its cache of compiled packages.
+/// The machine with a separate cache folder; Go keeps its cache of compiled packages.
 fn machine(cache: &Path) -> ToolchainVariables {
     let mut machine = ToolchainVariables::here();
     let home = machine.home().map(|home| home.join(".cache"));
@@ -17,13 +17,13 @@ fn machine(cache: &Path) -> ToolchainVariables {
     machine
 }
 
-/// Finds, or says why not, as a test that is skipped.
+/// Find the toolchain, or print the reason that the test is skipped.
 fn found(machine: &ToolchainVariables, language: Language, test: &str) -> Option<Found> {
     let found = machine.find(language, &Choices::default());
     found.inspect_err(|missing| println!("skipped: {test}: {missing}")).ok()
 }
 
-/// Builds a program in the language and runs it.
+/// Build a program in the language and run it.
 fn hello(language: Language, name: &'static str, text: &'static str, test: &str) {
     let folder = tempfile::tempdir().expect("folder");
     let machine = machine(folder.path());

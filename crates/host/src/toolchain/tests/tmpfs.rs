@@ -1,20 +1,20 @@
 //! A small filesystem in memory, mounted for a test. Needs the right to mount.
 //!
-//! Tests beside it start programs, and each has copies of all descriptors until it executes: the filesystem may be busy
-//! for moments in which nothing here uses it.
+//! Other tests start programs at the same time, and each has copies of all descriptors until it executes: the filesystem
+//! may be busy for moments in which nothing here uses it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Moments end; this is for a machine that is very slow.
+/// Such moments are short; this is for a very slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A mount that ends with the test.
 pub(super) struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    /// Mounts it, or tells why the test is skipped.
+    /// Mount it, or print the reason that the test is skipped.
     pub(super) fn mount(point: &Path, options: &str, test: &str) -> Option<Self> {
         match run("mount", &["-t", "tmpfs", "-o", options, "tmpfs", text(point)]) {
             Ok(()) => Some(Self(point.to_path_buf())),
@@ -25,7 +25,7 @@ impl Tmpfs {
         }
     }
 
-    /// Mounts it anew, `ro` or `rw`.
+    /// Remount it, `ro` or `rw`.
     pub(super) fn remount(&self, way: &str) {
         let deadline = Instant::now() + PATIENCE;
         while let Err(reason) = run("mount", &["-o", &format!("remount,{way}"), text(&self.0)]) {
@@ -37,7 +37,7 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // Out of the tree at once, and gone with the last descriptor.
+        // Removed from the tree at once, and released with the last descriptor.
         let unmounted = run("umount", &["--lazy", text(&self.0)]);
         if !std::thread::panicking() {
             unmounted.expect("it is unmounted");
@@ -45,7 +45,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// Does it, or says why not.
+/// Run a program; the error is the reason.
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     let output =
         Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
