@@ -1,4 +1,4 @@
-//! What may be typed. What it means is decided elsewhere.
+//! The command line as typed. Its meaning is decided elsewhere.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use pagewise_model::units::parse_duration_ns;
 use crate::commands::conformance::ConformanceArguments;
 use crate::plan::{Axes, Layer, Sampling};
 
-/// Which way to read and write files on this machine, measured and proven.
+/// Fastest way to read and write files on this machine, measured and verified.
 ///
-/// Without a command, pagewise makes files in the current directory, measures the common ways to read, scan, append to
-/// and fill them, prints what to choose, and removes them. That takes about two minutes.
+/// Without a command, pagewise makes files in the current directory, measures the common methods to read, scan, append
+/// to and fill them, prints which to use, and removes the files. That takes about two minutes.
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to do; nothing gives the overview
+    /// Command to run; without one, the overview
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Print the judged JSON instead of the table
@@ -47,11 +47,11 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Print the results of run files again
     Report(ReportArguments),
-    /// List what can be measured here, what not and why, and settings that decide results
+    /// List capabilities of this machine, reasons for missing ones, and settings that affect results
     Doctor(DoctorArguments),
-    /// Tell what is wrong with a worker of your own, step by step
+    /// Check a worker of your own, step by step, and explain its faults
     Conformance(ConformanceArguments),
-    /// Remove what killed runs left behind, never what a live one holds
+    /// Remove the remains of killed runs, never those of a live one
     Clean(CleanArguments),
     /// Print the completions of a shell, to be sourced by it
     Completions {
@@ -61,12 +61,12 @@ pub enum Command {
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
-    /// Reads the beginning of a file, within the group that is to be charged for it
+    /// Read the beginning of a file, within the group that is to be charged for it
     #[command(hide = true)]
     Warm {
         /// The file
         file: PathBuf,
-        /// How much of it
+        /// Number of bytes
         bytes: u64,
     },
 }
@@ -89,10 +89,10 @@ pub struct RunArguments {
     #[arg(long, requires = "file")]
     pub evict: bool,
 
-    /// Measure the telling methods in few rounds
+    /// Measure the most informative methods in few rounds
     #[arg(long)]
     pub quick: bool,
-    /// Measure in 33 rounds, which tell 5 % apart where samples scatter by a few per cent
+    /// Measure in 33 rounds, which distinguish 5 % if samples scatter by a few per cent
     #[arg(long)]
     pub full: bool,
 
@@ -103,10 +103,10 @@ pub struct RunArguments {
     /// Workloads: random-read, sequential-read, scan, append, fill
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
-    /// What is measured under which conditions.
+    /// Methods and conditions to measure.
     #[command(flatten)]
     pub axes: Axes,
-    /// Drop the whole machine's page cache where the file does not leave it otherwise
+    /// Drop the whole machine's page cache if the file does not leave it otherwise
     #[arg(long, help_heading = "What the machine is set to")]
     pub drop_caches: bool,
 
@@ -119,18 +119,18 @@ pub struct RunArguments {
     /// Length of the phase in which operations are timed one by one
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub latency: Option<u64>,
-    /// Seed of offsets, order and content [default: drawn, and recorded]
+    /// Seed of offsets, order and content [default: random, and recorded]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
-    /// Leave out the ceilings of device and memory: shorter, and nothing says what limited a method
+    /// Leave out the ceilings of device and memory: shorter, but bottlenecks are not named
     #[arg(long)]
     pub no_ceilings: bool,
 
     /// The run file [default: pagewise-QUESTION-NNN.jsonl in the current directory]
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
-    /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args are typed again
+    /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args must be given again
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
@@ -140,14 +140,14 @@ pub struct RunArguments {
     #[arg(long, conflicts_with = "dry_run")]
     pub json: bool,
 
-    /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast': then
-    /// mine/METHOD is a method like any other. Given again: another one
+    /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast':
+    /// mine/METHOD is then a method like any other. Repeat for several
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Workers in other languages")]
     pub worker: Vec<String>,
     /// The JDK of the jvm worker, 22 or newer [default: JAVA_HOME, java on PATH, the usual folders]
     #[arg(long, value_name = "DIR", help_heading = "Workers in other languages")]
     pub jdk: Option<PathBuf>,
-    /// Arguments of the JVM in place of pagewise's own, as in '-Xms1g -Xmx1g -XX:+UseZGC'
+    /// Arguments of the JVM instead of pagewise's own, as in '-Xms1g -Xmx1g -XX:+UseZGC'
     #[arg(
         long,
         value_name = "ARGS",
@@ -155,14 +155,15 @@ pub struct RunArguments {
         help_heading = "Workers in other languages"
     )]
     pub jvm_args: Option<String>,
-    /// Have workers beat beside the measured threads, and show what each method does to everything else in the process
+    /// Let workers send heartbeats while threads are measured, and show each method's effect on everything else in the
+    /// process
     #[arg(long, help_heading = "Workers in other languages")]
     pub stall: bool,
 
-    /// Another program in place of pagewise's own worker; results are marked
+    /// Another program instead of pagewise's own worker; results are marked
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub worker_command: Option<String>,
-    /// Seconds that a worker may take for an answer beyond the work asked for
+    /// Seconds that a worker may take for an answer beyond the requested work
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 30)]
     pub patience: u64,
 }
@@ -178,7 +179,7 @@ Examples:
   pagewise run read --out big.jsonl --full    then, after a Ctrl-C:
   pagewise run --out big.jsonl --resume";
 
-/// The registered options, and examples.
+/// Help for the registered options, and examples.
 fn run_help() -> String {
     let lines =
         options::usage_lines().into_iter().map(|(access, options)| format!("  {access:6} {options}\n"));
@@ -200,7 +201,7 @@ pub struct ReportArguments {
     /// Print one row per sample; with =FILE, into a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub csv: Option<PathBuf>,
-    /// Print what the whole machine did in each second of one run, as CSV with vmstat's columns
+    /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's columns
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub vmstat: bool,
 }
@@ -208,10 +209,10 @@ pub struct ReportArguments {
 /// `pagewise doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// Look at the filesystem of this directory [default: the current one]
+    /// Examine the filesystem of this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Look at this JDK and at no other
+    /// Examine only this JDK
     #[arg(long, value_name = "DIR")]
     pub jdk: Option<PathBuf>,
     /// Print JSON
@@ -222,7 +223,7 @@ pub struct DoctorArguments {
 /// `pagewise clean`.
 #[derive(Debug, Args)]
 pub struct CleanArguments {
-    /// Forget files that cannot be reached and will not be again, as on a disk that is gone for good
+    /// Forget files that are permanently out of reach, as on a disk that is gone for good
     #[arg(long)]
     pub forget: bool,
 }

@@ -1,5 +1,5 @@
-//! Plans of others and command lines after changes: parsed, resolved on machines of several kinds and printed, or
-//! refused with one sentence.
+//! Fuzzed plans and command lines: parsed, resolved on machines of several kinds and printed, or refused with one
+//! sentence.
 
 use clap::Parser;
 use pagewise_fuzz::{Campaign, lines};
@@ -12,12 +12,12 @@ use crate::commands::report::dry_run;
 use crate::plan::resolve::{Machine, Variant, resolve};
 use crate::plan::{Layer, QUESTIONS, Size, Threads, estimate, text};
 
-/// What a plan may take: 5,000 cells are some MiB.
+/// Memory for one plan: 5,000 cells take a few MiB.
 const DATA_BYTES: u64 = 96 << 20;
-/// Cells of one run, ceilings and controls not counted.
+/// Cells of one run, without ceilings and controls.
 const MOST_CELLS: usize = 5_000;
 
-/// Plans that say what the shipped ones do not.
+/// Plans with features that the shipped ones do not use.
 const PLANS: [&str; 4] = [
     "workload = [\"random-read\", \"append\"]\nmethods = [\"mmap\", \"pwrite\"]\nthreads = [1, \"cpus\"]\n\
      read_size = [\"4KiB\", \"16KiB\"]\nreads_per_op = [1, 16]\nalign = \"1B\"\nrecord_size = \"100B\"\nlaps = 2\n\
@@ -54,7 +54,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// A machine of some kind.
+    /// Draw a machine.
     fn draw(random: &mut Random) -> Self {
         let size = |random: &mut Random| Bytes((1 << 20) << random.below(24));
         let environment = Environment {
@@ -99,7 +99,7 @@ impl Ground {
     }
 }
 
-/// What holds of every plan that is run.
+/// Check the properties of every plan that is run.
 #[track_caller]
 fn check(plan: &Plan, typed: &str) {
     assert!(!plan.cells.is_empty() && plan.cells.len() <= 20 * MOST_CELLS, "{typed}");
@@ -116,7 +116,7 @@ fn check(plan: &Plan, typed: &str) {
     assert!(std::str::from_utf8(&out).is_ok());
 }
 
-/// An error is told in a sentence, whatever was typed.
+/// Check that an error is one sentence, whatever was typed.
 #[track_caller]
 fn check_refusal(error: &anyhow::Error) {
     assert!(!format!("{error:#}").is_empty());
@@ -155,7 +155,7 @@ fn changed_plans_are_resolved_or_refused() {
     });
 }
 
-/// Axes that are each of a length that somebody may write, and of which no machine can hold the product.
+/// Axes of plausible length each, whose product no machine can hold.
 fn long_lists(random: &mut Random) -> String {
     let list = |from: u64, count: u64, unit: &str| {
         let items: Vec<String> = (from..from + count).map(|item| format!("\"{item}{unit}\"")).collect();

@@ -1,7 +1,7 @@
-//! pagewise: which way to read and write files on this machine, measured and proven.
+//! pagewise: the fastest way to read and write files on this machine, measured and verified.
 //!
-//! This file is the table of contents, and the one place where errors become an exit status: 0 done, 1 done
-//! but something is invalid or fell short, 2 wrong use.
+//! This file is the table of contents, and the only place where errors become an exit status: 0 done, 1 done but
+//! something is invalid or missing, 2 wrong use.
 
 mod arguments;
 mod commands;
@@ -56,10 +56,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// How a command ends whose output did not get out: whatever else is to be told of it was to be printed.
+/// Exit status of a command whose output was lost; no other message is useful then.
 fn lost_output() -> Option<ExitCode> {
     let error = output::lost()?;
-    // Whoever reads our output has gone away, as `head` does, and wants no more of it.
+    // The reader of the output has closed it, like `head`, and wants no more of it.
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         return Some(ExitCode::SUCCESS);
     }
@@ -67,7 +67,7 @@ fn lost_output() -> Option<ExitCode> {
     Some(ExitCode::from(1))
 }
 
-/// The error and its causes; a cause that the sentence before it has told is not told again.
+/// The error and its causes; a cause whose text is part of the sentence before it is left out.
 fn sentence(error: &anyhow::Error) -> String {
     let error = error.downcast_ref::<CommandError>().map_or(error, |trouble| &trouble.0);
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.is_empty() {
@@ -77,7 +77,7 @@ fn sentence(error: &anyhow::Error) -> String {
     })
 }
 
-/// Help goes to stdout; of an error one sentence is shown, with clap's tip where it has one.
+/// Print help on stdout; of an error one sentence, with clap's tip if it has one.
 fn explain(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         output::help(error);
@@ -95,7 +95,7 @@ fn explain(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Completions of a shell, for the arguments as they are.
+/// Print the completions of a shell for the current arguments.
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<CommandEnd> {
     let mut command = Arguments::command();
     let mut script = Vec::new();

@@ -1,10 +1,9 @@
-//! In which order samples are taken, and which are still to be taken.
+//! Order of samples, and the samples still to be taken.
 //!
-//! A round holds one sample of every cell. Within it the cells of a comparison follow each other in random
-//! order, so that a drift of the machine falls on all of them; comparisons come in random order too, but those
-//! of one cache state together, and a round begins with the state that the last one ended with, because going
-//! from cold to warm reads the whole file. All of it follows from the recorded seed: a resumed run has the
-//! order that it would have had.
+//! A round holds one sample of every cell. Within it the cells of a comparison follow each other in random order, so
+//! that a drift of the machine falls on all of them; comparisons come in random order too, but those of one cache state
+//! together, and a round begins with the state that the last one ended with, because going from cold to warm reads the
+//! whole file. All of it follows from the recorded seed: a resumed run has the same order as an uninterrupted one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +12,7 @@ use pagewise_model::{CacheState, Cell, Conditions, Outcome, Plan, Role, Sample};
 
 use crate::supervise::sample::{ends_cell, worth_retaking};
 
-/// The cells of a plan in the order in which round `round` samples them.
+/// The cells of a plan in the order of round `round`.
 pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
     let mut random = Random::for_purpose(plan.seed, &format!("order of round {round}"));
     let mut states: Vec<(CacheState, Vec<Vec<usize>>)> = Vec::new();
@@ -24,8 +23,8 @@ pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
             None => states.push((state, vec![comparison])),
         }
     }
-    // Ceilings do not look at the cache, but the one of memory is filled through it: that is quickest where
-    // the file is warm.
+    // Ceilings are independent of the cache, but the memory ceiling is filled through it: that is fastest while the file
+    // is warm.
     let ceilings: Vec<Vec<usize>> = ceilings(plan).into_iter().map(|ceiling| vec![ceiling]).collect();
     let warm = states.iter().position(|(state, _)| *state == CacheState::Warm).unwrap_or(0);
     if let Some((_, comparisons)) = states.get_mut(warm) {
@@ -40,7 +39,7 @@ pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
     states.into_iter().flat_map(|(_, comparisons)| comparisons).flatten().collect()
 }
 
-/// The cells of each comparison, controls among them, each comparison shuffled.
+/// The cells of each comparison, including controls, each comparison shuffled.
 fn comparisons(plan: &Plan, random: &mut Random) -> Vec<Vec<usize>> {
     let mut by_conditions: Vec<(&Conditions, Vec<usize>)> = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate().filter(|(_, cell)| cell.role != Role::Ceiling) {
@@ -60,18 +59,18 @@ fn ceilings(plan: &Plan) -> Vec<usize> {
     (0..plan.cells.len()).filter(|index| plan.cells[*index].role == Role::Ceiling).collect()
 }
 
-/// What a run has done so far.
+/// Progress of a run.
 pub struct Ledger {
     retakes: u32,
     ended: HashSet<String>,
-    /// Cells that have a valid sample.
+    /// Cells with a valid sample.
     measured: HashSet<String>,
     done: HashSet<(String, u32)>,
     attempts: HashMap<(String, u32), u32>,
 }
 
 impl Ledger {
-    /// What `samples` of a run of `plan` amount to.
+    /// Progress after `samples` of a run of `plan`.
     pub fn new(plan: &Plan, samples: &[Sample]) -> Self {
         let mut ledger = Self {
             retakes: plan.retakes,
@@ -86,7 +85,7 @@ impl Ledger {
         ledger
     }
 
-    /// One sample more.
+    /// Count one more sample.
     pub fn note(&mut self, sample: &Sample) {
         let key = (sample.cell.clone(), sample.round);
         self.attempts.insert(key.clone(), sample.attempt + 1);
@@ -96,7 +95,7 @@ impl Ledger {
         if sample.valid().is_some() {
             self.measured.insert(sample.cell.clone());
         }
-        // What was there once may be there again, as huge pages may.
+        // Once supported, a method may be supported again, as with huge pages.
         let refused_now =
             matches!(sample.outcome, Outcome::Unavailable { .. }) && self.measured.contains(&sample.cell);
         if ends_cell(&sample.outcome) && !refused_now {
@@ -105,7 +104,7 @@ impl Ledger {
         self.done.insert(key);
     }
 
-    /// Which attempt at a cell in a round comes next; `None`: there is nothing more to be done.
+    /// Number of the next attempt at a cell in a round; `None`: it is done.
     pub fn next_attempt(&self, cell: &Cell, round: u32) -> Option<u32> {
         let key = (cell.id(), round);
         if self.ended.contains(&key.0) || self.done.contains(&key) {
@@ -114,7 +113,7 @@ impl Ledger {
         Some(self.attempts.get(&key).copied().unwrap_or(0))
     }
 
-    /// How many cells of a round are done with.
+    /// Number of cells of a round that are done.
     pub fn settled(&self, plan: &Plan) -> u64 {
         let of_cell = |cell: &Cell| {
             let mut key = (cell.id(), 0);

@@ -1,8 +1,8 @@
-//! The host once a second while a run goes on, whatever is measured meanwhile.
+//! Readings of the host once a second during a run, whatever is being measured.
 //!
-//! A thread of the supervisor wakes at whole seconds since the start, counted from the start and not from the reading
-//! before, so that nothing drifts. A second that it could not have is a gap. A reading takes about 0.2 ms of CPU time on a
-//! small machine (`bench sampling-cost`), in the supervisor, which sleeps while a worker measures.
+//! A thread of the supervisor wakes at whole seconds since the start. Times are counted from the start rather than from
+//! the previous reading, so that they do not drift. A missed second is a gap. A reading takes about 0.2 ms of CPU time
+//! on a small machine (`bench sampling-cost`), in the supervisor, which sleeps while a worker measures.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ struct SeriesState {
 }
 
 impl Series {
-    /// Begins. `offset_ns` is how long the run had lasted already when it was resumed; 0 for a new one.
+    /// Start. `offset_ns` is the duration of the run before it was resumed; 0 for a new one.
     pub fn start(run_started: Instant, offset_ns: u64) -> io::Result<Self> {
         Self::every(INTERVAL, run_started, offset_ns)
     }
@@ -47,13 +47,13 @@ impl Series {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// What was read since this was last asked, in order.
+    /// Take the readings since the last call, in order.
     pub fn take(&self) -> Vec<HostSecond> {
         std::mem::take(&mut self.shared.lock().seconds)
     }
 }
 
-/// Ends the thread, which is waiting unless it is within a reading.
+/// Ends the thread, which is waiting unless it is reading.
 impl Drop for Series {
     fn drop(&mut self) {
         self.shared.lock().is_ending = true;
@@ -65,7 +65,7 @@ impl Drop for Series {
 }
 
 impl Shared {
-    /// A reader that panicked has left whole seconds behind: there is nothing to mistrust.
+    /// A reader that panicked has left only complete seconds, which are valid.
     fn lock(&self) -> MutexGuard<'_, SeriesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,8 +94,8 @@ impl Shared {
     }
 }
 
-/// How long to wait at `now` for the first multiple of the interval behind the reading `last`; zero when it has come.
-/// Multiples that were missed altogether are passed over: a reading now stands for the latest.
+/// Time from `now` to the first multiple of the interval after the reading `last`; zero if it has come. Missed multiples
+/// are skipped: a reading now replaces the latest.
 fn until_next(now: Duration, last: Duration, interval: Duration) -> Duration {
     let next = (last.as_nanos() / interval.as_nanos() + 1) * interval.as_nanos();
     Duration::from_nanos(next.saturating_sub(now.as_nanos()) as u64)
@@ -113,7 +113,7 @@ mod tests {
     fn the_cadence_does_not_drift() {
         let second = ms(1000);
         assert_eq!(until_next(ms(3), ms(0), second), ms(997));
-        // A reading that came late is followed by one in time.
+        // A late reading is followed by one in time.
         assert_eq!(until_next(ms(1403), ms(1400), second), ms(597));
         assert_eq!(until_next(ms(2000), ms(1400), second), ms(0));
         // Seconds 2 to 4 were missed: one reading now, then at second 6.
@@ -143,7 +143,7 @@ mod tests {
         while series.take().is_empty() {
             thread::sleep(ms(1));
         }
-        // The next reading is twelve days away: that this returns is the test.
+        // The next reading is twelve days away: the test is that this returns.
         drop(series);
     }
 }

@@ -1,4 +1,4 @@
-//! A run file being completed: datasets, rounds, what a search adds, the end.
+//! Completion of a run file: datasets, rounds, cells added by a search, end record.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,32 +23,32 @@ use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
 
-/// A run file that is to be completed.
+/// A run file to complete.
 pub struct RunSession {
-    /// Its first line; a search extends the plan.
+    /// Its header; a search extends the plan.
     pub header: Header,
-    /// Where records go.
+    /// Destination of records.
     pub store: RunFile,
-    /// What was taken before the run was resumed.
+    /// Samples of the run before it was resumed.
     pub earlier: Vec<Sample>,
-    /// How long that took.
+    /// Duration of the run before it was resumed.
     pub elapsed_before_ns: u64,
     /// The right to run.
     pub state: State,
-    /// A number of which names follow.
+    /// A random number from which names are derived.
     pub random: u64,
 }
 
-/// How sampling went.
+/// End of the sampling.
 pub enum SamplingEnd {
-    /// To the end of the plan and of its search.
+    /// The plan and its search were completed.
     Completed,
     /// The user stopped it.
     Interrupted,
 }
 
 impl RunSession {
-    /// Takes the samples that are missing, then undoes everything; with the path of the run file.
+    /// Take the missing samples, then undo all changes. Returns the path of the run file, too.
     pub fn complete(
         mut self,
         programs: Programs,
@@ -74,7 +74,7 @@ impl RunSession {
         progress: &Progress,
     ) -> Result<SamplingEnd> {
         let Some(inputs) = self.inputs(stop, progress)? else { return Ok(SamplingEnd::Interrupted) };
-        // Pages that somebody has still to write would be written while something is measured.
+        // Dirty pages of any process would be written back during measurements.
         for input in &inputs {
             rustix::fs::syncfs(input.file())
                 .context("what is dirty on the filesystem cannot be written back")?;
@@ -89,7 +89,7 @@ impl RunSession {
         let mut rounds = Rounds {
             ledger: Ledger::new(&plan, &earlier),
             taken: earlier.len() as u64,
-            // Only a search looks at them again.
+            // Only a search uses them again.
             samples: if plan.search.is_some() { earlier } else { Vec::new() },
             course: self,
             sampler,
@@ -145,12 +145,12 @@ impl RunSession {
         })
     }
 
-    /// Makes the datasets, or opens the user's file; `None`: stopped.
+    /// Make the datasets, or open the user's file; `None`: stopped.
     fn inputs(&mut self, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
         let plan = &self.header.plan;
         let directory = match &plan.source {
             Source::File { path, identity, .. } => {
-                // That of the plan: what has changed since is found by the first sample.
+                // Its identity in the plan is kept: the first sample detects changes since then.
                 let (file, _) = files::identify(Path::new(path))?;
                 return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity.clone())?]));
             }
@@ -172,7 +172,7 @@ impl RunSession {
     }
 }
 
-/// Rounds of samples, and what they need.
+/// Rounds of samples, and their inputs.
 struct Rounds<'a> {
     course: &'a mut RunSession,
     sampler: Sampler<'a>,
@@ -183,7 +183,7 @@ struct Rounds<'a> {
     ledger: Ledger,
     /// Samples of the run so far.
     taken: u64,
-    /// Those, where the plan searches.
+    /// The samples, if the plan has a search.
     samples: Vec<Sample>,
 }
 
@@ -192,7 +192,7 @@ impl Rounds<'_> {
         self.course.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// All rounds of the cells from `first` on.
+    /// Take all rounds of the cells from `first` on.
     fn take_from(&mut self, first: usize) -> Result<SamplingEnd> {
         let plan = self.course.header.plan.clone();
         self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan));
@@ -212,7 +212,7 @@ impl Rounds<'_> {
                         return Ok(SamplingEnd::Interrupted);
                     };
                     if self.stop.load(Ordering::Relaxed) {
-                        // The wish to stop may have reached the worker too, as Ctrl-C does.
+                        // The signal may have reached the worker too, as with Ctrl-C.
                         return Ok(SamplingEnd::Interrupted);
                     }
                     let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
@@ -238,7 +238,7 @@ impl Rounds<'_> {
         self.course.store.append(&Record::Seconds { seconds })
     }
 
-    /// Adds the cells that the search asks for next; false if it asks for none.
+    /// Add the next cells of the search; false if there are none.
     fn extend(&mut self) -> Result<bool> {
         if self.course.header.plan.search.is_none() {
             return Ok(false);

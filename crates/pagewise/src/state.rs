@@ -1,10 +1,10 @@
-//! What a run holds while it lives: the lock that keeps a second run away, and the journal of what it made.
+//! State of a live run: the lock that excludes a second run, and the journal of its changes.
 //!
-//! Both are in one directory of the user's ([`place`]), which is used by descriptor and is closed to others. The kernel
-//! releases the lock when the process dies, however it dies; whoever holds the lock next finds in the journal what is left to
-//! be removed. A path is written to the journal before the file is made, and its name holds 64 random bits, so a file of
-//! that name is ours. So it is with cgroups (a device cap goes with its group). A setting of the machine is noted down for
-//! the whole machine ([`pagewise_host::settings::record`]).
+//! Both are in one directory of the user ([`place`]), which is used by descriptor and is closed to others. The kernel
+//! releases the lock when the process dies, however it dies; the next holder of the lock finds in the journal what is
+//! left to remove. A path is written to the journal before the file is made, and its name holds 64 random bits, so a
+//! file of that name is ours. The same applies to cgroups (a device cap disappears with its group). A changed setting is
+//! recorded for the whole machine ([`pagewise_host::settings::record`]).
 
 mod journal;
 mod place;
@@ -25,23 +25,22 @@ use rustix::io::Errno;
 use crate::output::say;
 use journal::{Journal, JournalEntry};
 
-/// Every file that pagewise makes to measure on is named so; a journal line that names anything else is
-/// not followed.
+/// Prefix of every file that pagewise makes to measure on; a journal line that names any other file is not followed.
 const DATASET_PREFIX: &str = ".pagewise-";
 const LOCK: &str = "lock";
-/// All that is made in a state directory.
+/// All files in a state directory.
 const NAMES: [&str; 4] = [LOCK, journal::NAME, journal::NEW, journal::ASIDE];
-/// As much is read of what the holder of the lock says of itself.
+/// Maximum length of the lock holder's description of itself that is read.
 const MAX_DESCRIPTION_BYTES: u64 = 4096;
 
-/// Something that was undone.
+/// A change that was undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// It is gone.
+    /// A file or group was removed.
     Removed(PathBuf),
-    /// It is as it was.
+    /// A setting was restored.
     Restored(PathBuf, String),
-    /// A process is killed.
+    /// A process was killed.
     Ended(u32),
 }
 
@@ -55,19 +54,19 @@ impl fmt::Display for Undone {
     }
 }
 
-/// What came of a sweep.
+/// Result of a sweep.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// What was undone.
+    /// Changes that were undone.
     pub undone: Vec<Undone>,
-    /// What could not be, each with why: it stays in the journal, and the next start tries again.
+    /// Changes that could not be undone, each with the reason: they stay in the journal, and the next start tries again.
     pub left: Vec<String>,
-    /// What else is to be known: nothing will come of it.
+    /// Other notes, without consequences.
     pub notes: Vec<String>,
 }
 
 impl Swept {
-    /// This, and what came of another one.
+    /// Combine this with the result of another sweep.
     pub fn and(mut self, other: Swept) -> Self {
         self.undone.extend(other.undone);
         self.left.extend(other.left);
@@ -75,7 +74,7 @@ impl Swept {
         self
     }
 
-    /// Tells the user at the start of a command what an earlier one had left.
+    /// Report at the start of a command the remains of an earlier one.
     pub fn tell(&self) {
         for undone in &self.undone {
             say(format_args!("{undone}, which an earlier run had left"));
@@ -89,32 +88,32 @@ impl Swept {
     }
 }
 
-/// What becomes of what is out of reach.
+/// Treatment of files that are out of reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfReach {
-    /// It is told, and stays in the journal.
+    /// They are reported, and stay in the journal.
     Kept,
-    /// The user says that it is gone for good.
+    /// The user declares that they are gone for good.
     Forgotten,
 }
 
-/// The right to run, and the journal that comes with it.
+/// The right to run, with its journal.
 pub struct State {
     /// Held for its lock.
     _lock: File,
     journal: Journal,
 }
 
-/// Whether another run lives.
+/// Result of a claim.
 pub enum RunClaim {
-    /// None: the right is ours, and what a dead run left has been removed.
+    /// No other run is live: the right is ours, and the remains of a dead run have been removed.
     Granted {
         /// The right.
         state: State,
-        /// What came of its journal.
+        /// Result of the sweep of its journal.
         swept: Swept,
     },
-    /// One does; it says this of itself.
+    /// Another run is live; this is its description of itself.
     Refused {
         /// Its process, its start, its directory.
         holder: String,
@@ -122,8 +121,8 @@ pub enum RunClaim {
 }
 
 impl State {
-    /// Claims the right to run for a process that describes itself, and sweeps: what a dead run with the same state
-    /// directory left, and what belongs to the machine.
+    /// Claim the right to run for a process with this description, and sweep the remains of a dead run with the same
+    /// state directory, and those that belong to the machine.
     pub fn claim(description: &str) -> Result<RunClaim> {
         Ok(match Self::claim_in(place::usable()?, description, OutOfReach::Kept)? {
             RunClaim::Granted { state, swept } => {
@@ -133,7 +132,7 @@ impl State {
         })
     }
 
-    /// Claims every state directory that a run of this user could have had, one after the other.
+    /// Claim every state directory that a run of this user could have used, one after the other.
     pub fn claim_all(description: &str, out_of_reach: OutOfReach) -> Result<Vec<RunClaim>> {
         let places = place::existing()?.into_iter();
         places.map(|directory| Self::claim_in(directory, description, out_of_reach)).collect()
@@ -160,34 +159,34 @@ impl State {
         Ok(RunClaim::Granted { state: State { _lock: lock, journal }, swept })
     }
 
-    /// A path for a file that this run may make in `directory`; if the run dies, the next one removes it.
+    /// Reserve a path for a file that this run may make in `directory`; if the run dies, the next one removes it.
     pub fn reserve(&mut self, directory: &Path, random: u64) -> Result<PathBuf> {
         let path = directory.join(format!("{DATASET_PREFIX}{random:016x}.dataset"));
         self.journal.write(&[JournalEntry::file(&path)?])?;
         Ok(path)
     }
 
-    /// Announces cgroups that this run is about to make.
+    /// Announce cgroups that this run is about to make.
     pub fn announce_groups(&mut self, paths: &[PathBuf]) -> Result<()> {
         let entries: Vec<JournalEntry> =
             paths.iter().map(|path| JournalEntry::Group { path: path.clone() }).collect();
         self.journal.write(&entries)
     }
 
-    /// Announces processes: a variable that they have in their environment, and what it holds.
+    /// Announce processes: return a variable for their environment, and its value.
     pub fn announce_processes(&mut self, random: u64) -> Result<(&'static str, String)> {
         let mark = format!("{random:016x}");
         self.journal.write(&[JournalEntry::Processes { mark: mark.clone() }])?;
         Ok((processes::VARIABLE, mark))
     }
 
-    /// Undoes what this run did.
+    /// Undo the changes of this run.
     pub fn sweep(&mut self) -> Result<Swept> {
         self.journal.sweep(OutOfReach::Kept)
     }
 }
 
-/// Undoes what dead runs left that is in no state directory: settings of the machine, and half-built workers.
+/// Undo changes of dead runs that are in no state directory: settings of the machine, and half-built workers.
 pub fn sweep_machine() -> Swept {
     let mut swept = Swept::default();
     for restored in record::restore_all() {
@@ -200,7 +199,7 @@ pub fn sweep_machine() -> Swept {
     swept
 }
 
-/// False: somebody else has it.
+/// False: another process has it.
 fn try_lock(lock: &File) -> io::Result<bool> {
     loop {
         match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {

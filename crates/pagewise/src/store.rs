@@ -1,8 +1,8 @@
 //! Run files on disk: written line by line as samples are taken, continued after a kill.
 //!
-//! A run file appears under its name with its header and its lock, and never where something of that name is. Whoever
-//! writes it holds the lock for as long as it does, whatever its state directory, and only appends: so two processes
-//! never write one run file.
+//! A run file appears under its name with its header and its lock, and never replaces an existing file. Its writer holds
+//! the lock as long as it writes, whatever its state directory, and only appends, so that two processes never write one
+//! run file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,41 +18,42 @@ use pagewise_model::run::{Header, Record, Run};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-/// A run file larger than this is none: a million samples take less.
+/// A larger file is not a run file: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
-/// Readable by all, and writable by nobody else whatever the umask: it says where a run goes on.
+/// Readable by all, and writable by no other user whatever the umask: it decides where a run continues.
 const MODE: Mode = Mode::from_raw_mode(0o644);
-/// How long somebody may hold the lock of a file that was just made: who resumes it finds it empty, and lets go.
+/// Time that another process may hold the lock of a file that was just made: one that resumes it finds it empty, and
+/// releases it.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// A run file that is being written; its lock goes with it.
+/// A run file that is being written, with its lock.
 pub struct RunFile {
     file: File,
     path: PathBuf,
 }
 
-/// A run file that is to be continued.
+/// A run file to be continued.
 pub struct Resumed {
-    /// Where records go, behind [`RunFile::cut`].
+    /// Destination of records, after [`RunFile::cut`].
     pub store: RunFile,
-    /// What it holds.
+    /// Its content.
     pub run: Run,
-    /// Why another user could have written it, or put it there.
+    /// Reason that another user could have written it, or put it there.
     pub doubt: Option<Refusal>,
 }
 
 impl RunFile {
-    /// Begins a run file where there is nothing yet.
+    /// Begin a run file at an unused path.
     pub fn create(path: &Path, header: Header) -> Result<Self> {
         let taken = || anyhow!("{} exists; continue it with --resume or name another --out", path.display());
         Self::create_first([path.to_path_buf()], header)?.ok_or_else(taken)
     }
 
-    /// Begins a run file under the first of `paths` where there is nothing: no file, no link. `None`: all are taken.
+    /// Begin a run file at the first of `paths` that is unused: no file, no link. `None`: all exist.
     pub fn create_first(paths: impl IntoIterator<Item = PathBuf>, header: Header) -> Result<Option<Self>> {
         let line = Record::Header(Box::new(header)).to_line();
         for path in paths {
-            // A look spares writing for nothing; what counts is that the name is never taken from anything.
+            // This check only avoids useless work; the name is never taken from an existing file in any case.
             if std::fs::symlink_metadata(&path).is_ok() {
                 continue;
             }
@@ -63,12 +64,12 @@ impl RunFile {
         Ok(None)
     }
 
-    /// A nameless file gets lock and header, then its name: nobody finds it without, and nothing of it stays where a disk
-    /// is full or the process is killed. `None`: the name is taken.
+    /// A nameless file gets lock and header, then its name: nobody finds it without them, and nothing of it remains if
+    /// the disk is full or the process is killed. `None`: the name exists.
     fn appear(path: &Path, line: &str) -> Result<Option<Self>> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
-        // Not every filesystem has files without a name (open(2), O_TMPFILE), or lets them have one later.
+        // Not every filesystem supports files without a name (open(2), O_TMPFILE), or giving them one later.
         let Ok(nameless) = rustix::fs::open(parent, flags, MODE) else {
             return Self::appear_named(path, line);
         };
@@ -83,7 +84,7 @@ impl RunFile {
         }
     }
 
-    /// Where a filesystem knows no nameless files.
+    /// The same for a filesystem without nameless files.
     fn appear_named(path: &Path, line: &str) -> Result<Option<Self>> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
@@ -97,15 +98,15 @@ impl RunFile {
         let mut store = Self { file: file.into(), path: path.to_path_buf() };
         let begun = lock(&store.file, path, MOMENT).and_then(|()| store.write(line));
         if let Err(error) = begun {
-            // Nothing of ours is left behind; what has the name by now may be another file.
+            // Nothing of ours is left behind; another file may have the name by now.
             let _ = scratch::remove_same(&store.file, path);
             return Err(error);
         }
         Ok(Some(store))
     }
 
-    /// Opens and locks a run file to continue it; nothing of it is changed before [`RunFile::cut`]. Root continues no file that
-    /// another user could have written or put there.
+    /// Open and lock a run file to continue it; it does not change before [`RunFile::cut`]. Root does not continue a file
+    /// that another user could have written or put there.
     pub fn resume(path: &Path) -> Result<Resumed> {
         let mut options = OpenOptions::new();
         let options = options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
@@ -126,14 +127,14 @@ impl RunFile {
         Ok(Resumed { store: Self { file, path: path.to_path_buf() }, run, doubt })
     }
 
-    /// Cuts off what is behind the part that holds: a torn last line.
+    /// Cut off everything after the intact part: a torn last line.
     pub fn cut(&mut self, intact_bytes: u64) -> Result<()> {
         self.file
             .set_len(intact_bytes)
             .with_context(|| format!("{} cannot be continued", self.path.display()))
     }
 
-    /// Writes one record and hands it to the kernel: it outlives the process from here on.
+    /// Write one record and pass it to the kernel, so that it outlives the process.
     pub fn append(&mut self, record: &Record) -> Result<()> {
         self.write(&record.to_line())
     }
@@ -144,13 +145,13 @@ impl RunFile {
             .with_context(|| format!("the run file {} cannot be written", self.path.display()))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// The right to write a run file, which goes with the open file.
+/// The right to write a run file, held by the open file.
 fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
     let deadline = Instant::now() + within;
     loop {
@@ -178,7 +179,7 @@ pub fn load(path: &Path) -> Result<Run> {
 fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     let shown = path.display();
     let cannot = || format!("the run file {shown} cannot be opened");
-    // stat(2) first: opening a pipe would wait for whoever writes into it.
+    // stat(2) first: opening a pipe would wait for its writer.
     let no_file = || anyhow!("{shown} is no regular file, so it is no run file");
     if !std::fs::metadata(path).with_context(cannot)?.is_file() {
         return Err(no_file());
@@ -193,7 +194,7 @@ fn read(mut file: &File, path: &Path) -> Result<Run> {
     if len > MAX_RUN_BYTES {
         bail!("{shown} is no run file: it has {len} bytes");
     }
-    // The first bytes tell a run file from some gigabytes of something else.
+    // The first bytes distinguish a run file from gigabytes of other data.
     let mut text = vec![0; 10.min(len as usize)];
     file.read_exact(&mut text).with_context(|| format!("{shown} cannot be read"))?;
     if !text.is_empty() && !b"{\"check\":\"".starts_with(&text) {
@@ -275,7 +276,7 @@ mod tests {
             assert!(make(&path, &line).expect("no error").is_none());
             first.append(&Record::Resumed { unix_s: 1 }).expect("append");
             assert_eq!(load(&path).expect("load").resumptions, 1);
-            // Whatever is at its end, the next record comes behind it.
+            // Whatever its last bytes are, the next record is appended after them.
             OpenOptions::new().append(true).open(&path).and_then(|mut file| file.write_all(b"x")).expect("x");
             first.append(&Record::Resumed { unix_s: 1 }).expect("append");
             assert!(std::fs::read_to_string(&path).expect("read").contains("\nx{\"check\""));

@@ -1,4 +1,4 @@
-//! What a command begins with that starts workers: the right to run, a seed, and the wish to stop.
+//! Start of a command that starts workers: the right to run, a seed, and the stop flag.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use pagewise_model::random::mix;
 
 use crate::state::{RunClaim, State, Undone};
 
-/// The right to run, and whether a setting of the machine was put back for it.
+/// Claim the right to run; also return true if a setting of the machine was restored for it.
 pub(super) fn claim() -> Result<(State, bool)> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
@@ -32,7 +32,7 @@ pub(super) fn fresh_seed() -> u64 {
     mix(since.as_nanos() as u64 ^ u64::from(std::process::id())) >> 11
 }
 
-/// Set by SIGINT, SIGTERM and SIGHUP.
+/// Flag set by SIGINT, SIGTERM and SIGHUP.
 pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,4 @@
-//! `pagewise clean`: undoes what dead runs left, in every place where one could have left it, and never what a live
-//! one holds.
+//! `pagewise clean`: undoes the changes of dead runs in every possible place, and never those of a live one.
 
 use std::io::Write;
 
@@ -11,12 +10,12 @@ use crate::arguments::CleanArguments;
 use crate::output;
 use crate::state::{OutOfReach, RunClaim, State, Swept, sweep_machine};
 
-/// Sweeps.
+/// Sweep.
 pub fn clean(arguments: &CleanArguments) -> Result<CommandEnd> {
     let out_of_reach = if arguments.forget { OutOfReach::Forgotten } else { OutOfReach::Kept };
     let description = format!("pid {}, cleaning", std::process::id());
     let (mut out, mut swept, mut live) = (output::stdout(), Swept::default(), false);
-    // The rights are held until all is done: who starts meanwhile would find half of it.
+    // The rights are held until everything is done: a run started meanwhile would find half of it.
     let claims = State::claim_all(&description, out_of_reach)?;
     for claim in &claims {
         if let RunClaim::Refused { holder } = claim {

@@ -1,4 +1,4 @@
-//! `pagewise doctor`: what can be measured here, what not and why, and settings that decide results.
+//! `pagewise doctor`: capabilities of this machine, reasons for missing ones, and settings that affect results.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ impl From<Capability> for DoctorFinding {
     }
 }
 
-/// Looks, and prints.
+/// Examine, and print.
 pub fn doctor(arguments: &DoctorArguments) -> Result<CommandEnd> {
     let directory = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     files::check_directory(&directory)?;
@@ -67,7 +67,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<CommandEnd> {
     Ok(CommandEnd::Done)
 }
 
-/// What `run` can use of it: a call that works is worth nothing where there is no evidence of what it did.
+/// Usability for `run`: a call that works is useless without evidence of its effect.
 fn usable(capability: Capability) -> Capability {
     match mounted::proc_missing() {
         Some(_) if capability.is_available() => {
@@ -104,7 +104,7 @@ fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io:
     Ok(())
 }
 
-/// What decides results, by name.
+/// Settings that affect results, by name.
 fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
     let text = |value: &str| Some(value.to_string());
     vec![

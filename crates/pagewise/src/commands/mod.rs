@@ -8,12 +8,12 @@ pub mod report;
 mod resume;
 pub mod run;
 
-/// How a command ended that was used rightly.
+/// Result of a command that was used correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandEnd {
     /// Exit 0.
     Done,
-    /// Exit 1: something is invalid, or it stopped before its end.
+    /// Exit 1: something is invalid, or it stopped early.
     FellShort,
 }
 

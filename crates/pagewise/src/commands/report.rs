@@ -41,7 +41,7 @@ pub fn report(arguments: &ReportArguments) -> Result<CommandEnd> {
     Ok(ending(&judged))
 }
 
-/// Writes a new file to its end.
+/// Write a new file completely.
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = output::file(path)?;
     write(&mut out)
@@ -49,7 +49,7 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
         .with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// `--vmstat`: the times of two runs have nothing to do with each other, so it takes one.
+/// `--vmstat`: the times of two runs are unrelated, so it takes one.
 fn print_seconds(paths: &[PathBuf]) -> Result<CommandEnd> {
     let [path] = paths else {
         bail!("--vmstat prints the seconds of one run, and {} run files were given", paths.len());
@@ -65,7 +65,7 @@ fn print_seconds(paths: &[PathBuf]) -> Result<CommandEnd> {
     Ok(CommandEnd::Done)
 }
 
-/// Prints runs that have just been taken.
+/// Print runs that were just measured.
 pub fn show(paths: &[PathBuf], json: bool) -> Result<CommandEnd> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
@@ -79,7 +79,7 @@ pub fn show(paths: &[PathBuf], json: bool) -> Result<CommandEnd> {
     Ok(ending(&judged))
 }
 
-/// Prints what to choose, for runs whose tables were printed before, and where something is missing.
+/// Print the recommendations of runs whose tables were printed before, and list missing results.
 pub fn advice(paths: &[PathBuf]) -> Result<CommandEnd> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
@@ -114,14 +114,14 @@ fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nRun file: {}", Untrusted(path.display()))
 }
 
-/// 1 where a result is missing that was to be had.
+/// Exit 1 if an obtainable result is missing.
 fn ending(judged: &[Judged]) -> CommandEnd {
     let measured_nothing = |judged: &Judged| !judged.cells.iter().any(|cell| cell.status == Status::Ok);
     let short = judged.iter().any(|judged| judged.fell_short() || measured_nothing(judged));
     if short { CommandEnd::FellShort } else { CommandEnd::Done }
 }
 
-/// Prints a resolved plan, the bytes it will write and the time it will take.
+/// Print a resolved plan, the bytes it will write and the time it will take.
 pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "question   {}", Untrusted(&plan.question))?;
     match &plan.source {
@@ -160,7 +160,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What is written in the whole run: flash wears.
+/// Bytes written in the whole run, because flash wears.
 fn written(plan: &Plan) -> String {
     let dataset = plan.dataset_bytes();
     match plan.largest_written() {

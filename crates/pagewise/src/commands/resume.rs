@@ -1,8 +1,8 @@
-//! `pagewise run --resume`: goes on with a run file where it stopped.
+//! `pagewise run --resume`: continues a run file where it stopped.
 //!
-//! A run file is data, and may have come from anywhere. No command in it is executed: what the run was begun with is typed
-//! again and compared. Where it measures and what it sets there is taken from the file only if nobody but the user could
-//! have written it; else that is typed again too. What is missing is told as the line to type.
+//! A run file is data, and may have come from anywhere. No command in it is executed: the programs of the run are typed
+//! again and compared. The directory and the settings are taken from the file only if no other user could have written
+//! it; otherwise they must be typed again too. Missing arguments are reported as the command line to type.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use crate::plan::axes::{Axes, Setting};
 use crate::session::RunSession;
 use crate::store::{Resumed, RunFile};
 
-/// Continues a run where it stopped.
+/// Continue a run where it stopped.
 pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     let path = arguments.out.as_ref().expect("clap requires --out");
     let mut layer = arguments.layer();
@@ -51,7 +51,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         Source::Dataset { directory } => Destination::Directory(PathBuf::from(directory)),
         Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
     };
-    // A killed run's settings are undone before the machine is compared with that of the run.
+    // A killed run's settings are restored before the machine is compared with that of the run.
     let claimed = match options.dry_run {
         true => None,
         false => Some((stop_flag()?, claim()?.0)),
@@ -100,12 +100,12 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     finish(course, programs, options, &stop)
 }
 
-/// The line that continues a run which the user's own file describes.
+/// The command line that continues a run described by the user's own file.
 pub fn line_of(path: &Path, header: &Header) -> String {
     line(path, header, false)
 }
 
-/// Refuses what was not typed as it has to be.
+/// Refuse a command line that does not repeat the necessary arguments.
 fn expect_typed(
     path: &Path,
     header: &Header,
@@ -120,7 +120,7 @@ fn expect_typed(
         && then.jdk == now.jdk
         && then.jvm_args == now.jvm_args;
     let typed = Typed::of(&header.plan, arguments);
-    // With programs that differ, the line says all that has to be typed.
+    // With different programs, the line contains everything that must be typed.
     let whole = line(path, header, doubt.is_some());
     ensure!(
         same_programs,
@@ -144,12 +144,12 @@ fn expect_typed(
     }
 }
 
-/// How much of what a run touches was typed.
+/// Arguments about the machine that were typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Typed {
     All,
     InPart,
-    /// Something contradicts the plan.
+    /// An argument contradicts the plan.
     Otherwise,
 }
 
@@ -176,7 +176,7 @@ impl Typed {
     }
 }
 
-/// `none`, which leaves a setting as it is found, asks for nothing.
+/// `none`, which leaves a setting unchanged, requests nothing.
 fn compared(setting: Setting) -> Typed {
     match setting.typed {
         None if setting.of_plan.is_empty() => Typed::All,
@@ -186,7 +186,7 @@ fn compared(setting: Setting) -> Typed {
     }
 }
 
-/// What has to be typed to continue a run: its programs, and with `touched` what it does to the machine.
+/// The command line that continues a run: its programs, and with `touched` its changes to the machine.
 fn line(path: &Path, header: &Header, touched: bool) -> String {
     let plan = &header.plan;
     let mut words: Vec<String> = ["pagewise", "run", "--resume", "--out"].map(str::to_string).to_vec();
@@ -218,7 +218,8 @@ fn line(path: &Path, header: &Header, touched: bool) -> String {
     words.join(" ")
 }
 
-/// One word of a shell, on one line: plain, in quotes, or with what a terminal would obey or not show as escapes.
+/// One word of a shell, on one line: plain, in quotes, or with escapes for characters that a terminal obeys or does not
+/// show.
 fn quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -238,7 +239,8 @@ fn quoted(text: &str) -> String {
     word + "'"
 }
 
-/// What a terminal obeys, or shows as nothing: control characters, and those that turn the direction of text.
+/// True for characters that a terminal obeys or does not show: control characters, and those that change the direction
+/// of text.
 fn is_hidden(letter: char) -> bool {
     let formats = ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}'];
     letter.is_control()

@@ -24,17 +24,17 @@ use crate::supervise::answer_time;
 use crate::supervise::programs::{self, Programs};
 use crate::supervise::worker::{Program, Stated};
 
-/// A plan file larger than this is none.
+/// A larger file is not a plan.
 const MAX_PLAN_BYTES: u64 = 1 << 20;
-/// Where files in memory usually are.
+/// The usual place of files in memory.
 const IN_MEMORY: &str = "/dev/shm";
 /// Default run files are numbered from 1 up to here.
 const MAX_NUMBERED_RUNS: u32 = 999;
 
-/// What the overview asks, one after the other.
+/// The questions of the overview, in order.
 const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 
-/// The overview: four questions, quickly, in the current directory.
+/// Run the overview: four questions, quickly, in the current directory.
 pub fn overview(json: bool) -> Result<CommandEnd> {
     let mut taken = Vec::new();
     for name in OVERVIEW {
@@ -74,10 +74,10 @@ pub fn run(arguments: &RunArguments) -> Result<CommandEnd> {
     }
 }
 
-/// How often workers beat with `--stall`.
+/// Interval of heartbeats with `--stall`.
 const HEARTBEAT_NS: u64 = 1_000_000;
 
-/// What was typed about workers.
+/// The choices about workers.
 fn worker_choices(arguments: &RunArguments) -> Result<WorkerChoices> {
     let mut choices = WorkerChoices {
         jdk: arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned()),
@@ -128,7 +128,7 @@ fn run_anew(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     begin(&plan, variant, &arguments.layer(), place, options)
 }
 
-/// Where the files of a plan lie if nobody says: here, or in memory where the plan is about that.
+/// Default directory of the files of a plan: the current one, or in memory if the plan requires that.
 fn default_place(plan: &PlanText) -> Result<Destination> {
     if !plan.in_memory {
         return Ok(Destination::Directory(PathBuf::from(".")));
@@ -143,15 +143,15 @@ fn default_place(plan: &PlanText) -> Result<Destination> {
     Ok(Destination::Directory(memory))
 }
 
-/// What came of a command that measures.
+/// Result of a command that measures.
 pub(super) enum Taken {
-    /// A run file that is complete.
+    /// A complete run file.
     File(PathBuf),
-    /// Nothing that is to be shown.
+    /// Nothing to show.
     Ended(CommandEnd),
 }
 
-/// What was typed that is no choice of cells.
+/// Arguments that do not choose cells.
 pub(super) struct Options {
     pub(super) out: Option<PathBuf>,
     pub(super) dry_run: bool,
@@ -209,7 +209,7 @@ fn plan_file(path: &Path) -> Result<PlanText> {
     text::parse(&name, &text).with_context(|| format!("the plan file {shown}"))
 }
 
-/// Resolves, shows or runs.
+/// Resolve, show or run.
 fn begin(
     text: &PlanText,
     variant: Variant,
@@ -254,13 +254,13 @@ fn begin(
     if let (Variant::Quick, Source::Dataset { directory }, false) =
         (variant, &plan.source, plan.datasets().is_empty())
     {
-        // A quick run on a slow device gets a smaller dataset. What is written to learn that needs the right to
-        // run, so the plan is resolved once more.
+        // A quick run on a slow device gets a smaller dataset. Measuring the device writes to it, which needs the right
+        // to run, so the plan is resolved again.
         machine.write_pace = pace::write_pace(Path::new(directory)).ok();
         plan = resolve(text, variant, chosen, plan.source, &machine)?;
     }
     if restored {
-        // What was seen above is not what the machine is set to.
+        // The environment above was that of the settings before they were restored.
         environment = examine(again)?.1;
     }
     environment.memory_control = Some(text_of_control(control.memory()));
@@ -285,12 +285,12 @@ fn begin(
     )
 }
 
-/// What tells a worker from another one.
+/// Text that identifies a worker.
 pub(super) fn identity(worker: &WorkerFound) -> &str {
     if worker.unavailable.is_some() { "unavailable" } else { worker.version.as_str() }
 }
 
-/// Finds and builds the workers of other languages, and says what is not as one would expect.
+/// Find and build the workers of other languages, and report anything unusual.
 pub(super) fn find_workers(
     plan: &Plan,
     options: &Options,
@@ -304,7 +304,7 @@ pub(super) fn find_workers(
             Program::stated(Stated::new(program, arguments))
         }
     };
-    // Beats are data, and may be as the run was begun; programs are what was typed.
+    // The heartbeat interval is data, and is taken from the run file; programs are taken from the command line.
     let typed = WorkerChoices { heartbeat_ns: plan.workers.heartbeat_ns, ..options.workers.clone() };
     let (programs, found) = programs::find(plan, &typed, own, stop)?;
     for WorkerFound { name, notes, unavailable, .. } in &found {
@@ -318,7 +318,7 @@ pub(super) fn find_workers(
     Ok((programs, found))
 }
 
-/// Completes a run file.
+/// Complete a run file.
 pub(super) fn finish(
     course: RunSession,
     programs: Programs,
@@ -339,8 +339,8 @@ pub(super) fn finish(
     }
 }
 
-/// Where only systemd hands out the right to limit memory, the whole program runs anew in a scope of its own; returns
-/// where that is not so, or did not work.
+/// If only systemd can give the right to limit memory, execute the whole program again in a scope; returns if that is
+/// not so, or failed.
 pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     let needs = |pick: fn(&pagewise_model::HostSettings) -> bool| {
         plan.cells.iter().any(|cell| pick(&cell.conditions.host_settings))
@@ -359,7 +359,7 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     say(format_args!("warning: {} could not be started: {error}", scope.text()));
 }
 
-/// What is to be read, on which machine, with how much room beside it.
+/// Source, environment, and free space of the place.
 pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> {
     mounted::proc_missing().map_or(Ok(()), |missing| Err(anyhow::Error::msg(missing)))?;
     match place {
@@ -394,7 +394,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
     }
 }
 
-/// Workers are told paths as JSON text.
+/// A path as text: workers receive paths in JSON.
 fn text_of(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(text) => Ok(text.to_string()),
@@ -402,7 +402,7 @@ fn text_of(path: &Path) -> Result<String> {
     }
 }
 
-/// A run file of the first free number.
+/// Create a run file with the first free number.
 fn create_numbered(header: &Header) -> Result<RunFile> {
     let question = &header.plan.question;
     let path = |number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl"));
@@ -411,7 +411,7 @@ fn create_numbered(header: &Header) -> Result<RunFile> {
     })
 }
 
-/// What can be limited, or why it cannot.
+/// Text of a limit's place, or of the reason that there is none.
 pub fn text_of_control(place: Result<&cgroup::ParentGroup, &cgroup::NoControl>) -> String {
     match place {
         Ok(place) => place.to_string(),

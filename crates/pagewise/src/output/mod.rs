@@ -1,13 +1,12 @@
-//! The one room through which anything leaves for a terminal, a pipe or a file that a person opens.
+//! The only module that writes to a terminal, a pipe or a file for people.
 //!
 //! * [`stdout()`] and [`file()`] take documents: results, tables, JSON, CSV;
 //! * [`say`] takes one line for stderr: errors, warnings, notes;
 //! * [`progress`] overwrites a line on a terminal;
 //! * [`help`] is clap's text.
 //!
-//! Two things hold for all of it. What a terminal would obey does not pass, wherever it came from. And whoever listens may
-//! go away: a broken stderr is nobody's concern, and stdout keeps its first error for [`lost`], so that neither
-//! ends a run.
+//! Two rules apply to all of it. Characters that a terminal would obey are escaped, wherever they come from. A broken
+//! output does not end a run: errors of stderr are ignored, and stdout keeps its first error for [`lost`].
 
 pub mod progress;
 
@@ -21,18 +20,18 @@ use anyhow::Result;
 use pagewise_model::Untrusted;
 use pagewise_report::printed::{Escape, Printed};
 
-/// Where the width of the terminal is unknown.
+/// Width if that of the terminal is unknown.
 const DEFAULT_WIDTH: usize = 140;
 
 /// The first error of stdout.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Stdout for documents. What is written is there when it is dropped or flushed.
+/// Stdout for documents. Text is written when the writer is dropped or flushed.
 pub fn stdout() -> impl Write {
     Printed::new(BufWriter::new(Remembered(io::stdout().lock())), Escape::Shown)
 }
 
-/// Makes a file for a document; one that exists, a run file above all, is never overwritten.
+/// Create a file for a document; an existing one, above all a run file, is never overwritten.
 pub fn file(path: &Path) -> Result<impl Write> {
     let made = OpenOptions::new().write(true).create_new(true).open(path);
     let file = made.map_err(|error| {
@@ -45,30 +44,30 @@ pub fn file(path: &Path) -> Result<impl Write> {
     Ok(Printed::new(BufWriter::new(file), Escape::Shown))
 }
 
-/// Says one line on stderr, whatever the text holds. Nobody may be listening: then it is not said.
+/// Write one line to stderr, whatever the text contains. Errors are ignored.
 pub fn say(line: impl Display) {
     let line = format!("{}\n", Untrusted(line));
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Prints the help or the version that was asked for.
+/// Print the requested help or version.
 pub fn help(asked: &clap::Error) {
     if let Err(error) = asked.print() {
         let _ = LOST.set(error);
     }
 }
 
-/// The first error that writing to stdout met; what was to be printed is not all there.
+/// The first error of writing to stdout; the output is incomplete then.
 pub fn lost() -> Option<&'static io::Error> {
     LOST.get()
 }
 
-/// Stdin and stdout of a worker, which speaks with a supervisor and no terminal.
+/// Stdin and stdout of a worker, which are connected to a supervisor rather than a terminal.
 pub fn conversation() -> (StdinLock<'static>, StdoutLock<'static>) {
     (io::stdin().lock(), io::stdout().lock())
 }
 
-/// Columns that a table on stdout may take.
+/// Width of a table on stdout.
 pub fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
     if columns == 0 { DEFAULT_WIDTH } else { columns.clamp(80, 200) }

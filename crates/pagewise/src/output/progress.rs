@@ -1,4 +1,4 @@
-//! Progress on stderr: the cell being measured and the time left; nothing where stderr is no terminal.
+//! Progress on stderr: the cell being measured and the time left; nothing unless stderr is a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use pagewise_model::Untrusted;
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows itself only on a terminal.
+    /// A progress line that is visible only on a terminal.
     pub fn new() -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr_with_hz(8)
@@ -20,17 +20,17 @@ impl Progress {
         Self(ProgressBar::with_draw_target(None, target))
     }
 
-    /// Bytes being written or read, of a known total.
+    /// Show bytes being written or read, of a known total.
     pub fn bytes(&self, what: &str, total: u64) {
         self.restart(total, "{msg} {bar:30} {bytes} of {total_bytes}", what);
     }
 
-    /// How many of them are done.
+    /// Set the number of bytes done.
     pub fn bytes_done(&self, done: u64) {
         self.0.set_position(done);
     }
 
-    /// Samples, of which `done` are in the file already.
+    /// Show samples, of which `done` are already in the file.
     pub fn samples(&self, done: u64, total: u64) {
         self.restart(total, "{bar:20} {pos}/{len}, about {eta} left  {wide_msg}", "");
         self.0.set_position(done);
@@ -38,17 +38,17 @@ impl Progress {
         self.0.enable_steady_tick(Duration::from_millis(500));
     }
 
-    /// The cell that is being measured.
+    /// Show the cell being measured.
     pub fn sample(&self, cell: &str) {
         self.0.set_message(Untrusted(cell).to_string());
     }
 
-    /// One sample more is done.
+    /// Count completed samples.
     pub fn advance(&self, samples: u64) {
         self.0.inc(samples);
     }
 
-    /// Leaves no trace on the screen.
+    /// Remove the line from the screen.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }

@@ -1,7 +1,7 @@
-//! The axes: one entry for each, with what may be typed for it and the workloads that it is for.
+//! The axes: one entry each, with its values and its workloads.
 //!
-//! An entry is an argument of the command line, a key of plan files and a list that a layer may choose. One that no workload
-//! of a plan has is a mistake, and is not left out silently.
+//! An entry is an argument of the command line, a key of plan files and a list that a layer may choose. An axis that
+//! applies to no workload of a plan is an error, and is not ignored.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -24,7 +24,7 @@ const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
 
 macro_rules! axes {
     ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr $(, sets $($field:ident).+)?;)+) => {
-        /// The axes that a layer chooses; `None`: it leaves the choice to the layers below.
+        /// The axes chosen by a layer; `None`: left to the layers below.
         #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
         pub struct Axes { $($(#[$meta])* pub $name: Option<Vec<$type>>,)+ }
 
@@ -32,7 +32,7 @@ macro_rules! axes {
             /// The keys in plan files.
             pub const NAMES: &[&str] = &[$(stringify!($name)),+];
 
-            /// Chooses the axis named `key`; false if there is none.
+            /// Choose the axis named `key`; false if there is none.
             pub fn set(&mut self, key: &str, texts: &[String]) -> Result<bool> {
                 match key {
                     $(stringify!($name) => self.$name = Some(parsed(texts)?),)+
@@ -41,7 +41,7 @@ macro_rules! axes {
                 Ok(true)
             }
 
-            /// The axes that are chosen, each with the workloads that have it.
+            /// The chosen axes, each with its workloads.
             fn chosen(&self) -> impl Iterator<Item = (&'static str, &'static [Workload])> {
                 let all = [$((stringify!($name), $workloads, self.$name.is_some())),+];
                 all.into_iter().filter_map(|(name, workloads, is_chosen)| is_chosen.then_some((name, workloads)))
@@ -60,7 +60,8 @@ macro_rules! axes {
                 Ok(all)
             }
 
-            /// The settings, by the names of their arguments: what is typed of each that is chosen, and what a plan sets.
+            /// The settings by the names of their arguments, with the typed values of chosen ones and the values in a
+            /// plan.
             pub fn settings(&self, plan: &Plan) -> Vec<Setting> {
                 vec![$($(Setting {
                     argument: concat!("--", stringify!($name)).replace('_', "-"),
@@ -69,7 +70,7 @@ macro_rules! axes {
                 },)?)+]
             }
 
-            /// The same without the settings.
+            /// The same axes without the settings.
             pub fn without_settings(mut self) -> Self {
                 $($(self.$name = axes!(@none $($field).+);)?)+
                 self
@@ -101,54 +102,53 @@ axes! {
     /// Offsets are multiples of this; 1B for unaligned reads
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     align: Bytes, READS;
-    /// What is done with the bytes: touch one word of each page, sum all, or count lines
+    /// Consumption of the bytes: touch one word of each page, sum all, or count lines
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     consume: Consume, CONSUMED;
     /// append: size of a record
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     record_size: Bytes, &[Workload::Append];
-    /// append: how often the ring file is gone round
+    /// append: number of passes over the ring file
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     laps: u32, &[Workload::Append];
     /// fill: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     block_size: Bytes, &[Workload::Fill];
-    /// append, fill: what was written must be on the device never (none), at the end (end), or every so many bytes
-    /// (every:1MiB)
+    /// append, fill: time by which written bytes must be on the device: never (none), at the end (end), or at intervals
+    /// of bytes (every:1MiB)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync: Sync, WRITES;
-    /// Page cache at the start of a sample: cold, warm, as-is; read-once: what is left after the whole file was read;
-    /// cold-start measures how long it takes to warm. A file that is written is new where it is cold, and was written
-    /// before where it is warm
+    /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole file was read once;
+    /// cold-start measures the time to warm. A written file is new if cold, and was written before if warm
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cache: CacheState, Workload::ALL;
-    /// Threads share a descriptor and mapping, or have their own: shared, per-thread
+    /// Descriptor and mapping of threads: shared, or one each (per-thread)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     descriptor: Descriptor, READS;
-    /// How offsets spread: uniform, or zipf with its exponent, as in zipf:0.99
+    /// Distribution of offsets: uniform, or zipf with its exponent, as in zipf:0.99
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     skew: Skew, READS;
-    /// Each offset within an operation follows from the data of the read before it
+    /// Each offset within an operation follows from the data of the read before
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dependent: bool, READS;
 
-    /// Memory that worker and page cache may take together, held by a cgroup; or none
+    /// Memory that worker and page cache may use together, limited by a cgroup; or none
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
     memory: OrNone<Bytes>, Workload::ALL;
-    /// What the device may deliver, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none.
-    /// Given again: an axis
+    /// Rate limit of the device, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none. Repeat
+    /// for an axis
     #[arg(long, value_name = "CAP", help_heading = "What the machine is set to")]
     device_cap: OrNone<DeviceCap>, Workload::ALL, sets device_cap;
-    /// Readahead of the device, restored afterwards; or none, which leaves it
+    /// Readahead of the device, restored afterwards; or none to leave it unchanged
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
     readahead: OrNone<Bytes>, Workload::ALL, sets kernel.readahead_bytes;
-    /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none, which leaves it
+    /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none to leave it unchanged
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
     mglru: OrNone<pagewise_model::Switch>, Workload::ALL, sets kernel.mglru;
-    /// CPUs of the worker, as in 0-3,8. Given again: an axis
+    /// CPUs of the worker, as in 0-3,8. Repeat for an axis
     #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
     cpus: OrNone<CpuList>, Workload::ALL, sets cpus;
-    /// Where the pages of the file lie, seen from the worker: same, other, or the number of a NUMA node
+    /// Node of the file's pages, relative to the worker: same, other, or the number of a NUMA node
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
     numa: OrNone<Numa>, Workload::ALL, sets numa;
 }
@@ -157,9 +157,9 @@ axes! {
 pub struct Setting {
     /// Its argument on the command line.
     pub argument: String,
-    /// Each value that is typed, once; `none` asks for nothing.
+    /// Each typed value, without repetition; `none` requests nothing.
     pub typed: Option<BTreeSet<String>>,
-    /// Each value that cells of the plan ask for, once, as it is typed.
+    /// Each value in cells of the plan, without repetition, as typed.
     pub of_plan: BTreeSet<String>,
 }
 
@@ -179,7 +179,7 @@ fn parsed<T: FromStr<Err: Display>>(texts: &[String]) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// Reads a method; shells complete it.
+/// Parser of a method, with completions for shells.
 #[derive(Clone)]
 struct OneMethod;
 
@@ -207,7 +207,7 @@ impl TypedValueParser for OneMethod {
     }
 }
 
-/// Refuses an axis in `layer` that none of the plan's workloads has.
+/// Refuse an axis in `layer` that applies to none of the plan's workloads.
 pub fn ensure_all_used(layer: &Layer, workloads: &[Workload]) -> Result<()> {
     for (name, of) in layer.axes.chosen() {
         if !workloads.iter().any(|workload| of.contains(workload)) {

@@ -1,17 +1,17 @@
-//! What is measured beside the cells that were asked for: a repetition that shows the noise, and the ceilings.
+//! Additional cells: controls that show the noise, and the ceilings.
 
 use pagewise_model::{
     Access, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method,
     MethodOption, Reads, Role, Skew, Sync, Work, Workload,
 };
 
-/// Reads of the ceiling of bandwidth.
+/// Size of the reads of the bandwidth ceiling.
 const BANDWIDTH_READ: Bytes = Bytes::mib(1);
 const BANDWIDTH_DEPTH: u32 = 8;
-/// Reads in a row of the ceiling of scans.
+/// Consecutive reads of the ceiling of scans.
 const SCAN_READS: u32 = 16;
 
-/// One method of each comparison a second time: what it differs by is noise.
+/// One method of each comparison a second time: the difference is noise.
 pub fn controls(cells: &[Cell]) -> Vec<Cell> {
     let mut controls: Vec<Cell> = Vec::new();
     for cell in cells {
@@ -20,7 +20,7 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
         }
         let rivals = || cells.iter().filter(|other| other.conditions == cell.conditions);
         let usual = |rival: &&Cell| rival.method.to_string() == "pread";
-        // What some filesystems refuse would leave the comparison without a noise.
+        // A method that some filesystems refuse would leave the comparison without a noise.
         let refusable =
             [MethodOption::Direct, MethodOption::HugePage, MethodOption::Prealloc, MethodOption::DontCache];
         let safe = |rival: &&Cell| {
@@ -34,7 +34,7 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
     controls
 }
 
-/// The most that device and memory can do at the sizes that the cells issue.
+/// Cells for the maxima of device and memory at the sizes that the cells issue.
 pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
     let mut ceilings: Vec<Cell> = Vec::new();
     let mut add = |method: Method, conditions: Conditions| {
@@ -59,14 +59,14 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
     ceilings
 }
 
-/// Whether the bytes come from memory, or go there.
+/// True if the bytes come from memory, or go there.
 fn is_in_memory(conditions: &Conditions) -> bool {
     let from_cache =
         matches!(conditions.cache, CacheState::Warm | CacheState::AsIs) && conditions.fits_memory();
     from_cache || !conditions.workload().is_reading()
 }
 
-/// The same work in memory that is there, where neither the cache nor a device has a part in it.
+/// The same work in memory, without the cache or a device.
 fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions {
     let (work, cache) = match conditions.work {
         Work::Append(append) => (Work::Append(Append { sync: Sync::None, ..append }), CacheState::Cold),
@@ -76,7 +76,7 @@ fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions
     Conditions { work, cache, host_settings, ..conditions.clone() }
 }
 
-/// What the device can do at the sizes that `cell` issues.
+/// Cells for the device's maximum at the sizes that `cell` issues.
 fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
     let Conditions { cache, file_bytes, .. } = cell.conditions;
     let fits = cache == CacheState::Warm && cell.conditions.fits_memory() && !cell.method.is_direct();
@@ -88,7 +88,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
         span_bytes: file_bytes,
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
-        // Nothing of it goes through the page cache, and its own buffers need not fit under the limit.
+        // Direct reads bypass the page cache, and the ceiling's own buffers need not fit under the limit.
         host_settings: HostSettings { memory_limit_bytes: None, ..cell.conditions.host_settings.clone() },
         ..cell.conditions.clone()
     };
@@ -102,7 +102,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
     };
     let mut all = Vec::new();
     let Some(own) = cell.conditions.reads() else {
-        // A scan goes on from where it is, so the device may be asked in order.
+        // A scan is sequential, so the device may be read in order.
         if file_bytes >= BANDWIDTH_READ {
             let sequential = reads(BANDWIDTH_READ, SCAN_READS, BANDWIDTH_READ, Consume::Touch);
             if Bytes(sequential.op_bytes()) <= file_bytes {

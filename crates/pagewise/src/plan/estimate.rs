@@ -1,21 +1,21 @@
-//! How long a plan will take and what it will write, told before it starts.
+//! Estimated duration and written bytes of a plan, shown before it starts.
 
 use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::{CacheState, Cell, Plan, Role, Source, Worker};
 
-/// What a sample takes beside its phases: a process, set-up, evidence, verification, tear-down.
+/// Time of a sample outside its phases: a process, set-up, evidence, verification, tear-down.
 const OVERHEAD_NS: u64 = 45_000_000;
-/// Writing or reading a dataset, a guess that a disk of 500 MB/s would meet.
+/// Writing or reading a dataset, assuming a disk of 500 MB/s.
 const DATASET_NS_PER_BYTE: u64 = 2;
-/// What a group costs: made, emptied, removed.
+/// Cost of a group: made, emptied, removed.
 const GROUP_NS: u64 = 60_000_000;
 /// Windows in which the workload warms a cache that cannot hold all.
 const SETTLING_WINDOWS: u64 = 4;
 /// Windows of a cold start.
 const COLD_START_WINDOWS: u64 = 20;
-/// Reading or writing memory, the pace of work that is done once and never waits for the device.
+/// Reading or writing memory: the pace of one-shot work that never waits for the device.
 const MEMORY_NS_PER_BYTE: u64 = 1;
-/// A record costs this much, however small, with most methods; with a call for each more.
+/// Cost of a record with most methods, however small; more with a call for each.
 const RECORD_NS: u64 = 100;
 /// A crossing is looked for in the interval between two sizes of the grid, half as large again.
 const GRID_STEP: f64 = 0.5;
@@ -24,12 +24,13 @@ const STEP_CELLS: u64 = 3;
 /// Crossings that a set of curves usually has.
 const CROSSINGS: u64 = 2;
 
-/// Samples that the plan takes, a search aside.
+/// Samples of the plan, without a search.
 pub fn samples(plan: &Plan) -> u64 {
     (plan.cells.len() as u64).saturating_mul(u64::from(plan.rounds))
 }
 
-/// How long it takes, roughly, with the search. Saturating, since sizes are only refused when they are held against the disk.
+/// Approximate duration, including the search. Saturating, since sizes are refused only when they are compared with the
+/// disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
     let rounds = u64::from(plan.rounds);
     let cells = plan.cells.iter().fold(0u64, |total, cell| total.saturating_add(sample_ns(plan, cell)));
@@ -80,7 +81,7 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     all
 }
 
-/// What a worker takes to start and, where its code is compiled as it runs, to practise.
+/// Time that a worker takes to start and, if its code is compiled as it runs, to warm up.
 fn start_ns(worker: &Worker) -> u64 {
     match worker {
         Worker::Native => 0,
@@ -89,7 +90,7 @@ fn start_ns(worker: &Worker) -> u64 {
     }
 }
 
-/// Work that is done once, with what is read back of it.
+/// Duration of one-shot work, including reading it back.
 fn once_ns(cell: &Cell) -> Option<u64> {
     let conditions = &cell.conditions;
     let operations = conditions.fixed_operations()?;
@@ -111,7 +112,7 @@ fn once_ns(cell: &Cell) -> Option<u64> {
     Some(bytes.saturating_mul(of_device).saturating_add(of_records))
 }
 
-/// What halving the intervals of crossings takes.
+/// Duration of halving the intervals of crossings.
 fn search_ns(plan: &Plan) -> u64 {
     let Some(search) = &plan.search else { return 0 };
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;

@@ -1,7 +1,7 @@
 //! From text to a resolved plan: a question or plan file, its quick or full variant, the command line.
 //!
-//! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). What comes
-//! out is a [`pagewise_model::Plan`], the one value that is printed, run and stored.
+//! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). The result is a
+//! [`pagewise_model::Plan`], the only value that is printed, run and stored.
 
 pub mod axes;
 mod controls;
@@ -28,25 +28,25 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("lucene", include_str!("../../../../questions/lucene.toml")),
 ];
 
-/// Threads as a plan says it.
+/// Threads as written in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// So many.
+    /// This many.
     Count(u32),
     /// As many as there are CPUs.
     Cpus,
 }
 
-/// A size as a plan says it.
+/// A size as written in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// This many bytes.
     Exact(Bytes),
     /// A multiple of the cache capacity under the memory limit, in thousandths: `1.5x`.
     Times(u64),
 }
 
-/// More than this many times the cache is a slip of the pen.
+/// A larger multiple of the cache is a typing error.
 const MAX_TIMES: f64 = 1000.0;
 
 impl FromStr for Size {
@@ -67,7 +67,7 @@ impl FromStr for Size {
     }
 }
 
-/// A setting of the machine that may be left alone: `none`.
+/// A setting of the machine that may be left unchanged: `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrNone<T>(pub Option<T>);
 
@@ -79,20 +79,20 @@ impl<T: FromStr> FromStr for OrNone<T> {
     }
 }
 
-/// How to sample; never an axis.
+/// Parameters of sampling; never an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampling {
     /// Samples of every cell.
     pub rounds: Option<u32>,
-    /// Length of the throughput phase.
+    /// Duration of the throughput phase.
     pub sample_ns: Option<u64>,
-    /// Length of the latency phase.
+    /// Duration of the latency phase.
     pub latency_ns: Option<u64>,
     /// Seed of everything drawn.
     pub seed: Option<u64>,
-    /// Whether ceilings are measured; without them no bound is named.
+    /// True if ceilings are measured; without them no bound is named.
     pub ceilings: Option<bool>,
-    /// Look for the sizes of data at which two methods change places, each to this many per cent.
+    /// Search for the sizes of data at which the order of two methods changes, each to this many per cent.
     pub crossing_percent: Option<u32>,
 }
 
@@ -105,7 +105,7 @@ pub struct Layer {
     pub axes: Axes,
     /// Choices for one.
     pub by_workload: BTreeMap<Workload, Axes>,
-    /// How to sample.
+    /// Parameters of sampling.
     pub sampling: Sampling,
 }
 
@@ -114,25 +114,25 @@ pub struct Layer {
 pub struct PlanText {
     /// Its name.
     pub name: String,
-    /// Whether its files lie in memory unless a directory is named.
+    /// True if its files are stored in memory unless a directory is named.
     pub in_memory: bool,
-    /// What holds unless `--quick`, `--full` or `--published` change it.
+    /// Choices unless `--quick`, `--full` or `--published` change them.
     pub base: Layer,
-    /// What `--quick` changes.
+    /// Changes of `--quick`.
     pub quick: Layer,
-    /// What `--full` changes.
+    /// Changes of `--full`.
     pub full: Layer,
     /// The matrix of the published study, if there is one.
     pub published: Option<Layer>,
-    /// What is measured besides, over all variants but the published one.
+    /// Additional matrix, over all variants except the published one.
     pub also: Option<Layer>,
-    /// The table that its comparisons are laid out as.
+    /// The table of its comparisons.
     pub pivot: Option<Pivot>,
 }
 
 impl PlanText {
-    /// The question as it is asked of a user's own file, which has its size, and whose cache is left as it is unless the
-    /// command line names a state.
+    /// The question for a user's own file, which has its size, and whose cache is left unchanged unless the command line
+    /// names a state.
     pub fn for_own_file(mut self) -> Self {
         for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(&mut self.published)
         {

@@ -15,45 +15,45 @@ use super::validate::{ensure_possible, ensure_suited, refuse_unreachable_states}
 use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
 use crate::supervise::programs::unnamed;
 
-/// More cells than this are a slip of the pen: at a second each, a round would take more than an hour.
+/// More cells are a typing error: at a second each, a round would take more than an hour.
 const MAX_CELLS: usize = 5_000;
-/// What one part of a matrix may come to before all of it is counted, which then says the exact number.
+/// Limit for one part of a matrix before all of it is counted; below it, the message has the exact number.
 const MOST_VARIED: usize = 20 * MAX_CELLS;
-/// The distribution-free interval of a median needs as many.
+/// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
-/// A published matrix may be gone through as its study did it: medians without an interval, and no verdict.
+/// A published matrix may have the rounds of its study: medians without an interval, and no verdict.
 const MIN_PUBLISHED_ROUNDS: u32 = 3;
-/// What a quick run spends on writing its dataset.
+/// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
-/// Samples disturbed from outside are taken again so often.
+/// Repetitions of samples disturbed from outside.
 const RETAKES: u32 = 2;
 
-/// The ratio of data to cache at which windows of prefetch are compared: behind the cliff, where they matter.
+/// The ratio of data to cache at which windows of prefetch are compared: above the cliff, where they matter.
 const WINDOW_RATIO: f64 = 1.5;
 
-/// What a plan measures that names no workload.
+/// Workloads of a plan that names none.
 const DEFAULT_WORKLOADS: [Workload; 2] = [Workload::RandomRead, Workload::SequentialRead];
 
-/// Which variant of a plan is wanted.
+/// Requested variant of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// As written.
     Standard,
-    /// With what `[quick]` changes.
+    /// With the changes of `[quick]`.
     Quick,
-    /// With what `[full]` changes.
+    /// With the changes of `[full]`.
     Full,
-    /// With what `[published]` changes.
+    /// With the changes of `[published]`.
     Published,
 }
 
-/// What resolving needs to know of the machine.
+/// Facts about the machine that resolving needs.
 pub struct Machine<'a> {
-    /// Of the directory or file.
+    /// Environment of the directory or file.
     pub environment: &'a Environment,
     /// Free space of the dataset's filesystem.
     pub free_bytes: u64,
-    /// Bytes per second that it takes, where the run must be short.
+    /// Write rate of the filesystem in bytes per second, if the run must be short.
     pub write_pace: Option<u64>,
     /// A seed for a plan that names none.
     pub fresh_seed: u64,
@@ -61,17 +61,17 @@ pub struct Machine<'a> {
     pub online_cpus: CpuList,
     /// NUMA nodes with memory.
     pub numa_nodes: Vec<u32>,
-    /// The least memory limit under which a worker runs.
+    /// Smallest memory limit under which a worker runs.
     pub least_memory_bytes: u64,
-    /// Why no cap can be put on what lies under the files; `None` where one can, as far as the device goes.
+    /// Reason that the device of the files cannot be capped; `None` if it can, as far as the device is concerned.
     pub no_device: Option<String>,
-    /// Whether the whole page cache may be dropped.
+    /// True if the whole page cache may be dropped.
     pub drop_caches: bool,
-    /// What was chosen of workers in other languages.
+    /// Choices about workers in other languages.
     pub workers: &'a WorkerChoices,
 }
 
-/// Resolves `plan` under what the command line chose.
+/// Resolve `plan` with the choices of the command line.
 pub fn resolve(
     plan: &PlanText,
     variant: Variant,
@@ -109,7 +109,7 @@ pub fn resolve(
         false => Vec::new(),
     };
     let search = search(&mut cells, sampling.crossing_percent)?;
-    // With fewer rounds there is no verdict, and no noise to hold it against.
+    // With fewer rounds there is no verdict, and no noise to compare it with.
     let controls = if sampling.rounds >= MIN_ROUNDS { controls(&cells) } else { Vec::new() };
     cells.extend(controls);
     cells.extend(ceilings);
@@ -129,7 +129,7 @@ pub fn resolve(
     })
 }
 
-/// The cells that layers choose, the topmost of which was typed.
+/// Add the cells that layers choose, the topmost of which was typed.
 fn add_matrix(
     layers: &[&Layer],
     name: &str,
@@ -154,7 +154,7 @@ fn add_matrix(
     Ok(())
 }
 
-/// One file serves both matrices, unless somebody chose its size.
+/// Use one file for both matrices, unless its size was chosen.
 fn share_file(cells: &mut [Cell], layers: &[&Layer]) {
     let chosen = |layer: &&Layer| {
         let mut axes = layer.by_workload.values().chain([&layer.axes]);
@@ -166,7 +166,7 @@ fn share_file(cells: &mut [Cell], layers: &[&Layer]) {
     }
 }
 
-/// Every worker of the user's own has a command.
+/// Check that every worker of the user has a command.
 fn ensure_named(methods: &[Method], workers: &WorkerChoices) -> Result<()> {
     for method in methods {
         let name = method.worker().name();
@@ -176,7 +176,7 @@ fn ensure_named(methods: &[Method], workers: &WorkerChoices) -> Result<()> {
     Ok(())
 }
 
-/// What was chosen of a worker is of use.
+/// Check that every choice about a worker has an effect.
 fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
     let uses = |name: &str| cells.iter().any(|cell| cell.method.worker().name() == name);
     for name in workers.commands.keys() {
@@ -228,8 +228,8 @@ fn sampling(layers: &[&Layer], min_rounds: u32, fresh_seed: u64) -> Result<Sampl
     Ok(Sampled { seed, rounds, sample_ns, latency_ns, ceilings, crossing_percent })
 }
 
-/// What is looked for beyond the matrix. Where a method comes with several windows of prefetch, they are compared
-/// at one size of data first, and only the best goes on.
+/// Plan the search beyond the matrix. If a method has several windows of prefetch, they are compared at one size of data
+/// first, and only the best is measured further.
 fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option<CliffSearch>> {
     let Some(percent) = crossing_percent else { return Ok(None) };
     ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
@@ -250,7 +250,7 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
     };
     let behind = cells.iter().map(ratio).filter(|ratio| *ratio >= WINDOW_RATIO * 0.99).min_by(f64::total_cmp);
     if let (false, Some(behind)) = (prefetch_windows.is_empty(), behind) {
-        // Threads and read sizes make small differences in the capacity, hence in the ratio.
+        // Threads and read sizes make small differences in the capacity, and therefore in the ratio.
         cells.retain(|cell| {
             cell.method.prefetch_window().is_none() || (ratio(cell) / behind - 1.0).abs() < 0.1
         });
@@ -282,7 +282,7 @@ struct Resolved {
     host_settings: Vec<HostSettings>,
 }
 
-/// What the topmost layer says of an axis that says anything; keys under the workload's name come first.
+/// The choice of the topmost layer that has one for an axis; keys under the workload's name come first.
 pub(super) fn choose<T: Clone + PartialEq>(
     layers: &[&Layer],
     workload: Workload,
@@ -296,7 +296,7 @@ pub(super) fn choose<T: Clone + PartialEq>(
         .map(distinct)
 }
 
-/// All that a workload may be.
+/// All variants of a workload.
 fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
     Ok(match workload {
         Workload::RandomRead => reads(layers, workload)?.into_iter().map(Work::RandomRead).collect(),
@@ -379,14 +379,14 @@ impl Resolved {
         };
         let methods =
             choose(layers, workload, |axes| &axes.methods).unwrap_or_else(|| default_methods(workload));
-        // Under one limit all methods have the same data: as much as the largest of their workers leaves room for.
+        // Under one limit all methods have the same data: as much as the largest of their workers leaves space for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
         let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());
         let memory = choose(layers, workload, |axes| &axes.memory).unwrap_or(vec![OrNone(None)]);
-        // The user's own file is left as it is unless its cache is named.
+        // The user's own file is left unchanged unless its cache state is named.
         let default_cache = match source {
             Source::File { .. } => CacheState::AsIs,
-            // What is done once is usually done on what nobody has read or written before.
+            // One-shot work is usually done on files that were not read or written before.
             Source::Dataset { .. } if workload.is_one_shot() => CacheState::Cold,
             Source::Dataset { .. } => CacheState::Warm,
         };
@@ -408,7 +408,7 @@ impl Resolved {
         })
     }
 
-    /// Counts before it multiplies out, so that an absurd matrix costs nothing.
+    /// Count before multiplying, so that an absurd matrix costs nothing.
     fn ensure_not_absurd(&self, already: usize) -> Result<()> {
         let lengths = [
             self.methods.len(),
@@ -464,7 +464,7 @@ impl Resolved {
         self.sized(all, machine)
     }
 
-    /// Every size of file and span for each of `all`, since a multiple of the cache depends on the others.
+    /// Add every size of file and span to each of `all`, since a multiple of the cache depends on the others.
     fn sized(&self, all: Vec<Conditions>, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
         // One file serves all spans, whatever the memory limit and the threads.
         let mut largest = None;
@@ -495,7 +495,7 @@ impl Resolved {
     }
 }
 
-/// A size under some conditions; multiples of the cache are whole MiB where they are large enough.
+/// A size under some conditions; multiples of the cache are whole MiB if they are large enough.
 fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
     let times = match size {
         Size::Exact(bytes) => return Ok(bytes),
@@ -511,7 +511,8 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
     Ok(Bytes((bytes + grain / 2) / grain * grain))
 }
 
-/// Each of `all` with each of `values`; no more than a run may have cells, so that an absurd product is not made.
+/// Combine each of `all` with each of `values`, up to the cells that a run may have, so that an absurd product is not
+/// made.
 pub(super) fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Result<Vec<A>> {
     let product = all.len().saturating_mul(values.len());
     ensure!(
@@ -540,8 +541,8 @@ fn default_methods(workload: Workload) -> Vec<Method> {
     texts.iter().map(|text| text.parse().expect("a constant method")).collect()
 }
 
-/// Large against the last-level cache, small against memory and disk, in whole MiB; where the run must be
-/// short, no larger than what can be written in the time for it.
+/// Default size: large compared with the last-level cache, small compared with memory and disk, in whole MiB; if the run
+/// must be short, no larger than can be written in the time for it.
 fn default_file_size(machine: &Machine<'_>) -> Bytes {
     let last_level = machine.environment.last_level_cache_bytes.map_or(0, Bytes::get);
     let wanted = last_level.saturating_mul(4).clamp(Bytes::gib(1).0, Bytes::gib(4).0);

@@ -1,5 +1,5 @@
-//! Reading plan files: TOML in which any list is an axis and an unknown key is an error that names the
-//! nearest known one.
+//! Parsing of plan files: TOML in which any list is an axis and an unknown key is an error that names the nearest known
+//! one.
 
 use std::str::FromStr;
 
@@ -12,12 +12,12 @@ use toml::{Table, Value};
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
 const SAMPLING: &[&str] = &["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
-/// Beside axes, sampling and workloads, at the top of a plan.
+/// Keys at the top of a plan besides axes, sampling and workloads.
 const TOP: &[&str] = &["quick", "full", "published", "also", "in_memory", "table"];
-/// In `[table]`.
+/// Keys in `[table]`.
 const TABLE: &[&str] = &["rows", "columns", "baseline", "against", "explain"];
 
-/// Reads the text of a plan file.
+/// Parse the text of a plan file.
 pub fn parse(name: &str, text: &str) -> Result<PlanText> {
     let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
@@ -41,7 +41,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanText> {
     Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, published, also, pivot })
 }
 
-/// The table that the comparisons are laid out as.
+/// Parse the table of the comparisons.
 fn pivot(table: &Table) -> Result<Pivot> {
     if let Some(key) = table.keys().find(|key| !TABLE.contains(&key.as_str())) {
         return Err(unknown(key, TABLE));
@@ -98,7 +98,7 @@ fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
     Ok(layer)
 }
 
-/// The error for a key that nobody reads.
+/// The error for an unknown key.
 fn unknown(key: &str, known: &[&str]) -> anyhow::Error {
     let nearest = known
         .iter()
@@ -107,7 +107,7 @@ fn unknown(key: &str, known: &[&str]) -> anyhow::Error {
     anyhow::anyhow!("unknown key '{key}'; the nearest known one is '{nearest}'")
 }
 
-/// Sets the axis named `key`; false if there is none.
+/// Set the axis named `key`; false if there is none.
 fn set_axis(axes: &mut Axes, key: &str, value: &Value) -> Result<bool> {
     if !Axes::NAMES.contains(&key) {
         return Ok(false);
@@ -128,7 +128,7 @@ fn texts(key: &str, value: &Value) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// Sets the scalar named `key`; false if there is none.
+/// Set the scalar named `key`; false if there is none.
 fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<bool> {
     if SAMPLING.contains(&key) && matches!(value, Value::Array(_)) {
         bail!("'{key}' takes one value, it is no axis");
@@ -158,7 +158,7 @@ fn flag(value: &Value) -> Result<bool> {
     value.as_bool().with_context(|| format!("{value} is neither true nor false"))
 }
 
-/// As it would be typed. A bare number has no unit, and the type says how it should be written.
+/// The value as typed. A bare number has no unit, and its type's error shows how to write it.
 fn plain(value: &Value) -> Result<String> {
     match value {
         Value::Integer(number) => Ok(number.to_string()),

@@ -1,4 +1,4 @@
-//! What cannot be measured at all is refused before anything is created.
+//! Refusal of impossible plans before anything is created.
 
 use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::{
@@ -7,13 +7,13 @@ use pagewise_model::{
 
 use super::resolve::Machine;
 
-/// The kernel keeps no larger readahead than this, whatever is written: 4 GiB in KiB would overflow.
+/// Maximum readahead that the kernel keeps: 4 GiB in KiB would overflow.
 const MAX_READAHEAD: Bytes = Bytes::gib(1);
 
-/// An operation that takes longer than this under a cap tells nothing in a sample.
+/// An operation that takes longer than this under a cap cannot be measured in a sample.
 const SLOWEST_OP_SECONDS: f64 = 10.0;
 
-/// Refuses conditions that no method could be measured under.
+/// Refuse conditions under which no method could be measured.
 pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     conditions.check_limits().map_err(Error::msg)?;
     let Conditions { file_bytes, span_bytes, .. } = conditions;
@@ -77,7 +77,7 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     Ok(())
 }
 
-/// What is done once is done by one thread.
+/// One-shot work is done by one thread.
 fn ensure_one_thread(conditions: &Conditions) -> Result<()> {
     ensure!(
         conditions.threads == 1,
@@ -139,7 +139,7 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a method that none of the conditions of its workload suits; where some do, the others become unavailable
+/// Refuse a method that suits none of the conditions of its workload; if it suits some, the others become unavailable
 /// cells.
 pub fn ensure_suited(
     methods: &[Method],
@@ -152,7 +152,7 @@ pub fn ensure_suited(
         if let Some(reason) = method.unsuited(workload) {
             bail!("{reason}");
         }
-        // Reads by the offset table may be refused in single cells only: that is told there.
+        // Reads by the offset table may be refused in single cells only, which report it.
         let of_workload =
             cells.iter().filter(|cell| cell.conditions.workload() == workload && workload.is_one_shot());
         let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
@@ -169,7 +169,7 @@ fn direct_alignment(machine: &Machine<'_>) -> u64 {
     machine.environment.direct_alignment_bytes.unwrap_or(machine.environment.page_bytes)
 }
 
-/// Refuses what the machine cannot be set to.
+/// Refuse settings that this machine does not support.
 fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     let host_settings = &conditions.host_settings;
     if let Some(limit) = host_settings.memory_limit_bytes {
@@ -240,15 +240,14 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     Ok(())
 }
 
-/// What a worker with such buffers needs, rounded up to what a user would write.
+/// Memory needed by a worker with such buffers, rounded up to a size that a user would write.
 fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
     let buffers =
         conditions.work.buffer_bytes().saturating_mul(u64::from(conditions.threads)).saturating_mul(2);
     Bytes(machine.least_memory_bytes.saturating_add(buffers).next_multiple_of(Bytes::mib(1).0))
 }
 
-/// States that cannot be reached for this source are refused here; those that a filesystem turns out to refuse
-/// become unavailable cells.
+/// Refuse states that this source cannot have; states that a filesystem refuses later become unavailable cells.
 pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> {
     let Source::File { evict: false, .. } = source else {
         return refuse_foreign_cache(cells);
@@ -266,7 +265,7 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
     Ok(())
 }
 
-/// What the page cache holds as it is, is charged to whoever brought it in.
+/// Existing page cache is charged to the group that brought it in.
 fn refuse_foreign_cache(cells: &[Cell]) -> Result<()> {
     let foreign = cells.iter().any(|cell| {
         cell.conditions.cache == CacheState::AsIs

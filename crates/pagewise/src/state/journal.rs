@@ -1,9 +1,9 @@
-//! The journal: a line for each thing that must be gone after the run, written before the thing is made.
+//! The journal: a line for each change that must be undone after the run, written before the change is made.
 //!
-//! A line of a file is on the device before the file is made, since both may be found after a power cut; a cgroup does not
-//! outlive the boot, and its line need not. A line also says on which machine and in which boot it was written, and of
-//! a file in which directory of which filesystem: so a file that was removed can be told from one that cannot be seen at the
-//! moment. A line that cannot be read is set aside, and keeps nobody from running.
+//! The line of a file is on the device before the file is made, since both may be found after a power cut. A cgroup does
+//! not outlive the boot, so its line need not be. A line also has the machine and the boot in which it was written, and
+//! for a file the directory and filesystem. A removed file can therefore be distinguished from one that is out of reach
+//! at the moment. An unreadable line is set aside and does not prevent a run.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,47 +19,47 @@ use serde::{Deserialize, Serialize};
 use super::{DATASET_PREFIX, OutOfReach, Swept, Undone, processes, unusable};
 
 pub const NAME: &str = "journal";
-/// While it is written anew.
+/// The journal while it is rewritten.
 pub const NEW: &str = "journal.new";
-/// Lines that could not be read.
+/// Lines that could not be parsed.
 pub const ASIDE: &str = "journal.broken";
-/// As many paths are shown of those that are out of reach for one reason.
+/// Maximum number of paths shown for one reason.
 const SHOWN: usize = 4;
 
-/// Something that must be gone after the run.
+/// A change that must be undone after the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "kebab-case")]
 pub enum JournalEntry {
     File {
         path: PathBuf,
-        /// The directory that it is in.
+        /// The directory that contains it.
         #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
         parent: Option<Whereabouts>,
     },
     Group {
         path: PathBuf,
     },
-    /// Workers and what they fork, by a variable in their environment.
+    /// Workers and their descendants, identified by a variable in their environment.
     Processes {
         mark: String,
     },
 }
 
-/// What tells a directory from another one that has its path later.
+/// Identity of a directory, to distinguish it from a later one with its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
-    /// f_fsid of statvfs(3): of most filesystems it stays the same when they are mounted again. 0: it has none.
+    /// f_fsid of statvfs(3): on most filesystems it is the same after a remount. 0: it has none.
     filesystem: u64,
     device: u64,
     inode: u64,
-    /// Whether what is on the filesystem is gone after a boot.
+    /// True if the filesystem's content is lost at boot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_memory: bool,
 }
 
 impl Whereabouts {
     fn of(directory: &Path) -> io::Result<Self> {
-        // Not to be read: a directory that files can be made in need not allow that.
+        // Not opened for reading: a directory in which files can be made need not allow that.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(directory, flags, Mode::empty())?);
         let metadata = file.metadata()?;
@@ -85,7 +85,7 @@ struct Line {
 }
 
 impl JournalEntry {
-    /// A file that is about to be made.
+    /// The entry of a file that is about to be made.
     pub fn file(path: &Path) -> Result<Self> {
         let parent = path.parent().context("a file is in a directory")?;
         let parent =
@@ -93,7 +93,7 @@ impl JournalEntry {
         Ok(JournalEntry::File { path: path.to_path_buf(), parent: Some(parent) })
     }
 
-    /// What it is called where it is told.
+    /// Its name in messages.
     fn shown(&self) -> PathBuf {
         match self {
             JournalEntry::File { path, .. } | JournalEntry::Group { path } => path.clone(),
@@ -102,15 +102,15 @@ impl JournalEntry {
     }
 }
 
-/// Why something is not undone.
+/// Reason that a change was not undone.
 enum Remains {
     /// A call failed.
     Failed(io::Error),
-    /// It is out of reach, and this is why.
+    /// It is out of reach.
     Away(Away),
 }
 
-/// Where something is that is out of reach.
+/// Location of a file that is out of reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Away {
     Unmounted,
@@ -152,7 +152,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens it, or makes it.
+    /// Open it, or make it.
     pub fn open(directory: Directory) -> Result<Self> {
         let flags = OFlags::RDWR | OFlags::APPEND;
         let file = match directory.file(NAME, flags) {
@@ -166,7 +166,7 @@ impl Journal {
         Ok(Self { directory, file, boot: boot::boot(), host: boot::machine() })
     }
 
-    /// Adds lines, all or none.
+    /// Add lines, all or none.
     pub fn write(&mut self, entries: &[JournalEntry]) -> Result<()> {
         let cannot = || "the journal of the run cannot be written";
         let mut text = String::new();
@@ -179,26 +179,26 @@ impl Journal {
         let outlives = entries.iter().any(|entry| matches!(entry, JournalEntry::File { .. }));
         let written = self.file.write_all(text.as_bytes());
         if let Err(error) = written.and_then(|()| if outlives { self.file.sync_data() } else { Ok(()) }) {
-            // A part of a line would spoil the next one.
+            // A partial line would spoil the next one.
             let _ = self.file.set_len(before);
             return Err(error).with_context(cannot);
         }
         Ok(())
     }
 
-    /// Undoes everything that the journal names, and keeps what cannot be undone.
+    /// Undo everything that the journal names, and keep the entries that could not be undone.
     pub fn sweep(&mut self, out_of_reach: OutOfReach) -> Result<Swept> {
         let mut bytes = Vec::new();
         self.file
             .seek(SeekFrom::Start(0))
             .and_then(|_| self.file.read_to_end(&mut bytes))
             .context("the journal of the run cannot be read")?;
-        // A torn line was never followed by what it was to announce.
+        // A torn line was not followed by the change that it announces.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let mut swept = Swept::default();
         let (mut remaining, mut broken): (Vec<&[u8]>, Vec<&[u8]>) = Default::default();
         let mut away: Vec<(Away, Vec<PathBuf>)> = Vec::new();
-        // The last one first, as what was made last may lie in what was made before.
+        // The last one first, as later files may be inside earlier directories.
         let lines: Vec<&[u8]> = bytes[..whole].split_inclusive(|byte| *byte == b'\n').collect();
         for line in lines.into_iter().rev() {
             let Ok(parsed) = serde_json::from_slice::<Line>(line) else {
@@ -248,7 +248,7 @@ impl Journal {
         Ok(swept)
     }
 
-    /// Appends lines that cannot be read to a file beside the journal, and says so.
+    /// Append unreadable lines to a file next to the journal, and report that.
     fn set_aside(&self, lines: &[&[u8]]) -> Result<Option<String>> {
         if lines.is_empty() {
             return Ok(None);
@@ -265,7 +265,7 @@ impl Journal {
         )))
     }
 
-    /// Puts `text` in place of all that is there, whole or not at all.
+    /// Replace the whole content by `text`, completely or not at all.
     fn rewrite(&mut self, text: &[u8]) -> Result<()> {
         if text.is_empty() {
             self.file.set_len(0)?;
@@ -280,9 +280,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Undoes one change; nothing where it is undone already or was never ours.
+    /// Undo one change; nothing if it is already undone or was not ours.
     fn undo(&self, line: &Line) -> Result<Vec<Undone>, Remains> {
-        // A line without them was written by an earlier version, here.
+        // A line without them was written by an earlier version, on this machine.
         if let Some(host) = line.host.as_ref().filter(|host| **host != self.host) {
             return Err(Remains::Away(Away::Machine(host.clone())));
         }
@@ -299,7 +299,7 @@ impl Journal {
                 Ok(true) => Ok(vec![Undone::Removed(path.clone())]),
                 Ok(false) if cgroup::is_gone(path) => Ok(Vec::new()),
                 Ok(false) => Err(Remains::Away(Away::NoCgroups)),
-                // It is no group, or none of ours.
+                // It is not a group, or not one of ours.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(Vec::new()),
                 Err(error) => Err(Remains::Failed(error)),
             },
@@ -317,7 +317,7 @@ fn remove(path: &Path, then: Option<&Whereabouts>, is_of_this_boot: bool) -> Res
     }
     let now = Whereabouts::of(parent);
     match (then, now) {
-        // Nothing of it is anywhere any more.
+        // It does not exist anywhere any more.
         (Some(then), _) if then.in_memory && !is_of_this_boot => Ok(None),
         (Some(then), Ok(now)) if then.shares_filesystem(&now) && then.inode == now.inode => Ok(None),
         (None, Ok(_)) => Ok(None),

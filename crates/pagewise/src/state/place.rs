@@ -1,5 +1,5 @@
-//! Where the state of a run may be: `PAGEWISE_STATE_DIR`, `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise`, or one
-//! below the directory for temporary files. Each must be such that nobody else could write or exchange it.
+//! Possible state directories of a run: `PAGEWISE_STATE_DIR`, `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise`, or
+//! one below the directory for temporary files. No other user may be able to write or exchange it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// All but the one that the user named, best first.
+/// All except the one named by the user, best first.
 fn candidates() -> Vec<PathBuf> {
     let own = format!("pagewise-{}", rustix::process::geteuid().as_raw());
     let candidates = [
@@ -28,7 +28,7 @@ fn candidates() -> Vec<PathBuf> {
     candidates.into_iter().flatten().collect()
 }
 
-/// The directory of a run, made if need be.
+/// The directory of a run, made if necessary.
 pub fn usable() -> Result<Directory> {
     if let Some(named) = variable(NAMED) {
         return prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()));
@@ -43,7 +43,7 @@ pub fn usable() -> Result<Directory> {
     Err(refusal.expect("there is a candidate")).context("there is no directory for the state of a run")
 }
 
-/// Those that are there, whichever of them a run had; nothing is made.
+/// The existing directories, any of which a run may have used; nothing is made.
 pub fn existing() -> Result<Vec<Directory>> {
     let mut found: Vec<Directory> = Vec::new();
     if let Some(named) = variable(NAMED) {
@@ -55,7 +55,7 @@ pub fn existing() -> Result<Vec<Directory>> {
             }
         }
     }
-    // One that is refused was never used.
+    // A refused one was never used.
     let own = candidates().into_iter().filter_map(|path| {
         let directory = Directory::open(&path).ok()?;
         directory.close_to_others(&NAMES).ok()?;
@@ -70,7 +70,7 @@ pub fn existing() -> Result<Vec<Directory>> {
     Ok(found)
 }
 
-/// Makes a directory that only this user can enter, or takes the one that is there if it is the user's own.
+/// Make a directory that only this user can enter, or use the existing one if it belongs to the user.
 fn prepare(path: &Path) -> Result<Directory> {
     let directory = Directory::make(path)?;
     rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())

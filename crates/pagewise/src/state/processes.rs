@@ -1,7 +1,7 @@
-//! Processes of a run that was killed, told by a mark in their environment, which what they fork inherits.
+//! Processes of a killed run, identified by a mark in their environment, which their descendants inherit.
 //!
-//! A worker dies with the run by itself; what it forked may not know of it. A mark holds 64 random bits, so whoever has it
-//! descends from a worker of that run. What forgot its environment is not found.
+//! A worker dies with the run, but processes that it forked may not. A mark holds 64 random bits, so a process with it
+//! descends from a worker of that run. A process that has cleared its environment is not found.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,10 +10,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The variable that holds the mark.
 pub const VARIABLE: &str = "PAGEWISE_RUN";
-/// What is killed forks no more, but may have done so while it was looked for.
+/// A killed process forks no more, but may have done so during the search.
 const PASSES: u32 = 3;
 
-/// Kills all processes with this mark; those that it found.
+/// Kill all processes with this mark; return their ids.
 pub fn kill_marked(mark: &str) -> Vec<u32> {
     let wanted = OsString::from(format!("{VARIABLE}={mark}")).into_encoded_bytes();
     let mut killed = Vec::new();
@@ -31,7 +31,7 @@ pub fn kill_marked(mark: &str) -> Vec<u32> {
     killed
 }
 
-/// The process is held before it is looked at, so that no other one can have its number when it is killed.
+/// The process is held before it is examined, so that its id cannot be reused before it is killed.
 fn kill_if(pid: u32, wanted: &[u8]) -> bool {
     let Some(held) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     let Ok(held) = pidfd_open(held, PidfdFlags::empty()) else { return false };

@@ -1,9 +1,9 @@
-//! What is undone, and what is left alone.
+//! Changes that are undone, and files that are left alone.
 
 use super::journal::ASIDE;
 use super::*;
 
-/// A directory that only this user may enter, with room for more than the state.
+/// A directory that only this user may enter, with space for more than the state.
 fn place() -> tempfile::TempDir {
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     tempfile::Builder::new().permissions(closed).tempdir().expect("directory")
@@ -21,7 +21,7 @@ fn granted(directory: &Path) -> (State, Swept) {
     }
 }
 
-/// What the next start makes of a journal with these lines.
+/// Result of the next start with a journal of these lines.
 fn swept(directory: &Path, lines: &str) -> Swept {
     std::fs::write(directory.join("journal"), lines).expect("write");
     granted(directory).1
@@ -78,13 +78,13 @@ fn a_journal_is_not_followed_to_files_of_others() {
 #[test]
 fn a_journal_is_not_followed_to_groups_of_others() {
     let directory = place();
-    // By its name it could be ours, but it is no cgroup.
+    // Its name could be ours, but it is not a cgroup.
     let by_name = directory.path().join("pagewise-0123456789abcdef");
     std::fs::create_dir(&by_name).expect("directory");
     let link = directory.path().join("pagewise-0123456789abcdee");
     std::os::unix::fs::symlink("/sys/fs/cgroup", &link).expect("link");
     let mut paths = vec![by_name.clone(), link.clone(), "/sys/fs/cgroup".into(), "/".into(), "".into()];
-    // Groups of the machine: a name of ours is nowhere below them.
+    // Groups of the machine: none below them has a name of ours.
     let machine = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
     paths.extend(machine.map(|entry| entry.path()).filter(|path| path.is_dir()));
     let lines: String = paths.iter().map(|path| line(&JournalEntry::Group { path: path.clone() })).collect();
@@ -141,7 +141,7 @@ fn a_file_in_a_directory_that_is_not_there_is_kept_and_told_until_it_is_forgotte
         let (_, swept) = granted(directory.path());
         assert_eq!((swept.undone, swept.left.len()), (vec![], 1));
         assert!(swept.left[0].starts_with("3 files in a directory that was moved or removed remain: "));
-        // Another one with its name is not it.
+        // Another file with its name is not it.
         let _ = std::fs::create_dir(&data);
     }
     std::fs::remove_dir(&data).expect("remove");
@@ -182,7 +182,7 @@ fn what_another_machine_or_boot_made_is_told_apart() {
         text.contains("\"host\":\"") && text.contains("\"boot\":\"") && text.contains("\"inode\":"),
         "{text}"
     );
-    // Elsewhere the same path is another file.
+    // On another machine the same path is another file.
     let elsewhere = text.replace(&pagewise_host::boot::machine(), "elsewhere");
     let swept = swept(directory.path(), &elsewhere);
     assert_eq!(swept.left.len(), 1);
@@ -201,7 +201,7 @@ fn a_group_in_a_hierarchy_that_is_not_mounted_is_kept() {
     let swept = granted(directory.path()).1;
     let said = format!("1 cgroup of a hierarchy that is not mounted remains: {} (", group.display());
     assert!(swept.left.len() == 1 && swept.left[0].starts_with(&said), "{swept:?}");
-    // After a boot there is none.
+    // After a boot it does not exist.
     let boot = pagewise_host::boot::boot().expect("a boot");
     let text = journal(directory.path()).replace(&boot, "another");
     assert_eq!(self::swept(directory.path(), &text), Swept::default());
@@ -234,7 +234,7 @@ fn lock_and_journal_are_no_links() {
 #[test]
 fn what_cannot_be_undone_is_told_and_tried_again() {
     let directory = place();
-    // A directory is removed by no unlink(2).
+    // unlink(2) does not remove a directory.
     let stuck = directory.path().join(format!("{DATASET_PREFIX}7.dataset"));
     std::fs::create_dir(&stuck).expect("directory");
     let lines = line(&file(&stuck));

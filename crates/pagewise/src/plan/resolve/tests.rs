@@ -1,4 +1,4 @@
-//! What plans resolve to, and what is refused.
+//! Resolved and refused plans.
 
 use pagewise_model::plan::FileIdentity;
 
@@ -268,7 +268,7 @@ fn what_is_measured_besides_shares_the_file_and_is_not_of_the_published_matrix()
         .iter()
         .map(|conditions| (conditions.cache, conditions.span_bytes.0 >> 20))
         .collect();
-    // 256 MiB less a JVM, which native methods beside it would leave too.
+    // 256 MiB less a JVM, which native methods compared with it leave unused too.
     assert_eq!(states, [(CacheState::Warm, 95), (CacheState::Warm, 380), (CacheState::ColdStart, 95)]);
     assert_eq!(plan.datasets().len(), 1);
     let text = text::parse("test", text).expect("parses");
