@@ -60,7 +60,7 @@ const OPERATIONS: [(Operation, u64); 8] = [
 ];
 
 impl Operation {
-    /// Draws one by its weight.
+    /// Draw one by its weight.
     pub fn draw(random: &mut Random) -> Self {
         let mut left = random.below(OPERATIONS.iter().map(|(_, weight)| weight).sum());
         for (operation, weight) in OPERATIONS {

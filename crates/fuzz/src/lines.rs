@@ -43,7 +43,7 @@ const OPERATIONS: [Operation; 8] = [
 ];
 
 impl Operation {
-    /// Draws one; half of them change numbers.
+    /// Draw one; half of them change numbers.
     pub fn draw(random: &mut Random) -> Self {
         if random.below(3) == 0 {
             return Operation::Number;

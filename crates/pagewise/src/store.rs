@@ -171,7 +171,7 @@ fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
     }
 }
 
-/// Reads a run file.
+/// Read a run file.
 pub fn load(path: &Path) -> Result<Run> {
     read(&open(path, OpenOptions::new().read(true))?, path)
 }

@@ -282,7 +282,7 @@ impl CellJudgement {
         Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))
     }
 
-    /// Judges one cell.
+    /// Judge one cell.
     pub(crate) fn of(samples: &CellSamples<'_>, ceilings: &Ceilings) -> Self {
         let (cell, conditions) = (samples.cell, &samples.cell.conditions);
         let measurements: Vec<&Measurement> = samples.valid().map(|(measurement, _)| measurement).collect();

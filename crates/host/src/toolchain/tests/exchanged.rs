@@ -26,7 +26,7 @@ fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
     (found, fakes.path("attack/pagewise"))
 }
 
-/// Gives everything below a path to another user.
+/// Give everything below a path to another user.
 fn give(path: &Path) {
     std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
