@@ -113,6 +113,9 @@ pub struct RunArguments {
     /// Samples of every cell, at least 7
     #[arg(long, value_name = "COUNT")]
     pub rounds: Option<u32>,
+    /// Samples of every cell, fewer than a verdict needs: the run has none
+    #[arg(long, hide = true, value_name = "COUNT", conflicts_with = "rounds")]
+    pub trial_rounds: Option<u32>,
     /// Length of a sample, as in 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub sample: Option<u64>,
@@ -236,7 +239,8 @@ impl RunArguments {
             axes: self.axes.clone(),
             by_workload: Default::default(),
             sampling: Sampling {
-                rounds: self.rounds,
+                rounds: self.trial_rounds.or(self.rounds),
+                is_trial: self.trial_rounds.is_some(),
                 sample_ns: self.sample,
                 latency_ns: self.latency,
                 seed: self.seed,

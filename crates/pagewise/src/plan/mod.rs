@@ -84,6 +84,8 @@ impl<T: FromStr> FromStr for OrNone<T> {
 pub struct Sampling {
     /// Samples of every cell.
     pub rounds: Option<u32>,
+    /// True if they are fewer than a verdict needs: a trial of all else, which decides nothing.
+    pub is_trial: bool,
     /// Duration of the throughput phase.
     pub sample_ns: Option<u64>,
     /// Duration of the latency phase.

@@ -1,6 +1,8 @@
 //! From layers to cells: the topmost layer that chooses an axis decides it, and every impossible combination
 //! is refused here, before anything is created.
 
+use std::ops::RangeInclusive;
+
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
 use pagewise_model::plan::CliffSearch;
@@ -23,6 +25,8 @@ const MOST_VARIED: usize = 20 * MAX_CELLS;
 const MIN_ROUNDS: u32 = 7;
 /// A published matrix may have the rounds of its study: medians without an interval, and no verdict.
 const MIN_PUBLISHED_ROUNDS: u32 = 3;
+/// A trial cannot have as many rounds as a verdict needs.
+const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=MIN_ROUNDS - 1;
 /// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
 /// Repetitions of samples disturbed from outside.
@@ -79,7 +83,11 @@ pub fn resolve(
     source: Source,
     machine: &Machine<'_>,
 ) -> Result<Plan> {
-    let min_rounds = if variant == Variant::Published { MIN_PUBLISHED_ROUNDS } else { MIN_ROUNDS };
+    let (allowed, reason) = match variant {
+        _ if chosen.sampling.is_trial => (TRIAL_ROUNDS, "since a trial has no verdict"),
+        Variant::Published => (MIN_PUBLISHED_ROUNDS..=MAX_ROUNDS, "since fewer give no median"),
+        _ => (MIN_ROUNDS..=MAX_ROUNDS, "since fewer give no 95 % interval of a median"),
+    };
     let also = plan.also.as_ref().filter(|_| variant != Variant::Published);
     let variant = match variant {
         Variant::Standard => None,
@@ -91,7 +99,14 @@ pub fn resolve(
         }
     };
     let layers: Vec<&Layer> = [Some(chosen), variant, Some(&plan.base)].into_iter().flatten().collect();
-    let sampling = sampling(&layers, min_rounds, machine.fresh_seed)?;
+    let sampling = sampling(&layers, machine.fresh_seed)?;
+    let rounds = sampling.rounds;
+    ensure!(
+        allowed.contains(&rounds),
+        "{rounds} rounds: write {} to {}, {reason}",
+        allowed.start(),
+        allowed.end()
+    );
     let mut cells = Vec::new();
     add_matrix(&layers, &plan.name, &source, machine, &mut cells)?;
     if let Some(also) = also {
@@ -202,19 +217,11 @@ struct Sampled {
     crossing_percent: Option<u32>,
 }
 
-fn sampling(layers: &[&Layer], min_rounds: u32, fresh_seed: u64) -> Result<Sampled> {
+fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
         layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
     }
     let rounds = first(layers, |sampling| sampling.rounds, MIN_ROUNDS);
-    let reason = match min_rounds {
-        MIN_PUBLISHED_ROUNDS => "since fewer give no median",
-        _ => "since fewer give no 95 % interval of a median",
-    };
-    ensure!(
-        (min_rounds..=MAX_ROUNDS).contains(&rounds),
-        "{rounds} rounds: write {min_rounds} to {MAX_ROUNDS}, {reason}"
-    );
     let sample_ns = first(layers, |sampling| sampling.sample_ns, 150_000_000);
     ensure!(
         (1_000_000..=MAX_PHASE_NS).contains(&sample_ns),

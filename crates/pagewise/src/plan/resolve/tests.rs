@@ -191,6 +191,29 @@ fn the_command_line_is_above_the_variant_and_the_variant_above_the_plan() {
 }
 
 #[test]
+fn a_trial_has_too_few_rounds_for_a_verdict_and_no_more() {
+    let text = text::parse("test", "methods = \"pread\"").expect("plan");
+    let environment = environment();
+    let machine = machine(&environment);
+    let trial = |variant, rounds| {
+        let sampling = Sampling { rounds: Some(rounds), is_trial: true, ..Sampling::default() };
+        resolve(&text, variant, &Layer { sampling, ..Layer::default() }, dataset(), &machine)
+    };
+    for variant in [Variant::Standard, Variant::Quick, Variant::Full] {
+        let plan = trial(variant, 6).expect("a plan");
+        assert_eq!(plan.rounds, 6);
+        assert!(
+            plan.cells.iter().all(|cell| cell.role != Role::Control),
+            "nothing is held against its noise"
+        );
+        for rounds in [0, 7, 33] {
+            let refused = trial(variant, rounds).expect_err("refused").to_string();
+            assert_eq!(refused, format!("{rounds} rounds: write 1 to 6, since a trial has no verdict"));
+        }
+    }
+}
+
+#[test]
 fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
     let plan = resolve_text("methods = \"pread\"", file(false)).expect("plan");
     assert!(plan.cells.iter().all(|cell| cell.conditions.cache == CacheState::AsIs));
