@@ -11,6 +11,7 @@ pub mod until;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -377,11 +378,14 @@ pub fn in_own_mounts(test: &str, setup: &str) -> bool {
         skipped(test, "only root can mount");
         return false;
     }
+    // The module of a test is its file.
+    let file = Path::new(Location::caller().file()).file_stem().expect("a file").to_string_lossy();
+    let path = format!("{file}::{test}");
     let script = format!("{{ {setup} ; }} || exit 77; exec \"$@\"");
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation=private", "sh", "-c", &script, "sh"]).arg(program);
-    command.args(["--exact", test, "--show-output"]).env(MARK, test).stdin(Stdio::null());
+    command.args(["--exact", &path, "--show-output"]).env(MARK, test).stdin(Stdio::null());
     match command.output() {
         Ok(output) => {
             print!("{}", String::from_utf8_lossy(&output.stdout));

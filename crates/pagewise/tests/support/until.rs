@@ -1,8 +1,8 @@
 //! Runs that end as soon as they hold what a test asks for.
 //!
 //! A plan has seven rounds at least, and its samples under a cap last seconds. What is known beforehand shows in the first
-//! of them, so such a run is stopped, as a user stops one, and what it holds is judged. The tests of a file take turns:
-//! they would disturb each other.
+//! of them, so such a run is stopped, as a user stops one, and what it holds is judged. They take turns: they would
+//! disturb each other.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test of this file measures.
+/// Waits until no other test of this program measures.
 pub fn my_turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,0 +1,335 @@
+//! For each check a worker that cheats just it is called invalid, and an honest run is not.
+//!
+//! Runs are taken one at a time, so that the tests do not disturb each other; what other processes of the machine
+//! do to a sample ([`support::FROM_OUTSIDE`]) is left out of the comparison, but for the check under test.
+
+use crate::support::until::my_turn;
+use crate::support::{self, FROM_OUTSIDE, Place, cheating_worker, is_honest, kinds, load, of_methods};
+use pagewise_model::FailureKind::{
+    self, ColdOverrun, Contaminated, FalseTime, Implausible, InconsistentCounts, MethodContradicted,
+    MissingReads, NotCold, NotDirect, NotInForce, NotWarm, WrongBytes, WrongChecksum,
+};
+use pagewise_model::Outcome;
+use pagewise_model::run::Run;
+
+/// What is asked of the worker.
+#[derive(Clone, Copy)]
+struct Asked {
+    method: &'static str,
+    cache: &'static str,
+    file_size: &'static str,
+    more: &'static [&'static str],
+}
+
+const WARM_PREAD: Asked = Asked { method: "pread", cache: "warm", file_size: "4MiB", more: &[] };
+const WARM_MMAP: Asked = Asked { method: "mmap", ..WARM_PREAD };
+const COLD_PREAD: Asked = Asked { cache: "cold", file_size: "16MiB", ..WARM_PREAD };
+const COLD_MMAP: Asked = Asked { method: "mmap", ..COLD_PREAD };
+const DIRECT: Asked = Asked { method: "pread:direct", ..WARM_PREAD };
+const ADVISED: Asked = Asked { method: "mmap:random", ..WARM_PREAD };
+const POPULATED: Asked = Asked { method: "mmap:populate", ..WARM_PREAD };
+
+impl Asked {
+    /// A run with the worker `kind`.
+    fn run(&self, kind: &str) -> Run {
+        let _turn = my_turn();
+        let place = Place::new();
+        let worker = cheating_worker(kind);
+        let mut arguments = vec![
+            "run",
+            "read",
+            "--workload=random-read",
+            "--rounds=7",
+            "--threads=1",
+            "--seed=7",
+            "--sample=5ms",
+            "--latency=2ms",
+            "--json",
+            "--out=run.jsonl",
+        ];
+        arguments.extend(["--methods", self.method, "--cache", self.cache, "--file-size", self.file_size]);
+        arguments.extend(["--worker-command", &worker]);
+        // A later word replaces an earlier one of the same name.
+        for choice in self.more {
+            let name = choice.split_once('=').map_or(*choice, |(name, _)| name);
+            arguments.retain(|earlier| !earlier.starts_with(&format!("{name}=")));
+            arguments.push(choice);
+        }
+        let finished = place.run(&arguments);
+        assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+        let run = load(&place.file("run.jsonl"));
+        assert!(run.is_complete());
+        assert_eq!(run.header.worker_command, Some(worker), "the run does not say whose samples these are");
+        place.expect_no_trace();
+        self.expect_judged(kind, &finished.judged(), finished.code());
+        run
+    }
+
+    /// What fails its checks is not ranked, and the exit code says so.
+    fn expect_judged(&self, kind: &str, judged: &serde_json::Value, code: i32) {
+        let cells = judged["cells"].as_array().expect("cells");
+        let measured: Vec<_> = cells.iter().filter(|cell| cell["role"] == "measured").collect();
+        assert!(!measured.is_empty());
+        for cell in measured.iter().filter(|cell| cell["status"] != "ok") {
+            assert_eq!(code, 1, "{kind}: {cell}");
+            assert!(cell["reason"].is_string(), "{kind}: {cell}");
+        }
+        for comparison in judged["comparisons"].as_array().expect("comparisons") {
+            if measured.iter().all(|cell| cell["status"] != "ok") {
+                assert!(comparison["winner"].is_null(), "{kind}: {comparison}");
+            }
+        }
+    }
+
+    /// The honest mode of the same worker is not flagged.
+    #[track_caller]
+    fn honest(&self) -> &Self {
+        let run = self.run("honest");
+        let samples = of_methods(&run);
+        for sample in &samples {
+            assert!(is_honest(sample), "{} {}: {:?}", self.method, self.cache, sample.outcome);
+        }
+        let valid = samples.iter().filter(|sample| sample.valid().is_some()).count();
+        assert!(valid > 0, "{} {}: none of {} samples is valid", self.method, self.cache, samples.len());
+        self
+    }
+
+    /// Every sample of the worker that cheats as `kind` says fails `expected` and nothing else. What its counters then
+    /// show depends on what the cache happened to hold, so that they may contradict the method besides; and what is not
+    /// done at all may be implausibly fast.
+    #[track_caller]
+    fn caught(&self, kind: &str, expected: &[FailureKind]) -> &Self {
+        let run = self.run(kind);
+        let samples = of_methods(&run);
+        assert!(!samples.is_empty());
+        for sample in samples {
+            assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{kind}: {:?}", sample.outcome);
+            let mut found = kinds(sample);
+            let besides = |kind: &FailureKind| {
+                FROM_OUTSIDE.contains(kind) || matches!(kind, MethodContradicted | Implausible)
+            };
+            found.retain(|kind| expected.contains(kind) || !besides(kind));
+            found.sort_unstable();
+            found.dedup();
+            let mut expected = expected.to_vec();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{kind} as {} {}: {:?}", self.method, self.cache, sample.failures());
+        }
+        self
+    }
+}
+
+#[test]
+fn an_honest_worker_is_believed_with_two_threads_and_every_byte() {
+    Asked { more: &["--threads=2", "--consume=sum", "--align=4KiB"], ..WARM_PREAD }.honest();
+    Asked { more: &["--threads=2", "--align=1B", "--descriptor=per-thread"], ..WARM_MMAP }.honest();
+}
+
+#[test]
+fn reads_that_are_not_made_are_noticed() {
+    WARM_PREAD.honest().caught("reads-nothing", &[WrongChecksum, MissingReads]);
+    WARM_MMAP.honest().caught("reads-nothing", &[WrongChecksum]);
+    WARM_MMAP.caught("skips-operations", &[WrongChecksum]);
+    WARM_PREAD.caught("skips-operations", &[WrongChecksum, MissingReads]);
+}
+
+#[test]
+fn a_right_checksum_without_reads_is_noticed() {
+    WARM_PREAD.caught("computes-checksum", &[MissingReads]);
+    COLD_PREAD.caught("computes-checksum", &[MissingReads, NotCold]);
+    COLD_MMAP.caught("computes-checksum", &[NotCold]);
+}
+
+#[test]
+fn other_reads_than_asked_for_are_noticed() {
+    WARM_MMAP.caught("wrong-offset", &[WrongChecksum]);
+    WARM_PREAD.caught("wrong-offset", &[WrongChecksum]);
+    WARM_MMAP.caught("reads-half", &[WrongChecksum]);
+    WARM_PREAD.caught("reads-half", &[WrongChecksum, MissingReads]);
+    WARM_MMAP.caught("checksum-no-number", &[WrongChecksum]);
+}
+
+#[test]
+fn a_table_read_before_go_is_of_no_use() {
+    WARM_MMAP.caught("reads-table-early", &[WrongChecksum]);
+    WARM_PREAD.caught("reads-table-early", &[WrongChecksum]);
+}
+
+#[test]
+fn a_read_counts_by_its_place_in_the_table() {
+    WARM_MMAP.caught("counts-alike", &[WrongChecksum]);
+    Asked { more: &["--threads=2"], ..WARM_PREAD }.caught("counts-alike", &[WrongChecksum]);
+}
+
+#[test]
+fn bytes_from_a_copy_made_before_go_are_noticed() {
+    WARM_PREAD.caught("copies-first", &[MethodContradicted]);
+    // Its copy also left the file in the page cache.
+    COLD_PREAD.caught("copies-first", &[NotCold]);
+    for cache in ["cold", "warm"] {
+        let direct = Asked { cache, file_size: "32MiB", more: &["--read-size=4KiB"], ..DIRECT };
+        let run = direct.honest().run("copies-first-direct");
+        for sample in of_methods(&run) {
+            let found = kinds(sample);
+            let mut expected = vec![MethodContradicted];
+            expected.extend((cache == "cold").then_some(NotCold));
+            // Requests of others hide those that are missing.
+            expected.extend((!found.contains(&Contaminated)).then_some(NotDirect));
+            assert!(expected.iter().all(|kind| found.contains(kind)), "{cache}: {:?}", sample.outcome);
+        }
+    }
+}
+
+#[test]
+fn a_rate_beyond_memory_is_implausible() {
+    // Reads so large that the loop around them does not count. A sample in which the machine had no time for the worker may
+    // be slow all the same, and is then no implausible one.
+    let more = &["--read-size=4MiB", "--align=4MiB", "--reads-per-op=4", "--sample=300ms"];
+    let large = Asked { file_size: "16MiB", more, ..WARM_MMAP };
+    let run = large.honest().run("remembers-sums");
+    let found = of_methods(&run).iter().filter(|sample| kinds(sample).contains(&Implausible)).count();
+    assert!(found > 0, "none of {} samples is implausible", of_methods(&run).len());
+}
+
+#[test]
+fn reads_made_twice_are_noticed() {
+    WARM_PREAD.caught("reads-twice", &[MethodContradicted]);
+}
+
+#[test]
+fn reads_asked_for_ahead_are_noticed() {
+    let more = &["--sample=100ms"];
+    let random = Asked { method: "pread:random", file_size: "64MiB", more, ..COLD_PREAD };
+    let run = random.honest().run("asks-ahead");
+    for sample in of_methods(&run) {
+        // Where others use the device too, nobody can say whose reads they are.
+        let found = kinds(sample);
+        assert!(found.contains(&MethodContradicted) || found.contains(&Contaminated), "{:?}", sample.outcome);
+    }
+}
+
+#[test]
+fn latencies_that_are_all_alike_are_noticed() {
+    // A copy of 512 KiB takes longer than the shortest latency that is looked at, whatever the memory.
+    let longer = Asked { more: &["--sample=200ms", "--read-size=512KiB", "--reads-per-op=1"], ..WARM_PREAD };
+    let run = longer.run("latencies-alike");
+    let caught = of_methods(&run).iter().filter(|sample| kinds(sample).contains(&InconsistentCounts)).count();
+    // A sample in which the machine had no time for the worker may have too few to tell.
+    assert!(caught > 0, "none of {} samples is caught", of_methods(&run).len());
+}
+
+#[test]
+fn dependent_reads_that_do_not_wait_for_the_data_are_noticed() {
+    const DEPENDENT: &[&str] = &["--dependent"];
+    Asked { more: DEPENDENT, ..WARM_MMAP }.honest().caught("ignores-data", &[WrongChecksum]);
+    Asked { more: DEPENDENT, ..WARM_PREAD }.honest().caught("ignores-data", &[WrongChecksum]);
+}
+
+#[test]
+fn bytes_that_differ_are_noticed() {
+    WARM_PREAD.caught("differs-at-verify", &[WrongBytes]);
+    WARM_MMAP.caught("differs-at-verify", &[WrongBytes]);
+    WARM_PREAD.caught("skips-verify", &[WrongBytes]);
+}
+
+#[test]
+fn a_cold_file_that_is_warm_is_noticed() {
+    COLD_PREAD.honest().caught("warms-first", &[NotCold]);
+    COLD_MMAP.honest().caught("warms-first", &[NotCold]);
+}
+
+#[test]
+fn a_warm_file_that_is_cold_is_noticed() {
+    WARM_PREAD.caught("evicts-first", &[NotWarm]);
+}
+
+#[test]
+fn a_cold_sample_that_fills_the_cache_is_noticed() {
+    let larger = Asked { file_size: "32MiB", ..COLD_PREAD };
+    larger.caught("fills-cache", &[ColdOverrun]);
+}
+
+#[test]
+fn a_cold_sample_that_goes_beyond_its_table_is_noticed() {
+    // Unaligned reads leave room between blocks: only the table tells that one was read twice.
+    let unaligned = Asked { more: &["--align=1B"], ..COLD_PREAD };
+    unaligned.honest();
+    let run = unaligned.run("beyond-table");
+    for sample in of_methods(&run) {
+        assert!(kinds(sample).contains(&InconsistentCounts), "{:?}", sample.failures());
+    }
+}
+
+#[test]
+fn a_file_that_a_forked_process_brings_in_is_not_called_cold() {
+    let run = COLD_PREAD.run("keeps-mapped");
+    for sample in of_methods(&run) {
+        assert!(kinds(sample).contains(&NotCold), "{:?}", sample.outcome);
+    }
+}
+
+#[test]
+fn direct_reads_that_are_none_are_noticed() {
+    DIRECT.honest().caught("not-direct", &[NotDirect]);
+    DIRECT.caught("direct-in-name", &[NotDirect]);
+}
+
+#[test]
+fn advice_that_was_not_given_is_noticed() {
+    ADVISED.honest().caught("no-advice", &[NotInForce]);
+}
+
+#[test]
+fn a_mapping_that_was_not_populated_is_noticed() {
+    POPULATED.honest().caught("maps-anew", &[NotInForce]);
+}
+
+#[test]
+fn false_times_are_noticed() {
+    // Long enough that half of it is not lost in the supervisor's own slack.
+    let longer = Asked { more: &["--sample=200ms"], ..WARM_MMAP };
+    longer.honest().caught("half-the-time", &[FalseTime]);
+    WARM_MMAP.caught("too-much-time", &[FalseTime]);
+    WARM_MMAP.caught("latencies-too-long", &[FalseTime]);
+}
+
+#[test]
+fn more_threads_than_asked_for_are_noticed() {
+    let run = WARM_MMAP.run("extra-threads");
+    let mut caught = 0;
+    for sample in of_methods(&run) {
+        match &sample.outcome {
+            Outcome::Taken { .. } => {
+                assert_eq!(kinds(sample).first(), Some(&FalseTime), "{:?}", sample.failures());
+                caught += 1;
+            }
+            // More than one CPU is needed for this cheat, and a busy machine may not give it.
+            other => assert!(format!("{other:?}").contains("gives no more than one CPU"), "{other:?}"),
+        }
+    }
+    if caught == 0 {
+        support::skipped("more_threads_than_asked_for_are_noticed", "the machine gave one CPU only");
+    }
+}
+
+#[test]
+fn counts_that_contradict_each_other_are_noticed() {
+    WARM_MMAP.caught("miscounts", &[InconsistentCounts]);
+    WARM_MMAP.caught("miscounts-bytes", &[InconsistentCounts]);
+    WARM_MMAP.caught("miscounts-latencies", &[InconsistentCounts]);
+    let run = WARM_MMAP.run("too-many-threads");
+    for sample in of_methods(&run) {
+        assert!(kinds(sample).contains(&InconsistentCounts), "{:?}", sample.failures());
+    }
+}
+
+#[test]
+fn the_largest_numbers_are_refused_without_a_panic() {
+    let run = WARM_MMAP.run("huge-counts");
+    for sample in of_methods(&run) {
+        let found = kinds(sample);
+        for kind in [FalseTime, InconsistentCounts] {
+            assert!(found.contains(&kind), "{:?}", sample.failures());
+        }
+    }
+}

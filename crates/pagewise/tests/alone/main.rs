@@ -1,0 +1,12 @@
+//! Tests that measure what any other would disturb. They take turns, and this program runs when no other does.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cheats;
+mod contaminated;
+mod known_answers;
+mod known_caps;
+mod once;
+mod out_of_clock;
+mod published_defects;

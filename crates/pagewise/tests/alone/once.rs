@@ -1,0 +1,511 @@
+//! Answers that are known beforehand for what is done once: scans, appends, fills, through the whole program.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::support::until::{
+    Taken, can_limit_memory, cells, each_has_or_cannot, expect_honest, my_turn, samples, take_words, valid,
+};
+use crate::support::{self, PAGEWISE, Place, expect_whole, is_honest, load, wait_for};
+use pagewise_model::run::Run;
+use pagewise_model::sample::Written;
+use pagewise_model::{Access, Bytes, Cell, Evidence, Outcome, Role, Sync};
+use rustix::process::{Pid, Signal, kill_process};
+
+const MIB: u64 = 1 << 20;
+/// The worker's own faults and the bytes of its answers stay below these.
+const OWN_FAULTS: u64 = 512;
+const ANSWER_BYTES: u64 = 64 << 10;
+
+fn words<'a>(question: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let common = ["--rounds=7", "--seed=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    [&["run", question][..], &common, more].concat()
+}
+
+/// A run that ends once every cell has a valid sample or is told as unavailable; no sample is wrong.
+#[track_caller]
+fn take(place: &Place, question: &str, more: &[&str]) -> Taken {
+    let taken = take_words(place, &words(question, more), |run| each_has_or_cannot(run, 1));
+    for sample in &taken.run.samples {
+        let told = matches!(sample.outcome, Outcome::Unavailable { .. });
+        assert!(told || is_honest(sample), "{}: {:?}", sample.cell, sample.outcome);
+    }
+    assert_eq!(place.entries().iter().filter(|name| name.starts_with('.')).count(), 0);
+    taken
+}
+
+/// Where files in memory are, if they are.
+fn in_memory() -> Option<Place> {
+    let memory = Path::new("/dev/shm");
+    memory.is_dir().then(|| Place::on(memory))
+}
+
+/// The methods that a question asks about by itself.
+fn asked(question: &str) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../questions/{question}.toml"));
+    let table: toml::Table = fs::read_to_string(path).expect("a question").parse().expect("a table");
+    let methods = table["methods"].as_array().expect("methods");
+    methods.iter().map(|method| method.as_str().expect("a method").to_string()).collect()
+}
+
+/// The valid samples of a cell, or none where the reason why is one of `reasons`.
+#[track_caller]
+fn of_cell<'a>(run: &'a Run, cell: &Cell, reasons: &[&str]) -> Vec<&'a Evidence> {
+    for sample in samples(run, |other| other == cell) {
+        if let Outcome::Unavailable { reason } = &sample.outcome {
+            assert!(reasons.iter().any(|part| reason.contains(part)), "{}: {reason}", sample.cell);
+            return Vec::new();
+        }
+    }
+    let seen = valid(run, |other| other == cell);
+    assert!(!seen.is_empty(), "{} has no sample", cell.id());
+    for (measurement, _) in &seen {
+        assert_eq!(Some(measurement.operations), cell.conditions.fixed_operations(), "{}", cell.id());
+    }
+    seen.into_iter().map(|(_, evidence)| evidence).collect()
+}
+
+/// Every cell of the judged JSON that has samples has its figures.
+#[track_caller]
+fn expect_figures(taken: &Taken) {
+    for cell in taken.judged["cells"].as_array().expect("cells") {
+        if cell["status"] == "unavailable" {
+            assert!(cell["reason"].is_string(), "{cell}");
+            continue;
+        }
+        assert_eq!(cell["status"], "ok", "{cell}");
+        for name in ["ops_per_second", "bytes_per_second", "ns_per_op"] {
+            assert!(cell[name]["median"].as_f64().is_some_and(|value| value > 0.0), "{name}: {cell}");
+        }
+        for name in ["setup_ns", "measured_ns", "teardown_ns", "total_ns"] {
+            assert!(cell[name].as_u64().is_some_and(|value| value > 0), "{name}: {cell}");
+        }
+        for name in ["minor_faults", "major_faults", "setup_faults", "user_ns", "system_ns"] {
+            assert!(cell["evidence"][name].is_u64(), "{name}: {cell}");
+        }
+        assert_eq!(cell["covered"], 1.0, "{cell}");
+    }
+}
+
+const NO_DIRECT: [&str; 2] = ["served from memory", "O_DIRECT"];
+
+/// Why a method of a scan may be unavailable.
+const SCAN_REASONS: [&str; 3] = ["O_DIRECT", "RWF_DONTCACHE", "io_uring"];
+
+#[test]
+fn every_scan_counts_the_same_lines_warm_and_cold() {
+    const FILE_BYTES: u64 = 8 * MIB;
+    let _turn = my_turn();
+    let taken = take(&Place::new(), "scan", &["--file-size=8MiB", "--cache=cold,warm", "--consume=lines"]);
+    expect_figures(&taken);
+    let run = &taken.run;
+    let methods: BTreeSet<String> = cells(run, |_| true).iter().map(|cell| cell.method.to_string()).collect();
+    assert_eq!(methods, asked("scan"));
+    let mut counts = BTreeSet::new();
+    for cell in cells(run, |_| true) {
+        for seen in of_cell(run, cell, &SCAN_REASONS) {
+            let id = cell.id();
+            assert_eq!(
+                (seen.requested_bytes, Some(seen.checksum)),
+                (FILE_BYTES, seen.expected_checksum),
+                "{id}"
+            );
+            counts.insert(seen.checksum);
+            if matches!(cell.method.access(), Access::Read | Access::Pread) {
+                let pieces = FILE_BYTES / cell.method.buffer().map_or(64 << 10, |bytes| bytes.0);
+                assert!(seen.read_calls.is_none_or(|calls| calls >= pieces), "{id}: {seen:?}");
+                assert!(seen.read_call_bytes.is_none_or(|bytes| bytes >= FILE_BYTES), "{id}: {seen:?}");
+            }
+            assert!(seen.write_call_bytes.is_none_or(|bytes| bytes <= ANSWER_BYTES), "{id}: {seen:?}");
+            if cell.method.is_direct() || cell.conditions.cache == pagewise_model::CacheState::Cold {
+                let read =
+                    seen.device_read_bytes.map(|bytes| bytes + seen.setup_device_read_bytes.unwrap_or(0));
+                assert!(read.is_none_or(|bytes| bytes >= FILE_BYTES * 98 / 100), "{id}: {seen:?}");
+            } else {
+                assert_eq!(seen.resident_before_bytes, Some(FILE_BYTES), "{id}");
+            }
+        }
+    }
+    // Lines of text of 64 bytes on average, counted alike by all.
+    assert_eq!(counts.len(), 1, "{counts:?}");
+    let lines = *counts.first().expect("a count");
+    assert!((FILE_BYTES / 128..FILE_BYTES / 32).contains(&lines), "{lines} lines");
+}
+
+/// A file, its newlines, and what its words add up to: all of them, and the first of each page.
+struct Known {
+    name: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
+    u64::from_le_bytes(word)
+}
+
+impl Known {
+    fn lines(&self) -> u64 {
+        self.bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+    }
+
+    fn sum(&self) -> u64 {
+        self.bytes.chunks(8).fold(0, |sum, bytes| sum.wrapping_add(word(bytes)))
+    }
+
+    fn touch(&self) -> u64 {
+        let pages = self.bytes.chunks(rustix::param::page_size());
+        pages.fold(0, |sum, page| sum.wrapping_add(word(page)))
+    }
+}
+
+#[test]
+fn scans_of_known_files_come_to_what_is_in_them() {
+    let _turn = my_turn();
+    let text: String = (0..20_000).map(|line| format!("{line:>0$}\n", line % 97)).collect();
+    // Whole words, so that what is added up does not depend on where pieces end.
+    let binary = {
+        let mut random = pagewise_model::random::Random::new(11);
+        (0..300_000 / 8).flat_map(|_| random.below(u64::MAX).to_le_bytes()).collect()
+    };
+    let files = [
+        Known { name: "text", bytes: text.clone().into_bytes() },
+        Known { name: "no-newline-at-the-end", bytes: text.trim_end().as_bytes().to_vec() },
+        Known { name: "no-newline", bytes: vec![b'x'; 200_001] },
+        Known { name: "newlines-alone", bytes: vec![b'\n'; 70_000] },
+        Known { name: "binary", bytes: binary },
+        Known { name: "one-byte", bytes: vec![b'\n'] },
+    ];
+    let methods = "--methods=mmap,mmap:in-place,mmap:populate+in-place,read,read:direct,pread:buffer=4KiB,uring:depth=4";
+    for known in files {
+        let place = Place::new();
+        let path = place.write(known.name, &known.bytes);
+        let file = format!("--file={}", path.display());
+        let taken = take(&place, "scan", &[&file, "--cache=warm", "--consume=lines,touch,sum", methods]);
+        for cell in cells(&taken.run, |_| true) {
+            let consume = cell.conditions.consume().expect("a scan").to_string();
+            let expected = match &*consume {
+                "lines" => known.lines(),
+                "touch" => known.touch(),
+                // A last word that is cut is counted in its own way; all methods agree on it, as the supervisor does.
+                _ if !known.bytes.len().is_multiple_of(8) => continue,
+                _ => known.sum(),
+            };
+            for seen in of_cell(&taken.run, cell, &SCAN_REASONS) {
+                assert_eq!(seen.checksum, expected, "{}: {}", known.name, cell.id());
+                assert_eq!(seen.requested_bytes, known.bytes.len() as u64, "{}: {}", known.name, cell.id());
+            }
+        }
+        assert_eq!(fs::read(&path).expect("the file"), known.bytes, "{} was changed", known.name);
+    }
+    let place = Place::new();
+    place.write("empty", "");
+    let finished = place.run(&words("scan", &["--file=empty", "--cache=warm"])).expect_code(2);
+    assert!(finished.stderr.contains("empty is empty"), "{finished:?}");
+}
+
+/// What must be in the evidence of every writer, whatever the method.
+#[track_caller]
+fn expect_written(cell: &Cell, seen: &Evidence) {
+    let (id, conditions) = (cell.id(), &cell.conditions);
+    let (ring, writes) = (conditions.ring().expect("a ring"), conditions.writes().expect("writes"));
+    let records = conditions.file_bytes.0 / writes.record_bytes.0;
+    let (once, all) =
+        (records * writes.record_bytes.0, records * writes.record_bytes.0 * u64::from(writes.laps));
+    assert_eq!((ring.bytes(), ring.records()), (once, records * u64::from(writes.laps)));
+    let written = seen.written.as_ref().unwrap_or_else(|| panic!("{id}: {seen:?}"));
+    let Written { missing_bytes, foreign_bytes, expected_bytes, .. } = *written;
+    assert_eq!((expected_bytes, missing_bytes, foreign_bytes), (once, 0, 0), "{id}");
+    assert_eq!(seen.requested_bytes, all, "{id}");
+    let mapped = cell.method.access() == Access::Mmap;
+    assert_eq!(written.read_back, if mapped { "pread" } else { "mmap" }, "{id}");
+
+    let (bytes, calls) = (seen.write_call_bytes, seen.write_calls);
+    match cell.method.access() {
+        Access::Pwrite | Access::Write => {
+            // The last piece of a lap is padded where writes are direct.
+            let padded = if cell.method.is_direct() { u64::from(writes.laps) * 4096 } else { 0 };
+            let most = all + padded + ANSWER_BYTES;
+            assert!(bytes.is_none_or(|bytes| (all..=most).contains(&bytes)), "{id}: {bytes:?} of {all}");
+            let buffer = cell.method.buffer().map_or(writes.record_bytes.0, |bytes| bytes.0);
+            let fewest = all.div_ceil(buffer);
+            assert!(calls.is_none_or(|calls| calls >= fewest), "{id}: {calls:?}, at least {fewest}");
+        }
+        _ => assert!(bytes.is_none_or(|bytes| bytes <= ANSWER_BYTES), "{id}: {bytes:?}"),
+    }
+    if writes.sync != Sync::None {
+        assert!(written.dirty_end_bytes.is_none_or(|dirty| dirty == 0), "{id}: {written:?}");
+    }
+    // What reached the device by the end of the measured region.
+    if cell.method.is_direct() || matches!(writes.sync, Sync::Every(_)) {
+        assert!(seen.device_written_bytes.is_none_or(|bytes| bytes >= all), "{id}: {seen:?}");
+    }
+    let before = (written.dirty_before_bytes, written.allocated_before_bytes);
+    let in_setup = cell.method.options().iter().any(|option| option.name() != "buffer");
+    if conditions.cache == pagewise_model::CacheState::Cold && !in_setup {
+        assert!(before.0.is_none_or(|dirty| dirty == 0), "{id}: {written:?}");
+        assert!(before.1.is_none_or(|allocated| allocated <= 4096), "{id}: {written:?}");
+    }
+}
+
+#[track_caller]
+fn expect_all_written(taken: &Taken, question: &str, reasons: &[&str]) {
+    expect_figures(taken);
+    let run = &taken.run;
+    assert!(run.header.plan.datasets().is_empty(), "nothing is read");
+    let methods: BTreeSet<String> = cells(run, |_| true).iter().map(|cell| cell.method.to_string()).collect();
+    assert_eq!(methods, asked(question));
+    for cell in cells(run, |_| true) {
+        for seen in of_cell(run, cell, reasons) {
+            expect_written(cell, seen);
+        }
+    }
+    for judged in taken.judged["cells"].as_array().expect("cells") {
+        let missing = &judged["missing_bytes"];
+        assert!(judged["status"] == "unavailable" || *missing == 0, "{judged}");
+    }
+}
+
+#[test]
+fn every_append_on_a_disk_is_whole() {
+    let _turn = my_turn();
+    // 100 and 1000 bytes do not divide the file.
+    for laps in ["--laps=1", "--laps=3"] {
+        let more = ["--file-size=4MiB", "--record-size=10B,100B,1000B", laps];
+        expect_all_written(&take(&Place::new(), "append", &more), "append", &NO_DIRECT);
+    }
+}
+
+#[test]
+fn every_append_that_is_synced_is_whole() {
+    let _turn = my_turn();
+    for sync in ["--sync=end", "--sync=every:256KiB"] {
+        let more = ["--file-size=4MiB", "--record-size=100B,1KiB", "--laps=1,3", sync];
+        let taken = take(&Place::new(), "append", &more);
+        expect_all_written(&taken, "append", &NO_DIRECT);
+        for cell in cells(&taken.run, |_| true) {
+            for (measurement, _) in valid(&taken.run, |other| other == cell) {
+                let in_teardown = sync == "--sync=end";
+                assert_eq!(measurement.sync_ns > 0, in_teardown, "{}: {measurement:?}", cell.id());
+                assert!(measurement.sync_ns <= measurement.teardown_ns, "{}: {measurement:?}", cell.id());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_append_in_memory_is_whole() {
+    let _turn = my_turn();
+    let Some(place) = in_memory() else {
+        return support::skipped("every_append_in_memory_is_whole", "there is no /dev/shm");
+    };
+    let more = ["--file-size=4MiB", "--record-size=10B,100B,1000B", "--laps=1,3", "--sync=none,end"];
+    let taken = take(&place, "append", &more);
+    expect_all_written(&taken, "append", &NO_DIRECT);
+    for sample in samples(&taken.run, |cell| cell.method.is_direct()) {
+        assert!(matches!(sample.outcome, Outcome::Unavailable { .. }), "{:?}", sample.outcome);
+    }
+}
+
+#[test]
+fn a_file_that_was_written_before_holds_the_new_records() {
+    let _turn = my_turn();
+    let methods =
+        "--methods=mmap,mmap:buffer=4KiB,mmap:populate,pwrite,write:buffer=64KiB,uring:depth=8+buffer=64KiB";
+    let more = ["--file-size=4MiB", "--record-size=100B,1KiB", "--laps=1,2", "--cache=warm", methods];
+    let taken = take(&Place::new(), "append", &more);
+    expect_figures(&taken);
+    for cell in cells(&taken.run, |_| true) {
+        for seen in of_cell(&taken.run, cell, &["io_uring"]) {
+            expect_written(cell, seen);
+            let written = seen.written.as_ref().expect("read back");
+            assert!(written.dirty_before_bytes.is_none_or(|dirty| dirty == 0), "{written:?}");
+            assert!(written.allocated_before_bytes.is_none_or(|bytes| bytes >= 4 * MIB), "{written:?}");
+            assert_eq!(seen.resident_before_bytes, Some(4 * MIB));
+        }
+    }
+}
+
+#[test]
+fn every_fill_is_whole_on_a_disk_and_in_memory() {
+    let _turn = my_turn();
+    let reasons = ["MADV_HUGEPAGE", "mlock"];
+    for place in [Some(Place::new()), in_memory()].into_iter().flatten() {
+        let directory = format!("--dir={}", place.path().display());
+        let taken = take(&place, "fill", &[&directory, "--file-size=8MiB"]);
+        expect_all_written(&taken, "fill", &reasons);
+        // Faults in set-up and in the measured region.
+        let faults = |name: &str| -> Option<(u64, u64)> {
+            let cell = cells(&taken.run, |cell| cell.method.to_string() == name)[0];
+            let seen = *of_cell(&taken.run, cell, &reasons).first()?;
+            Some((seen.setup_faults?, seen.minor_faults? + seen.major_faults?))
+        };
+        let (plain_setup, plain) = faults("mmap").expect("faults");
+        for name in ["mmap:populate-write", "mmap:touch", "mmap:touch+willneed"] {
+            let (setup, region) = faults(name).expect("faults");
+            assert!(region <= OWN_FAULTS && region < plain, "{name}: {region} faults, {plain} without");
+            assert!(setup > plain_setup && setup > region, "{name}: {setup} faults in set-up, then {region}");
+        }
+        assert!(plain > plain_setup, "{plain_setup} faults in set-up, then {plain}");
+    }
+}
+
+/// Bytes that one try of each sample wrote, with what made files warm before.
+fn bytes_written(run: &Run) -> (u64, u64) {
+    let mut tries = BTreeSet::new();
+    let mut bytes = 0;
+    for sample in &run.samples {
+        let cell = run.header.plan.cells.iter().find(|cell| cell.id() == sample.cell).expect("a cell");
+        if cell.role == Role::Ceiling || !tries.insert((&sample.cell, sample.round)) {
+            continue;
+        }
+        let Outcome::Taken { evidence, .. } = &sample.outcome else { panic!("{:?}", sample.outcome) };
+        bytes += evidence.requested_bytes;
+        if cell.conditions.cache == pagewise_model::CacheState::Warm {
+            bytes += cell.conditions.file_bytes.0;
+        }
+    }
+    (bytes, tries.len() as u64)
+}
+
+#[test]
+fn a_dry_run_says_how_much_will_be_written() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let plan = [
+        "--file-size=1MiB",
+        "--record-size=1KiB",
+        "--laps=1,3",
+        "--cache=cold,warm",
+        "--methods=mmap,pwrite",
+    ];
+    let mut dry = words("append", &plan);
+    dry.retain(|word| *word != "--json");
+    let told = place.run(&[&dry[..], &["--dry-run"]].concat()).expect_code(0);
+    assert!(place.entries().is_empty(), "a dry run made {:?}", place.entries());
+    let line =
+        told.stdout.lines().find(|line| line.starts_with("writes")).expect("a line on writes").to_string();
+    // Cold 1 and 3 laps, warm one more each, with two methods and a control, in 7 rounds.
+    assert!(line.contains("210 MiB in 84 samples, at most 1 MiB at a time"), "{line}");
+
+    let finished = place.run(&words("append", &plan));
+    assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+    let run = load(&place.file("run.jsonl"));
+    expect_whole(&run);
+    assert_eq!(bytes_written(&run), (210 * MIB, 84));
+    assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
+    place.expect_no_trace();
+}
+
+/// Kills a run of `append` while its file is there; `None` if it had none at that moment.
+fn killed_with_its_file(place: &Place) -> Option<PathBuf> {
+    let more = ["--file-size=16MiB", "--record-size=100B", "--methods=mmap,pwrite:buffer=64KiB"];
+    let mut child = place.command(&words("append", &more)).spawn().expect("start");
+    let pid = Pid::from_raw(child.id() as i32).expect("a process id");
+    let path = place.file("run.jsonl");
+    wait_for("samples and a file", || {
+        let samples =
+            support::whole_lines(&path).iter().filter(|line| line.contains("\"kind\":\"sample\"")).count();
+        (samples >= 2 && !place.traces().is_empty() || child.try_wait().expect("wait").is_some())
+            .then_some(())
+    });
+    // Stopped, it cannot remove the file before it is killed.
+    let _ = kill_process(pid, Signal::STOP);
+    let left = place.traces();
+    let _ = kill_process(pid, Signal::KILL);
+    child.wait().expect("wait");
+    place.expect_no_process();
+    assert!(left.len() <= 1, "an append needs no dataset: {left:?}");
+    left.into_iter().next()
+}
+
+#[test]
+fn a_run_that_was_killed_leaves_a_file_that_the_next_start_sweeps() {
+    let _turn = my_turn();
+    let (place, left) = wait_for("a run is killed while its file is there", || {
+        let place = Place::new();
+        let left = killed_with_its_file(&place)?;
+        Some((place, left))
+    });
+    assert_eq!(place.traces(), std::slice::from_ref(&left), "nobody was there to remove it");
+    let before = load(&place.file("run.jsonl"));
+    assert!(!before.is_complete());
+    let finished = place.run(&["run", "--resume", "--out=run.jsonl", "--json"]);
+    assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+    assert!(finished.stderr.contains(&format!("removed {}", left.display())), "{finished:?}");
+    let run = load(&place.file("run.jsonl"));
+    expect_whole(&run);
+    expect_honest(&run);
+    assert_eq!(run.samples[..before.samples.len()], before.samples);
+    place.expect_no_trace();
+}
+
+/// What the files of a run held, by checksum; each as often as there are rounds or less.
+fn contents(seed: &str, cache: &str) -> BTreeSet<String> {
+    let place = Place::new();
+    let (script, sums) = (place.root().join("worker"), place.root().join("sums"));
+    let directory = place.path();
+    let text = format!(
+        "#!/bin/sh\n{PAGEWISE} worker\nfor file in {0}/.pagewise-*; do cksum < $file >> {1}; done\n",
+        directory.display(),
+        sums.display()
+    );
+    fs::write(&script, text).expect("write");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let command = script.to_string_lossy().into_owned();
+    let more =
+        ["--file-size=300KiB", "--record-size=1000B", "--methods=mmap", cache, "--worker-command", &command];
+    let mut words = words("append", &more);
+    words.retain(|word| !word.starts_with("--seed"));
+    words.push(seed);
+    let finished = place.run(&words);
+    assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+    for sample in &load(&place.file("run.jsonl")).samples {
+        let Outcome::Taken { evidence, .. } = &sample.outcome else { panic!("{:?}", sample.outcome) };
+        assert_eq!(evidence.written.as_ref().map(|written| written.missing_bytes), Some(0), "{sample:?}");
+    }
+    place.expect_no_trace();
+    let sums = fs::read_to_string(sums).expect("sums");
+    sums.lines().map(str::to_string).collect()
+}
+
+#[test]
+fn a_seed_says_what_is_written() {
+    let _turn = my_turn();
+    if PAGEWISE.contains(' ') {
+        return support::skipped("a_seed_says_what_is_written", "the path of the program holds a space");
+    }
+    let first = contents("--seed=7", "--cache=cold");
+    assert_eq!(first.len(), 7, "one content for each round, whichever cell: {first:?}");
+    // Written over something else it is the same in the end.
+    assert_eq!(contents("--seed=7", "--cache=cold,warm"), first);
+    assert!(contents("--seed=8", "--cache=cold").is_disjoint(&first));
+}
+
+#[test]
+fn more_is_appended_than_memory_holds() {
+    const NAME: &str = "more_is_appended_than_memory_holds";
+    const LIMIT: u64 = 64 * MIB;
+    let _turn = my_turn();
+    if !can_limit_memory(NAME) {
+        return;
+    }
+    let methods = "--methods=mmap,pwrite:buffer=64KiB";
+    let more = ["--memory=64MiB", "--file-size=128MiB", "--record-size=1KiB", methods];
+    let taken = take(&Place::new(), "append", &more);
+    expect_figures(&taken);
+    for cell in cells(&taken.run, |_| true) {
+        assert_eq!(cell.conditions.host_settings.memory_limit_bytes, Some(Bytes(LIMIT)));
+        for seen in of_cell(&taken.run, cell, &[]) {
+            expect_written(cell, seen);
+            let group = seen.group.as_ref().expect("a group");
+            assert_eq!(group.limit_bytes, Some(LIMIT), "{group:?}");
+            assert!(group.peak_bytes.is_none_or(|peak| peak > LIMIT / 2), "{group:?}");
+            // What memory could not hold had to reach the device on the way.
+            assert!(seen.resident_after_bytes.is_none_or(|bytes| bytes <= LIMIT), "{seen:?}");
+            assert!(seen.device_written_bytes.is_none_or(|bytes| bytes >= 128 * MIB - LIMIT), "{seen:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! From `open` to `closed` no time is outside a clock: work that is done between `opened` and `ready` is told and counts in
+//! the total, or the sample is invalid.
+
+use std::path::Path;
+
+use crate::support::until::my_turn;
+use crate::support::{Place, early_worker, kinds, load};
+use pagewise_model::FailureKind::FalseTime;
+use pagewise_model::run::Run;
+use serde_json::Value;
+
+/// What the worker takes for its work at least.
+const MOMENT_NS: u64 = 150_000_000;
+
+const SCAN: &[&str] = &["scan", "--file-size=4MiB", "--consume=lines"];
+const APPEND: &[&str] = &["append", "--file-size=1MiB", "--record-size=4KiB", "--laps=1"];
+const FILL: &[&str] = &["fill", "--file-size=1MiB", "--block-size=4KiB"];
+
+/// In memory where there is such a place: nothing here depends on a device.
+fn place() -> Place {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { Place::on(memory) } else { Place::new() }
+}
+
+/// A run of the worker `kind`, and its judged cell.
+fn run(kind: &str, question: &[&str]) -> (Run, Value) {
+    let _turn = my_turn();
+    let place = place();
+    let worker = format!("mine={}", early_worker(kind));
+    let common =
+        ["--methods=mine/get", "--cache=warm", "--rounds=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let dir = place.path().to_string_lossy().into_owned();
+    let more = ["--worker", &worker, "--dir", &dir];
+    let finished = place.run(&[&["run"], question, &common[..], &more[..]].concat());
+    let judged = finished.judged();
+    let cells = judged["cells"].as_array().expect("cells");
+    let cell = cells.iter().find(|cell| cell["role"] == "measured").expect("a measured cell").clone();
+    (load(&place.file("run.jsonl")), cell)
+}
+
+#[test]
+fn work_before_ready_that_is_not_told_is_noticed() {
+    for question in [SCAN, APPEND, FILL] {
+        let (run, cell) = run("hidden", question);
+        // What an honest worker takes to answer is allowed three times.
+        if run.header.environment.worker_answer_ns.is_none_or(|answer_ns| answer_ns > MOMENT_NS / 6) {
+            println!("{question:?}: this machine answers so slowly now that its clocks do not tell");
+            continue;
+        }
+        assert_eq!(cell["status"], "invalid", "{question:?}: {cell}");
+        for sample in &run.samples {
+            assert!(kinds(sample).contains(&FalseTime), "{question:?}: {:?}", sample.outcome);
+        }
+    }
+}
+
+#[test]
+fn work_before_ready_that_is_told_counts_in_the_total() {
+    for question in [SCAN, APPEND, FILL] {
+        for kind in ["told", "honest"] {
+            let (_, cell) = run(kind, question);
+            assert_eq!(cell["status"], "ok", "{kind} {question:?}: {cell}");
+            let total_ns = cell["total_ns"].as_u64().expect("a total");
+            assert!(total_ns >= MOMENT_NS, "{kind} {question:?}: {total_ns} ns in all");
+        }
+    }
+}

@@ -1,0 +1,517 @@
+//! Conditions that make no sense or cannot be had: a sentence and exit 2, or a cell that is unavailable with its
+//! reason. Nothing of them is left: no dataset, no cgroup, no setting.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{
+    self, Finished, PAGEWISE, Place, broken, expect_refused, is_honest, kinds, load, of_method, refuse_all,
+    skipped,
+};
+use pagewise_host::BlockDevice;
+use pagewise_host::cgroup::Control;
+use pagewise_host::placement::Topology;
+use pagewise_model::run::Run;
+use pagewise_model::{FailureKind, Outcome, Role};
+
+const NOBODY: u32 = 65_534;
+
+/// A run that is quick; what surrounds it, each test says.
+const BRIEF: [&str; 10] = [
+    "run",
+    "read",
+    "--workload=random-read",
+    "--threads=1",
+    "--rounds=7",
+    "--sample=1ms",
+    "--latency=1ms",
+    "--no-ceilings",
+    "--cache=warm",
+    "--out=run.jsonl",
+];
+
+fn brief<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&BRIEF[..], more].concat()
+}
+
+/// Why this machine cannot limit memory or cap the device of the build directory.
+fn lacking() -> Option<String> {
+    let control = Control::detect();
+    let refused = control.memory().err().or(control.device().err()).map(ToString::to_string);
+    refused.or_else(|| BlockDevice::behind(Path::new(".")).err().map(|reason| reason.to_string()))
+}
+
+/// Runs to the end; nothing is left but the run file.
+#[track_caller]
+fn run(place: &Place, more: &[&str]) -> (Run, Finished) {
+    let finished = place.run(&brief(more));
+    (ended(place), finished)
+}
+
+#[track_caller]
+fn ended(place: &Place) -> Run {
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.is_complete());
+    assert_eq!(place.journal(), Vec::<serde_json::Value>::new(), "the journal still names something");
+    place.expect_no_trace();
+    run
+}
+
+/// The reasons of a method's cells, none of which could be had.
+#[track_caller]
+fn unavailable(run: &Run, method: &str) -> Vec<String> {
+    let reasons = of_method(run, method).into_iter().map(|sample| match &sample.outcome {
+        Outcome::Unavailable { reason } => reason.clone(),
+        other => panic!("{method} was to be unavailable: {other:?}"),
+    });
+    let mut reasons: Vec<String> = reasons.collect();
+    reasons.sort();
+    reasons.dedup();
+    assert!(!reasons.is_empty(), "{method} has no sample");
+    reasons
+}
+
+#[test]
+fn words_that_make_no_sense() {
+    let cap = "is no device cap; write read-iops=2000, read-bandwidth=50MiB/s, both with a comma, or one of microsd";
+    let times = "is no multiple of the cache; write a number from 0.001 to 1000 before the x, as in 1.5x";
+    let skew = "is no skew; write uniform, or zipf: with a number from 0.001 to 10, as in zipf:0.99";
+    let cpus = "is no list of CPUs; write it like 0-3,8";
+    let numa = "is no NUMA placement; write same, other or the number of a node";
+    refuse_all(
+        &Place::new(),
+        &[
+            ("run read --memory 256", "'256' has no unit; write '256B', '256KiB', '256MiB' or '256GiB'"),
+            ("run read --memory much", "'much' is no size"),
+            ("run read --memory 1x", "'1x' is no size"),
+            ("run read --memory ''", "--memory"),
+            ("run read --memory 64MiB --span 0x", times),
+            ("run read --memory 64MiB --span=-1x", times),
+            ("run read --memory 64MiB --span 1e99x", times),
+            ("run read --memory 64MiB --span nanx", times),
+            ("run read --memory 64MiB --span infx", times),
+            ("run read --memory 64MiB --span x", times),
+            ("run read --memory 64MiB --file-size 0x", times),
+            ("run read --device-cap fast", cap),
+            ("run read --device-cap read-iops", cap),
+            ("run read --device-cap write-iops=3", cap),
+            ("run read --device-cap read-iops=2000,read-iops=3", cap),
+            ("run read --device-cap read-iops=0", "'0' is no number of reads per second from 1 on"),
+            ("run read --device-cap read-iops=-1", "'-1' is no number of reads per second from 1 on"),
+            ("run read --device-cap read-bandwidth=0B", "'0B' is no bandwidth; write bytes per second"),
+            ("run read --device-cap read-bandwidth=50", "'50' is no bandwidth; write bytes per second"),
+            ("run read --device-cap read-bandwidth=50MiB", "'50MiB' is no bandwidth; write bytes per second"),
+            ("run read --readahead fast", "'fast' is no size"),
+            ("run read --readahead 128", "'128' has no unit"),
+            ("run read --cpus 3-1", cpus),
+            ("run read --cpus all", cpus),
+            ("run read --cpus=-1", cpus),
+            ("run read --cpus 0,,1", cpus),
+            ("run read --cpus ''", cpus),
+            ("run read --cpus 0-99999999999", cpus),
+            ("run read --numa far", numa),
+            ("run read --numa=-1", numa),
+            ("run read --skew zipf", skew),
+            ("run read --skew zipf:0", skew),
+            ("run read --skew zipf:-1", skew),
+            ("run read --skew zipf:nan", skew),
+            ("run read --skew zipf:99", skew),
+            ("run read --skew flat", skew),
+            (
+                "run read --cache cold-star",
+                "unknown cache state 'cold-star'; one of cold, warm, as-is, read-once, cold-start",
+            ),
+            ("run read --dependent=no", "--dependent"),
+            ("run read --drop-caches=1", "--drop-caches"),
+            ("run read --resume --out none --memory 64MiB", "--resume takes every choice from none"),
+        ],
+    );
+}
+
+#[test]
+fn conditions_that_are_impossible() {
+    let place = Place::new();
+    place.write("data", vec![1; 256 << 10]);
+    refuse_all(
+        &place,
+        &[
+            (
+                "run read --span 2x",
+                "a size in multiples of the cache needs a memory limit; write --memory 256MiB",
+            ),
+            ("run read --file-size 2x", "needs a memory limit; write --memory 256MiB, or the size in bytes"),
+            ("run read --memory none --span 2x", "needs a memory limit; write --memory 256MiB"),
+            ("run read --memory 64MiB,none --span 2x", "needs a memory limit; write --memory 256MiB"),
+            ("run read --memory 1MiB", "is below what a worker itself needs here; the least that works is"),
+            ("run read --memory 0B", "is below what a worker itself needs here; the least that works is"),
+            ("run read --memory 64TiB", "a memory limit of 64TiB is above the"),
+            (
+                "run read --cache as-is --memory 64MiB",
+                "what the page cache holds as it is, is charged to others than the worker; with a memory limit use",
+            ),
+            (
+                "run read --file data --memory 64MiB",
+                "so your file must leave the page cache first; allow it with --evict",
+            ),
+            ("run read --file data --memory 64MiB --cache warm", "allow it with --evict"),
+            ("run read --file data --cache cold-start", "allow it with --evict"),
+            (
+                "run read --cache cold --skew zipf:0.99",
+                "zipf:0.99 reads some places again and again, a cold sample none",
+            ),
+            (
+                "run read --dependent",
+                "sequential reads do not depend on each other; use --workload random-read",
+            ),
+            (
+                "run read --dependent --workload sequential-read",
+                "sequential reads do not depend on each other",
+            ),
+            ("run read --cpus 999", "there is no CPU 999 here; online are"),
+            ("run read --cpus 0,999", "there is no CPU 999 here; online are"),
+            ("run read --numa 9999", "there is no NUMA node 9999 with memory here; there"),
+            ("run read --numa same --cache cold", "so all of them must be there: use --cache warm"),
+            ("run read --readahead 1000B", "a readahead of 1000B is no whole number of pages of"),
+            ("run read --readahead 99TiB", "a readahead of 99TiB is larger than the 1GiB that are sensible"),
+            ("run cliff", "needs a memory limit; write --memory 256MiB"),
+        ],
+    );
+}
+
+#[test]
+fn plans_with_conditions_that_make_no_sense() {
+    let place = Place::new();
+    let table = [
+        ("memory = 3", "in 'memory': '3' has no unit; write '3B', '3KiB'"),
+        ("memory = true", "in 'memory': 'true' is no size"),
+        ("memory = []", "'memory' is an empty list: there would be nothing to measure"),
+        ("memory = \"0.5x\"", "in 'memory': '0.5x' is no size"),
+        ("memory = \"1MiB\"", "a memory limit of 1MiB is below what a worker itself needs here"),
+        ("span = \"0x\"", "in 'span': '0x' is no multiple of the cache"),
+        ("span = 2", "in 'span': '2' has no unit"),
+        ("device_cap = \"fast\"", "in 'device_cap': 'fast' is no device cap"),
+        ("device_cap = 2000", "in 'device_cap': '2000' is no device cap"),
+        ("readahead = 128", "in 'readahead': '128' has no unit"),
+        ("cpus = \"3-1\"", "in 'cpus': '3-1' is no list of CPUs"),
+        ("cpus = 999", "there is no CPU 999 here"),
+        ("numa = \"far\"", "in 'numa': 'far' is no NUMA placement"),
+        ("numa = 9999", "there is no NUMA node 9999 with memory here"),
+        ("skew = 0.99", "in 'skew': 0.99 should be a text in quotes"),
+        ("skew = \"zipf\"", "in 'skew': 'zipf' is no skew"),
+        (
+            "dependent = \"yes\"",
+            "in 'dependent': invalid value 'yes': provided string was not `true` or `false`",
+        ),
+        (
+            "crossing_percent = 5",
+            "the ratio of data to cache at which methods change places needs a memory limit",
+        ),
+        ("crossing_percent = 0\nmemory = \"64MiB\"", "crossing_percent = 0: write 1 to 100"),
+        ("memry = \"64MiB\"", "unknown key 'memry'; the nearest known one is 'memory'"),
+        ("device-cap = \"emmc\"", "unknown key 'device-cap'; the nearest known one is 'device_cap'"),
+        ("read_ahead = \"4KiB\"", "unknown key 'read_ahead'; the nearest known one is 'readahead'"),
+        ("cpu = 1", "unknown key 'cpu'; the nearest known one is 'cpus'"),
+        ("nuna = 1", "unknown key 'nuna'; the nearest known one is 'numa'"),
+        ("skeww = \"uniform\"", "unknown key 'skeww'; the nearest known one is 'skew'"),
+        (
+            "[random-read]\ndependant = true",
+            "in [random-read]: unknown key 'dependant'; the nearest known one is 'dependent'",
+        ),
+    ];
+    for (text, sentence) in table {
+        place.write("plan.toml", format!("workload = \"random-read\"\n{text}\n"));
+        refuse_all(&place, &[("run plan.toml", sentence)]);
+    }
+}
+
+#[test]
+fn a_cap_needs_a_block_device() {
+    let shm = Path::new("/dev/shm");
+    if BlockDevice::behind(shm).is_ok() || !shm.is_dir() {
+        return skipped("a_cap_needs_a_block_device", "/dev/shm is no tmpfs");
+    }
+    let place = Place::on(shm);
+    refuse_all(
+        &place,
+        &[(
+            "run read --device-cap microsd",
+            "the cap microsd needs a block device, and there is none to be capped: tmpfs keeps its files in memory",
+        )],
+    );
+    // Readahead is asked when a sample is to be taken.
+    let (run, finished) = run(&place, &["--methods=pread", "--file-size=4MiB", "--readahead=128KiB"]);
+    finished.expect_code(1);
+    let reasons = unavailable(&run, "pread");
+    assert!(reasons[0].starts_with("readahead cannot be set to 128KiB: tmpfs"), "{reasons:?}");
+}
+
+#[test]
+fn the_least_memory_that_is_said_works() {
+    if let Some(reason) = lacking() {
+        return skipped("the_least_memory_that_is_said_works", &reason);
+    }
+    let place = Place::new();
+    let methods = "--methods=mmap,mmap:random,pread,pread:direct,uring:direct+depth=32";
+    let finished = place.run(&brief(&["--memory=1MiB", methods, "--file-size=4MiB"]));
+    expect_refused(&finished, "the least that works is ");
+    let (_, least) = finished.stderr.trim_end().rsplit_once(' ').expect("a sentence");
+    let mebibytes: u64 = least.strip_suffix("MiB").and_then(|number| number.parse().ok()).expect("whole MiB");
+    let memory = format!("--memory={}MiB", mebibytes - 1);
+    expect_refused(&place.run(&brief(&[&memory, methods, "--file-size=4MiB"])), &format!("works is {least}"));
+    assert!(place.entries().is_empty());
+
+    // Data that fits beside the worker, and data that does not.
+    let memory = format!("--memory={least}");
+    let (run, _) = run(&place, &[&memory, methods, "--file-size=16MiB", "--span=1MiB,16MiB"]);
+    for sample in &run.samples {
+        assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{}: {:?}", sample.cell, sample.outcome);
+        assert!(
+            !kinds(sample).contains(&FailureKind::SettingMismatch),
+            "{}: {:?}",
+            sample.cell,
+            sample.outcome
+        );
+    }
+}
+
+#[test]
+fn a_worker_killed_for_memory_is_a_result_and_the_run_goes_on() {
+    if let Some(reason) = lacking() {
+        return skipped("a_worker_killed_for_memory_is_a_result_and_the_run_goes_on", &reason);
+    }
+    let place = Place::new();
+    // Thirty-two buffers of 1 MiB do not fit where one does.
+    let large = ["--memory=16MiB", "--read-size=1MiB", "--reads-per-op=1", "--file-size=4MiB", "--span=1MiB"];
+    let (run, finished) = run(&place, &[&large[..], &["--methods=uring:depth=32,pread", "--json"]].concat());
+    let finished = finished.expect_code(1);
+    for sample in of_method(&run, "uring:depth=32") {
+        let (failures, _) = broken(sample);
+        assert_eq!(kinds(sample), [FailureKind::KilledForMemory], "{failures:?}");
+        assert!(failures[0].detail.contains("does not fit under its limit of 16MiB"), "{failures:?}");
+    }
+    let pread = of_method(&run, "pread");
+    assert!(pread.len() >= 7 && pread.iter().all(|sample| is_honest(sample)), "{pread:?}");
+    let cells = finished.judged()["cells"].to_string();
+    assert!(cells.contains("killed-for-memory"), "{cells}");
+}
+
+#[test]
+fn a_foreign_worker_that_takes_all_memory_dies_alone() {
+    if let Some(reason) = lacking() {
+        return skipped("a_foreign_worker_that_takes_all_memory_dies_alone", &reason);
+    }
+    let place = Place::new();
+    // It keeps what it reads until a line ends, which never does.
+    let hog = ["--worker-command", "tail /dev/zero", "--memory=16MiB", "--file-size=4MiB"];
+    let (run, finished) = run(&place, &[&hog[..], &["--methods=pread,mmap"]].concat());
+    finished.expect_code(1);
+    assert_eq!(run.samples.len(), run.header.plan.cells.len(), "each cell was tried once");
+    for sample in &run.samples {
+        assert_eq!(kinds(sample), [FailureKind::KilledForMemory], "{:?}", sample.outcome);
+    }
+}
+
+#[test]
+fn another_node_is_not_taken_for_this_one() {
+    let nodes = Topology::read().expect("the nodes of this machine").nodes;
+    if nodes.iter().filter(|node| node.memory_bytes > 0).count() > 1 {
+        return skipped("another_node_is_not_taken_for_this_one", "this machine has more than one node");
+    }
+    let place = Place::new();
+    let (run, _) = run(&place, &["--methods=pread", "--file-size=4MiB", "--numa=other,same"]);
+    let (mut on_other, mut on_same) = (0, 0);
+    for cell in &run.header.plan.cells {
+        let samples = run.samples.iter().filter(|sample| sample.cell == cell.id());
+        for sample in samples {
+            if cell.conditions.host_settings.numa == Some(pagewise_model::Numa::Other) {
+                let Outcome::Unavailable { reason } = &sample.outcome else { panic!("{:?}", sample.outcome) };
+                assert_eq!(reason, "this machine has one NUMA node");
+                on_other += 1;
+            } else {
+                assert!(is_honest(sample), "{:?}", sample.outcome);
+                on_same += 1;
+            }
+        }
+    }
+    assert!(on_other == 2 && on_same >= 14, "{on_other} {on_same}");
+}
+
+/// A cpuset of version 1 that ends with the test.
+struct Cpuset(PathBuf);
+
+impl Cpuset {
+    /// One that holds the first of two CPUs.
+    fn of_first_cpu() -> Result<Self, String> {
+        let above = Path::new("/sys/fs/cgroup/cpuset");
+        let text = |name: &str| fs::read_to_string(above.join(name)).map_err(|error| error.to_string());
+        if !text("cpuset.cpus")?.starts_with("0-") {
+            return Err("CPUs 0 and 1 are needed".to_string());
+        }
+        let set = Self(above.join(format!("bad-conditions-{}", std::process::id())));
+        fs::create_dir(&set.0).map_err(|error| error.to_string())?;
+        fs::write(set.0.join("cpuset.cpus"), "0").map_err(|error| error.to_string())?;
+        fs::write(set.0.join("cpuset.mems"), text("cpuset.mems")?.trim())
+            .map_err(|error| error.to_string())?;
+        Ok(set)
+    }
+}
+
+impl Drop for Cpuset {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_cpu_that_this_process_may_not_use_is_told() {
+    let set = match Cpuset::of_first_cpu() {
+        Ok(set) => set,
+        Err(reason) => return skipped("a_cpu_that_this_process_may_not_use_is_told", &reason),
+    };
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]).arg(set.0.join("tasks")).arg(PAGEWISE);
+    command.args(brief(&["--methods=pread", "--file-size=4MiB", "--cpus=1", "--cpus=0-1"]));
+    place.settle(&mut command);
+    place.finish(command.spawn().expect("start")).expect_code(1);
+    for reason in unavailable(&ended(&place), "pread") {
+        assert!(reason.starts_with("this process may not use all of the CPUs "), "{reason}");
+    }
+}
+
+#[test]
+fn dependent_reads_leave_nothing_to_fetch_ahead() {
+    let place = Place::new();
+    let methods = "--methods=pread,uring:depth=1,uring:depth=4,mmap:random+prefetch,uring:direct+depth=32";
+    let (run, _) = run(&place, &["--dependent", "--file-size=4MiB", methods]);
+    for (method, reason) in [
+        ("uring:depth=4", "write depth=1"),
+        ("uring:direct+depth=32", "write depth=1"),
+        (
+            "mmap:random+prefetch",
+            "there is nothing to prefetch before the data have said what the next read is",
+        ),
+    ] {
+        let reasons = unavailable(&run, method);
+        assert!(reasons[0].contains(reason), "{reasons:?}");
+    }
+    for method in ["pread", "uring:depth=1"] {
+        let samples = of_method(&run, method);
+        assert!(samples.len() >= 7 && samples.iter().all(|sample| is_honest(sample)), "{samples:?}");
+    }
+}
+
+/// Under a limit and a cap nothing can be had, and beside them all goes on; `reasons` are those of limit and cap.
+#[track_caller]
+fn expect_no_control(run: &Run, reasons: [&str; 2]) {
+    let mut seen = [0; 3];
+    for cell in run.header.plan.cells.iter().filter(|cell| cell.role == Role::Measured) {
+        let host_settings = &cell.conditions.host_settings;
+        let kind = match (host_settings.memory_limit_bytes, host_settings.device_cap) {
+            (None, None) => 2,
+            (Some(_), _) => 0,
+            (None, Some(_)) => 1,
+        };
+        for sample in run.samples.iter().filter(|sample| sample.cell == cell.id()) {
+            seen[kind] += 1;
+            match &sample.outcome {
+                Outcome::Unavailable { reason } if kind < 2 => {
+                    assert!(reason.contains(reasons[kind]), "'{}' is not in: {reason}", reasons[kind]);
+                    assert!(!reason.contains('\n') && !reason.ends_with('.'), "{reason}");
+                }
+                _ => assert!(kind == 2 && is_honest(sample), "{:?}", sample.outcome),
+            }
+        }
+    }
+    assert!(seen[0] == 2 && seen[1] == 1 && seen[2] >= 7, "{seen:?}");
+}
+
+const LIMIT_AND_CAP: [&str; 5] = [
+    "--methods=pread",
+    "--file-size=4MiB",
+    "--memory=none,64MiB",
+    "--device-cap=none",
+    "--device-cap=read-iops=100000",
+];
+
+#[test]
+fn without_the_right_to_limit_cells_are_unavailable() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped(
+            "without_the_right_to_limit_cells_are_unavailable",
+            "only root can become another user",
+        );
+    }
+    let place = Place::on(&std::env::temp_dir());
+    if BlockDevice::behind(&place.path()).is_err() {
+        return skipped(
+            "without_the_right_to_limit_cells_are_unavailable",
+            "the temporary directory has no device",
+        );
+    }
+    let Some(mut command) = place.command_as(NOBODY, &brief(&LIMIT_AND_CAP)) else { return };
+    command.env_remove("XDG_RUNTIME_DIR");
+    place.finish(command.spawn().expect("start"));
+    // What may be run instead is sudo, a scope or a delegated group.
+    expect_no_control(&ended(&place), ["; run", "; run"]);
+    fs::remove_file(place.file("run.jsonl")).expect("remove");
+
+    let readahead = ["--methods=pread", "--file-size=4MiB", "--readahead=128KiB"];
+    let mut command = place.command_as(NOBODY, &brief(&readahead)).expect("as above");
+    place.finish(command.spawn().expect("start")).expect_code(1);
+    let reasons = unavailable(&ended(&place), "pread");
+    assert!(reasons[0].starts_with("readahead cannot be set: write of /sys/class/bdi/"), "{reasons:?}");
+    assert!(reasons[0].contains("Permission denied"), "{reasons:?}");
+}
+
+/// `doctor` gives that reason for limit and cap.
+#[track_caller]
+fn expect_doctor_says(place: &Place, reason: &str) {
+    let finished = place.run(&["doctor", "--json"]).expect_code(0);
+    for name in ["memory limit", "device cap"] {
+        let capabilities = finished.judged()["capabilities"].clone();
+        let capabilities = capabilities.as_array().expect("a list");
+        let found = capabilities.iter().find(|one| one["name"] == name).expect("it is listed");
+        assert_eq!(found["state"], "unavailable", "{found}");
+        assert!(found["reason"].as_str().is_some_and(|text| text.contains(reason)), "{found}");
+    }
+}
+
+/// Mounts of cgroup filesystems, by version.
+fn cgroup_mounts() -> String {
+    fs::read_to_string("/proc/self/mounts").expect("mounts")
+}
+
+#[test]
+fn a_read_only_cgroup_filesystem_is_told() {
+    const TEST: &str = "a_read_only_cgroup_filesystem_is_told";
+    if let Some(reason) = lacking().filter(|_| !cgroup_mounts().contains("cgroup ro,")) {
+        return skipped(TEST, &reason);
+    }
+    let remount = "grep -E ' cgroup2? ' /proc/self/mounts | \
+                   while read -r _ point _; do mount -o remount,bind,ro \"$point\" || exit 1; done";
+    if !support::in_own_mounts(TEST, remount) {
+        return;
+    }
+    let place = Place::new();
+    let (run, _) = run(&place, &LIMIT_AND_CAP);
+    expect_no_control(&run, ["is mounted read-only", "is mounted read-only"]);
+    expect_doctor_says(&place, "is mounted read-only");
+}
+
+#[test]
+fn a_missing_cgroup_filesystem_is_told() {
+    const TEST: &str = "a_missing_cgroup_filesystem_is_told";
+    if let Some(reason) = lacking().filter(|_| cgroup_mounts().contains(" cgroup")) {
+        return skipped(TEST, &reason);
+    }
+    let unmount = "umount -R /sys/fs/cgroup && ! grep -qE ' cgroup2? ' /proc/self/mounts";
+    if !support::in_own_mounts(TEST, unmount) {
+        return;
+    }
+    let place = Place::new();
+    let (run, _) = run(&place, &LIMIT_AND_CAP);
+    expect_no_control(&run, ["mounted", "mounted"]);
+    expect_doctor_says(&place, "mounted");
+}

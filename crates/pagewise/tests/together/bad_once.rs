@@ -1,0 +1,492 @@
+//! Scan, append and fill: what makes no sense is told in one sentence with exit code 2, and nothing is created; files that
+//! are odd but have lines to be counted are scanned with the right count.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::time::Duration;
+
+use crate::support::{self, FROM_OUTSIDE, Place, is_honest, kinds, load, of_method, of_methods, refuse_all};
+use pagewise_model::run::Run;
+use pagewise_model::{FailureKind, Outcome};
+use rustix::process::{Pid, Signal};
+
+/// A place with what the tables below name.
+fn furnished() -> Place {
+    let place = Place::new();
+    place.write("data", vec![1; 256 << 10]);
+    place.write("empty", []);
+    place.write("bare.toml", "workload = \"append\"\nfile_size = \"1MiB\"\n");
+    place
+}
+
+#[test]
+fn words_that_make_no_sense() {
+    let sync = "one of none, end, every:SIZE";
+    let size = "is no size; sizes are written like '4KiB'";
+    refuse_all(
+        &furnished(),
+        &[
+            ("run append --record-size 10", "'10' has no unit; write '10B', '10KiB', '10MiB' or '10GiB'"),
+            ("run append --record-size 10KB", size),
+            ("run append --record-size=-1B", size),
+            ("run append --record-size ''", "--record-size"),
+            ("run fill --block-size 128", "'128' has no unit; write '128B'"),
+            ("run fill --block-size 1kB", size),
+            ("run fill --block-size=-128B", size),
+            ("run append --laps many", "--laps"),
+            ("run append --laps=-1", "--laps"),
+            ("run append --sync always", sync),
+            ("run append --sync every", sync),
+            ("run append --sync every:4096", "'4096' has no unit"),
+            ("run append --sync every:0B", "sync=every:0B would never end; write the bytes between two"),
+            ("run scan --consume words", "unknown consumption 'words'; one of touch, sum, lines"),
+            ("run append --methods mmap:buffer=10", "invalid option 'buffer=10': '10' has no unit"),
+            ("run append --methods mmap:buffer=10KB", "invalid option 'buffer=10KB': '10KB' is no size"),
+            ("run append --methods mmap:buffer=-1B", "invalid option 'buffer=-1B': '-1B' is no size"),
+            (
+                "run append --methods mmap:buffer=0B",
+                "invalid option 'buffer=0B': expected buffer=1B to buffer=1GiB",
+            ),
+            (
+                "run append --methods mmap:buffer=2GiB",
+                "invalid option 'buffer=2GiB': expected buffer=1B to buffer=1GiB",
+            ),
+            ("run append --methods mmap:buffer", "buffer"),
+            (
+                "run fill --dir . --methods mmap:pretouch=0B",
+                "invalid option 'pretouch=0B': expected pretouch=1B to pretouch=1GiB",
+            ),
+            ("run append --methods mmap:direct", "'mmap' takes no option 'direct'"),
+            ("run append --published --quick", "'--published' cannot be used with '--quick'"),
+            ("run append --published --full", "'--published' cannot be used with '--full'"),
+            ("run read --published", "'read' has no published matrix"),
+            ("run cliff --published", "'cliff' has no published matrix"),
+            ("run bare.toml --published", "'bare' has no published matrix"),
+            ("run append --resume --out none --published", "--resume takes every choice from none"),
+            ("run append --resume --out none --record-size 1KiB", "--resume takes every choice from none"),
+            (
+                "run write",
+                "'write' is neither a question (read, scan, append, fill, cliff, lucene) nor a file",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn axes_that_the_workload_has_not() {
+    refuse_all(
+        &furnished(),
+        &[
+            ("run scan --sync end", "'sync' is for append, fill; scan has none"),
+            ("run read --sync end", "'sync' is for append, fill; random-read, sequential-read have none"),
+            (
+                "run read --record-size 1KiB",
+                "'record_size' is for append; random-read, sequential-read have none",
+            ),
+            ("run read --workload random-read --laps 2", "'laps' is for append; random-read has none"),
+            (
+                "run read --block-size 1KiB",
+                "'block_size' is for fill; random-read, sequential-read have none",
+            ),
+            ("run scan --record-size 1KiB", "'record_size' is for append; scan has none"),
+            ("run fill --dir . --record-size 1KiB", "'record_size' is for append; fill has none"),
+            ("run fill --dir . --laps 2", "'laps' is for append; fill has none"),
+            ("run append --block-size 1KiB", "'block_size' is for fill; append has none"),
+            ("run scan --read-size 4KiB", "'read_size' is for random-read, sequential-read; scan has none"),
+            (
+                "run append --read-size 4KiB",
+                "'read_size' is for random-read, sequential-read; append has none",
+            ),
+            (
+                "run scan --reads-per-op 4",
+                "'reads_per_op' is for random-read, sequential-read; scan has none",
+            ),
+            ("run scan --align 4KiB", "'align' is for random-read, sequential-read; scan has none"),
+            ("run scan --skew zipf:0.99", "'skew' is for random-read, sequential-read; scan has none"),
+            ("run scan --dependent", "'dependent' is for random-read, sequential-read; scan has none"),
+            (
+                "run fill --dir . --descriptor shared",
+                "'descriptor' is for random-read, sequential-read; fill has none",
+            ),
+            (
+                "run append --consume lines",
+                "'consume' is for random-read, sequential-read, scan; append has none",
+            ),
+            ("run append --span 1MiB", "'span' is for random-read, sequential-read, scan; append has none"),
+            (
+                "run fill --dir . --span 1MiB",
+                "'span' is for random-read, sequential-read, scan; fill has none",
+            ),
+            // Nobody typed a read size.
+            (
+                "run append --workload scan",
+                "in the plan 'append': 'record_size' is for append; scan has none",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn choices_that_are_impossible() {
+    let new_or_warm =
+        "a file that is written is new (--cache cold) or was written before (--cache warm), and not";
+    refuse_all(
+        &furnished(),
+        &[
+            (
+                "run append --file-size 1MiB --record-size 2MiB",
+                "a record of 2MiB is larger than the file of 1MiB",
+            ),
+            (
+                "run fill --dir . --file-size 1MiB --block-size 2MiB",
+                "a block of 2MiB is larger than the file of 1MiB",
+            ),
+            (
+                "run append --file-size 1MiB --record-size 100B,2MiB",
+                "a record of 2MiB is larger than the file of 1MiB",
+            ),
+            (
+                "run append --file-size 128MiB --record-size 65MiB",
+                "a record of 65MiB is larger than the 64MiB that are sensible",
+            ),
+            ("run append --record-size 0B", "a record of 0B writes nothing"),
+            ("run fill --dir . --block-size 0B", "a block of 0B writes nothing"),
+            ("run append --file-size 0B", "a file of 0B has no room for what is written"),
+            ("run scan --file-size 0B", "a file of 0B holds nothing to read"),
+            ("run append --laps 0", "0 laps: write 1 to 1000"),
+            ("run append --laps 1001", "1001 laps: write 1 to 1000"),
+            ("run scan --threads 2", "scan goes front to back, with one thread; 2 make no sense"),
+            ("run append --threads 2", "append goes front to back, with one thread; 2 make no sense"),
+            ("run fill --dir . --threads 2", "fill goes front to back, with one thread; 2 make no sense"),
+            ("run append --threads 0", "0 threads write nothing; write 1 or more"),
+            ("run append --file data", "append writes, and your own file is only read; leave --file out"),
+            ("run fill --file data", "fill writes, and your own file is only read; leave --file out"),
+            ("run bare.toml --file data", "append writes, and your own file is only read; leave --file out"),
+            (
+                "run append --device-cap microsd",
+                "a device cap limits reads, and append writes; leave --device-cap out",
+            ),
+            (
+                "run fill --dir . --device-cap microsd",
+                "a device cap limits reads, and fill writes; leave --device-cap out",
+            ),
+            ("run append --cache as-is", new_or_warm),
+            ("run append --cache cold-start", new_or_warm),
+            ("run fill --dir . --cache as-is", new_or_warm),
+            ("run fill --dir . --cache cold-start", new_or_warm),
+            ("run scan --cache cold-start", "a scan meets every page once, so no cache becomes warm by it"),
+            (
+                "run append --memory 64MiB --cache warm --file-size 1MiB",
+                "what was written before is charged to others than the worker; with a memory limit use --cache cold",
+            ),
+            ("run scan --file data --cache cold", "allow it with --evict"),
+            ("run scan --file data --file-size 1MiB", "--file and a file size do not go together"),
+            ("run scan --file empty", "empty is empty; there is nothing to read"),
+            ("run read --consume lines", "lines are counted where a file is gone through once; use run scan"),
+            ("run append --rounds 3", "3 rounds: write 7 to 10000, since fewer give no 95 % interval"),
+            ("run append --published --rounds 2", "2 rounds: write 3 to 10000, since fewer give no median"),
+        ],
+    );
+}
+
+#[test]
+fn methods_that_cannot_do_the_work() {
+    let reading = "which reads; its methods are mmap,";
+    let writing = "which writes; its methods are mmap, pwrite, write, uring";
+    refuse_all(
+        &furnished(),
+        &[
+            ("run scan --methods pwrite", reading),
+            ("run scan --methods write:buffer=4KiB", reading),
+            ("run append --methods pread", writing),
+            ("run append --methods read:buffer=4KiB", writing),
+            ("run fill --dir . --methods pread:direct", writing),
+            ("run read --methods read:buffer=64KiB", "is no method for random-read, which reads"),
+            ("run read --methods write", "'write' is no method for random-read, which reads"),
+            (
+                "run fill --dir . --methods mmap:in-place",
+                "'in-place' in 'mmap:in-place' is not for fill; there mmap",
+            ),
+            ("run append --methods mmap:in-place", "'in-place' in 'mmap:in-place' is not for append"),
+            ("run append --methods mmap:prefetch", "is not for append; there mmap takes"),
+            ("run append --methods mmap:populate-read", "is not for append; there mmap takes"),
+            ("run append --methods uring:fixed+depth=4", "is not for append; there uring takes"),
+            ("run scan --methods mmap:prealloc", "'prealloc' in 'mmap:prealloc' is not for scan"),
+            ("run scan --methods mmap:populate-write", "is not for scan"),
+            ("run scan --methods mmap:prefetch", "is not for scan"),
+            ("run read --methods mmap:touch", "is not for random-read"),
+            (
+                "run append --methods mmap:buffer=100B --record-size 1KiB",
+                "a record of 1KiB does not fit into the buffer of mmap:buffer=100B",
+            ),
+            // Another method that fits helps this one nothing.
+            (
+                "run append --methods mmap,mmap:buffer=100B --record-size 1KiB",
+                "a record of 1KiB does not fit into the buffer of mmap:buffer=100B",
+            ),
+            (
+                "run fill --dir . --methods pwrite:buffer=100B",
+                "a record of 128B does not fit into the buffer of pwrite:buffer=100B",
+            ),
+            (
+                "run append --methods pwrite:direct",
+                "pwrite:direct needs a buffer, because O_DIRECT moves whole blocks; write pwrite:direct+buffer=64KiB",
+            ),
+            ("run append --methods write:direct", "write:direct needs a buffer"),
+            ("run append --methods uring:direct+depth=4", "uring:direct+depth=4 needs a buffer"),
+            ("run append --methods pwrite:direct+buffer=1000B", "is no multiple of the"),
+            ("run append --methods uring:direct+depth=4+buffer=1000B", "is no multiple of the"),
+            ("run scan --methods read:direct+buffer=1000B", "is no multiple of the"),
+            ("run scan --methods uring:direct+depth=4+buffer=1000B", "is no multiple of the"),
+            (
+                "run append --methods mmap:pretouch=1MiB+buffer=4KiB",
+                "both a buffer and a thread run ahead of the writer; leave one out",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn plans_that_make_no_sense() {
+    let place = furnished();
+    let table = [
+        (
+            "append",
+            "recordsize = \"1KiB\"",
+            "unknown key 'recordsize'; the nearest known one is 'record_size'",
+        ),
+        (
+            "append",
+            "record-size = \"1KiB\"",
+            "unknown key 'record-size'; the nearest known one is 'record_size'",
+        ),
+        ("fill", "blocksize = \"1KiB\"", "unknown key 'blocksize'; the nearest known one is 'block_size'"),
+        ("append", "lap = 2", "unknown key 'lap'; the nearest known one is 'laps'"),
+        ("append", "synch = \"end\"", "unknown key 'synch'; the nearest known one is 'sync'"),
+        ("fill", "inmemory = true", "unknown key 'inmemory'; the nearest known one is 'in_memory'"),
+        ("scan", "publish = 3", "unknown key 'publish'; the nearest known one is 'published'"),
+        ("scan", "published = 3", "'published' is a table: write [published] above its keys"),
+        (
+            "scan",
+            "[published]\nround = 7",
+            "in [published]: unknown key 'round'; the nearest known one is 'rounds'",
+        ),
+        ("append", "record_size = 100", "in 'record_size': '100' has no unit"),
+        ("append", "record_size = \"10KB\"", "in 'record_size': '10KB' is no size"),
+        ("append", "record_size = []", "'record_size' is an empty list"),
+        ("append", "laps = \"two\"", "in 'laps': invalid value 'two'"),
+        ("append", "laps = -1", "in 'laps': invalid value '-1'"),
+        ("append", "sync = true", "in 'sync': unknown sync 'true'"),
+        ("append", "sync = \"every:0B\"", "in 'sync': sync=every:0B would never end"),
+        ("fill", "in_memory = \"yes\"", "in 'in_memory': \"yes\" is neither true nor false"),
+        ("scan", "[scan]\nrecord_size = \"1KiB\"", "in [scan]: 'record_size' is for append"),
+        ("append", "[append]\nblock_size = \"1KiB\"", "in [append]: 'block_size' is for fill"),
+        ("append", "[append]\nrecordsize = \"1KiB\"", "in [append]: unknown key 'recordsize'"),
+        ("fill", "[fill]\nlaps = 2", "in [fill]: 'laps' is for append"),
+        (
+            "append",
+            "[append]\nread_size = \"4KiB\"",
+            "in [append]: 'read_size' is for random-read, sequential-read",
+        ),
+        ("scan", "sync = \"end\"", "in the plan 'plan': 'sync' is for append, fill; scan has none"),
+        (
+            "append",
+            "consume = \"lines\"",
+            "'consume' is for random-read, sequential-read, scan; append has none",
+        ),
+    ];
+    for (workload, text, sentence) in table {
+        place.write("plan.toml", format!("workload = \"{workload}\"\n{text}\n"));
+        refuse_all(&place, &[("run plan.toml", sentence)]);
+    }
+    // A key of a variant counts where the variant is wanted.
+    place.write("plan.toml", "workload = \"scan\"\n[quick]\nsync = \"end\"\n");
+    refuse_all(&place, &[("run plan.toml --quick", "in the plan 'plan': 'sync' is for append, fill")]);
+}
+
+/// A small run; what is left out here is said by the test.
+#[track_caller]
+fn measure(place: &Place, question: &str, more: &[&str]) -> Run {
+    let common = ["run", question, "--rounds=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let finished = place.run(&[&common[..], more].concat());
+    assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+    finished.judged();
+    let run = load(&place.file("run.jsonl"));
+    support::expect_whole(&run);
+    place.expect_no_trace();
+    assert_eq!(place.journal(), Vec::<serde_json::Value>::new(), "the journal still names something");
+    run
+}
+
+#[test]
+fn a_record_that_fits_some_buffers_makes_the_others_unavailable() {
+    let place = Place::new();
+    let methods = "--methods=mmap:buffer=100B,mmap:buffer=1KiB,pwrite";
+    let run = measure(&place, "append", &["--file-size=1MiB", "--record-size=100B,1KiB", methods]);
+    for sample in of_methods(&run) {
+        let too_large = sample.cell.contains("1KiB,laps=1") && sample.cell.contains("buffer=100B");
+        match &sample.outcome {
+            Outcome::Unavailable { reason } if too_large => {
+                assert_eq!(reason, "a record of 1KiB does not fit into the buffer of mmap:buffer=100B");
+            }
+            other => assert!(!too_large && is_honest(sample), "{}: {other:?}", sample.cell),
+        }
+    }
+    let refused = of_method(&run, "mmap:buffer=100B").into_iter();
+    assert!(refused.filter(|sample| matches!(sample.outcome, Outcome::Unavailable { .. })).count() > 0);
+}
+
+/// Each sample counted so many lines, as the supervisor did.
+#[track_caller]
+fn expect_lines(run: &Run, lines: u64) {
+    let samples = of_methods(run);
+    assert!(!samples.is_empty());
+    for sample in samples {
+        assert!(is_honest(sample), "{}: {:?}", sample.cell, sample.outcome);
+        let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else {
+            unreachable!("it is honest")
+        };
+        assert_eq!((measurement.operations, evidence.checksum), (1, lines), "{}", sample.cell);
+        assert_eq!(evidence.expected_checksum, Some(lines), "{}", sample.cell);
+    }
+}
+
+#[test]
+fn odd_files_are_scanned_with_the_right_count() {
+    let ways = "--methods=mmap,mmap:in-place,mmap:buffer=1000B,read:buffer=4KiB,read:buffer=1000B,pread:sequential,uring:depth=4";
+    let binary: Vec<u8> = (0..300_007u64).map(|at| pagewise_model::random::mix(at) as u8).collect();
+    let newlines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let of_newlines = vec![b'\n'; 70_001];
+    let files: [(&str, &[u8], u64); 6] = [
+        ("no newline", &[b'x'; 100_000], 0),
+        ("one byte", b"x", 0),
+        ("one newline", b"\n", 1),
+        ("the last line has no newline", b"one\ntwo\nthree", 2),
+        ("nothing but newlines", &of_newlines, 70_001),
+        ("binary", &binary, newlines(&binary)),
+    ];
+    for (name, bytes, lines) in files {
+        println!("{name}");
+        let place = Place::new();
+        let path = place.write("data", bytes);
+        expect_lines(
+            &measure(&place, "scan", &["--file=data", "--cache=as-is,warm", "--consume=lines", ways]),
+            lines,
+        );
+        assert!(fs::read(path).expect("read") == bytes, "{name}");
+    }
+    // The sizes of the question are those of datasets.
+    let place = Place::new();
+    place.write("data", vec![b'\n'; 70_001]);
+    expect_lines(&measure(&place, "scan", &["--quick", "--file=data", "--methods=mmap"]), 70_001);
+}
+
+/// Whether this much memory is left for the page cache.
+fn has_memory_for(bytes: u64) -> bool {
+    pagewise_host::memory::Memory::read().available_bytes.is_some_and(|available| available > 2 * bytes)
+}
+
+#[test]
+fn a_line_of_two_gibibytes_is_one_line() {
+    const BYTES: u64 = 2 << 30;
+    if !has_memory_for(BYTES) {
+        return support::skipped("a_line_of_two_gibibytes_is_one_line", "it needs 4 GiB of memory");
+    }
+    let place = Place::new();
+    let path = place.file("data");
+    // Sparse: zeros, and a newline at the very end.
+    let file = File::create(&path).expect("create");
+    std::os::unix::fs::FileExt::write_all_at(&file, b"\n", BYTES - 1).expect("write");
+    let ways = "--methods=mmap:in-place,read:buffer=1MiB";
+    let arguments = [
+        "run",
+        "scan",
+        "--no-ceilings",
+        "--out=run.jsonl",
+        "--file=data",
+        "--cache=warm",
+        "--consume=lines",
+        ways,
+    ];
+    let mut child = place.command(&arguments).spawn().expect("start");
+    // A sample of each cell tells, and each takes seconds.
+    let samples = || {
+        let lines = support::whole_lines(&place.file("run.jsonl"));
+        lines.iter().filter(|line| line.contains("\"kind\":\"sample\"")).count()
+    };
+    while child.try_wait().expect("wait").is_none() && samples() < 3 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = Pid::from_raw(child.id() as i32).expect("a process id");
+    rustix::process::kill_process(pid, Signal::INT).expect("kill");
+    place.finish(child).expect_code(1);
+    fs::remove_file(&path).expect("remove");
+    let run = load(&place.file("run.jsonl"));
+    assert_eq!(run.header.plan.cells.len(), 3, "two methods and a control");
+    expect_lines(&run, 1);
+    place.expect_no_trace();
+}
+
+#[test]
+fn a_file_that_shrinks_during_a_scan_is_told() {
+    let place = Place::new();
+    let path = place.write("data", vec![b'x'; 8 << 20]);
+    let out = place.file("run.jsonl");
+    let shrink = move || {
+        if support::whole_lines(&out).len() > 2 {
+            let _ = File::options().write(true).open(&path).and_then(|file| file.set_len(4096));
+        }
+    };
+    let outsider = support::outsider::Outsider::acting(shrink);
+    let ways = ["--file=data", "--cache=as-is", "--methods=mmap:in-place,read:buffer=64KiB", "--rounds=99"];
+    let finished =
+        place.run(&[&["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl"][..], &ways].concat());
+    drop(outsider);
+    let finished = finished.expect_code(1);
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.is_complete());
+    expect_told_of_shrinking(&run);
+    for cell in finished.judged()["cells"].as_array().expect("cells") {
+        assert!(cell["reason"].as_str().is_some_and(|reason| reason.contains("changed its size")), "{cell}");
+    }
+    place.expect_no_trace();
+}
+
+/// A log that grows all the time is another file in each sample than it was in the plan.
+#[test]
+fn a_file_that_grows_all_the_time_is_told() {
+    let place = Place::new();
+    let path = place.write("data", vec![b'x'; 1 << 20]);
+    let outsider = support::outsider::Outsider::acting(move || {
+        let _ = File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"one more\n"));
+    });
+    let words = ["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl", "--file=data", "--cache=as-is"];
+    let finished = place.run(&words);
+    drop(outsider);
+    finished.expect_code(1);
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.is_complete() && !run.samples.is_empty());
+    for sample in &run.samples {
+        assert!(kinds(sample).contains(&FailureKind::FileChanged), "{}: {:?}", sample.cell, sample.outcome);
+    }
+    place.expect_no_trace();
+}
+
+/// Each cell ends with a sample that says how the file changed; what came before it is honest.
+#[track_caller]
+fn expect_told_of_shrinking(run: &Run) {
+    for cell in &run.header.plan.cells {
+        let samples: Vec<_> = run.samples.iter().filter(|sample| sample.cell == cell.id()).collect();
+        let (last, before) = samples.split_last().expect("each cell was tried");
+        let told = last.failures().iter().find(|failure| failure.kind == FailureKind::FileChanged);
+        let detail = &told.unwrap_or_else(|| panic!("{}: {:?}", last.cell, last.outcome)).detail;
+        assert!(
+            detail.contains("data changed its size from 8388608 to 4096 bytes during the run"),
+            "{detail}"
+        );
+        let is_told = |kind: &FailureKind| FROM_OUTSIDE.contains(kind) || *kind == FailureKind::FileChanged;
+        for sample in before.iter().filter(|sample| !is_honest(sample)) {
+            assert!(kinds(sample).iter().any(is_told), "{}: {:?}", sample.cell, sample.outcome);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Tests that hold beside each other: what they start is small, or waits.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_conditions;
+mod bad_input;
+mod bad_once;
+mod bad_workers;
+mod conformance;
+mod disturbed_writes;
+mod doctor;
+mod filesystems;
+mod full;
+mod interrupted;
+mod killed_conditions;
+mod protocol;
+mod trust_kills;
+mod trust_mounts;
+mod trust_numbers;
+mod trust_output;
+mod trust_run_files;
+mod trust_state;
+mod trust_words;
+mod trust_workers;
+mod vectors;
+mod vmstat;
+mod worker_faults;

@@ -1,0 +1,140 @@
+//! A worker killed by somebody else says nothing of its method: the sample is taken again, and only if that goes on does
+//! the cell end.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Finished, PAGEWISE, Place, broken, expect_whole, kinds, load, whole_lines};
+use pagewise_model::FailureKind::KilledFromOutside;
+use pagewise_model::run::Run;
+use pagewise_model::{Outcome, Sample};
+
+const BRIEF: [&str; 11] = [
+    "run",
+    "read",
+    "--workload=random-read",
+    "--methods=pread,mmap",
+    "--threads=1",
+    "--cache=warm",
+    "--rounds=7",
+    "--latency=1ms",
+    "--file-size=1MiB",
+    "--no-ceilings",
+    "--out=run.jsonl",
+];
+
+/// A run whose workers of these numbers, counted from 1 as they are started, are killed by SIGKILL.
+fn run_with_killed(place: &Place, numbers: &str) -> (Run, Finished) {
+    let script = format!(
+        "#!/bin/sh\nread -r number < {count}\nnumber=$((number + 1))\necho $number > {count}\n\
+         case ' {numbers} ' in *\" $number \"*) kill -9 $$ ;; esac\nexec {PAGEWISE} worker\n",
+        count = place.root().join("count").display()
+    );
+    fs::write(place.root().join("count"), "0\n").expect("write");
+    let path = place.root().join("worker.sh");
+    fs::write(&path, script).expect("write");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let command = format!("--worker-command={}", path.display());
+    let finished = place.run(&[&BRIEF[..], &["--sample=1ms", &command]].concat());
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.is_complete(), "{finished:?}");
+    place.expect_no_trace();
+    (run, finished)
+}
+
+fn killed(run: &Run) -> Vec<&Sample> {
+    run.samples.iter().filter(|sample| kinds(sample) == [KilledFromOutside]).collect()
+}
+
+#[test]
+fn one_that_is_killed_once_is_asked_again() {
+    let (run, finished) = run_with_killed(&Place::new(), "5");
+    let killed = killed(&run);
+    assert_eq!(killed.len(), 1, "{finished:?}");
+    let (failures, _) = broken(killed[0]);
+    assert!(failures[0].detail.contains("was killed by SIGKILL before it sent hello"), "{failures:?}");
+    let again = run
+        .samples
+        .iter()
+        .find(|sample| (&sample.cell, sample.round, sample.attempt) == (&killed[0].cell, killed[0].round, 1));
+    assert!(again.is_some_and(|sample| matches!(sample.outcome, Outcome::Taken { .. })));
+    expect_rounds(&run, &[]);
+}
+
+#[test]
+fn one_that_is_killed_in_several_rounds_is_asked_again_each_time() {
+    let (run, _) = run_with_killed(&Place::new(), "2 3 9 14");
+    assert_eq!(killed(&run).len(), 4);
+    expect_rounds(&run, &[]);
+}
+
+#[test]
+fn one_that_is_killed_again_and_again_ends_its_cell_and_no_other() {
+    let (run, finished) = run_with_killed(&Place::new(), "5 6 7");
+    let killed = killed(&run);
+    let tries: Vec<u32> = killed.iter().map(|sample| sample.attempt).collect();
+    assert_eq!(tries, [0, 1, 2], "{finished:?}");
+    assert!(killed.iter().all(|sample| sample.cell == killed[0].cell));
+    expect_rounds(&run, &[&killed[0].cell]);
+    finished.expect_code(1);
+}
+
+#[test]
+fn one_that_is_always_killed_ends_every_cell() {
+    let numbers: Vec<String> = (1..=200).map(|number| number.to_string()).collect();
+    let (run, finished) = run_with_killed(&Place::new(), &numbers.join(" "));
+    assert_eq!(killed(&run).len(), 3 * run.header.plan.cells.len(), "each cell was tried three times");
+    finished.expect_code(1);
+}
+
+/// Every cell was sampled in every round, but for `ended`.
+#[track_caller]
+fn expect_rounds(run: &Run, ended: &[&str]) {
+    for cell in &run.header.plan.cells {
+        let mut rounds: Vec<u32> = run
+            .samples
+            .iter()
+            .filter(|sample| sample.cell == cell.id() && matches!(sample.outcome, Outcome::Taken { .. }))
+            .map(|sample| sample.round)
+            .collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        let is_whole = rounds == (0..7).collect::<Vec<_>>();
+        assert_eq!(is_whole, !ended.contains(&&*cell.id()), "{}: {rounds:?}", cell.id());
+    }
+}
+
+#[test]
+fn a_run_whose_control_was_lost_has_its_verdict() {
+    let place = Place::new();
+    place.run(&[&BRIEF[..], &["--sample=20ms"]].concat());
+    let whole = load(&place.file("run.jsonl"));
+    expect_whole(&whole);
+    // The same run, had its control been killed for good in its second round.
+    let control =
+        whole.header.plan.cells.iter().find(|cell| cell.role.name() == "control").expect("a control").id();
+    let lines = whole_lines(&place.file("run.jsonl"));
+    let kept: Vec<pagewise_model::run::Record> = lines
+        .iter()
+        .filter_map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).expect("a line");
+            serde_json::from_value(value["record"].clone()).ok()
+        })
+        .filter(|record| match record {
+            pagewise_model::run::Record::Sample(sample) => sample.cell != control || sample.round == 0,
+            pagewise_model::run::Record::End { .. } => false,
+            _ => true,
+        })
+        .collect();
+    let text: String = kept.iter().map(pagewise_model::run::Record::to_line).collect();
+    place.write("lost.jsonl", text);
+    let judged = place.run(&["report", "lost.jsonl", "--json"]).judged();
+    let comparison = &judged["comparisons"][0];
+    let measured = |cell: &serde_json::Value| cell["role"] == "measured" && cell["samples"] == 7;
+    if judged["cells"].as_array().expect("cells").iter().filter(|cell| measured(cell)).count() == 2 {
+        assert_ne!(comparison["verdict"], "not-comparable", "{comparison}");
+        assert_eq!(comparison["noise_source"], "ratios");
+        let table = place.run(&["report", "lost.jsonl"]).stdout;
+        assert!(table.replace("\n    ", " ").contains("by the scatter of the ratios alone"), "{table}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Numbers in a run file: none makes a report take more memory than the file has bytes for, or count to where nobody
+//! gets. What no run has is refused with a sentence.
+
+use std::process::Command;
+
+use crate::support::Place;
+use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
+use pagewise_model::sample::Measurement;
+use pagewise_model::{
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
+    Outcome, Plan, Reads, Role, Sample, Skew, Source, Work, WorkerChoices,
+};
+use serde_json::{Value, json};
+
+const FORMS: [&[&str]; 3] = [&[], &["--json"], &["--csv=-"]];
+
+/// The `index`-th of many cells, `methods` of them under the same conditions.
+fn cell(index: usize, methods: usize) -> Cell {
+    let (comparison, method) = ((index / methods) as u64, index % methods);
+    let text = if method == 0 { "pread".to_string() } else { format!("mmap:prefetch={method}") };
+    Cell {
+        role: Role::Measured,
+        method: text.parse().expect("a method"),
+        conditions: Conditions {
+            work: Work::RandomRead(Reads {
+                read_bytes: Bytes::kib(4 + 4 * (comparison % 64)),
+                reads_per_op: 1 + (comparison / 64) as u32,
+                align_bytes: Bytes::kib(4),
+                skew: Skew::Uniform,
+                dependent: false,
+                consume: Consume::Touch,
+            }),
+            threads: 1,
+            file_bytes: Bytes::gib(1),
+            span_bytes: Bytes::gib(1),
+            content: Content::Random,
+            cache: CacheState::Warm,
+            descriptor: Descriptor::Shared,
+            host_settings: HostSettings::default(),
+        },
+    }
+}
+
+fn header(rounds: u32, cells: Vec<Cell>) -> Record {
+    Record::Header(Box::new(Header {
+        schema: SCHEMA_VERSION,
+        plan: Plan {
+            question: "read".into(),
+            source: Source::Dataset { directory: "/data".into() },
+            seed: 1,
+            rounds,
+            sample_ns: 200_000_000,
+            latency_ns: 0,
+            retakes: 2,
+            drop_caches: false,
+            workers: WorkerChoices::default(),
+            search: None,
+            pivot: None,
+            cells,
+        },
+        environment: Environment { page_bytes: 4096, cpus: 2, ..Environment::default() },
+        workers: Vec::new(),
+        worker_command: None,
+    }))
+}
+
+fn sample(cell: &Cell, round: u32) -> Record {
+    let measurement = Measurement {
+        measured_ns: 200_000_000,
+        operations: 5_000 + u64::from(round) % 7,
+        latency_ns: vec![40_000],
+        latency_counts: vec![5_000],
+        ..Measurement::default()
+    };
+    let evidence = Evidence { wall_ns: 200_400_000, requested_bytes: 5_000 << 14, ..Evidence::default() };
+    Record::Sample(Box::new(Sample {
+        cell: cell.id(),
+        round,
+        attempt: 0,
+        started_ns: 0,
+        outcome: Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() },
+    }))
+}
+
+fn text(records: &[Record]) -> String {
+    records.iter().map(Record::to_line).collect()
+}
+
+/// The same record with the number at `pointer` set, if such a record can be read.
+fn with(record: &Record, pointer: &str, number: &Value) -> Option<Record> {
+    let mut value = serde_json::to_value(record).expect("a record");
+    *value.pointer_mut(pointer)? = number.clone();
+    serde_json::from_value(value).ok()
+}
+
+/// Where the numbers of a value stand.
+fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(path.to_string()),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| numbers(value, &format!("{path}/{key}"), found));
+        }
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| numbers(value, &format!("{path}/{index}"), found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn counts_that_no_run_has_are_refused_with_a_sentence() {
+    let place = Place::new();
+    let cells = vec![cell(0, 2), cell(1, 2)];
+    let head = header(7, cells.clone());
+    let (first, second) = (sample(&cells[0], 0), sample(&cells[1], 0));
+    let largest = json!(u32::MAX);
+    let refused = [
+        (with(&head, "/plan/rounds", &largest), None, "line 1: 4294967295 rounds"),
+        (with(&head, "/plan/cells/0/conditions/threads", &largest), None, "line 1: 4294967295 threads"),
+        (with(&head, "/plan/cells/0/conditions/reads_per_op", &largest), None, "line 1: 4294967295 reads"),
+        (with(&head, "/plan/retakes", &largest), None, "line 1: samples are taken again 4294967295 times"),
+        (None, with(&second, "/round", &largest), "line 3: a sample of round 4294967295"),
+        (None, with(&second, "/round", &json!(7)), "line 3: a sample of round 7"),
+        (None, with(&second, "/attempt", &largest), "line 3: attempt 4294967295"),
+    ];
+    for (changed_head, changed_sample, sentence) in refused {
+        let head = changed_head.unwrap_or_else(|| head.clone());
+        place.write(
+            "run.jsonl",
+            text(&[head, first.clone(), changed_sample.unwrap_or_else(|| second.clone())]),
+        );
+        for form in FORMS {
+            let finished = place.run(&[&["report", "run.jsonl"], form].concat()).expect_code(2);
+            assert!(finished.stderr.contains(sentence), "{sentence}: {finished:?}");
+        }
+        place.run(&["run", "--resume", "--out=run.jsonl", "--dry-run"]).expect_code(2);
+    }
+}
+
+#[test]
+fn no_number_anywhere_ends_a_report_by_a_signal() {
+    let place = Place::new();
+    let cells = vec![cell(0, 2), cell(1, 2)];
+    let mut records = vec![header(7, cells.clone())];
+    records.extend((0..7).flat_map(|round| cells.iter().map(move |cell| sample(cell, round))));
+    for line in [0, 3] {
+        let mut places = Vec::new();
+        numbers(&serde_json::to_value(&records[line]).expect("a record"), "", &mut places);
+        assert!(places.len() > 10, "{places:?}");
+        for pointer in &places {
+            for number in [json!(0), json!(u32::MAX), json!(u64::MAX)] {
+                let Some(changed) = with(&records[line], pointer, &number) else { continue };
+                let mut changed_records = records.clone();
+                changed_records[line] = changed;
+                place.write("run.jsonl", text(&changed_records));
+                // A table is judged and shown; the other forms only write down what is there.
+                let finished = place.run(&["report", "run.jsonl"]);
+                assert!(matches!(finished.status.code(), Some(0..=2)), "{pointer} = {number}: {finished:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_report_takes_follows_from_the_bytes_of_its_file() {
+    // One slot for each round of each cell would be 400 MB.
+    let place = Place::new();
+    let cells: Vec<Cell> = (0..5_000).map(|index| cell(index, 50)).collect();
+    let mut records = vec![header(10_000, cells.clone())];
+    records.extend(cells.iter().step_by(10).map(|cell| sample(cell, 9_999)));
+    place.write("run.jsonl", text(&records));
+    for form in FORMS {
+        let command = place.command(&[&["report", "run.jsonl"], form].concat());
+        let mut limited = Command::new("prlimit");
+        limited.arg("--as=300000000").arg("--").arg(command.get_program()).args(command.get_args());
+        place.settle(&mut limited);
+        let finished = place.finish(limited.spawn().expect("prlimit starts"));
+        assert_eq!(finished.code(), 1, "it is told, and not complete: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn many_cells_are_told() {
+    let place = Place::new();
+    for methods in [8, 2_500] {
+        let cells: Vec<Cell> = (0..5_000).map(|index| cell(index, methods)).collect();
+        let mut records = vec![header(7, cells.clone())];
+        let sampled = &cells[..214];
+        records.extend((0..7).flat_map(|round| sampled.iter().map(move |cell| sample(cell, round))));
+        place.write("run.jsonl", text(&records));
+        let table = place.run(&["report", "run.jsonl"]).expect_code(1);
+        assert!(table.stdout.contains("1,498 of 1,498 samples valid"), "{}", &table.stdout[..1000]);
+        let json = place.run(&["report", "run.jsonl", "--json"]).expect_code(1).judged();
+        assert_eq!(json["cells"].as_array().map(Vec::len), Some(5_000));
+        let csv = place.run(&["report", "run.jsonl", "--csv=-"]).expect_code(1);
+        assert_eq!(csv.stdout.lines().count(), 1_499);
+    }
+}

@@ -1,0 +1,50 @@
+//! Every shipped worker makes the same of the seeds and times in `workers/vectors.json`. (The native one in
+//! `crates/engine/src/sampling/vectors.rs`.)
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::skipped;
+use pagewise_host::toolchain::{self, Choices, Found, Language};
+
+fn workers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers").canonicalize().expect("the workers")
+}
+
+fn found(language: Language, test: &str) -> Option<Found> {
+    let found = toolchain::find(language, &Choices::default());
+    found.inspect_err(|reason| skipped(test, &reason.to_string())).ok()
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) {
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn the_worker_in_go_reproduces_the_vectors() {
+    let Some(found) = found(Language::Go, "the_worker_in_go_reproduces_the_vectors") else { return };
+    let mut go = Command::new(&found.program);
+    succeeds(go.args(["test", "-count=1", "."]).current_dir(workers().join("go")).env("GOWORK", "off"));
+}
+
+#[test]
+fn the_worker_in_java_reproduces_the_vectors() {
+    let Some(found) = found(Language::Jvm, "the_worker_in_java_reproduces_the_vectors") else { return };
+    let classes = tempfile::tempdir().expect("a folder");
+    let sources = std::fs::read_dir(workers().join("jvm/pagewise")).expect("the folder");
+    let mut javac = Command::new(found.home.join("bin/javac"));
+    javac.arg("-d").arg(classes.path()).args(sources.map(|entry| entry.expect("an entry").path()));
+    succeeds(javac.arg(workers().join("jvm/tests/Vectors.java")));
+    let mut java = Command::new(&found.program);
+    succeeds(java.arg("-cp").arg(classes.path()).arg("pagewise.Vectors").arg(workers().join("vectors.json")));
+}
+
+#[test]
+fn the_worker_in_python_reproduces_the_vectors() {
+    let Some(found) = found(Language::Python, "the_worker_in_python_reproduces_the_vectors") else { return };
+    let mut python = Command::new(&found.program);
+    python.args(["-B", "vectors.py", "../vectors.json"]).current_dir(workers().join("python"));
+    succeeds(&mut python);
+}

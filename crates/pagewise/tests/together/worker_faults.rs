@@ -1,0 +1,277 @@
+//! Whatever a worker does wrong ends its cell with that reason; the run goes on and nothing is left behind.
+
+use crate::support::{
+    self, Finished, PAGEWISE, Place, broken, cheating_worker, is_honest, kinds, load, of_method, of_methods,
+};
+use pagewise_model::FailureKind::{CallFailed, KilledFromOutside, WorkerDied, WorkerHung, WorkerNonsense};
+use pagewise_model::protocol::PROTOCOL_VERSION;
+use pagewise_model::run::Run;
+use pagewise_model::{FailureKind, Outcome, Sample};
+
+const ARGUMENTS: [&str; 11] = [
+    "run",
+    "read",
+    "--workload=random-read",
+    "--cache=warm",
+    "--threads=1",
+    "--rounds=7",
+    "--sample=5ms",
+    "--latency=2ms",
+    "--file-size=4MiB",
+    "--json",
+    "--out=run.jsonl",
+];
+
+/// Runs `pread` and `mmap` with a worker of `command` to the end; nothing is left but the run file.
+#[track_caller]
+fn run_command(command: &str, more: &[&str]) -> (Run, Finished) {
+    let place = Place::new();
+    let mut arguments = ARGUMENTS.to_vec();
+    arguments.extend(["--methods=pread,mmap", "--worker-command", command]);
+    arguments.extend(more);
+    let finished = place.run(&arguments);
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.is_complete(), "{finished:?}");
+    assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
+    place.expect_no_process();
+    (run, finished)
+}
+
+#[track_caller]
+fn run(kind: &str) -> (Run, Finished) {
+    // Short where the worker falls silent; nothing else may depend on how busy the machine is.
+    let silent = ["hangs-at-start", "ignores-go"].contains(&kind);
+    run_command(&cheating_worker(kind), if silent { &["--patience=1"] } else { &[] })
+}
+
+/// Each cell of `samples` has ended with its first sample.
+#[track_caller]
+fn expect_ended(samples: &[&Sample], kind: FailureKind, detail: &str) {
+    let mut cells: Vec<&str> = samples.iter().map(|sample| &*sample.cell).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    assert_eq!(cells.len(), samples.len(), "a cell went on");
+    assert!(!cells.is_empty());
+    for sample in samples {
+        let (failures, _) = broken(sample);
+        assert_eq!(kinds(sample), [kind], "{failures:?}");
+        assert!(failures[0].detail.contains(detail), "'{detail}' is not in {failures:?}");
+    }
+}
+
+/// The fault ends every cell: it comes before the worker knows what is asked.
+#[track_caller]
+fn ends_every_cell(worker: &str, kind: FailureKind, detail: &str) -> Run {
+    let (run, finished) = run(worker);
+    finished.expect_code(1);
+    let cells = run.header.plan.cells.len();
+    let samples: Vec<&Sample> = run.samples.iter().collect();
+    assert_eq!(samples.len(), cells, "each cell was tried once");
+    expect_ended(&samples, kind, detail);
+    run
+}
+
+/// The fault ends the cells of `pread`; those of `mmap` have all their samples.
+#[track_caller]
+fn ends_its_cell(worker: &str, kind: FailureKind, detail: &str) -> Run {
+    let (run, finished) = run(worker);
+    let finished = finished.expect_code(1);
+    expect_ended(&of_method(&run, "pread"), kind, detail);
+    expect_others_whole(&run);
+    let judged = finished.judged();
+    let cell = judged["cells"].as_array().expect("cells").iter().find(|cell| cell["method"] == "pread");
+    let cell = cell.expect("the cell is shown");
+    assert_eq!(cell["status"], "invalid");
+    assert!(cell["reason"].as_str().expect("a reason").contains(detail), "{cell}");
+    run
+}
+
+#[track_caller]
+fn expect_others_whole(run: &Run) {
+    let others = of_method(run, "mmap");
+    for sample in &others {
+        assert!(is_honest(sample), "{:?}", sample.outcome);
+    }
+    let rounds: std::collections::BTreeSet<u32> = others.iter().map(|sample| sample.round).collect();
+    assert_eq!(rounds, (0..7).collect());
+}
+
+#[test]
+fn a_worker_that_dies_at_start_shows_its_last_words() {
+    let run = ends_every_cell("dies-at-start", WorkerDied, "ended with status 3 before it sent hello");
+    for sample in &run.samples {
+        assert_eq!(broken(sample).1, "libimaginary.so.1: cannot open shared object file");
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_exist_is_named() {
+    for command in ["/nowhere/worker honest", "/dev/null"] {
+        let (run, finished) = run_command(command, &[]);
+        finished.expect_code(1);
+        let samples: Vec<&Sample> = run.samples.iter().collect();
+        expect_ended(&samples, WorkerDied, "could not be started");
+    }
+    let place = Place::new();
+    let finished = place.run(&["run", "read", "--worker-command", " "]);
+    support::expect_refused(&finished, "names no program");
+}
+
+#[test]
+fn a_worker_that_is_another_program_is_refused() {
+    let (run, finished) = run_command("/bin/echo hello", &[]);
+    finished.expect_code(1);
+    expect_ended(&run.samples.iter().collect::<Vec<_>>(), WorkerNonsense, "the worker sent 'hello'");
+}
+
+#[test]
+fn a_worker_that_says_nothing_is_given_up() {
+    ends_every_cell("hangs-at-start", WorkerHung, "did not send hello within 1 s");
+}
+
+#[test]
+fn a_worker_that_ignores_go_is_given_up() {
+    ends_its_cell("ignores-go", WorkerHung, "did not send sample within 1 s");
+}
+
+#[test]
+fn a_worker_that_does_not_end_is_ended() {
+    ends_its_cell("lingers", WorkerHung, "did not end within");
+}
+
+#[test]
+fn nonsense_is_quoted() {
+    ends_every_cell("nonsense", WorkerNonsense, "instead of hello the worker sent 'Good morning.'");
+    ends_every_cell("out-of-turn", WorkerNonsense, r#"instead of hello the worker sent '{"type":"verified""#);
+    ends_every_cell(
+        "stray-output",
+        WorkerNonsense,
+        "instead of opened the worker sent 'WARNING: a deprecated",
+    );
+}
+
+#[test]
+fn an_endless_line_is_not_collected() {
+    ends_every_cell("endless-line", WorkerNonsense, "a line of over");
+}
+
+#[test]
+fn another_version_of_the_protocol_is_refused() {
+    let run = ends_every_cell("other-protocol", WorkerNonsense, "speaks protocol");
+    let (failures, _) = broken(&run.samples[0]);
+    let (other, own) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
+    let told = format!("'cheating' 1 speaks protocol {other}, pagewise speaks {own}");
+    assert!(failures[0].detail.contains(&told), "{failures:?}");
+}
+
+#[test]
+fn a_number_that_overflows_is_refused() {
+    ends_its_cell("overflowing-number", WorkerNonsense, "18446744073709551616");
+}
+
+#[test]
+fn a_worker_that_dies_after_opened_shows_its_last_words() {
+    let run = ends_its_cell("dies-after-opened", WorkerDied, "was killed by SIGABRT before it sent");
+    for sample in of_method(&run, "pread") {
+        assert_eq!(broken(sample).1, "assertion failed: the worker is well");
+    }
+}
+
+#[test]
+fn a_worker_that_fails_after_its_last_answer_is_not_believed() {
+    ends_its_cell("exits-nonzero", WorkerDied, "ended with status 9 after its last answer");
+}
+
+#[test]
+fn a_call_that_fails_ends_the_cell_and_one_that_is_refused_makes_it_unavailable() {
+    ends_its_cell("call-fails", CallFailed, "open failed: EIO");
+    let (run, finished) = run("call-refused");
+    for sample in of_method(&run, "pread") {
+        assert!(
+            matches!(&sample.outcome, Outcome::Unavailable { reason } if reason.contains("open was refused: EPERM")),
+            "{:?}",
+            sample.outcome
+        );
+    }
+    expect_others_whole(&run);
+    let judged = finished.judged();
+    let cells = judged["cells"].as_array().expect("cells");
+    assert!(cells.iter().any(|cell| cell["method"] == "pread" && cell["status"] == "unavailable"));
+}
+
+#[test]
+fn megabytes_on_stderr_do_no_harm() {
+    let (run, _) = run("floods-stderr");
+    for sample in of_methods(&run) {
+        assert!(is_honest(sample), "{:?}", sample.outcome);
+    }
+    let run = ends_every_cell("floods-stderr-and-dies", WorkerDied, "ended with status 3");
+    for sample in &run.samples {
+        let (_, tail) = broken(sample);
+        assert!(tail.ends_with("these are the last words") && tail.len() <= 4096, "{} bytes", tail.len());
+    }
+}
+
+/// The native worker in the course of a sample, as the out-of-memory killer or an impatient admin would.
+#[test]
+fn a_worker_killed_from_outside_loses_that_sample_alone_and_the_run_says_so() {
+    let place = Place::new();
+    let mut arguments: Vec<&str> =
+        ARGUMENTS.iter().copied().filter(|argument| !argument.starts_with("--sample=")).collect();
+    arguments.extend(["--methods=pread,mmap", "--sample=300ms"]);
+    let child = place.command(&arguments).spawn().expect("pagewise starts");
+    let supervisor = child.id();
+    let killed = support::wait_for("a worker maps or opens the dataset", || {
+        let workers = place.processes().into_iter().filter(|pid| *pid != supervisor);
+        workers.into_iter().find(|pid| has_dataset_open(*pid))
+    });
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(killed as i32).expect("a process id"),
+        rustix::process::Signal::KILL,
+    )
+    .expect("kill");
+    let finished = place.finish(child);
+    assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
+    let run = load(&place.file("run.jsonl"));
+    let ended: Vec<&Sample> =
+        run.samples.iter().filter(|sample| matches!(sample.outcome, Outcome::Broken { .. })).collect();
+    assert_eq!(ended.len(), 1, "one worker was killed: {ended:?}");
+    let (failures, _) = broken(ended[0]);
+    assert!(
+        failures[0].detail.contains("the worker was killed by SIGKILL before it sent"),
+        "{failures:?} {finished:?}"
+    );
+    assert_eq!(kinds(ended[0]), [KilledFromOutside]);
+    let judged = finished.judged();
+    let told = &judged["validity"]["reasons"];
+    let is_told = |reason: &serde_json::Value| reason["kind"] == "killed-from-outside";
+    assert!(told.as_array().expect("reasons").iter().any(is_told), "{told}");
+    for cell in &run.header.plan.cells {
+        let taken =
+            |sample: &&Sample| sample.cell == cell.id() && matches!(sample.outcome, Outcome::Taken { .. });
+        let rounds: std::collections::BTreeSet<u32> =
+            run.samples.iter().filter(taken).map(|sample| sample.round).collect();
+        assert_eq!(rounds, (0..7).collect(), "{}", cell.id());
+    }
+    assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
+    place.expect_no_process();
+}
+
+/// Only workers that have said hello and were told a job have the dataset.
+fn has_dataset_open(pid: u32) -> bool {
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let open = links
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .any(|path| path.to_string_lossy().ends_with(".dataset"));
+    open || std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains(".dataset"))
+}
+
+#[test]
+fn the_command_without_a_worker_ends_by_itself() {
+    // What a worker does when nobody listens: stdin ends, and so does it.
+    let mut command = std::process::Command::new(PAGEWISE);
+    let output = command.arg("worker").stdin(std::process::Stdio::null()).output().expect("worker");
+    assert_eq!(output.status.code(), Some(0));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.starts_with(r#"{"type":"hello","#) && stdout.lines().count() == 1, "{stdout}");
+}
