@@ -39,7 +39,7 @@ impl Asked {
             "run",
             "read",
             "--workload=random-read",
-            "--rounds=7",
+            "--trial-rounds=2",
             "--threads=1",
             "--seed=7",
             "--sample=5ms",

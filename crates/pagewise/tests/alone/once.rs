@@ -20,7 +20,7 @@ const OWN_FAULTS: u64 = 512;
 const ANSWER_BYTES: u64 = 64 << 10;
 
 fn words<'a>(question: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let common = ["--rounds=7", "--seed=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let common = ["--trial-rounds=6", "--seed=7", "--no-ceilings", "--json", "--out=run.jsonl"];
     [&["run", question][..], &common, more].concat()
 }
 
@@ -387,14 +387,14 @@ fn a_dry_run_says_how_much_will_be_written() {
     assert!(place.entries().is_empty(), "a dry run made {:?}", place.entries());
     let line =
         told.stdout.lines().find(|line| line.starts_with("writes")).expect("a line on writes").to_string();
-    // Cold 1 and 3 laps, warm one more each, with two methods and a control, in 7 rounds.
-    assert!(line.contains("210 MiB in 84 samples, at most 1 MiB at a time"), "{line}");
+    // Cold 1 and 3 laps, warm one more each, with two methods, in 6 rounds.
+    assert!(line.contains("120 MiB in 48 samples, at most 1 MiB at a time"), "{line}");
 
     let finished = place.run(&words("append", &plan));
     assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
     let run = load(&place.file("run.jsonl"));
     expect_whole(&run);
-    assert_eq!(bytes_written(&run), (210 * MIB, 84));
+    assert_eq!(bytes_written(&run), (120 * MIB, 48));
     assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
     place.expect_no_trace();
 }
@@ -478,7 +478,7 @@ fn a_seed_says_what_is_written() {
         return support::skipped("a_seed_says_what_is_written", "the path of the program holds a space");
     }
     let first = contents("--seed=7", "--cache=cold");
-    assert_eq!(first.len(), 7, "one content for each round, whichever cell: {first:?}");
+    assert_eq!(first.len(), 6, "one content for each round, whichever cell: {first:?}");
     // Written over something else it is the same in the end.
     assert_eq!(contents("--seed=7", "--cache=cold,warm"), first);
     assert!(contents("--seed=8", "--cache=cold").is_disjoint(&first));

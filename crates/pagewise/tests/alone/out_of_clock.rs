@@ -27,8 +27,14 @@ fn run(kind: &str, question: &[&str]) -> (Run, Value) {
     let _turn = my_turn();
     let place = place();
     let worker = format!("mine={}", early_worker(kind));
-    let common =
-        ["--methods=mine/get", "--cache=warm", "--rounds=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let common = [
+        "--methods=mine/get",
+        "--cache=warm",
+        "--trial-rounds=2",
+        "--no-ceilings",
+        "--json",
+        "--out=run.jsonl",
+    ];
     let dir = place.path().to_string_lossy().into_owned();
     let more = ["--worker", &worker, "--dir", &dir];
     let finished = place.run(&[&["run"], question, &common[..], &more[..]].concat());

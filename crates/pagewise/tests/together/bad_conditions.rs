@@ -23,7 +23,7 @@ const BRIEF: [&str; 10] = [
     "read",
     "--workload=random-read",
     "--threads=1",
-    "--rounds=7",
+    "--trial-rounds=2",
     "--sample=1ms",
     "--latency=1ms",
     "--no-ceilings",
@@ -291,7 +291,7 @@ fn a_worker_killed_for_memory_is_a_result_and_the_run_goes_on() {
         assert!(failures[0].detail.contains("does not fit under its limit of 16MiB"), "{failures:?}");
     }
     let pread = of_method(&run, "pread");
-    assert!(pread.len() >= 7 && pread.iter().all(|sample| is_honest(sample)), "{pread:?}");
+    assert!(!pread.is_empty() && pread.iter().all(|sample| is_honest(sample)), "{pread:?}");
     let cells = finished.judged()["cells"].to_string();
     assert!(cells.contains("killed-for-memory"), "{cells}");
 }
@@ -334,7 +334,7 @@ fn another_node_is_not_taken_for_this_one() {
             }
         }
     }
-    assert!(on_other == 2 && on_same >= 14, "{on_other} {on_same}");
+    assert!(on_other == 1 && on_same >= 2, "{on_other} {on_same}");
 }
 
 /// A cpuset of version 1 that ends with the test.
@@ -398,7 +398,7 @@ fn dependent_reads_leave_nothing_to_fetch_ahead() {
     }
     for method in ["pread", "uring:depth=1"] {
         let samples = of_method(&run, method);
-        assert!(samples.len() >= 7 && samples.iter().all(|sample| is_honest(sample)), "{samples:?}");
+        assert!(!samples.is_empty() && samples.iter().all(|sample| is_honest(sample)), "{samples:?}");
     }
 }
 
@@ -424,7 +424,7 @@ fn expect_no_control(run: &Run, reasons: [&str; 2]) {
             }
         }
     }
-    assert!(seen[0] == 2 && seen[1] == 1 && seen[2] >= 7, "{seen:?}");
+    assert!(seen[0] == 2 && seen[1] == 1 && seen[2] >= 2, "{seen:?}");
 }
 
 const LIMIT_AND_CAP: [&str; 5] = [

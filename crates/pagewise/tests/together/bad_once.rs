@@ -307,7 +307,7 @@ fn plans_that_make_no_sense() {
 /// A small run; what is left out here is said by the test.
 #[track_caller]
 fn measure(place: &Place, question: &str, more: &[&str]) -> Run {
-    let common = ["run", question, "--rounds=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let common = ["run", question, "--trial-rounds=2", "--no-ceilings", "--json", "--out=run.jsonl"];
     let finished = place.run(&[&common[..], more].concat());
     assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
     finished.judged();

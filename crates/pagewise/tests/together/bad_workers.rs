@@ -17,7 +17,7 @@ const ARGUMENTS: [&str; 9] = [
     "--workload=random-read",
     "--cache=warm",
     "--threads=1",
-    "--rounds=7",
+    "--trial-rounds=2",
     "--sample=5ms",
     "--latency=2ms",
     "--out=run.jsonl",
@@ -39,7 +39,7 @@ fn run(place: &Place, more: &[&str]) -> (Run, Finished) {
         assert!(is_honest(sample), "{:?}", sample.outcome);
     }
     let rounds: BTreeSet<u32> = native.iter().map(|sample| sample.round).collect();
-    assert_eq!(rounds, (0..7).collect());
+    assert_eq!(rounds, (0..run.header.plan.rounds).collect());
     assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
     place.expect_no_trace();
     (run, finished.expect_code(1))
@@ -93,7 +93,7 @@ fn one_that_is_honest_is_a_method_like_any_other() {
     place.run(&arguments);
     let run = load(&place.file("run.jsonl"));
     let own = of_method(&run, "mine/pread");
-    assert!(own.len() >= 7);
+    assert!(own.len() >= 2);
     for sample in own {
         assert!(is_honest(sample), "{:?}", sample.outcome);
     }
@@ -163,7 +163,7 @@ fn one_whose_time_the_clock_outside_contradicts() {
         let finished = place.run(&arguments).expect_code(1);
         let run = load(&place.file("run.jsonl"));
         let own = of_method(&run, "mine/pread");
-        assert!(own.len() >= 7, "{finished:?}");
+        assert!(own.len() >= 2, "{finished:?}");
         for sample in own {
             assert!(kinds(sample).contains(&FalseTime), "{kind}: {:?}", sample.outcome);
         }

@@ -20,7 +20,7 @@ const SLOW: [&str; 8] = [
     "--file-size=1MiB",
     "--record-size=1KiB",
     "--sync=every:16KiB",
-    "--rounds=7",
+    "--trial-rounds=4",
     "--no-ceilings",
     "--out=run.jsonl",
 ];

@@ -21,7 +21,7 @@ const SMALL: [&str; 9] = [
     "read",
     "--workload=random-read",
     "--threads=1",
-    "--rounds=7",
+    "--trial-rounds=2",
     "--sample=5ms",
     "--latency=2ms",
     "--json",

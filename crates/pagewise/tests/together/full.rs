@@ -36,7 +36,7 @@ fn measure(
 ) -> (Run, Finished) {
     let directory_word = format!("--dir={}", directory.display());
     let common =
-        ["run", question, &directory_word, "--rounds=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+        ["run", question, &directory_word, "--trial-rounds=4", "--no-ceilings", "--json", "--out=run.jsonl"];
     let finished = place.run(&[&common[..], more].concat());
     assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
     finished.judged();
@@ -276,7 +276,7 @@ fn a_limit_on_the_size_of_files_is_told() {
         "run",
         "append",
         "--file-size=4MiB",
-        "--rounds=7",
+        "--trial-rounds=4",
         "--no-ceilings",
         "--json",
         "--out=run.jsonl",

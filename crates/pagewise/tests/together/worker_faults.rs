@@ -14,7 +14,7 @@ const ARGUMENTS: [&str; 11] = [
     "--workload=random-read",
     "--cache=warm",
     "--threads=1",
-    "--rounds=7",
+    "--trial-rounds=2",
     "--sample=5ms",
     "--latency=2ms",
     "--file-size=4MiB",
@@ -93,7 +93,7 @@ fn expect_others_whole(run: &Run) {
         assert!(is_honest(sample), "{:?}", sample.outcome);
     }
     let rounds: std::collections::BTreeSet<u32> = others.iter().map(|sample| sample.round).collect();
-    assert_eq!(rounds, (0..7).collect());
+    assert_eq!(rounds, (0..run.header.plan.rounds).collect());
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_worker_killed_from_outside_loses_that_sample_alone_and_the_run_says_so() {
             |sample: &&Sample| sample.cell == cell.id() && matches!(sample.outcome, Outcome::Taken { .. });
         let rounds: std::collections::BTreeSet<u32> =
             run.samples.iter().filter(taken).map(|sample| sample.round).collect();
-        assert_eq!(rounds, (0..7).collect(), "{}", cell.id());
+        assert_eq!(rounds, (0..run.header.plan.rounds).collect(), "{}", cell.id());
     }
     assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
     place.expect_no_process();
