@@ -169,6 +169,14 @@ fn misbehaving() -> PathBuf {
 /// wrong than those in `also`.
 #[track_caller]
 fn is_told(kind: &str, name: &str, detail: &str, also: &[&str]) {
+    if let Err(wrong) = told(kind, name, detail, also) {
+        panic!("{kind}: '{name}' with '{detail}' is not told: {wrong}");
+    }
+}
+
+/// The same; the steps that are wrong where that one is not among them.
+#[track_caller]
+fn told(kind: &str, name: &str, detail: &str, also: &[&str]) -> Result<(), String> {
     let worker = misbehaving();
     let place = Place::new();
     let patience = if kind == "stays" { "--patience=2" } else { "--patience=30" };
@@ -176,13 +184,13 @@ fn is_told(kind: &str, name: &str, detail: &str, also: &[&str]) {
     let judged: Value =
         serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let wrong = steps(&judged, "wrong");
-    let told = wrong.iter().find(|(found, seen)| found.contains(name) && seen.contains(detail));
-    assert!(told.is_some(), "{kind}: '{name}' with '{detail}' is not told: {wrong:#?}");
     for (other, seen) in &wrong {
         let expected = other.contains(name) || also.iter().any(|known| other.contains(known));
         assert!(expected, "{kind}: {other}: {seen}");
     }
-    assert_eq!(finished.code(), 1);
+    assert_eq!(finished.code(), i32::from(!wrong.is_empty()));
+    let is_told = wrong.iter().any(|(found, seen)| found.contains(name) && seen.contains(detail));
+    if is_told { Ok(()) } else { Err(format!("{wrong:#?}")) }
 }
 
 #[test]
@@ -261,13 +269,18 @@ fn what_is_not_in_the_file_is_told() {
     // Files in memory have no dirty pages, and before Linux 6.5 nobody tells them: there a sync that is left out is not seen.
     let place = Place::new();
     let file = std::fs::File::create(place.root().join("dirty")).expect("create");
-    std::fs::write(place.root().join("dirty"), [1; 65_536]).expect("write");
-    match pagewise_host::cache::dirty_bytes(&file) {
-        Some(dirty) if dirty > 0 => {
-            is_told("ignores-sync", "sync at the end", "were still dirty after closed", &["sync every"]);
-        }
-        _ => skipped("ignored_sync_is_told", "dirty pages cannot be seen here"),
+    // Others may sync the filesystem in between, and with it a file that the worker did not sync.
+    let mut tries = 0..5;
+    let is_seen = tries.clone().any(|_| {
+        std::fs::write(place.root().join("dirty"), [1; 65_536]).expect("write");
+        pagewise_host::cache::dirty_bytes(&file).is_some_and(|dirty| dirty > 0)
+    });
+    if !is_seen {
+        return skipped("ignored_sync_is_told", "dirty pages cannot be seen here");
     }
+    let try_it =
+        |_| told("ignores-sync", "sync at the end", "were still dirty after closed", &["sync every"]);
+    assert!(tries.any(|attempt| try_it(attempt).is_ok()), "a sync that is left out is not told");
 }
 
 #[test]
