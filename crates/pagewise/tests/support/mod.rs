@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use pagewise_analysis::judge::Status;
 use pagewise_model::run::Run;
 use pagewise_model::{Failure, FailureKind, Outcome, Role, Sample};
 use tempfile::TempDir;
@@ -81,6 +82,12 @@ impl Finished {
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "{self:?}");
         self
+    }
+
+    /// Expects the exit code of [`code_for`].
+    #[track_caller]
+    pub fn expect_code_for(self, run: &Run) -> Self {
+        self.expect_code(code_for(run))
     }
 
     /// What `--json` printed: the judged run.
@@ -292,6 +299,14 @@ pub fn load(path: &Path) -> Run {
     let again = pagewise_analysis::proof::again(&run);
     assert!(again.run.samples == run.samples, "{}: checks find other failures", path.display());
     run
+}
+
+/// The exit code that the file of a run calls for: 1 where a cell fell short, 0 where none did. Which of the two is up to
+/// the machine wherever samples can be disturbed.
+pub fn code_for(run: &Run) -> i32 {
+    let judged = pagewise_analysis::judge(run);
+    let measured = judged.cells.iter().any(|cell| cell.status == Status::Ok);
+    i32::from(judged.fell_short() || !measured)
 }
 
 /// The whole lines of a run file as they are now; none where there is no file yet.

@@ -38,9 +38,9 @@ fn measure(
     let common =
         ["run", question, &directory_word, "--trial-rounds=4", "--no-ceilings", "--json", "--out=run.jsonl"];
     let finished = place.run(&[&common[..], more].concat());
-    assert!(matches!(finished.code(), 0 | 1), "{finished:?}");
     finished.judged();
     let run = load(&place.file("run.jsonl"));
+    let finished = finished.expect_code_for(&run);
     assert!(run.is_complete());
     let left = fs::read_dir(directory).expect("list").map(|entry| entry.expect("entry").file_name());
     let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();

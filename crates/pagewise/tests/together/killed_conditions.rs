@@ -11,8 +11,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    FROM_OUTSIDE, OWN_FILESYSTEM, Place, cheating_worker, expect_refused, expect_whole, in_own_mounts, kinds,
-    load, of_methods, skipped, wait_for, whole_lines,
+    FROM_OUTSIDE, OWN_FILESYSTEM, Place, cheating_worker, code_for, expect_refused, expect_whole,
+    in_own_mounts, kinds, load, of_methods, skipped, wait_for, whole_lines,
 };
 use pagewise_host::Readahead;
 use pagewise_host::cgroup::Control;
@@ -219,7 +219,8 @@ fn kill_in(
     if let Some(status) = child.try_wait().expect("wait") {
         // A run that was killed is never refused to be resumed.
         let said = fs::read_to_string(place.root().join("stderr")).unwrap_or_default();
-        assert!(matches!(status.code(), Some(0 | 1)), "{status}: {said}");
+        let run = load(&place.file("run.jsonl"));
+        assert_eq!(status.code(), Some(code_for(&run)), "{status}: {said}");
         return None;
     }
     // Stopped first, so that what is seen is what the kill leaves.
