@@ -26,27 +26,20 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Files that import each other in a circle, one circle a line: what is still to be opened. It only shrinks.
-const CIRCLES: &[&[&str]] = &[
-    &["host::cgroup::group", "host::cgroup::sweep", "host::cgroup::v1", "host::cgroup::v2"],
-    &["model::cell", "model::checksum", "model::work"],
-    &["model::outcome", "model::sample"],
-    &["pagewise::commands::resume", "pagewise::commands::run"],
-    &["pagewise::plan::axes", "pagewise::plan::validate", "pagewise::plan::resolve"],
-    &[
-        "pagewise::supervise::accesses",
-        "pagewise::supervise::evidence",
-        "pagewise::supervise::files",
-        "pagewise::supervise::worker_warmup",
-        "pagewise::supervise::programs",
-        "pagewise::supervise::sample",
-        "pagewise::supervise::conditions",
-        "pagewise::supervise::kernel_settings",
-        "pagewise::supervise::task",
-        "pagewise::supervise::worker_session",
-        "pagewise::supervise::warming",
-        "pagewise::supervise::worker",
-    ],
-];
+const CIRCLES: &[&[&str]] = &[&[
+    "pagewise::supervise::accesses",
+    "pagewise::supervise::evidence",
+    "pagewise::supervise::files",
+    "pagewise::supervise::worker_warmup",
+    "pagewise::supervise::programs",
+    "pagewise::supervise::sample",
+    "pagewise::supervise::conditions",
+    "pagewise::supervise::kernel_settings",
+    "pagewise::supervise::task",
+    "pagewise::supervise::worker_session",
+    "pagewise::supervise::warming",
+    "pagewise::supervise::worker",
+]];
 
 /// Crates in which a file with a folder of parts may not use them where they use it: types stand below, and what assembles them
 /// on top. In the others that is the one circle that is allowed.

@@ -1,81 +1,18 @@
 //! The cgroup of one worker: creation, limits, counters, reclaim and removal.
 
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Bytes, DeviceCap, GroupCounters};
+use pagewise_model::{DeviceCap, GroupCounters};
 
-use super::sweep::{self, remove_directory};
+use super::directories::{self, remove_directory};
+use super::files::GroupError;
 use super::{Control, LEAST_MEMORY_BYTES, NoControl, ParentGroup, Version, group_path, v1, v2};
-use crate::kernel_files;
 
 /// Time that a group may take to become removable after its last process died.
 const REMOVABLE_WITHIN: Duration = Duration::from_secs(5);
-
-/// Reason that a group could not be made or configured as requested.
-#[derive(Debug, thiserror::Error)]
-pub enum GroupError {
-    /// There is no right or no controller.
-    #[error(transparent)]
-    NoControl(#[from] NoControl),
-    /// The limit is too small for any worker.
-    #[error("a worker needs {} of memory at least, the limit is {}", Bytes(*least_bytes), Bytes(*limit_bytes))]
-    TooLittle {
-        /// Requested limit.
-        limit_bytes: u64,
-        /// Smallest possible limit.
-        least_bytes: u64,
-    },
-    /// A group above has a lower limit, which would be the effective one.
-    #[error("a limit of {} would not hold: {} has {}", Bytes(*limit_bytes), group.display(), Bytes(*above_bytes))]
-    LowerAbove {
-        /// Requested limit.
-        limit_bytes: u64,
-        /// Effective limit.
-        above_bytes: u64,
-        /// Group that has it.
-        group: PathBuf,
-    },
-    /// The kernel changed a value that was written.
-    #[error("{} was set to {wanted} and reads {found}", path.display())]
-    NotTaken {
-        /// The file.
-        path: PathBuf,
-        /// Value written.
-        wanted: String,
-        /// Value read back.
-        found: String,
-    },
-    /// Processes are still in it.
-    #[error("{} is still in use by {processes:?}", path.display())]
-    InUse {
-        /// The group.
-        path: PathBuf,
-        /// Their ids.
-        processes: Vec<u32>,
-    },
-    /// A call failed.
-    #[error("{call} of {}: {error}", path.display())]
-    Io {
-        /// The failed call.
-        call: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// Its errno.
-        #[source]
-        error: io::Error,
-    },
-}
-
-impl GroupError {
-    pub(super) fn io(call: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |error| Self::Io { call, path, error }
-    }
-}
 
 /// One directory of a group, with its purpose.
 #[derive(Debug)]
@@ -123,7 +60,7 @@ impl Group {
             let made = fs::create_dir(&path).map_err(GroupError::io("mkdir", &path));
             if let Err(error) = made {
                 // The leaf, if one was made for it.
-                let _ = sweep::leave_leaves(&place.parent);
+                let _ = directories::leave_leaves(&place.parent);
                 return Err(error);
             }
             group.parts.push(GroupDirectory { place, path, memory: is_memory, device: !is_memory });
@@ -215,7 +152,7 @@ impl Group {
     pub fn processes(&self) -> Result<Vec<u32>, GroupError> {
         let mut all = Vec::new();
         for part in &self.parts {
-            all.extend(sweep::processes(&part.path)?);
+            all.extend(directories::processes(&part.path)?);
         }
         all.sort_unstable();
         all.dedup();
@@ -224,7 +161,7 @@ impl Group {
 
     /// Kill its processes.
     pub fn kill(&self) -> Result<(), GroupError> {
-        self.parts.iter().try_for_each(|part| sweep::kill(&part.path))
+        self.parts.iter().try_for_each(|part| directories::kill(&part.path))
     }
 
     /// Empty and remove it. Processes are not killed: any that stay in it are an error after a while.
@@ -240,7 +177,7 @@ impl Group {
             remove_directory(&part.path, deadline)?;
             let place = self.parts.pop().expect("seen above").place;
             if place.version == Version::V2 {
-                sweep::leave_leaves(&place.parent)?;
+                directories::leave_leaves(&place.parent)?;
             }
         }
         Ok(())
@@ -263,18 +200,5 @@ pub(super) fn empty(version: Version, path: &Path) -> Result<Option<u64>, GroupE
     match version {
         Version::V1 => v1::empty(path),
         Version::V2 => v2::empty(path),
-    }
-}
-
-/// Write to a file of the kernel, in one call.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), GroupError> {
-    kernel_files::write(path, text).map_err(GroupError::io("write", path))
-}
-
-/// The same for a file that some kernels do not have.
-pub(super) fn write_if_there(path: &Path, text: &str) -> Result<(), GroupError> {
-    match write(path, text) {
-        Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
     }
 }

@@ -16,6 +16,8 @@
 //! a group is made, not before, and is undone with the last group.
 
 mod detect;
+mod directories;
+mod files;
 mod group;
 mod scope;
 mod sweep;
@@ -25,7 +27,8 @@ mod v2;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use group::{Group, GroupError};
+pub use files::GroupError;
+pub use group::Group;
 pub use scope::{SCOPE_MARKER, Scope};
 pub use sweep::{is_gone, sweep};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use pagewise_model::{DeviceCap, GroupCounters};
 
 use super::UNLIMITED;
-use super::group::{GroupError, write, write_if_there};
+use super::files::{GroupError, write, write_if_there};
 use crate::kernel_files;
 
 /// "No limit" is the highest number of whole pages in a signed 64-bit number of bytes; pages have up to 64

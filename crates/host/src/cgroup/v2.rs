@@ -7,9 +7,9 @@ use std::path::Path;
 use pagewise_model::{DeviceCap, GroupCounters};
 use rustix::io::Errno;
 
-use super::group::{GroupError, write, write_if_there};
+use super::files::{GroupError, write, write_if_there};
 use super::v1::{expect_pages, keyed};
-use super::{ParentGroup, UNLIMITED, leaf_path, sweep};
+use super::{ParentGroup, UNLIMITED, directories, leaf_path};
 use crate::kernel_files;
 
 /// Processes may fork while they are moved; this many rounds are tried.
@@ -30,7 +30,7 @@ pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError>
     let enabled = enable_with(place, &leaf, &control);
     if enabled.is_err() {
         // Processes are moved back; the first error is more informative.
-        let _ = sweep::leave_leaf(&leaf);
+        let _ = directories::leave_leaf(&leaf);
     }
     enabled
 }
@@ -45,7 +45,7 @@ fn enable_with(place: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), G
             Err(GroupError::Io { error, .. })
                 if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) && attempts < ENABLE_ATTEMPTS =>
             {
-                sweep::move_processes(&place.parent, leaf)?;
+                directories::move_processes(&place.parent, leaf)?;
             }
             result => return result,
         }
