@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::Consume;
+use crate::content::Content;
 use crate::host_settings::HostSettings;
 use crate::method::{Access, Method, MethodOption, Worker};
 use crate::ring::RecordRing;
 use crate::units::Bytes;
 use crate::words::words;
-use crate::work::{Consume, Reads, Work, Workload, Writes};
+use crate::work::{Reads, Work, Workload, Writes};
 
 words! {
     /// State of the span in the page cache when a sample starts. With a cold cache, a file to be written is new. With a
@@ -47,22 +49,6 @@ words! {
         Control = "control",
         /// The most that the device or the memory can do.
         Ceiling = "ceiling",
-    }
-}
-
-words! {
-    /// Content of a dataset.
-    Content, "content" {
-        /// Incompressible words.
-        Random = "random",
-        /// Lines of text with seeded lengths, 64 bytes on average.
-        Text = "text",
-    }
-}
-
-impl Content {
-    fn is_random(&self) -> bool {
-        *self == Content::Random
     }
 }
 

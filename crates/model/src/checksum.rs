@@ -10,7 +10,21 @@
 //! * `sum`: all words; a tail shorter than a word counts as if padded with zeros;
 //! * `lines`: the number of newline bytes.
 
-use crate::work::Consume;
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+words! {
+    /// Consumption of the bytes of a read.
+    Consume, "consumption" {
+        /// One word of each page.
+        Touch = "touch",
+        /// All bytes.
+        Sum = "sum",
+        /// Count of newline bytes.
+        Lines = "lines",
+    }
+}
 
 /// Factor for the checksum of the read at `place` of the offset table, counted from 0 over all threads. It is odd, so
 /// that no bit is lost.

@@ -5,7 +5,25 @@
 //! device. Text is made of the same bytes: one in 64 becomes a newline, the others letters, digits and punctuation, so
 //! lines have seeded lengths.
 
-use crate::cell::Content;
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+words! {
+    /// Content of a dataset.
+    Content, "content" {
+        /// Incompressible words.
+        Random = "random",
+        /// Lines of text with seeded lengths, 64 bytes on average.
+        Text = "text",
+    }
+}
+
+impl Content {
+    pub(crate) fn is_random(&self) -> bool {
+        *self == Content::Random
+    }
+}
 use crate::random::{STEP, mix};
 
 /// The word at byte offset `8 * index`.

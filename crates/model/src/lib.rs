@@ -13,7 +13,6 @@ pub mod format;
 pub mod host_settings;
 pub mod limits;
 pub mod method;
-mod outcome;
 pub mod pivot;
 pub mod plan;
 pub mod protocol;
@@ -27,8 +26,10 @@ mod words;
 pub mod work;
 pub mod workers;
 
-pub use cell::{CacheState, Cell, Conditions, Content, Descriptor, Role};
+pub use cell::{CacheState, Cell, Conditions, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};
+pub use checksum::Consume;
+pub use content::Content;
 pub use counters::{GroupCounters, HostCounters, HostSecond, ProcessCounters, RateWindow, ThreadCounters};
 pub use environment::Environment;
 pub use host_settings::{
@@ -40,5 +41,5 @@ pub use ring::RecordRing;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
 pub use units::Bytes;
 pub use untrusted::Untrusted;
-pub use work::{Append, Consume, Fill, Reads, Scan, Sync, Work, Workload, Writes};
+pub use work::{Append, Fill, Reads, Scan, Sync, Work, Workload, Writes};
 pub use workers::{Delays, Heartbeat, WorkerChoices, WorkerFound, WorkerWarmup};

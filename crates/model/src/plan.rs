@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{CacheState, Cell, Conditions, Content, Role};
+use crate::cell::{CacheState, Cell, Conditions, Role};
+use crate::content::Content;
 use crate::method::{Access, Worker};
 use crate::pivot::Pivot;
 use crate::units::Bytes;

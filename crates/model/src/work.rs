@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::cell::Content;
-use crate::checksum::Consumption;
+use crate::checksum::{Consume, Consumption};
+use crate::content::Content;
 use crate::host_settings::Skew;
 use crate::units::Bytes;
 use crate::words::words;
@@ -37,18 +37,6 @@ impl Workload {
     /// region and tear-down; otherwise they are ranked by their rate.
     pub const fn is_one_shot(self) -> bool {
         matches!(self, Workload::Scan | Workload::Append | Workload::Fill)
-    }
-}
-
-words! {
-    /// Consumption of the bytes of a read.
-    Consume, "consumption" {
-        /// One word of each page.
-        Touch = "touch",
-        /// All bytes.
-        Sum = "sum",
-        /// Count of newline bytes.
-        Lines = "lines",
     }
 }
 

@@ -1,8 +1,9 @@
 //! Suitability of methods and options for workloads.
 
 use super::{Access, LineRule, Method, Worker, access_methods};
+use crate::checksum::Consume;
 use crate::units::Bytes;
-use crate::work::{Consume, Work, Workload};
+use crate::work::{Work, Workload};
 
 impl Method {
     /// The words of a worker for a workload; none for a user's worker, whose words are unknown.
