@@ -9,7 +9,8 @@ use pagewise_model::{Bytes, CpuList, Environment, Plan, Source, WorkerChoices};
 
 use crate::arguments::{Arguments, Command};
 use crate::commands::report::dry_run;
-use crate::plan::resolve::{Machine, Variant, resolve};
+use crate::plan::machine::Machine;
+use crate::plan::resolve::{Variant, resolve};
 use crate::plan::{Layer, QUESTIONS, Size, Threads, estimate, text};
 
 /// Memory for one plan: 5,000 cells take a few MiB.

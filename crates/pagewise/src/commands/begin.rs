@@ -1,13 +1,24 @@
-//! Start of a command that starts workers: the right to run, a seed, and the stop flag.
+//! Parts of a command that measures: the right to run, the place, the workers, a seed, the stop flag, and how it ends.
 
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use pagewise_host::cgroup::Control;
+use pagewise_host::{environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
+use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
+use super::resume_line::line_of;
+use super::{CommandEnd, CommandError};
+use crate::output::say;
+use crate::session::{RunSession, SamplingEnd};
 use crate::state::{RunClaim, State, Undone};
+use crate::supervise::programs::{self, Programs};
+use crate::supervise::worker::{Program, Stated};
 
 /// Claim the right to run; also return true if a setting of the machine was restored for it.
 pub(super) fn claim() -> Result<(State, bool)> {
@@ -43,4 +54,164 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .context("the signals cannot be taken")?;
     Ok(stop)
+}
+
+/// Result of a command that measures.
+pub(super) enum Taken {
+    /// A complete run file.
+    File(PathBuf),
+    /// Nothing to show.
+    Ended(CommandEnd),
+}
+
+/// Arguments that do not choose cells.
+pub(super) struct Options {
+    pub(super) out: Option<PathBuf>,
+    pub(super) dry_run: bool,
+    pub(super) json: bool,
+    pub(super) worker_command: Option<String>,
+    pub(super) patience: Duration,
+    pub(super) drop_caches: bool,
+    pub(super) workers: WorkerChoices,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            out: None,
+            dry_run: false,
+            json: false,
+            worker_command: None,
+            patience: Duration::from_secs(30),
+            drop_caches: false,
+            workers: WorkerChoices::default(),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(super) enum Destination {
+    Directory(PathBuf),
+    File { path: PathBuf, evict: bool },
+}
+
+/// Text that identifies a worker.
+pub(super) fn identity(worker: &WorkerFound) -> &str {
+    if worker.unavailable.is_some() { "unavailable" } else { worker.version.as_str() }
+}
+
+/// Find and build the workers of other languages, and report anything unusual.
+pub(super) fn find_workers(
+    plan: &Plan,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<(Programs, Vec<WorkerFound>)> {
+    let own = match &options.worker_command {
+        None => Program::Own,
+        Some(command) => {
+            let words = toolchain::split_words(command)?;
+            let (program, arguments) = words.split_first().context("--worker-command names no program")?;
+            Program::stated(Stated::new(program, arguments))
+        }
+    };
+    // The heartbeat interval is data, and is taken from the run file; programs are taken from the command line.
+    let typed = WorkerChoices { heartbeat_ns: plan.workers.heartbeat_ns, ..options.workers.clone() };
+    let (programs, found) = programs::find(plan, &typed, own, stop)?;
+    for WorkerFound { name, notes, unavailable, .. } in &found {
+        for note in notes {
+            say(format_args!("note: worker {name}: {note}"));
+        }
+        if let Some(reason) = unavailable {
+            say(format_args!("warning: the worker {name} is unavailable: {reason}"));
+        }
+    }
+    Ok((programs, found))
+}
+
+/// Complete a run file.
+pub(super) fn finish(
+    course: RunSession,
+    programs: Programs,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<Taken> {
+    let again = line_of(course.store.path(), &course.header);
+    match course.complete(programs, options.patience, stop) {
+        Ok((SamplingEnd::Completed, path)) => Ok(Taken::File(path)),
+        Ok((SamplingEnd::Interrupted, path)) => {
+            say(format_args!(
+                "stopped; the samples so far are in {}. Finish the run with: {again}",
+                path.display()
+            ));
+            Ok(Taken::Ended(CommandEnd::FellShort))
+        }
+        Err(error) => Err(CommandError(error).into()),
+    }
+}
+
+/// If only systemd can give the right to limit memory, execute the whole program again in a scope; returns if that is
+/// not so, or failed.
+pub(super) fn enter_scope(plan: &Plan, control: &Control) {
+    let needs = |pick: fn(&pagewise_model::HostSettings) -> bool| {
+        plan.cells.iter().any(|cell| pick(&cell.conditions.host_settings))
+    };
+    let refusals = [
+        control.memory().err().filter(|_| needs(|all| all.memory_limit_bytes.is_some())),
+        control.device().err().filter(|_| needs(|all| all.device_cap.is_some())),
+    ];
+    let Some(scope) = refusals.into_iter().flatten().find_map(|refusal| refusal.scope.as_ref()) else {
+        return;
+    };
+    let Ok(program) = std::env::current_exe() else { return };
+    let argv = std::iter::once(program.into_os_string()).chain(std::env::args_os().skip(1));
+    say(format_args!("running in a scope of its own: {}", scope.text()));
+    let error = scope.command(argv).exec();
+    say(format_args!("warning: {} could not be started: {error}", scope.text()));
+}
+
+/// Source, environment, and free space of the place.
+pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> {
+    mounted::proc_missing().map_or(Ok(()), |missing| Err(anyhow::Error::msg(missing)))?;
+    match place {
+        Destination::Directory(directory) => {
+            files::check_directory(&directory)?;
+            let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
+            let environment = environment::detect(&directory);
+            let space = rustix::fs::statvfs(&directory).context("the free space cannot be known")?;
+            let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+            Ok((Source::Dataset { directory: text_of(&directory)? }, environment, free_bytes))
+        }
+        Destination::File { path, evict } => {
+            let (file, identity) = files::identify(&path)?;
+            let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
+            let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
+            for (pid, name) in mappers {
+                say(format_args!(
+                    "warning: {} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, and \
+                     cold samples will be refused",
+                    path.display()
+                ));
+            }
+            let mut environment = environment::detect(&path);
+            if let Some(reason) = files::sparse_or_compressed_bytes(&file) {
+                environment.warnings.push(format!(
+                    "fewer bytes may come from the device than are read of your file, so cold and direct figures \
+                     may be those of memory: {reason}"
+                ));
+            }
+            Ok((Source::File { path: text_of(&path)?, evict, identity }, environment, 0))
+        }
+    }
+}
+
+/// A path as text: workers receive paths in JSON.
+fn text_of(path: &Path) -> Result<String> {
+    match path.to_str() {
+        Some(text) => Ok(text.to_string()),
+        None => bail!("the path {} is no UTF-8 text, which run files and workers need", path.display()),
+    }
+}
+
+pub(super) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

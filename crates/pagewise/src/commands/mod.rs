@@ -6,6 +6,7 @@ pub mod conformance;
 pub mod doctor;
 pub mod report;
 mod resume;
+mod resume_line;
 pub mod run;
 
 /// Result of a command that was used correctly.

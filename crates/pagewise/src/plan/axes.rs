@@ -15,7 +15,7 @@ use pagewise_model::{
     Workload,
 };
 
-use super::resolve::{choose, vary};
+use super::matrix::{distinct, vary};
 use super::{Layer, OrNone, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
@@ -225,4 +225,18 @@ pub fn ensure_all_used(layer: &Layer, workloads: &[Workload]) -> Result<()> {
 
 fn words(workloads: &[Workload]) -> String {
     workloads.iter().map(|workload| workload.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The choice of the topmost layer that has one for an axis; keys under the workload's name come first.
+pub(super) fn choose<T: Clone + PartialEq>(
+    layers: &[&Layer],
+    workload: Workload,
+    pick: impl Fn(&Axes) -> &Option<Vec<T>>,
+) -> Option<Vec<T>> {
+    layers
+        .iter()
+        .flat_map(|layer| [layer.by_workload.get(&workload), Some(&layer.axes)])
+        .flatten()
+        .find_map(|axes| pick(axes).clone())
+        .map(distinct)
 }

@@ -6,6 +6,8 @@
 pub mod axes;
 mod controls;
 pub mod estimate;
+pub mod machine;
+mod matrix;
 pub mod resolve;
 pub mod text;
 mod validate;

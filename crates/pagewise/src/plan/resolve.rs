@@ -7,20 +7,18 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::{
-    Append, Bytes, CacheState, Cell, Conditions, Consume, CpuList, Descriptor, Environment, Fill,
-    HostSettings, Method, Plan, Reads, Role, Scan, Skew, Source, Sync, Work, Worker, WorkerChoices, Workload,
+    Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method, Plan,
+    Reads, Role, Scan, Skew, Source, Sync, Work, Worker, WorkerChoices, Workload,
 };
 
-use super::axes::ensure_all_used;
+use super::axes::{choose, ensure_all_used};
 use super::controls::{ceilings, controls};
+use super::machine::Machine;
+use super::matrix::{MAX_CELLS, distinct, vary};
 use super::validate::{ensure_possible, ensure_suited, refuse_unreachable_states};
 use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
 use crate::supervise::programs::unnamed;
 
-/// More cells are a typing error: at a second each, a round would take more than an hour.
-const MAX_CELLS: usize = 5_000;
-/// Limit for one part of a matrix before all of it is counted; below it, the message has the exact number.
-const MOST_VARIED: usize = 20 * MAX_CELLS;
 /// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
 /// A published matrix may have the rounds of its study: medians without an interval, and no verdict.
@@ -49,30 +47,6 @@ pub enum Variant {
     Full,
     /// With the changes of `[published]`.
     Published,
-}
-
-/// Facts about the machine that resolving needs.
-pub struct Machine<'a> {
-    /// Environment of the directory or file.
-    pub environment: &'a Environment,
-    /// Free space of the dataset's filesystem.
-    pub free_bytes: u64,
-    /// Write rate of the filesystem in bytes per second, if the run must be short.
-    pub write_pace: Option<u64>,
-    /// A seed for a plan that names none.
-    pub fresh_seed: u64,
-    /// CPUs that are online.
-    pub online_cpus: CpuList,
-    /// NUMA nodes with memory.
-    pub numa_nodes: Vec<u32>,
-    /// Smallest memory limit under which a worker runs.
-    pub least_memory_bytes: u64,
-    /// Reason that the device of the files cannot be capped; `None` if it can, as far as the device is concerned.
-    pub no_device: Option<String>,
-    /// True if the whole page cache may be dropped.
-    pub drop_caches: bool,
-    /// Choices about workers in other languages.
-    pub workers: &'a WorkerChoices,
 }
 
 /// Resolve `plan` with the choices of the command line.
@@ -265,16 +239,6 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
     Ok(Some(CliffSearch { tolerance_thousandths: percent * 10, prefetch_windows }))
 }
 
-fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {
-    let mut kept: Vec<T> = Vec::new();
-    for item in items {
-        if !kept.contains(&item) {
-            kept.push(item);
-        }
-    }
-    kept
-}
-
 /// Every axis of one workload, decided.
 struct Resolved {
     methods: Vec<Method>,
@@ -287,20 +251,6 @@ struct Resolved {
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
     host_settings: Vec<HostSettings>,
-}
-
-/// The choice of the topmost layer that has one for an axis; keys under the workload's name come first.
-pub(super) fn choose<T: Clone + PartialEq>(
-    layers: &[&Layer],
-    workload: Workload,
-    pick: impl Fn(&Axes) -> &Option<Vec<T>>,
-) -> Option<Vec<T>> {
-    layers
-        .iter()
-        .flat_map(|layer| [layer.by_workload.get(&workload), Some(&layer.axes)])
-        .flatten()
-        .find_map(|axes| pick(axes).clone())
-        .map(distinct)
 }
 
 /// All variants of a workload.
@@ -516,24 +466,6 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
     let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;
     let grain = if bytes >= Bytes::mib(16).0 { Bytes::mib(1).0 } else { Bytes::kib(64).0 };
     Ok(Bytes((bytes + grain / 2) / grain * grain))
-}
-
-/// Combine each of `all` with each of `values`, up to the cells that a run may have, so that an absurd product is not
-/// made.
-pub(super) fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Result<Vec<A>> {
-    let product = all.len().saturating_mul(values.len());
-    ensure!(
-        product <= MOST_VARIED,
-        "the matrix has at least {product} cells, more than the {MAX_CELLS} that make sense in one run"
-    );
-    let varied = all
-        .into_iter()
-        .flat_map(|one| values.iter().map(move |value| (one.clone(), value.clone())).collect::<Vec<_>>())
-        .map(|(mut one, value)| {
-            set(&mut one, value);
-            one
-        });
-    Ok(varied.collect())
 }
 
 fn default_methods(workload: Workload) -> Vec<Method> {

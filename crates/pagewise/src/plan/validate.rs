@@ -5,7 +5,7 @@ use pagewise_model::{
     Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Reads, Skew, Source, Work, Workload,
 };
 
-use super::resolve::Machine;
+use super::machine::Machine;
 
 /// Maximum readahead that the kernel keeps: 4 GiB in KiB would overflow.
 const MAX_READAHEAD: Bytes = Bytes::gib(1);

@@ -4,6 +4,8 @@ use pagewise_model::plan::FileIdentity;
 
 use pagewise_model::Content;
 
+use pagewise_model::{CpuList, Environment};
+
 use super::*;
 use crate::plan::{QUESTIONS, text};
 
