@@ -21,9 +21,9 @@ use pagewise_engine::operations::{Latencies, Operations};
 use pagewise_engine::reader::{self, TableReads};
 use pagewise_engine::sampling::empty_latencies;
 use pagewise_engine::sampling::timed::{self, Limits};
-use pagewise_model::protocol::Job;
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
+use pagewise_protocol::Job;
 use pagewise_sys::FileMapping;
 use rustix::fs::MemfdFlags;
 

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::toolchain::{Built, Found, Language};
-use pagewise_model::protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request};
 use pagewise_model::ring::SOURCE_PERIOD;
+use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request};
 use pagewise_sys::child::die_with_parent;
 
 use super::{Contest, Ground, Work};

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use pagewise_model::protocol::Job;
 use pagewise_model::random::Random;
 use pagewise_model::ring::{RecordRing, SOURCE_PERIOD};
 use pagewise_model::{Bytes, content};
+use pagewise_protocol::Job;
 
 use super::{Sample, Spent, alternate, bare, worker};
 use crate::dataset::Scratch;

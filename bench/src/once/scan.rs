@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use pagewise_analysis::statistics::median;
-use pagewise_model::protocol::Job;
 use pagewise_model::random::Random;
 use pagewise_model::{Bytes, Content};
+use pagewise_protocol::Job;
 
 use super::peers::{Counter, Sysbench, nothing_ns};
 use super::{Sample, Shown, Spent, alternate, bare, reaches, speed, worker};

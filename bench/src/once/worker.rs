@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_model::protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use rustix::fs::OFlags;
 
 use super::Spent;

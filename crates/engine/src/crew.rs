@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_model::protocol::{Beats, CallFailure, Go, Job, SampleReply};
+use pagewise_protocol::{Beats, CallFailure, Go, Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use crate::operations::{Latencies, Operations};

@@ -4,8 +4,8 @@
 use pagewise_model::method::options::{
     Effect, FileAdvice, LoopShape, MapAdvice, MapFlag, OpenFlag, ReadFlag, SetUpStep,
 };
-use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
+use pagewise_protocol::CallFailure;
 
 use crate::failure::refusal;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use rustix::io::Errno;
 
 /// Errnos of a call when the machine does not support the feature behind it.

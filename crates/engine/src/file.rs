@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use pagewise_model::Method;
 use pagewise_model::method::options::{FileAdvice, MapAdvice};
-use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::{Advice, AnonymousMemory, Completion, FileMapping, Ring, RingOptions};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};

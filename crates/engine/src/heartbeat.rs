@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pagewise_model::protocol::Beats;
+use pagewise_protocol::Beats;
 
 use crate::clock::now_ns;
 use crate::operations::Latencies;

@@ -5,7 +5,7 @@
 //! this trait only. A batch costs one indirect call more than the work itself, an operation none.
 
 use hdrhistogram::Histogram;
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 
 use crate::clock::now_ns;
 use crate::failure::refusal;

@@ -6,11 +6,11 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use pagewise_model::protocol::{
-    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
-};
 use pagewise_model::work::Sync;
 use pagewise_model::{Consume, Descriptor, Method, Worker, Workload};
+use pagewise_protocol::{
+    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+};
 use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
 

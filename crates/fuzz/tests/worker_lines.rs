@@ -3,12 +3,12 @@
 use pagewise_analysis::{Beating, Context, failures};
 use pagewise_fuzz::run_file::RunFile;
 use pagewise_fuzz::{Campaign, corpus, document, lines, numbers};
-use pagewise_model::protocol::{
-    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
-};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{CacheState, Cell, FailureKind, Outcome, Sample, Workload};
+use pagewise_protocol::{
+    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -15,7 +15,6 @@ pub mod limits;
 pub mod method;
 pub mod pivot;
 pub mod plan;
-pub mod protocol;
 pub mod random;
 pub mod ring;
 pub mod run;

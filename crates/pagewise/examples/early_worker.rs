@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pagewise_model::protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 
 /// What the work takes beside.
 const MOMENT: Duration = Duration::from_millis(150);

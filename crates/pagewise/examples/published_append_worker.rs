@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use pagewise_model::Method;
-use pagewise_model::protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_sys::WritableMapping;
 
 /// What is wrong with the ring.

@@ -1,7 +1,7 @@
 //! Checks of the worker's claims: the bytes, the time, the counts, the calls.
 
-use pagewise_model::protocol::BUCKET_SLACK;
 use pagewise_model::{Access, CacheState};
+use pagewise_protocol::BUCKET_SLACK;
 
 use super::subject::Subject;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::dependent::{Chain, Follow};

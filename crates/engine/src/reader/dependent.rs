@@ -3,8 +3,8 @@
 //! They have separate loops, so that independent reads pay nothing for them. The address of a read is computed from a
 //! word loaded by the one before, so no CPU, compiler or queue can begin it earlier.
 
-use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
+use pagewise_protocol::CallFailure;
 
 use super::{Due, ReadTarget, Reader};
 

@@ -15,8 +15,8 @@ mod widening;
 use std::sync::Arc;
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_model::{Access, Bytes, Consume, Method};
+use pagewise_protocol::{CallFailure, Job};
 
 use crate::clock::now_ns;
 use crate::failure::refusal;

@@ -3,7 +3,7 @@
 use std::io::IoSliceMut;
 use std::sync::Arc;
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

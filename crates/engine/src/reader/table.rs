@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::FileMapping;
 
 use super::{ReadRange, Reader};

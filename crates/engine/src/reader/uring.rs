@@ -3,7 +3,7 @@
 //! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the table,
 //! across operations and batches. A batch therefore returns when its reads are queued, not when they are done.
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
 use super::dependent::{Chain, ChainStopped, Follow, link};

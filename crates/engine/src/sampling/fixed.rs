@@ -10,8 +10,8 @@
 //! takes that long, all are timed. While the mean grows, operations are timed more often than later. Those times are
 //! discarded, so that early page faults are not over-represented.
 
-use pagewise_model::protocol::CallFailure;
 use pagewise_model::random::Random;
+use pagewise_protocol::CallFailure;
 
 use super::ThreadSample;
 use super::stalls::{Stalls, Stretch};

@@ -11,7 +11,7 @@
 //!
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
@@ -228,7 +228,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use pagewise_model::protocol::Job;
+    use pagewise_protocol::Job;
 
     use super::*;
     use crate::reader::tests::{Fixture, mapped};

@@ -1,7 +1,7 @@
 //! `anonymous`: the bytes of the file are consumed in memory that already holds them. Consumption alone costs this much,
 //! so no scan can be faster.
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::mmap::consume_pieces;

@@ -1,6 +1,6 @@
 //! `mmap`: pieces are copied from a shared mapping, or consumed in it.
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
 use super::{ScanTarget, Scanner};

@@ -13,8 +13,8 @@ mod stream;
 mod uring;
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_model::{Access, Bytes, Consume, Method};
+use pagewise_protocol::{CallFailure, Job};
 
 use crate::effects::Effects;
 use crate::failure::refusal;

@@ -1,6 +1,6 @@
 //! `read`: read(2) from the descriptor's position, which is reset to the start for each pass.
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
 use rustix::fs::SeekFrom;

@@ -1,6 +1,6 @@
 //! `uring`: pieces in flight through io_uring, requested front to back and consumed as they arrive.
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
 use super::pieces::{Piece, Pieces};

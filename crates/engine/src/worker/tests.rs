@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use pagewise_model::protocol::{Go, SampleReply};
 use pagewise_model::{checksum, content};
+use pagewise_protocol::{Go, SampleReply};
 
 use super::*;
 use crate::reader::tests::job_of;

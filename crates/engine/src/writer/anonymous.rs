@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::mmap::{RingMemory, straight};

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Access, Method};
+use pagewise_protocol::CallFailure;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pagewise_model::Method;
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::WritableMapping;
 
 use super::pretouch::Pretoucher;

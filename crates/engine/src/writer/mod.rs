@@ -25,9 +25,9 @@ mod uring;
 
 use std::ops::Range;
 
-use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_model::ring::RecordRing;
 use pagewise_model::{Access, Method, Sync, Workload};
+use pagewise_protocol::{CallFailure, Job};
 
 use crate::effects::Effects;
 use progress::WriteProgress;

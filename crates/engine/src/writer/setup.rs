@@ -3,7 +3,7 @@
 use std::io;
 
 use pagewise_model::method::options::SetUpStep;
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, WritableMapping};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode, OFlags};

@@ -4,7 +4,7 @@
 //! byte, splitting a record if necessary, because O_DIRECT moves whole blocks at multiples of their size.
 
 use pagewise_model::Bytes;
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::progress::WriteProgress;

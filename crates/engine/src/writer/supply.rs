@@ -1,6 +1,6 @@
 //! Content of the records: pieces of a source that stays in the CPU's nearest caches.
 
-use pagewise_model::protocol::{CallFailure, Job};
+use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::{Mode, OFlags};
 

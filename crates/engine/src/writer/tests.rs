@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pagewise_model::Method;
 use pagewise_model::content;
-use pagewise_model::protocol::{CallFailure, Job};
 use pagewise_model::ring::{RecordRing, SOURCE_PERIOD};
+use pagewise_protocol::{CallFailure, Job};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 

@@ -8,8 +8,8 @@
 
 use std::io;
 
-use pagewise_model::protocol::CallFailure;
 use pagewise_model::{Bytes, Method};
+use pagewise_protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, Completion, Ring, RingOptions};
 use rustix::fs::OFlags;
 use rustix::io::Errno;

@@ -21,9 +21,9 @@ use burners::Burners;
 use copies::Copy;
 use kinds::Kind;
 use pagewise_model::checksum::{Consumption, weight};
-use pagewise_model::protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::{Access, Consume, Method, MethodOption, content};
+use pagewise_protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
 /// Operations that [`Kind::SortsReads`] takes at a time.

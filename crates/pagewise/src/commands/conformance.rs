@@ -33,7 +33,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use pagewise_host::mounted;
 use pagewise_model::Workload;
-use pagewise_model::protocol::PROTOCOL_VERSION;
+use pagewise_protocol::PROTOCOL_VERSION;
 
 use super::begin::{claim, fresh_seed, stop_flag};
 use super::{CommandEnd, CommandError};

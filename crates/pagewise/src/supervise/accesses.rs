@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use pagewise_host::{OffsetTable, OperationOrder, Reference};
-use pagewise_model::protocol::SampleReply;
 use pagewise_model::random::mix;
 use pagewise_model::{CacheState, Conditions, Plan};
+use pagewise_protocol::SampleReply;
 
 use super::files::Input;
 

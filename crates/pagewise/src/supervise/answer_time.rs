@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_host::{OffsetTable, TableMemory};
-use pagewise_model::protocol::{Go, Job, Reply, Request};
 use pagewise_model::{
     Bytes, CacheState, Conditions, Consume, Content, Descriptor, HostSettings, Reads, Skew, Work,
 };
+use pagewise_protocol::{Go, Job, Reply, Request};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, process};
-use pagewise_model::protocol::SampleReply;
 use pagewise_model::sample::OutsideStretch;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
+use pagewise_protocol::SampleReply;
 
 use super::conditions::ConditionGuard;
 

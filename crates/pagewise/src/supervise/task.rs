@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use pagewise_host::{OperationOrder, TableError, TableMemory, reference};
-use pagewise_model::protocol::{Job, SampleReply};
 use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, RecordRing, Work, content};
+use pagewise_protocol::{Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::{Accesses, AccessesCache};

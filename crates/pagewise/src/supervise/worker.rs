@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_host::toolchain::{Built, WorkerFolder};
-use pagewise_model::protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
 use pagewise_model::{Failure, FailureKind};
+use pagewise_protocol::{CallFailure, Hello, PROTOCOL_VERSION, Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 

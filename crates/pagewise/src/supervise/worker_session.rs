@@ -11,13 +11,13 @@ use pagewise_host::{
     BlockDevice, HostReader, NewFile, OperationOrder, ProcessCounters, TableMemory, placement, process,
 };
 use pagewise_model::plan::LEAD_IN_NS;
-use pagewise_model::protocol::{Beats, Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::random::Random;
 use pagewise_model::sample::{Measurement, Placement};
 use pagewise_model::{
     Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
     WorkerWarmup,
 };
+use pagewise_protocol::{Beats, Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_host::{OffsetTable, TableError, TableMemory};
-use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply};
 use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, WorkerWarmup};
+use pagewise_protocol::{Go, Job, Reply, Request, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;

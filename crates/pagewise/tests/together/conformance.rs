@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::support::{self, Finished, PAGEWISE, Place, skipped};
 use pagewise_host::toolchain::{self, Choices, Language};
-use pagewise_model::protocol::Hello;
 use pagewise_model::{Method, Worker, Workload};
+use pagewise_protocol::Hello;
 use serde_json::Value;
 
 /// Tries a worker to the end; nothing is left.

@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::support::{PAGEWISE, Place};
 use pagewise_model::checksum::Consumption;
-use pagewise_model::protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request, Verify};
 use pagewise_model::{Consume, content};
+use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request, Verify};
 
 const READ_BYTES: u64 = 4096;
 const FILE_BYTES: u64 = 64 * READ_BYTES;

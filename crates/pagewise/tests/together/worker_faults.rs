@@ -4,9 +4,9 @@ use crate::support::{
     self, Finished, PAGEWISE, Place, broken, cheating_worker, is_honest, kinds, load, of_method, of_methods,
 };
 use pagewise_model::FailureKind::{CallFailed, KilledFromOutside, WorkerDied, WorkerHung, WorkerNonsense};
-use pagewise_model::protocol::PROTOCOL_VERSION;
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Sample};
+use pagewise_protocol::PROTOCOL_VERSION;
 
 const ARGUMENTS: [&str; 11] = [
     "run",

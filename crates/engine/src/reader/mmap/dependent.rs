@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 
 use super::MmapReader;
 use crate::consume::by_consumer;

@@ -6,7 +6,7 @@ mod window;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
 use super::dependent::Follow;

@@ -1,6 +1,6 @@
 //! A window of reads for which advice is given ahead; it slides over the thread's part of the table.
 
-use pagewise_model::protocol::CallFailure;
+use pagewise_protocol::CallFailure;
 
 use super::{MmapReader, advise_read};
 use crate::consume::by_consumer;

@@ -1,6 +1,6 @@
 //! Whether the numbers of a sample agree with each other, with the job and with the clock outside.
 
-use pagewise_model::protocol::{BUCKET_SLACK, SampleReply};
+use pagewise_protocol::{BUCKET_SLACK, SampleReply};
 
 /// What a sample must agree with.
 pub struct Asked {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pagewise_model::protocol::{CallFailure, Reply, Request};
+use pagewise_protocol::{CallFailure, Reply, Request};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::supervise::worker::ending;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use pagewise_host::FileKey;
-use pagewise_model::protocol::{Go, Hello, Job, Reply, Request, SampleReply};
+use pagewise_protocol::{Go, Hello, Job, Reply, Request, SampleReply};
 
 use super::conversation::{Conversation, ConversationError};
 use super::ground::{Ground, held_by_itself, released};

@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, NewFile, files, process};
 use pagewise_model::Content;
-use pagewise_model::protocol::Job;
 use pagewise_model::random::mix;
+use pagewise_protocol::Job;
 use pagewise_sys::SharedMemory;
 use rustix::fs::OFlags;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pagewise_model::protocol::{Beats, Go, Job, Reply, Request};
 use pagewise_model::{Delays, Workload};
+use pagewise_protocol::{Beats, Go, Job, Reply, Request};
 
 use super::conversation::Conversation;
 use super::examiner::{Examiner, Part, Visit};

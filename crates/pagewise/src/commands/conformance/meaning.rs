@@ -1,8 +1,8 @@
 //! Whether a method whose name is one of pagewise's own does what the name says, as far as a small cached file shows.
 
 use pagewise_host::{FileKey, ProcessCounters, process};
-use pagewise_model::protocol::Hello;
 use pagewise_model::{Access, Method, MethodOption, Worker, Workload};
+use pagewise_protocol::Hello;
 
 use super::conversation::Conversation;
 

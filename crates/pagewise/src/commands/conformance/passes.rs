@@ -1,8 +1,8 @@
 //! Trials of scans.
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::protocol::{Go, Job};
 use pagewise_model::{Access, Consume, LineRule, Method, Workload};
+use pagewise_protocol::{Go, Job};
 
 use super::claims::{self, Asked};
 use super::conversation::ConversationError;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pagewise_model::protocol::{Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_model::{Access, Consume, Method, Workload};
+use pagewise_protocol::{Go, Job, Reply, Request, SampleReply, Verify};
 use pagewise_sys::SharedMemory;
 
 use super::claims::{self, Asked};

@@ -1,11 +1,11 @@
 //! Trials of append and fill: what was written is read back and compared byte for byte.
 
 use pagewise_host::{FileKey, ReadBack};
-use pagewise_model::protocol::{Go, Job};
 use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, Append, Bytes, Fill, Method, RecordRing, Sync, Work, Workload, content};
+use pagewise_protocol::{Go, Job};
 
 use super::claims::{self, Asked};
 use super::conversation::ConversationError;

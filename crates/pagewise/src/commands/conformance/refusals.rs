@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pagewise_model::protocol::{Go, Job, Reply, Request};
 use pagewise_model::{Content, Workload};
+use pagewise_protocol::{Go, Job, Reply, Request};
 
 use super::conversation::{Conversation, ConversationError};
 use super::examiner::Examiner;
@@ -19,7 +19,7 @@ const WORK: Duration = Duration::from_secs(5);
 /// How a job ended that cannot be done.
 enum Ended {
     /// With `failed`.
-    Failed(pagewise_model::protocol::CallFailure),
+    Failed(pagewise_protocol::CallFailure),
     /// By a SIGBUS.
     Sigbus,
     /// With a sample all the same.

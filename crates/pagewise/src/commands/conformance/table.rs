@@ -1,9 +1,9 @@
 //! Reads by a table of offsets, and what they must come to: all of it computed from the bytes that the file is known to hold.
 
 use pagewise_model::checksum::{Consumption, weight};
-use pagewise_model::protocol::{Job, SampleReply};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Workload};
+use pagewise_protocol::{Job, SampleReply};
 
 use super::ground::Ground;
 

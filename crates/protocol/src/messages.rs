@@ -25,8 +25,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::work::Workload;
-use crate::workers::Delays;
+use pagewise_model::{Delays, Workload};
 
 /// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 5;
@@ -237,7 +236,7 @@ pub struct SampleReply {
     /// Bytes requested and received in both phases, or written to the file.
     pub bytes: u64,
     /// Sum of the checksums of all reads of both phases, each times the weight of its index in the table
-    /// ([`crate::checksum::weight`]), 16 hexadecimal digits; 0 for writes.
+    /// ([`pagewise_model::checksum::weight`]), 16 hexadecimal digits; 0 for writes.
     pub checksum: String,
     /// Latencies of operations: upper ends of histogram buckets, ascending; see [`BUCKET_SLACK`].
     pub latency_ns: Vec<u64>,
