@@ -32,6 +32,7 @@ const CIRCLES: &[&[&str]] = &[&[
     "pagewise::supervise::evidence",
     "pagewise::supervise::files",
     "pagewise::supervise::worker_warmup",
+    "pagewise::supervise::program",
     "pagewise::supervise::programs",
     "pagewise::supervise::sample",
     "pagewise::supervise::conditions",
@@ -39,7 +40,6 @@ const CIRCLES: &[&[&str]] = &[&[
     "pagewise::supervise::task",
     "pagewise::supervise::worker_session",
     "pagewise::supervise::warming",
-    "pagewise::supervise::worker",
 ]];
 
 /// Crates in which a file with a folder of parts may not use them where they use it: types stand below, and what assembles them

@@ -18,7 +18,7 @@ use crate::output::say;
 use crate::session::{RunSession, SamplingEnd};
 use crate::state::{RunClaim, State, Undone};
 use crate::supervise::programs::{self, Programs};
-use crate::supervise::worker::{Program, Stated};
+use crate::supervise::program::{Program, Stated};
 
 /// Claim the right to run; also return true if a setting of the machine was restored for it.
 pub(super) fn claim() -> Result<(State, bool)> {

@@ -1,6 +1,5 @@
 //! `pagewise conformance`: tells the author of a worker what is wrong with it, step by step.
 //!
-//! * [`conversation`]: the worker's process and its lines;
 //! * [`ground`]: the files and the memory that it is tried on;
 //! * [`examiner`]: leads jobs from open to closed;
 //! * [`claims`]: whether the numbers of a sample agree;
@@ -14,7 +13,6 @@
 
 mod arguments;
 mod claims;
-mod conversation;
 mod examiner;
 mod ground;
 mod heart;
@@ -33,7 +31,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use pagewise_host::mounted;
 use pagewise_model::Workload;
-use pagewise_protocol::PROTOCOL_VERSION;
+use pagewise_protocol::{PROTOCOL_VERSION, Wait};
 
 use super::begin::{claim, fresh_seed, stop_flag};
 use super::{CommandEnd, CommandError};
@@ -52,8 +50,8 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
     let directory = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
     let ground = Ground::make(&directory, state, fresh_seed(), &stop)?;
     let steps = Steps::new(!arguments.json);
-    let patience = Duration::from_secs(arguments.patience);
-    let mut examiner = Examiner::begin(&arguments.command, ground, steps, patience, &stop)?;
+    let wait = Wait { patience: Duration::from_secs(arguments.patience), stop: &stop };
+    let mut examiner = Examiner::begin(&arguments.command, ground, steps, wait)?;
     if hello_is_whole(&mut examiner) {
         examine(&mut examiner, &stop);
     }
@@ -157,13 +155,11 @@ fn each_word(reading: &[Workload], examiner: &Examiner<'_>) -> Vec<(Workload, St
 /// The worker that served all those jobs ends when stdin does.
 fn end_of_stdin(examiner: &mut Examiner<'_>) {
     let name = "the end of stdin ends it, with status 0, and leaves no process";
-    if let Err(trouble) = examiner.worker() {
-        return examiner.steps.wrong(name, trouble.sentence());
-    }
-    if let Some(mut worker) = examiner.take_worker() {
-        examiner.steps.judge(name, worker.end());
-        examiner.add_strays(worker.take_strays());
-    }
+    let outcome = match examiner.worker().map(|_| ()) {
+        Ok(()) => examiner.end_worker(),
+        Err(trouble) => Err(examiner.sentence(&trouble)),
+    };
+    examiner.steps.judge(name, outcome);
 }
 
 /// What is known only when all is done.

@@ -11,11 +11,11 @@ use pagewise_host::{OffsetTable, TableMemory};
 use pagewise_model::{
     Bytes, CacheState, Conditions, Consume, Content, Descriptor, HostSettings, Reads, Skew, Work,
 };
-use pagewise_protocol::{Go, Job, Reply, Request};
+use pagewise_protocol::{Go, Job, Wait, WorkerError};
 use pagewise_sys::SharedMemory;
 
+use super::program::Program;
 use super::sample::descriptor_path;
-use super::worker::{Program, RunningWorker, WorkerError, unexpected};
 
 const FILE_BYTES: u64 = 1 << 20;
 const PHASE_NS: u64 = 2_000_000;
@@ -71,27 +71,18 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         handover_path: descriptor_path(handover.file()),
         ..Job::default()
     };
-    let mut worker =
-        RunningWorker::start(&Program::Own, |command| Ok(pagewise_sys::child::die_with_parent(command)))?;
-    worker.greet(patience, stop)?;
-    worker.send(&Request::Open(Box::new(job)))?;
-    worker.receive("opened", patience, stop)?;
-    worker.receive("ready", patience, stop)?;
+    let mut worker = Program::Own.start(|command| Ok(pagewise_sys::child::die_with_parent(command)))?;
+    let wait = Wait { patience, stop };
+    worker.greet(wait)?;
+    worker.open(&job, wait)?;
+    worker.ready(wait)?;
     (0..ANSWERS)
         .map(|_| {
             let started = Instant::now();
-            worker.send(&Request::Go(Go {
-                first_operation: 0,
-                sample_ns: PHASE_NS,
-                latency_ns: PHASE_NS,
-            }))?;
-            match worker.receive("sample", patience, stop)? {
-                Reply::Sample(sample) => {
-                    let wall_ns = started.elapsed().as_nanos() as u64;
-                    Ok(wall_ns.saturating_sub(sample.elapsed_ns + sample.latency_elapsed_ns))
-                }
-                other => Err(unexpected("sample", &other)),
-            }
+            let go = Go { first_operation: 0, sample_ns: PHASE_NS, latency_ns: PHASE_NS };
+            let sample = worker.go(go, wait)?;
+            let wall_ns = started.elapsed().as_nanos() as u64;
+            Ok(wall_ns.saturating_sub(sample.elapsed_ns + sample.latency_elapsed_ns))
         })
         .collect()
 }

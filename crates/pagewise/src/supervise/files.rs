@@ -13,11 +13,11 @@ use pagewise_host::{
 };
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::{Conditions, Failure, FailureKind};
+use pagewise_protocol::WorkerError;
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
 use super::task::RecordTask;
-use super::worker::WorkerError;
 
 /// Where the bytes of an input are known from.
 enum ContentSource {

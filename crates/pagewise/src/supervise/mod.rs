@@ -1,8 +1,6 @@
 //! One sample: conditions on, a worker, evidence around the measured region, checks.
 //!
-//! * [`worker`]: the process and its lines, with time-outs;
-//! * [`family`]: what it forks, and its end;
-//! * [`programs`]: which program each worker is;
+//! * [`program`], [`programs`]: which program each worker is;
 //! * [`worker_warmup`]: a worker whose code is compiled as it runs is made ready;
 //! * [`files`]: what is read, and the state of its page cache;
 //! * [`accesses`]: the offset table of a cell and what its bytes must add up to;
@@ -19,14 +17,13 @@ pub mod accesses;
 pub mod answer_time;
 pub mod conditions;
 pub mod evidence;
-mod family;
 pub mod files;
 pub mod kernel_settings;
 pub mod memory_speed;
+pub mod program;
 pub mod programs;
 pub mod sample;
 pub mod task;
 pub mod warming;
-pub mod worker;
 pub mod worker_session;
 pub mod worker_warmup;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use pagewise_host::toolchain::{self, Choices, Language};
 use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
+use pagewise_protocol::Wait;
 use pagewise_sys::child;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::worker::{Program, RunningWorker as ProcessWorker, Stated};
+use super::program::{Program, Stated};
 
 /// How long a worker may take to say who it is, before the run.
 const INTRODUCTION: Duration = Duration::from_secs(10);
@@ -80,8 +81,8 @@ fn named(
 
 /// What a worker says that it is; nothing where it says nothing, which its samples will explain.
 fn introduction(program: &Program, stop: &AtomicBool) -> String {
-    let started = ProcessWorker::start(program, |command| Ok(child::die_with_parent(command)));
-    let greeted = started.and_then(|mut worker| worker.greet(INTRODUCTION, stop));
+    let started = program.start(|command| Ok(child::die_with_parent(command)));
+    let greeted = started.and_then(|mut worker| worker.greet(Wait { patience: INTRODUCTION, stop }));
     greeted.map_or(String::new(), |hello| format!("{} {}", hello.worker, hello.version).trim().to_string())
 }
 

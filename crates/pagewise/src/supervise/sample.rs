@@ -13,6 +13,7 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Access, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome, Plan, Source,
 };
+use pagewise_protocol::{Conversation, EXIT_PATIENCE, Wait, WorkerError, died_of_sigbus};
 
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::files::{Input, NoState};
@@ -20,7 +21,6 @@ use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
 use super::task::{RecordTask, Task, Tasks};
 use super::warming;
-use super::worker::{RunningWorker, WorkerError, died_of_sigbus};
 use super::worker_session::{WorkerSession, idle_ns};
 use crate::state::State;
 
@@ -175,8 +175,7 @@ impl<'a> Sampler<'a> {
             task: self.tasks.of(cell),
             plan: self.plan,
             round,
-            patience: self.patience,
-            stop: self.stop,
+            wait: Wait { patience: self.patience, stop: self.stop },
             page_bytes: self.page_bytes,
             direct_alignment: self.direct_alignment,
             device: self.device.as_ref(),
@@ -199,7 +198,7 @@ impl<'a> Sampler<'a> {
             Ok(warmup_file) => warmup_file,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
-        let mut worker = match RunningWorker::start(&program, |command| held.prepare(command)) {
+        let mut worker = match program.start(|command| held.prepare(command)) {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
@@ -215,7 +214,7 @@ impl<'a> Sampler<'a> {
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));
-                if let Err(trouble) = worker.end() {
+                if let Err(trouble) = worker.end(EXIT_PATIENCE) {
                     return finish(trouble, None, input, &held, self.stop);
                 }
                 if let Some(reason) = proof::no_effect(cell, &evidence) {
@@ -344,12 +343,12 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
 /// What trouble makes of a sample.
 fn finish(
     trouble: WorkerError,
-    worker: Option<RunningWorker>,
+    worker: Option<Conversation>,
     input: &Input,
     held: &ConditionGuard,
     stop: &AtomicBool,
 ) -> Result<Outcome, Stopped> {
-    let stderr_tail = worker.map(|worker| worker.into_stderr_tail(stop)).unwrap_or_default();
+    let stderr_tail = worker.map(|mut worker| worker.last_words(stop)).unwrap_or_default();
     // A worker knows the file by its descriptor, the user by its name.
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
     let failure = match trouble {

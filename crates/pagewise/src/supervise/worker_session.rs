@@ -3,7 +3,6 @@
 //! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
 //! `sample`. Verification comes behind it, so that it changes none of the counters.
 
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
@@ -17,7 +16,7 @@ use pagewise_model::{
     Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
     WorkerWarmup,
 };
-use pagewise_protocol::{Beats, Go, Job, Reply, Request, SampleReply, Verify};
+use pagewise_protocol::{Beats, Conversation, Go, Job, SampleReply, Wait, WorkerError};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
@@ -26,7 +25,6 @@ use super::evidence::{Stretches, Totals, between};
 use super::files::{Input, NoState};
 use super::sample::{descriptor_path, slowest};
 use super::task::Task;
-use super::worker::{RunningWorker, WorkerError, unexpected};
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 
 /// Reads of a sample that are compared byte for byte.
@@ -54,8 +52,7 @@ pub struct WorkerSession<'a> {
     pub task: Task<'a>,
     pub plan: &'a Plan,
     pub round: u32,
-    pub patience: Duration,
-    pub stop: &'a AtomicBool,
+    pub wait: Wait<'a>,
     pub page_bytes: u64,
     pub direct_alignment: u64,
     pub device: Option<&'a BlockDevice>,
@@ -99,20 +96,20 @@ impl WorkerSession<'_> {
     /// Waits for the worker's first words, and has it practise if its code gets faster as it runs.
     pub fn meet(
         &self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         inherited: &Inherited,
         warmup_file: Option<&WarmupFile>,
     ) -> Result<Option<WorkerWarmup>, WorkerError> {
-        let hello = worker.greet(self.patience, self.stop)?;
+        let hello = worker.greet(self.wait)?;
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
-        let mut warming = WarmingWorker { worker, warmup_file, patience: self.patience, stop: self.stop };
+        let mut warming = WarmingWorker { worker, warmup_file, wait: self.wait };
         warming.warm_up(self.job(inherited)).map(Some)
     }
 
     /// The conversation about the job: what the worker measured, and what was seen around it.
     pub fn converse(
         &mut self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         inherited: &mut Inherited,
     ) -> Result<(Measurement, Evidence), WorkerError> {
         let pid = worker.pid();
@@ -120,17 +117,10 @@ impl WorkerSession<'_> {
         let mut before_ready = Stretches::default();
         before_ready.begin(pid);
         let opening = Instant::now();
-        worker.send(&Request::Open(Box::new(self.job(inherited))))?;
-        let setup_ns = match worker.receive("opened", self.setup_patience(), self.stop)? {
-            Reply::Opened { setup_ns } => setup_ns,
-            other => return Err(unexpected("opened", &other)),
-        };
+        let setup_ns = worker.open(&self.job(inherited), self.setup_wait())?;
         let setup_wall_ns = opening.elapsed().as_nanos() as u64;
         let in_setup = ProcessCounters::difference(&before_setup, &process::totals(pid));
-        let warmup_ns = match worker.receive("ready", self.setup_patience(), self.stop)? {
-            Reply::Ready { warmup_ns } => warmup_ns,
-            other => return Err(unexpected("ready", &other)),
-        };
+        let warmup_ns = worker.ready(self.setup_wait())?;
         // From `opened` on, and not from when it was received: the worker goes on while counters are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
         before_ready.end(pid);
@@ -188,11 +178,7 @@ impl WorkerSession<'_> {
             self.verify(worker, &gone, first_operation, inherited)?;
 
         let closing = Instant::now();
-        worker.send(&Request::Close)?;
-        let (teardown_ns, sync_ns) = match worker.receive("closed", self.setup_patience(), self.stop)? {
-            Reply::Closed { teardown_ns, sync_ns } => (teardown_ns, sync_ns),
-            other => return Err(unexpected("closed", &other)),
-        };
+        let (teardown_ns, sync_ns) = worker.close(self.setup_wait())?;
         evidence.setup_wall_ns = Some(setup_wall_ns);
         evidence.warmup_wall_ns = Some(ready_wall_ns.saturating_sub(setup_wall_ns));
         evidence.before_ready = before_ready.total();
@@ -223,23 +209,19 @@ impl WorkerSession<'_> {
     }
 
     /// Has the worker beat while it does nothing else, where heartbeats are asked for.
-    fn idle(&self, worker: &mut RunningWorker) -> Result<Beats, WorkerError> {
+    fn idle(&self, worker: &mut Conversation) -> Result<Beats, WorkerError> {
         if self.plan.workers.heartbeat_ns == 0 {
             return Ok(Beats::default());
         }
         let idle_ns = idle_ns(self.plan);
-        worker.send(&Request::Idle { idle_ns })?;
-        match worker.receive("idled", self.sample_patience(idle_ns), self.stop)? {
-            Reply::Idled(beats) => Ok(beats),
-            other => Err(unexpected("idled", &other)),
-        }
+        worker.idle(idle_ns, self.sample_wait(idle_ns))
     }
 
     /// One `go` from where the one before ended, by the table as it was drawn or anew. The table is put into its memory at the last
     /// moment, so that nothing can be done with it before the clock starts.
     fn go(
         &self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         inherited: &mut Inherited,
         progress: &mut GoProgress,
         anew: bool,
@@ -253,11 +235,8 @@ impl WorkerSession<'_> {
             memory.put(&accesses.table, order);
         }
         let started = Instant::now();
-        worker.send(&Request::Go(Go { first_operation, sample_ns, latency_ns }))?;
-        let reply = match worker.receive("sample", self.sample_patience(sample_ns + latency_ns), self.stop)? {
-            Reply::Sample(reply) => *reply,
-            other => return Err(unexpected("sample", &other)),
-        };
+        let go = Go { first_operation, sample_ns, latency_ns };
+        let reply = worker.go(go, self.sample_wait(sample_ns + latency_ns))?;
         let wall_ns = started.elapsed().as_nanos() as u64;
         progress.waiting.begin(worker.pid());
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
@@ -267,7 +246,7 @@ impl WorkerSession<'_> {
     /// One `go` as a window of the progress.
     fn window(
         &mut self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         inherited: &mut Inherited,
         progress: &mut GoProgress,
         sample_ns: u64,
@@ -289,7 +268,7 @@ impl WorkerSession<'_> {
     /// as its popular places may need and what it reads from the device for an operation stays the same.
     fn settle(
         &mut self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         inherited: &mut Inherited,
         progress: &mut GoProgress,
     ) -> Result<(), WorkerError> {
@@ -316,7 +295,7 @@ impl WorkerSession<'_> {
     /// The workload from an empty cache until it is steady, as one answer.
     fn cold_start(
         &mut self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         inherited: &mut Inherited,
         progress: &mut GoProgress,
     ) -> Result<GoOutcome, WorkerError> {
@@ -395,17 +374,17 @@ impl WorkerSession<'_> {
     }
 
     /// Set-up may read the whole span.
-    fn setup_patience(&self) -> Duration {
-        self.patience + slowest(self.cell.conditions.span_bytes.0)
+    fn setup_wait(&self) -> Wait<'_> {
+        self.wait.and(slowest(self.cell.conditions.span_bytes.0))
     }
 
     /// A batch that has begun is finished, and an operation may be large.
-    fn sample_patience(&self, phases_ns: u64) -> Duration {
+    fn sample_wait(&self, phases_ns: u64) -> Wait<'_> {
         let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
-        self.patience + 2 * Duration::from_nanos(phases_ns) + slowest(operation)
+        self.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation))
     }
 
-    fn totals(&mut self, worker: &RunningWorker) -> Totals {
+    fn totals(&mut self, worker: &Conversation) -> Totals {
         Totals::read(worker.pid(), self.device, self.held, self.host)
     }
 
@@ -423,7 +402,7 @@ impl WorkerSession<'_> {
     /// what is written is read back.
     fn verify(
         &self,
-        worker: &mut RunningWorker,
+        worker: &mut Conversation,
         gone: &GoOutcome,
         first_operation: u64,
         inherited: &Inherited,
@@ -453,11 +432,7 @@ impl WorkerSession<'_> {
         if offsets.is_empty() {
             return Ok((0, 0));
         }
-        worker.send(&Request::Verify(Verify { offsets: offsets.clone() }))?;
-        match worker.receive("verified", self.sample_patience(0), self.stop)? {
-            Reply::Verified { .. } => {}
-            other => return Err(unexpected("verified", &other)),
-        }
+        worker.verify(offsets.clone(), self.sample_wait(0))?;
         let read_bytes = read_bytes as usize;
         let mut truth = vec![0; read_bytes];
         let mut differing = 0;

@@ -4,16 +4,14 @@
 //! The file lies in memory, so that neither the page cache of the measured file nor a device learns of it; but where reads
 //! bypass the page cache, it is the beginning of the measured file itself. What is done there counts for nothing.
 
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pagewise_host::{OffsetTable, TableError, TableMemory};
 use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, WorkerWarmup};
-use pagewise_protocol::{Go, Job, Reply, Request, SampleReply};
+use pagewise_protocol::{Conversation, Go, Job, SampleReply, Wait, WorkerError};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;
-use super::worker::{RunningWorker, WorkerError, unexpected};
 
 /// The usual size of the small file.
 const FILE_BYTES: u64 = 4 << 20;
@@ -115,10 +113,9 @@ fn memory(content: Content, len: u64) -> Result<SharedMemory, WorkerError> {
 
 /// A worker that practises.
 pub struct WarmingWorker<'a> {
-    pub worker: &'a mut RunningWorker,
+    pub worker: &'a mut Conversation,
     pub warmup_file: &'a WarmupFile,
-    pub patience: Duration,
-    pub stop: &'a AtomicBool,
+    pub wait: Wait<'a>,
 }
 
 impl WarmingWorker<'_> {
@@ -134,7 +131,7 @@ impl WarmingWorker<'_> {
             rates.push(if is_one_shot { self.jobs(&job)? } else { rate(&self.go()?) });
         }
         if !is_one_shot {
-            self.close()?;
+            self.worker.close(self.wait)?;
         }
         Ok(WorkerWarmup { steady: is_steady(&rates), rates, elapsed_ns: started.elapsed().as_nanos() as u64 })
     }
@@ -145,7 +142,7 @@ impl WarmingWorker<'_> {
         while total.elapsed_ns < STRETCH_NS {
             self.open(job)?;
             let reply = self.go()?;
-            self.close()?;
+            self.worker.close(self.wait)?;
             total.operations = total.operations.saturating_add(reply.operations);
             total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns.max(STRETCH_NS / 1000));
         }
@@ -153,36 +150,14 @@ impl WarmingWorker<'_> {
     }
 
     fn open(&mut self, job: &Job) -> Result<(), WorkerError> {
-        self.worker.send(&Request::Open(Box::new(job.clone())))?;
-        match self.receive("opened")? {
-            Reply::Opened { .. } => {}
-            other => return Err(unexpected("opened", &other)),
-        }
-        match self.receive("ready")? {
-            Reply::Ready { .. } => Ok(()),
-            other => Err(unexpected("ready", &other)),
-        }
+        self.worker.open(job, self.wait)?;
+        self.worker.ready(self.wait)?;
+        Ok(())
     }
 
     fn go(&mut self) -> Result<SampleReply, WorkerError> {
         let go = Go { first_operation: 0, sample_ns: STRETCH_NS, latency_ns: LATENCY_NS };
-        self.worker.send(&Request::Go(go))?;
-        match self.receive("sample")? {
-            Reply::Sample(reply) => Ok(*reply),
-            other => Err(unexpected("sample", &other)),
-        }
-    }
-
-    fn close(&mut self) -> Result<(), WorkerError> {
-        self.worker.send(&Request::Close)?;
-        match self.receive("closed")? {
-            Reply::Closed { .. } => Ok(()),
-            other => Err(unexpected("closed", &other)),
-        }
-    }
-
-    fn receive(&mut self, awaited: &str) -> Result<Reply, WorkerError> {
-        self.worker.receive(awaited, self.patience, self.stop)
+        self.worker.go(go, self.wait)
     }
 }
 

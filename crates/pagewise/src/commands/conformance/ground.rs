@@ -11,11 +11,10 @@ use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, NewFile, files, process};
 use pagewise_model::Content;
 use pagewise_model::random::mix;
-use pagewise_protocol::Job;
+use pagewise_protocol::{Conversation, Job};
 use pagewise_sys::SharedMemory;
 use rustix::fs::OFlags;
 
-use super::conversation::{Conversation, name_of};
 use crate::state::State;
 
 /// Sizes of the files that are read; the text ends in the middle of a page and of a word.
@@ -147,7 +146,7 @@ fn descriptors(pid: u32, key: &FileKey) -> usize {
 }
 
 /// Whether the process that was started holds the file itself: its counters are what is read in a run.
-pub fn held_by_itself(worker: &Conversation<'_>, key: &FileKey) -> Result<(), String> {
+pub fn held_by_itself(worker: &Conversation, key: &FileKey) -> Result<(), String> {
     if holds(worker.pid(), key) {
         return Ok(());
     }
@@ -163,7 +162,7 @@ pub fn held_by_itself(worker: &Conversation<'_>, key: &FileKey) -> Result<(), St
 }
 
 /// Whether nothing of the file is left.
-pub fn released(worker: &Conversation<'_>, key: &FileKey) -> Result<(), String> {
+pub fn released(worker: &Conversation, key: &FileKey) -> Result<(), String> {
     for pid in worker.processes() {
         let mappings = process::mappings(pid, key).unwrap_or(0);
         if mappings > 0 {
@@ -180,6 +179,11 @@ pub fn released(worker: &Conversation<'_>, key: &FileKey) -> Result<(), String> 
         }
     }
     Ok(())
+}
+
+/// What a process is called.
+pub fn name_of(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
 }
 
 /// A file that is removed with the value.

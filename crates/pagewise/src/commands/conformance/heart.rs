@@ -1,11 +1,8 @@
 //! Trials of heartbeats.
 
-use std::time::Duration;
-
 use pagewise_model::{Delays, Workload};
-use pagewise_protocol::{Beats, Go, Job, Reply, Request};
+use pagewise_protocol::{Beats, Go, Job};
 
-use super::conversation::Conversation;
 use super::examiner::{Examiner, Part, Visit};
 use super::{passes, reads};
 
@@ -35,11 +32,7 @@ fn beat(examiner: &mut Examiner<'_>, workload: Workload, job: Job, visit: &mut V
     let file = if workload == Workload::Scan { &examiner.ground.text } else { &examiner.ground.random[0] };
     let key = file.key.clone();
     examiner.open(&job, false, visit, &key)?;
-    let idle = Request::Idle { idle_ns: IDLE_NS };
-    let idled = match examiner.ask(&idle, "idled", Duration::from_nanos(IDLE_NS))? {
-        Reply::Idled(beats) => beats,
-        other => return Err(("idle and idled", Conversation::unexpected("idled", &other))),
-    };
+    let idled = examiner.idle(IDLE_NS)?;
     let go = Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 };
     let gone = examiner.go(go, false)?;
     let kinds = &idled.heartbeat_kinds;

@@ -2,9 +2,7 @@
 
 use pagewise_host::{FileKey, ProcessCounters, process};
 use pagewise_model::{Access, Method, MethodOption, Worker, Workload};
-use pagewise_protocol::Hello;
-
-use super::conversation::Conversation;
+use pagewise_protocol::{Conversation, Hello};
 
 /// The method as pagewise understands it: under its name for a worker that it ships, as a word of the user's own otherwise.
 pub fn of(hello: &Hello, method: &str) -> Result<Method, String> {
@@ -31,7 +29,7 @@ impl Watch {
     /// What contradicts the method's name, after `bytes` were accessed; nothing where the name says nothing.
     pub fn check(
         &self,
-        worker: &Conversation<'_>,
+        worker: &Conversation,
         key: &FileKey,
         method: &Method,
         workload: Workload,

@@ -5,7 +5,6 @@ use pagewise_model::{Access, Consume, LineRule, Method, Workload};
 use pagewise_protocol::{Go, Job};
 
 use super::claims::{self, Asked};
-use super::conversation::ConversationError;
 use super::examiner::{Examiner, Gone, Part, Visit};
 use super::ground::ReadFile;
 use super::meaning::{self, Watch};
@@ -47,12 +46,10 @@ const OTHERS: [Pass; 3] = [
 pub fn examine(examiner: &mut Examiner<'_>, text: &str, method: &Method) {
     let subject = format!("scan {text}");
     let mut visit = Visit::detailed(&subject);
-    if let Err(broken) = visit_pass(examiner, &LINES, text, method, &mut visit) {
-        let unavailable = matches!(&broken.1, ConversationError::Failed(failure) if failure.unavailable == 1);
-        examiner.break_off(&mut visit, broken);
-        if unavailable {
-            return;
-        }
+    if let Err(broken) = visit_pass(examiner, &LINES, text, method, &mut visit)
+        && examiner.break_off(&mut visit, broken)
+    {
+        return;
     }
     for pass in &OTHERS {
         let mut visit = Visit::brief(format!("{subject}: {}", pass.what));

@@ -1,13 +1,10 @@
 //! Trials of reads by a table.
 
-use std::time::Duration;
-
 use pagewise_model::{Access, Consume, Method, Workload};
-use pagewise_protocol::{Go, Job, Reply, Request, SampleReply, Verify};
+use pagewise_protocol::{ConversationError, Go, Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use super::claims::{self, Asked};
-use super::conversation::{Conversation, ConversationError};
 use super::examiner::{Examiner, Gone, Part, Visit};
 use super::ground::{descriptor_path, memory_of};
 use super::meaning::{self, Watch};
@@ -127,12 +124,10 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
         _ => Shape::PLAIN,
     };
     let mut visit = Visit::detailed(&subject);
-    if let Err(broken) = visit_plain(examiner, &plain, workload, text, method, &mut visit) {
-        let unavailable = matches!(&broken.1, ConversationError::Failed(failure) if failure.unavailable == 1);
-        examiner.break_off(&mut visit, broken);
-        if unavailable {
-            return;
-        }
+    if let Err(broken) = visit_plain(examiner, &plain, workload, text, method, &mut visit)
+        && examiner.break_off(&mut visit, broken)
+    {
+        return;
     }
     let shapes: &[Shape] = if workload == Workload::SequentialRead { &SEQUENTIAL } else { &RANDOM };
     for shape in shapes {
@@ -175,7 +170,7 @@ fn ordinary(first_operation: u64) -> Go {
 fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &str) -> Part<Reading> {
     let ground = &examiner.ground;
     let table = Table::draw(shape, workload, ground, 0);
-    let lack = |error: std::io::Error| ("memory for the job", ConversationError::Lost(error.to_string()));
+    let lack = |error: std::io::Error| ("memory for the job", ConversationError::lack(error.to_string()));
     let entries = memory_of(&vec![0; table.entries.len()]).map_err(lack)?;
     let verified = table.some_offsets().len() * shape.read_bytes as usize;
     let handover = memory_of(&vec![UNTOUCHED; verified]).map_err(lack)?;
@@ -316,11 +311,7 @@ fn compare_clocks(
 fn verify(examiner: &mut Examiner<'_>, reading: &mut Reading) -> Part<Result<(), String>> {
     let offsets = reading.table.some_offsets();
     reading.handover.bytes_mut().fill(UNTOUCHED);
-    let request = Request::Verify(Verify { offsets: offsets.clone() });
-    let reads = match examiner.ask(&request, "verified", Duration::ZERO)? {
-        Reply::Verified { reads } => reads,
-        other => return Err(("verified", Conversation::unexpected("verified", &other))),
-    };
+    let reads = examiner.verify(offsets.clone())?;
     if reads != offsets.len() as u64 {
         return Ok(Err(format!("reads is {reads}, verify has {} offsets", offsets.len())));
     }

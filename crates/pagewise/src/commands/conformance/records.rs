@@ -5,10 +5,9 @@ use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, Append, Bytes, Fill, Method, RecordRing, Sync, Work, Workload, content};
-use pagewise_protocol::{Go, Job};
+use pagewise_protocol::{ConversationError, Go, Job};
 
 use super::claims::{self, Asked};
-use super::conversation::ConversationError;
 use super::examiner::{Examiner, Part, Visit};
 use super::ground::{Removed, descriptor_path, memory_of};
 use super::meaning::Watch;
@@ -80,13 +79,11 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
         }
         let mut visit = if index == 0 { Visit::detailed(&subject) } else { Visit::brief(titled) };
         let outcome = visit_writing(examiner, workload, writing, text, method, &mut visit);
-        if let Err(broken) = outcome {
-            let unavailable =
-                matches!(&broken.1, ConversationError::Failed(failure) if failure.unavailable == 1);
-            examiner.break_off(&mut visit, broken);
-            if unavailable && index == 0 {
-                return;
-            }
+        if let Err(broken) = outcome
+            && examiner.break_off(&mut visit, broken)
+            && index == 0
+        {
+            return;
         }
         visit.end(&mut examiner.steps);
     }
@@ -108,7 +105,7 @@ fn visit_writing(
     method: &Method,
     visit: &mut Visit,
 ) -> Part<()> {
-    let lack = |error: String| ("a file to write", ConversationError::Lost(error));
+    let lack = |error: String| ("a file to write", ConversationError::lack(error));
     let ring = RecordRing::new(writing.file_bytes, writing.record_bytes, writing.laps);
     let new = examiner.ground.new_file(writing.file_bytes).map_err(|error| lack(format!("{error:#}")))?;
     let new = Removed(new);

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use pagewise_model::{Content, Workload};
-use pagewise_protocol::{Go, Job, Reply, Request};
+use pagewise_protocol::{Conversation, ConversationError, Go, Job, Wait, died_of_sigbus};
 
-use super::conversation::{Conversation, ConversationError};
 use super::examiner::Examiner;
 use super::ground::{Removed, SHORT_BYTES, SHORT_SAID_BYTES, descriptor_path};
 use super::{passes, reads};
@@ -53,7 +52,7 @@ pub fn examine_short_file(examiner: &mut Examiner<'_>, workload: Workload, text:
             "it claims {operations} operations on a file of which {SHORT_BYTES} bytes of {SHORT_SAID_BYTES} are there: a short \
              read is failed, with errno 0"
         )),
-        Err(trouble) => Err(format!("{}: answer failed", trouble.sentence())),
+        Err(trouble) => Err(format!("{}: answer failed", examiner.sentence(&trouble))),
     };
     examiner.steps.judge(name, outcome);
     examiner.let_go();
@@ -80,7 +79,7 @@ fn unknown_method(examiner: &mut Examiner<'_>, workload: Workload) {
         Ok(Ended::Sample(_)) => {
             Err(format!("it took the method '{NO_METHOD}': answer failed with unavailable 1"))
         }
-        Err(trouble) => Err(format!("{}: answer failed with unavailable 1", trouble.sentence())),
+        Err(trouble) => Err(format!("{}: answer failed with unavailable 1", examiner.sentence(&trouble))),
     };
     examiner.steps.judge(name, outcome);
     after_failed(examiner, name);
@@ -107,7 +106,7 @@ fn missing_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
         },
         Ok(Ended::Sigbus) => Err("it was killed by SIGBUS: answer failed".to_string()),
         Ok(Ended::Sample(_)) => Err("it claims to have read it: answer failed".to_string()),
-        Err(trouble) => Err(format!("{}: answer failed with call and errno", trouble.sentence())),
+        Err(trouble) => Err(format!("{}: answer failed with call and errno", examiner.sentence(&trouble))),
     };
     examiner.steps.judge(name, outcome);
     after_failed(examiner, name);
@@ -115,8 +114,8 @@ fn missing_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
 
 /// After `failed`, the worker ends once stdin does.
 fn after_failed(examiner: &mut Examiner<'_>, name: &str) {
-    if let Some(mut worker) = examiner.take_worker() {
-        examiner.steps.judge(format!("{name}, and it ends"), worker.ends_after_failed());
+    if let Some(outcome) = examiner.ends_after_failed() {
+        examiner.steps.judge(format!("{name}, and it ends"), outcome);
     }
 }
 
@@ -136,22 +135,19 @@ fn with_job(
         None => passes::plain(examiner, text),
     };
     change(&mut job);
+    let wait = examiner.wait().and(WORK);
     let worker = examiner.fresh_worker()?;
-    match lead(worker, job) {
+    match lead(worker, &job, wait) {
         Ok(operations) => Ok(Ended::Sample(operations)),
-        Err(ConversationError::Failed(failure)) => Ok(Ended::Failed(failure)),
-        Err(ConversationError::Lost(_)) if worker.ended_by_sigbus() => Ok(Ended::Sigbus),
+        Err(ConversationError::Call(failure)) => Ok(Ended::Failed(failure)),
+        Err(ConversationError::Broken(failure)) if died_of_sigbus(&failure) => Ok(Ended::Sigbus),
         Err(trouble) => Err(trouble),
     }
 }
 
-fn lead(worker: &mut Conversation<'_>, job: Job) -> Result<u64, ConversationError> {
-    worker.send(&Request::Open(Box::new(job)))?;
-    worker.receive("opened or failed", WORK)?;
-    worker.receive("ready", WORK)?;
-    worker.send(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 }))?;
-    match worker.receive("sample or failed", WORK)? {
-        Reply::Sample(sample) => Ok(sample.operations),
-        other => Err(Conversation::unexpected("sample or failed", &other)),
-    }
+fn lead(worker: &mut Conversation, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
+    worker.open(job, wait)?;
+    worker.ready(wait)?;
+    let go = Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 };
+    worker.go(go, wait).map(|sample| sample.operations)
 }

@@ -20,20 +20,20 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Has orphans of workers become children of this process. Called before the first one is started.
-pub fn adopt() -> bool {
+pub(crate) fn adopt() -> bool {
     static ADOPTS: OnceLock<bool> = OnceLock::new();
     *ADOPTS
         .get_or_init(|| !getpid().is_init() && !has_children() && set_child_subreaper(Some(getpid())).is_ok())
 }
 
 /// Kills the group of a worker that has not been waited for, so that its number is nobody else's yet.
-pub fn kill_group(leader: Pid) {
+pub(crate) fn kill_group(leader: Pid) {
     // It is an error that there is nobody to be killed.
     let _ = kill_process_group(leader, Signal::KILL);
 }
 
 /// Kills what a worker left that has been waited for.
-pub fn kill_orphans() {
+pub(crate) fn kill_orphans() {
     let deadline = Instant::now() + GONE_WITHIN;
     while adopt() && has_children() && Instant::now() < deadline {
         for child in children() {
@@ -45,7 +45,7 @@ pub fn kill_orphans() {
 }
 
 /// Whether a process has ended, without collecting it.
-pub fn has_ended(child: Pid) -> bool {
+pub(crate) fn has_ended(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {
         match waitid(WaitId::Pid(child), options) {
@@ -68,15 +68,35 @@ fn has_children() -> bool {
 
 /// Processes whose parent is this one.
 fn children() -> Vec<Pid> {
-    let own = getpid().as_raw_pid().to_string();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| parent_of(*pid).as_ref() == Some(&own)).filter_map(Pid::from_raw).collect()
+    let own = getpid().as_raw_pid();
+    all().filter(|process| process.parent == own).filter_map(|process| Pid::from_raw(process.pid)).collect()
 }
 
-/// The name of a program may hold anything, so what comes behind it counts: `1 (name) S 2 …`.
-fn parent_of(pid: i32) -> Option<String> {
+/// Processes of a group that have not ended.
+pub(crate) fn of_group(group: u32) -> Vec<u32> {
+    let living =
+        all().filter(|process| process.group == group as i32 && !["Z", "X"].contains(&&*process.state));
+    living.map(|process| process.pid as u32).collect()
+}
+
+/// What /proc/PID/stat says of a process (proc_pid_stat(5)).
+struct Process {
+    pid: i32,
+    state: String,
+    parent: i32,
+    group: i32,
+}
+
+fn all() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// The name of a program may hold anything, so what comes behind it counts: `1 (name) S 2 3 …`.
+fn process(pid: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat).into_owned();
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1).map(str::to_string)
+    let stat = String::from_utf8_lossy(&stat);
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?.to_string();
+    Some(Process { pid, state, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
 }

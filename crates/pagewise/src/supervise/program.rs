@@ -1,0 +1,118 @@
+//! Which program a worker is, with all that it is started with.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use pagewise_host::toolchain::{Built, ConditionGuard};
+use pagewise_protocol::{Conversation, WorkerError};
+
+use super::sample::descriptor_path;
+
+/// Which program is a worker.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// This program itself.
+    Own,
+    /// Another one.
+    Stated(Arc<Stated>),
+}
+
+/// A program with all that it is started with.
+#[derive(Debug)]
+pub struct Stated {
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// Variables that must not reach it.
+    pub unset: &'static [&'static str],
+    /// How it is recorded, where that is not how it is started.
+    shown: Option<Vec<String>>,
+    /// The folder that it is reached by.
+    _folder: Option<ConditionGuard>,
+    /// Memory for its log, which it inherits.
+    log: Option<OwnedFd>,
+}
+
+impl Stated {
+    /// This program with these arguments.
+    pub fn new(program: impl Into<PathBuf>, arguments: &[String]) -> Self {
+        let (program, arguments) = (program.into(), arguments.to_vec());
+        Self { program, arguments, unset: &[], shown: None, _folder: None, log: None }
+    }
+
+    /// A worker that was built, reached by the descriptor of its folder; it is recorded with its path.
+    pub fn built(built: &Built) -> Self {
+        let (program, arguments) = built.by_descriptor();
+        Self {
+            unset: built.unset,
+            shown: Some(Self::new(&built.program, &built.arguments).command()),
+            _folder: Some(built.folder.clone()),
+            ..Self::new(program, &arguments)
+        }
+    }
+
+    /// Has a JVM write its safepoints into `memory`, and the worker read them there.
+    pub fn log_safepoints(&mut self, memory: OwnedFd) {
+        let path = descriptor_path(&memory);
+        let flags = [
+            format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"),
+            format!("-Dpagewise.safepoint-log={path}"),
+        ];
+        if let Some(shown) = &mut self.shown {
+            shown.splice(1..1, flags.clone());
+        }
+        self.arguments.splice(0..0, flags);
+        self.log = Some(memory);
+    }
+
+    /// How it is started.
+    pub fn command(&self) -> Vec<String> {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
+        }
+        let program = self.program.to_string_lossy().into_owned();
+        std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
+    }
+}
+
+impl Program {
+    /// A program with all that it is started with.
+    pub fn stated(stated: Stated) -> Self {
+        Program::Stated(Arc::new(stated))
+    }
+
+    /// Starts it, as `prepare` has it start.
+    pub fn start(
+        &self,
+        prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
+    ) -> Result<Conversation, WorkerError> {
+        Conversation::start(self.command(), &self.shown(), prepare)
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Program::Own => {
+                let mut command = Command::new("/proc/self/exe");
+                command.arg("worker");
+                command
+            }
+            Program::Stated(stated) => {
+                let mut command = Command::new(&stated.program);
+                command.args(&stated.arguments);
+                for variable in stated.unset {
+                    command.env_remove(variable);
+                }
+                command
+            }
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Program::Own => "the worker".to_string(),
+            Program::Stated(stated) => format!("the worker '{}'", stated.command()[0]),
+        }
+    }
+}

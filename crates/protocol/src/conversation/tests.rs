@@ -1,0 +1,151 @@
+//! Programs that are no honest workers, each a line of the shell.
+
+use std::fs::File;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::*;
+
+/// Never reached by what is tried here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One worker at a time: when it ends, all children of this process do.
+struct Shell(Conversation, #[allow(dead_code)] MutexGuard<'static, ()>);
+
+impl Deref for Shell {
+    type Target = Conversation;
+    fn deref(&self) -> &Conversation {
+        &self.0
+    }
+}
+
+impl DerefMut for Shell {
+    fn deref_mut(&mut self) -> &mut Conversation {
+        &mut self.0
+    }
+}
+
+fn shell(script: &str) -> Shell {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    Shell(Conversation::start(command, "the shell", |command| Ok(command)).expect("the shell starts"), alone)
+}
+
+#[track_caller]
+fn failure(trouble: Trouble) -> Failure {
+    match trouble {
+        Trouble::Broken(failure) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What comes of waiting for `ready`.
+fn awaited(script: &str, patience: Duration) -> Result<u64, Trouble> {
+    shell(script).ready(Wait { patience, stop: &AtomicBool::new(false) })
+}
+
+#[track_caller]
+fn is_told(script: &str, kind: FailureKind, detail: &str) {
+    let failure = failure(awaited(script, PATIENCE).expect_err(script));
+    assert!(failure.kind == kind && failure.detail.contains(detail), "{script}: {failure:?}");
+}
+
+const READY: &str = r#"echo '{"type":"ready","warmup_ns":7}'"#;
+
+#[test]
+fn a_flood_of_stderr_blocks_nobody() {
+    let flood = "dd if=/dev/zero bs=65536 count=64 >&2 2>/dev/null";
+    assert_eq!(awaited(&format!("{flood}; {READY}; read never"), PATIENCE).expect("an answer"), 7);
+    // Nor does one at the end, of both pipes.
+    let stop = AtomicBool::new(false);
+    let mut worker = shell(&format!("{READY}; read never; {flood}; dd if=/dev/zero bs=65536 count=64"));
+    assert_eq!(worker.ready(Wait { patience: PATIENCE, stop: &stop }).expect("an answer"), 7);
+    let Shell(worker, _alone) = worker;
+    assert!(worker.end(PATIENCE).is_ok());
+}
+
+#[test]
+fn a_line_without_end_is_given_up() {
+    is_told("exec cat /dev/zero", FailureKind::WorkerNonsense, "a line of over");
+    let failure = failure(awaited("printf begun; read never", STOP_CHECK).expect_err("none"));
+    assert_eq!(failure.kind, FailureKind::WorkerHung);
+}
+
+#[test]
+fn who_ends_is_told_by_how_it_ended_whoever_holds_its_pipes() {
+    is_told("exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
+    is_told("sleep 1000 & exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
+    is_told("kill -BUS $$", FailureKind::WorkerDied, "was killed by SIGBUS before");
+    is_told("kill -KILL $$", FailureKind::KilledFromOutside, "was killed by SIGKILL before");
+}
+
+#[test]
+fn what_was_said_before_the_end_counts() {
+    assert_eq!(awaited(&format!("{READY}; exit 3"), PATIENCE).expect("an answer"), 7);
+}
+
+#[test]
+fn a_line_that_is_no_message_is_nonsense_or_passed_over() {
+    let script = format!("echo hello; {READY}; read never");
+    is_told(&script, FailureKind::WorkerNonsense, "instead of ready the worker sent 'hello'");
+    let (mut worker, stop) = (shell(&script), AtomicBool::new(false));
+    worker.pass_over_strays();
+    assert_eq!(worker.ready(Wait { patience: PATIENCE, stop: &stop }).expect("an answer"), 7);
+    assert_eq!(worker.take_strays(), ["hello"]);
+}
+
+#[test]
+fn strays_without_end_are_given_up() {
+    let (mut worker, stop) = (shell("exec yes"), AtomicBool::new(false));
+    worker.pass_over_strays();
+    let trouble = worker.ready(Wait { patience: STOP_CHECK, stop: &stop }).expect_err("no answer");
+    assert_eq!(failure(trouble).kind, FailureKind::WorkerHung);
+    assert_eq!(worker.take_strays().len(), KEPT_STRAYS);
+}
+
+#[test]
+fn what_a_worker_forks_ends_with_it() {
+    let mut worker = shell("sleep 1000 & read never");
+    while worker.processes().len() < 2 {
+        std::thread::sleep(END_CHECK);
+    }
+    worker.say_no_more();
+    assert!(worker.ends_within(PATIENCE));
+    let left = worker.processes();
+    assert_eq!(left.len(), 1, "the one that was forked, and not who ended");
+    let group = worker.pid();
+    drop(worker);
+    while !family::of_group(group).is_empty() {
+        std::thread::sleep(END_CHECK);
+    }
+}
+
+#[test]
+fn last_words_have_an_end_whoever_goes_on_writing() {
+    let mut endless = shell("read never");
+    // There is always more to be read of it, as of a pipe into which a grandchild writes.
+    endless.stderr = Some(OwnedFd::from(File::open("/dev/zero").expect("/dev/zero")).into());
+    endless.last_words(&AtomicBool::new(false));
+    assert_eq!(endless.stderr_tail.len(), STDERR_TAIL_BYTES);
+}
+
+#[test]
+fn who_wants_to_stop_waits_for_no_last_words() {
+    let mut endless = shell("read never");
+    endless.stderr = Some(OwnedFd::from(File::open("/dev/zero").expect("/dev/zero")).into());
+    assert_eq!(endless.last_words(&AtomicBool::new(true)), "");
+}
+
+#[test]
+fn a_full_pipe_is_read_to_its_end() {
+    let (reading, mut writing) = io::pipe().expect("a pipe");
+    rustix::pipe::fcntl_setpipe_size(&writing, 256 << 10).expect("a larger pipe");
+    writing.write_all(&vec![b'x'; (256 << 10) - 4096]).expect("it holds that");
+    writing.write_all(b" the end").expect("and that");
+    let mut dead = shell("read never");
+    dead.stderr = Some(OwnedFd::from(reading).into());
+    assert!(dead.last_words(&AtomicBool::new(false)).ends_with("x the end"));
+}
