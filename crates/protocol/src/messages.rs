@@ -30,10 +30,6 @@ use pagewise_model::{Delays, Workload};
 /// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 5;
 
-/// Maximum ratio of a bucket's upper end to a latency in it: buckets are at most 1 % wide, with as much again for ends
-/// that are rounded outwards.
-pub const BUCKET_SLACK: f64 = 1.02;
-
 /// A message of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -238,7 +234,7 @@ pub struct SampleReply {
     /// Sum of the checksums of all reads of both phases, each times the weight of its index in the table
     /// ([`pagewise_model::checksum::weight`]), 16 hexadecimal digits; 0 for writes.
     pub checksum: String,
-    /// Latencies of operations: upper ends of histogram buckets, ascending; see [`BUCKET_SLACK`].
+    /// Latencies of operations: upper ends of histogram buckets, ascending; see [`crate::claims::BUCKET_SLACK`].
     pub latency_ns: Vec<u64>,
     /// Operations in each bucket.
     pub latency_counts: Vec<u64>,

@@ -1,18 +1,13 @@
 //! Checks of the worker's claims: the bytes, the time, the counts, the calls.
 
 use pagewise_model::{Access, CacheState};
-use pagewise_protocol::BUCKET_SLACK;
+use pagewise_protocol::claims::{false_time, wall_slack};
 
 use super::subject::Subject;
 
 /// Multiple of the answer time that is allowed: the answer time is a median, and a cold worker is slower than a warm
 /// one.
 const ANSWERS: u64 = 3;
-/// Excess of the wall clock over the worker's own time: two messages through pipes, and the supervisor's wake-up on a
-/// busy machine.
-const WALL_SLACK_NS: u64 = 10_000_000;
-/// The same as a share of the wall time.
-const WALL_SLACK_SHARE: f64 = 0.05;
 /// CPU time is read just before and after the wall time, and schedstat counts in ticks on some kernels.
 const CPU_SLACK_NS: u64 = 10_000_000;
 
@@ -50,17 +45,7 @@ pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
 
 /// The phases on the worker's clock must fit into the time on the supervisor's, and nearly fill it.
 pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
-    let (claimed, wall) = (subject.worker_ns(), subject.evidence.wall_ns);
-    if claimed > wall {
-        return Some(format!("the worker claims {claimed} ns, only {wall} ns passed"));
-    }
-    let slack = answer_slack(subject)
-        .saturating_add(WALL_SLACK_NS)
-        .saturating_add((wall as f64 * WALL_SLACK_SHARE) as u64);
-    let missing = wall - claimed;
-    (missing > slack).then(|| {
-        format!("{wall} ns passed, the worker accounts for {claimed} ns: {missing} ns are missing, {slack} ns may be")
-    })
+    subject.claims().false_elapsed(subject.evidence.wall_ns, answer_slack(subject))
 }
 
 /// If the total is ranked, set-up and tear-down on the worker's clock must fit too.
@@ -74,20 +59,13 @@ pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
     let warmup_wall = evidence.warmup_wall_ns.unwrap_or(0);
     let prepared_wall = evidence.setup_wall_ns.map(|wall| wall.saturating_add(warmup_wall));
     let parts = [
-        ("set-up", prepared_ns, prepared_wall),
-        ("tear-down", measurement.teardown_ns, evidence.teardown_wall_ns),
+        ("setup_ns + warmup_ns", prepared_ns, prepared_wall),
+        ("teardown_ns", measurement.teardown_ns, evidence.teardown_wall_ns),
     ];
-    parts.into_iter().find_map(|(part, claimed, wall)| {
-        let wall = wall?;
-        let slack = answer_slack(subject)
-            .saturating_add(WALL_SLACK_NS)
-            .saturating_add((wall as f64 * WALL_SLACK_SHARE) as u64);
-        (claimed > wall || wall - claimed > slack).then(|| {
-            format!(
-                "the worker claims {claimed} ns of {part}, and {wall} ns passed: {slack} ns may be missing"
-            )
-        })
-    })
+    let answer = answer_slack(subject);
+    parts
+        .into_iter()
+        .find_map(|(what, claimed, wall)| false_time(what, claimed, wall?, wall_slack(wall?, answer)))
 }
 
 impl Subject<'_> {
@@ -147,124 +125,19 @@ fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
     evidence.cpu_ns.max(ticks)
 }
 
-/// Smallest part of a phase that its operations fill; the rest is clock reading and work between operations.
-const LATENCY_SHARE: f64 = 0.5;
-
-/// Operations of a thread come one after another (as many at once as a ring holds), so their latencies cannot add up to
-/// more than the time in which they ran.
+/// Latencies that do not fit into their phase.
 pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
-    let measurement = subject.measurement;
-    let phase_ns = match measurement.latency_phase_operations {
-        0 => measurement.measured_ns,
-        _ => measurement.latency_phase_ns,
-    };
-    let total: f64 = measurement
-        .latency_ns
-        .iter()
-        .zip(&measurement.latency_counts)
-        .map(|(upper_ns, count)| *upper_ns as f64 * *count as f64)
-        .sum();
-    let at_once = f64::from(subject.cell.conditions.threads) * f64::from(subject.cell.method.depth());
-    let most = phase_ns as f64 * at_once * BUCKET_SLACK + WALL_SLACK_NS as f64;
-    if total > most {
-        return Some(format!(
-            "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
-        ));
-    }
-    // If every operation of a phase was timed, at least one thread was busy all the time.
-    let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
-    let whole = match measurement.latency_phase_operations {
-        0 => timed == u128::from(measurement.operations),
-        _ => true,
-    };
-    let least = phase_ns as f64 * LATENCY_SHARE - WALL_SLACK_NS as f64;
-    if whole && subject.cell.conditions.reads().is_some() && total < least {
-        return Some(format!(
-            "the latencies of all operations add up to {total:.0} ns of a phase that took {phase_ns} ns"
-        ));
-    }
-    let slowest = measurement.latency_ns.iter().zip(&measurement.latency_counts);
-    let slowest = slowest.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
-    if slowest as f64 > phase_ns as f64 * BUCKET_SLACK {
-        return Some(format!("an operation took {slowest} ns of a phase that took {phase_ns} ns"));
-    }
-    let (longest, phase) = (measurement.stall_longest_ns, measurement.measured_ns);
-    (longest > phase)
-        .then(|| format!("the longest stall took {longest} ns, the phase in which it fell {phase} ns"))
+    subject.claims().false_latencies(&subject.asked())
 }
 
 /// Operations, threads and bytes must add up.
 pub(super) fn inconsistent_operations(subject: &Subject<'_>) -> Option<String> {
-    let (measurement, conditions) = (subject.measurement, &subject.cell.conditions);
-    if measurement.operations == 0 {
-        return Some("no operation was done".to_string());
-    }
-    if measurement.measured_ns == 0 {
-        return Some(format!("{} operations took no time", measurement.operations));
-    }
-    if (measurement.latency_phase_ns == 0) != (measurement.latency_phase_operations == 0) {
-        return Some(format!(
-            "the latency phase did {} operations in {} ns",
-            measurement.latency_phase_operations, measurement.latency_phase_ns
-        ));
-    }
-    if measurement.thread_operations.len() as u64 != u64::from(conditions.threads) {
-        let threads = measurement.thread_operations.len();
-        return Some(format!("{threads} threads reported, {} were asked for", conditions.threads));
-    }
-    let by_thread: u128 = measurement.thread_operations.iter().copied().map(u128::from).sum();
-    if by_thread != u128::from(subject.operations()) {
-        let operations = subject.operations();
-        return Some(format!("the threads did {by_thread} operations, the phases {operations}"));
-    }
-    if let Some(all) = conditions.fixed_operations().filter(|all| subject.operations() > *all) {
-        return Some(format!("{} operations were done, the work is {all}", subject.operations()));
-    }
-    let told = subject.evidence.requested_bytes;
-    let bytes = u128::from(subject.operations()) * u128::from(conditions.op_bytes());
-    if subject.is_writing() {
-        return inconsistent_writes(subject, bytes, told);
-    }
-    (bytes != u128::from(told))
-        .then(|| format!("{} operations ask for {bytes} bytes, {told} were told", subject.operations()))
+    subject.claims().wrong_operations(&subject.asked())
 }
 
-/// All of the records must have reached the file when the work is done; before that some may still be staged.
-fn inconsistent_writes(subject: &Subject<'_>, bytes: u128, told: u64) -> Option<String> {
-    let wrong = match subject.is_complete() {
-        true => u128::from(told) != bytes,
-        false => u128::from(told) > bytes,
-    };
-    wrong.then(|| {
-        format!(
-            "{} records hold {bytes} bytes, {told} are said to have reached the file",
-            subject.operations()
-        )
-    })
-}
-
-/// A latency phase times each of its operations. Without one, no more operations can be timed than were done. Stalls
-/// have a length if and only if there are any.
+/// So must latencies and stalls.
 pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
-    let measurement = subject.measurement;
-    let (ends, counts) = (measurement.latency_ns.len(), measurement.latency_counts.len());
-    if ends != counts {
-        return Some(format!("the latency histogram has {ends} buckets and {counts} counts"));
-    }
-    if !measurement.latency_ns.is_sorted_by(|left, right| left < right) {
-        return Some("the buckets of the latency histogram are not in ascending order".to_string());
-    }
-    let timed: u128 = measurement.latency_counts.iter().copied().map(u128::from).sum();
-    let done = match measurement.latency_phase_operations {
-        0 => measurement.operations,
-        of_phase => of_phase,
-    };
-    if timed > u128::from(done) || (measurement.latency_phase_operations > 0 && timed != u128::from(done)) {
-        return Some(format!("{timed} latencies were recorded of {done} operations"));
-    }
-    let (stalls, longest) = (measurement.stalls, measurement.stall_longest_ns);
-    ((stalls == 0) != (longest == 0))
-        .then(|| format!("{stalls} stalls are said to have taken at most {longest} ns"))
+    subject.claims().wrong_latencies()
 }
 
 /// The operations and times of a cold start's windows must add up to those of the sample.

@@ -2,6 +2,7 @@
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, CheckContext, Evidence};
+use pagewise_protocol::claims::{Asked, Claims};
 
 use super::calls;
 
@@ -15,9 +16,27 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// What the worker claims.
+    pub(crate) fn claims(&self) -> Claims<'_> {
+        Claims::of(self.measurement, self.evidence.requested_bytes)
+    }
+
+    /// What it was asked for.
+    pub(crate) fn asked(&self) -> Asked {
+        let Cell { method, conditions, .. } = self.cell;
+        Asked {
+            threads: conditions.threads,
+            op_bytes: conditions.op_bytes(),
+            operations: conditions.fixed_operations(),
+            stages: self.is_writing(),
+            depth: method.depth(),
+            is_filled: conditions.reads().is_some(),
+        }
+    }
+
     /// Operations of both phases. Saturating, as the worker may claim anything.
     pub(crate) fn operations(&self) -> u64 {
-        self.measurement.operations.saturating_add(self.measurement.latency_phase_operations)
+        self.claims().all_operations()
     }
 
     /// True if all of the fixed work was completed.
@@ -32,7 +51,7 @@ impl Subject<'_> {
 
     /// Both phases on the worker's clock.
     pub(crate) fn worker_ns(&self) -> u64 {
-        self.measurement.measured_ns.saturating_add(self.measurement.latency_phase_ns)
+        self.claims().all_ns()
     }
 
     /// Bytes that the device delivered to the worker: by the count of its process, or of its group.

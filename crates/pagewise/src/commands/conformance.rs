@@ -2,7 +2,6 @@
 //!
 //! * [`ground`]: the files and the memory that it is tried on;
 //! * [`examiner`]: leads jobs from open to closed;
-//! * [`claims`]: whether the numbers of a sample agree;
 //! * [`table`]: reads by a table and what they come to;
 //! * [`meaning`]: whether a method does what its name says;
 //! * [`reads`], [`passes`], [`records`], [`heart`], [`refusals`]: the trials;
@@ -12,7 +11,6 @@
 //! for the checks of a run.
 
 mod arguments;
-mod claims;
 mod examiner;
 mod ground;
 mod heart;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use pagewise_host::FileKey;
 use pagewise_model::FailureKind;
+use pagewise_protocol::claims::{Asked, false_time};
 use pagewise_protocol::{
     Beats, CallFailure, Conversation, ConversationError, EXIT_PATIENCE, Go, Hello, Job, Request, SampleReply,
     Wait,
@@ -47,6 +48,26 @@ pub struct Gone {
     pub sample: SampleReply,
     /// What passed outside.
     pub wall_ns: u64,
+}
+
+impl Gone {
+    /// The first of its numbers that is wrong. Of work that is done once all is to be done.
+    pub fn check(&self, asked: &Asked) -> Result<(), String> {
+        let claims = self.sample.claims();
+        // A thread that waits for a CPU leaves its phase empty; a run takes such a sample again.
+        let asked = &Asked { is_filled: false, ..*asked };
+        let undone = || {
+            let (work, all) = (asked.operations?, claims.all_operations());
+            (all != work)
+                .then(|| format!("{all} operations were done, the job has {work}: do all of it, once"))
+        };
+        // What may be left unaccounted for shows over longer phases.
+        let too_long =
+            || false_time("elapsed_ns + latency_elapsed_ns", claims.all_ns(), self.wall_ns, u64::MAX);
+        let wrong = claims.wrong_operations(asked).or_else(undone).or_else(too_long);
+        let wrong = wrong.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked));
+        wrong.map_or(Ok(()), Err)
+    }
 }
 
 /// One job: the steps of it in turn, told one by one or as one.
@@ -310,13 +331,8 @@ fn nanoseconds(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64
 }
 
-fn at_most(name: &str, claimed: u64, passed: u64) -> Result<(), String> {
-    if claimed > passed {
-        return Err(format!(
-            "{name} is {claimed} ns, only {passed} ns passed: use a monotonic clock, in nanoseconds"
-        ));
-    }
-    Ok(())
+fn at_most(what: &str, claimed_ns: u64, passed_ns: u64) -> Result<(), String> {
+    false_time(what, claimed_ns, passed_ns, u64::MAX).map_or(Ok(()), Err)
 }
 
 /// The end of what was printed, on one line.

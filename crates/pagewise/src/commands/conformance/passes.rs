@@ -2,9 +2,9 @@
 
 use pagewise_model::checksum::Consumption;
 use pagewise_model::{Access, Consume, LineRule, Method, Workload};
+use pagewise_protocol::claims::Asked;
 use pagewise_protocol::{Go, Job};
 
-use super::claims::{self, Asked};
 use super::examiner::{Examiner, Gone, Part, Visit};
 use super::ground::ReadFile;
 use super::meaning::{self, Watch};
@@ -125,17 +125,23 @@ fn check(
     method: &Method,
     gone: &Gone,
 ) -> Result<(), String> {
-    let asked = Asked { threads: 1, op_bytes: job.span_bytes, operations: Some(1), wall_ns: gone.wall_ns };
-    claims::check(&gone.sample, &asked)?;
+    let asked = Asked {
+        threads: 1,
+        op_bytes: job.span_bytes,
+        operations: Some(1),
+        stages: false,
+        depth: method.depth(),
+        is_filled: false,
+    };
+    gone.check(&asked)?;
     let page_bytes = examiner.ground.page_bytes as usize;
     let consumption = Consumption { consume: pass.consume, page_bytes, touch_last: false };
     let bytes = &file(examiner, pass).bytes[..job.span_bytes as usize];
     let rest_is_line =
         method.line_rule() == LineRule::ReadLine && bytes.last().is_some_and(|last| *last != b'\n');
     let expected = consumption.of(bytes).wrapping_add(u64::from(rest_is_line));
-    let found = u64::from_str_radix(&gone.sample.checksum, 16);
-    match found {
-        Ok(found) if found == expected => Ok(()),
+    match gone.sample.checksum()? {
+        found if found == expected => Ok(()),
         _ => Err(format!(
             "checksum {}, the {} bytes of the span come to {expected:016x} under consume = {}",
             gone.sample.checksum, job.span_bytes, pass.consume

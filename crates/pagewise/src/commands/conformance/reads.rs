@@ -1,10 +1,10 @@
 //! Trials of reads by a table.
 
 use pagewise_model::{Access, Consume, Method, Workload};
+use pagewise_protocol::claims::{ANSWER_NS, Asked};
 use pagewise_protocol::{ConversationError, Go, Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
-use super::claims::{self, Asked};
 use super::examiner::{Examiner, Gone, Part, Visit};
 use super::ground::{descriptor_path, memory_of};
 use super::meaning::{self, Watch};
@@ -13,11 +13,9 @@ use super::table::{Shape, Table};
 /// Phases of an ordinary `go`.
 const SAMPLE_NS: u64 = 4_000_000;
 const LATENCY_NS: u64 = 2_000_000;
-/// Phases where the clocks are compared, and what the worker may leave unaccounted: a busy machine takes its time to
-/// wake somebody. The least of a few tries counts.
+/// Phases where the clocks are compared. A busy machine takes its time to wake somebody, so one of a few tries counts.
 const CLOCK_SAMPLE_NS: u64 = 60_000_000;
 const CLOCK_LATENCY_NS: u64 = 20_000_000;
-const UNACCOUNTED_NS: u64 = 25_000_000;
 const CLOCK_TRIES: u32 = 12;
 /// A phase ends with a batch, so it is no shorter than it was to be; but clocks differ a little.
 const PHASE_SHARE: f64 = 0.95;
@@ -101,6 +99,8 @@ pub struct Reading {
     table: Table,
     /// Samples that were asked for.
     gos: u32,
+    /// Operations that a thread has under way at once.
+    depth: u32,
     handover: SharedMemory,
     /// Where the worker finds the table: zeros until the first `go`.
     entries: SharedMemory,
@@ -174,6 +174,7 @@ fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &st
     let entries = memory_of(&vec![0; table.entries.len()]).map_err(lack)?;
     let verified = table.some_offsets().len() * shape.read_bytes as usize;
     let handover = memory_of(&vec![UNTOUCHED; verified]).map_err(lack)?;
+    let depth = meaning::of(&examiner.hello, text).map_or(1, |method| method.depth());
     let mut job = Job {
         method: text.to_string(),
         workload: workload.name().to_string(),
@@ -182,7 +183,7 @@ fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &st
         ..ground.job(&ground.random[shape.file])
     };
     table.describe(&mut job);
-    Ok(Reading { job, shape: *shape, workload, table, gos: 0, handover, entries })
+    Ok(Reading { job, shape: *shape, workload, table, gos: 0, depth, handover, entries })
 }
 
 /// The plain shape, every part of it a step.
@@ -262,13 +263,28 @@ fn check(examiner: &Examiner<'_>, reading: &Reading, gone: &Gone, first: u64) ->
         threads: reading.job.threads,
         op_bytes: reading.table.op_bytes(),
         operations: None,
-        wall_ns: gone.wall_ns,
+        stages: false,
+        depth: reading.depth,
+        is_filled: false,
     };
-    claims::check(&gone.sample, &asked)?;
+    gone.check(&asked)?;
     if reading.job.max_thread_operations == 0 {
-        claims::timed_one_by_one(&gone.sample)?;
+        timed_one_by_one(&gone.sample)?;
     }
     reading.table.check(&examiner.ground, &gone.sample, first)
+}
+
+/// Whether latencies were taken, of reads that go on for as long as they are told.
+fn timed_one_by_one(sample: &SampleReply) -> Result<(), String> {
+    let timed = sample.latency_counts.iter().fold(0u64, |total, count| total.saturating_add(*count));
+    if sample.latency_operations == 0 && timed != sample.operations {
+        return Err(format!(
+            "there was no latency phase, and {timed} latencies of {} operations: time all in the throughput phase if its \
+             batches are of one operation, else go on for latency_ns with a clock around each",
+            sample.operations
+        ));
+    }
+    Ok(())
 }
 
 fn no_beats(sample: &SampleReply) -> Result<(), String> {
@@ -284,7 +300,7 @@ fn compare_clocks(
     reading: &mut Reading,
     bytes: &mut u64,
 ) -> Part<Result<(), String>> {
-    let mut least = u64::MAX;
+    let mut wrong = String::new();
     for _ in 0..CLOCK_TRIES {
         let go = Go { first_operation: 0, sample_ns: CLOCK_SAMPLE_NS, latency_ns: CLOCK_LATENCY_NS };
         let Gone { sample, wall_ns } = reading.go(examiner, go, false)?;
@@ -295,16 +311,12 @@ fn compare_clocks(
                 sample.elapsed_ns
             )));
         }
-        least =
-            least.min(wall_ns.saturating_sub(sample.elapsed_ns.saturating_add(sample.latency_elapsed_ns)));
-        if least <= UNACCOUNTED_NS {
-            return Ok(Ok(()));
+        match sample.claims().false_elapsed(wall_ns, ANSWER_NS) {
+            None => return Ok(Ok(())),
+            Some(seen) => wrong = format!("{seen}: do nothing between go and sample but the two phases"),
         }
     }
-    Ok(Err(format!(
-        "{} ms passed between go and sample that it does not account for: do nothing there but the two phases",
-        least / 1_000_000
-    )))
+    Ok(Err(wrong))
 }
 
 /// Has some reads done once more, and compares their bytes.

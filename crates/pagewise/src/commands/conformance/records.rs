@@ -5,9 +5,9 @@ use pagewise_model::random::mix;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, Append, Bytes, Fill, Method, RecordRing, Sync, Work, Workload, content};
-use pagewise_protocol::{ConversationError, Go, Job};
+use pagewise_protocol::claims::Asked;
+use pagewise_protocol::{ConversationError, Go, Job, SampleReply};
 
-use super::claims::{self, Asked};
 use super::examiner::{Examiner, Part, Visit};
 use super::ground::{Removed, descriptor_path, memory_of};
 use super::meaning::Watch;
@@ -136,9 +136,11 @@ fn visit_writing(
         threads: 1,
         op_bytes: writing.record_bytes,
         operations: Some(ring.records()),
-        wall_ns: gone.wall_ns,
+        stages: true,
+        depth: method.depth(),
+        is_filled: false,
     };
-    let checked = claims::check(&gone.sample, &asked).and_then(|()| no_checksum(&gone.sample.checksum));
+    let checked = gone.check(&asked).and_then(|()| no_checksum(&gone.sample));
     visit.tell(&mut examiner.steps, &format!("go and sample, {}", writing.what), checked);
     if method.access() != Access::Unknown {
         let worker = examiner.worker().map_err(|trouble| ("the worker", trouble))?;
@@ -161,10 +163,10 @@ fn visit_writing(
     Ok(())
 }
 
-fn no_checksum(checksum: &str) -> Result<(), String> {
-    match u64::from_str_radix(checksum, 16) {
-        Ok(0) if checksum.len() == 16 => Ok(()),
-        _ => Err(format!("checksum is '{checksum}', of {} it is 16 zeros", "append and fill")),
+fn no_checksum(sample: &SampleReply) -> Result<(), String> {
+    match sample.checksum()? {
+        0 => Ok(()),
+        _ => Err(format!("checksum is '{}', of append and fill it is 16 zeros", sample.checksum)),
     }
 }
 

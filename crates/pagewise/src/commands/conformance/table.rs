@@ -187,15 +187,7 @@ impl Table {
     /// Whether the checksum is that of the operations that the threads say they did; else what it is instead, if that is
     /// known.
     pub fn check(&self, ground: &Ground, reply: &SampleReply, first: u64) -> Result<(), String> {
-        let Ok(found) = u64::from_str_radix(&reply.checksum, 16) else {
-            return Err(format!("checksum '{}' is no number of 16 hexadecimal digits", reply.checksum));
-        };
-        if reply.checksum.len() != 16 {
-            return Err(format!(
-                "checksum '{}' has not 16 hexadecimal digits: fill it up with zeros",
-                reply.checksum
-            ));
-        }
+        let found = reply.checksum()?;
         let threads = self.shape.threads as usize;
         let operations = &reply.thread_operations[..reply.thread_operations.len().min(threads)];
         let shape = self.shape;

@@ -1,0 +1,333 @@
+//! What a reply claims of a sample, and whether its numbers agree with each other, with the job and with the clock outside.
+//!
+//! Samples of a run, those of a run file and trials of a worker are held to the same claims by the same tolerances. Each check is one
+//! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
+
+use pagewise_model::sample::Measurement;
+
+use crate::messages::SampleReply;
+
+/// Factor by which the upper end of a latency's bucket may lie above the latency: buckets are not wider than 1 % of their
+/// value, and as much again is left for ends that are rounded outwards.
+pub const BUCKET_SLACK: f64 = 1.02;
+/// What the wall clock may show beyond the worker's own time, in ns: two messages through pipes, and the wake-up of who asks on
+/// a busy machine.
+pub const WALL_SLACK_NS: u64 = 10_000_000;
+/// The same as a share of the wall time.
+const WALL_SLACK_SHARE: f64 = 0.05;
+/// What an answer may take, in ns, where nobody has measured what it takes on this machine.
+pub const ANSWER_NS: u64 = 15_000_000;
+/// Share of a phase that its operations fill at least; the rest is clocks and what the worker does between them.
+const LATENCY_SHARE: f64 = 0.5;
+
+/// What a worker claims of a sample. Bytes, ns and counts of the fields of `sample` with these names.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // They are the fields of [`SampleReply`].
+pub struct Claims<'a> {
+    pub operations: u64,
+    pub elapsed_ns: u64,
+    pub latency_operations: u64,
+    pub latency_elapsed_ns: u64,
+    pub thread_operations: &'a [u64],
+    pub bytes: u64,
+    pub latency_ns: &'a [u64],
+    pub latency_counts: &'a [u64],
+    pub stalls: u64,
+    pub stall_longest_ns: u64,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Threads of the job.
+    pub threads: u32,
+    /// Bytes of one operation.
+    pub op_bytes: u64,
+    /// Operations that there are to do; `None`: as many as the time allows.
+    pub operations: Option<u64>,
+    /// Whether what was not done to the end may still be staged, as records are.
+    pub stages: bool,
+    /// Operations that a thread has under way at once.
+    pub depth: u32,
+    /// Whether a phase whose operations are all timed consists of nothing else.
+    pub is_filled: bool,
+}
+
+impl SampleReply {
+    /// What it claims.
+    pub fn claims(&self) -> Claims<'_> {
+        Claims {
+            operations: self.operations,
+            elapsed_ns: self.elapsed_ns,
+            latency_operations: self.latency_operations,
+            latency_elapsed_ns: self.latency_elapsed_ns,
+            thread_operations: &self.thread_operations,
+            bytes: self.bytes,
+            latency_ns: &self.latency_ns,
+            latency_counts: &self.latency_counts,
+            stalls: self.stalls,
+            stall_longest_ns: self.stall_longest_ns,
+        }
+    }
+
+    /// The checksum as a number.
+    pub fn checksum(&self) -> Result<u64, String> {
+        let text = &self.checksum;
+        match u64::from_str_radix(text, 16) {
+            Ok(checksum) if text.len() == 16 => Ok(checksum),
+            Ok(_) => Err(format!("checksum '{text}' has not 16 hexadecimal digits: fill it up with zeros")),
+            Err(_) => Err(format!("checksum '{text}' is no number of 16 hexadecimal digits")),
+        }
+    }
+}
+
+impl<'a> Claims<'a> {
+    /// What a sample claimed that was kept, with the bytes that it claimed.
+    pub fn of(measurement: &'a Measurement, bytes: u64) -> Self {
+        Self {
+            operations: measurement.operations,
+            elapsed_ns: measurement.measured_ns,
+            latency_operations: measurement.latency_phase_operations,
+            latency_elapsed_ns: measurement.latency_phase_ns,
+            thread_operations: &measurement.thread_operations,
+            bytes,
+            latency_ns: &measurement.latency_ns,
+            latency_counts: &measurement.latency_counts,
+            stalls: measurement.stalls,
+            stall_longest_ns: measurement.stall_longest_ns,
+        }
+    }
+
+    /// Operations of both phases. Saturating, as a worker may claim anything.
+    pub fn all_operations(&self) -> u64 {
+        self.operations.saturating_add(self.latency_operations)
+    }
+
+    /// Both phases.
+    pub fn all_ns(&self) -> u64 {
+        self.elapsed_ns.saturating_add(self.latency_elapsed_ns)
+    }
+
+    /// Operations whose latency is told, of how many, in a phase of how many ns.
+    fn timed(&self) -> (u128, u64, u64) {
+        let timed = self.latency_counts.iter().copied().map(u128::from).sum();
+        match self.latency_operations {
+            0 => (timed, self.operations, self.elapsed_ns),
+            of_phase => (timed, of_phase, self.latency_elapsed_ns),
+        }
+    }
+
+    /// Operations, threads and bytes do not add up.
+    pub fn wrong_operations(&self, asked: &Asked) -> Option<String> {
+        let Self {
+            operations, elapsed_ns, latency_operations, latency_elapsed_ns, thread_operations, ..
+        } = *self;
+        if operations == 0 {
+            return Some("operations is 0: do at least one".to_string());
+        }
+        if elapsed_ns == 0 {
+            return Some(format!("elapsed_ns is 0, and {operations} operations were done"));
+        }
+        if (latency_operations == 0) != (latency_elapsed_ns == 0) {
+            return Some(format!(
+                "latency_operations is {latency_operations}, latency_elapsed_ns {latency_elapsed_ns}: both are 0 without a \
+                 latency phase, and neither with one"
+            ));
+        }
+        if thread_operations.len() as u64 != u64::from(asked.threads) {
+            return Some(format!(
+                "thread_operations has {} entries, threads is {}: one entry for each thread",
+                thread_operations.len(),
+                asked.threads
+            ));
+        }
+        let all = self.all_operations();
+        let by_thread: u128 = thread_operations.iter().copied().map(u128::from).sum();
+        if by_thread != u128::from(all) {
+            return Some(format!(
+                "thread_operations {thread_operations:?} add up to {by_thread}, operations and latency_operations to {all}: \
+                 count both phases by thread"
+            ));
+        }
+        if let Some(work) = asked.operations.filter(|work| all > *work) {
+            return Some(format!("{all} operations were done, the job has {work}: do each once"));
+        }
+        let bytes = u128::from(all) * u128::from(asked.op_bytes);
+        let is_staged = asked.stages && asked.operations.is_some_and(|work| all < work);
+        let agree = u128::from(self.bytes) == bytes || is_staged && u128::from(self.bytes) < bytes;
+        (!agree).then(|| {
+            format!(
+                "bytes is {}, {all} operations of {} bytes make {bytes}: count both phases",
+                self.bytes, asked.op_bytes
+            )
+        })
+    }
+
+    /// A latency phase times each of its operations; without one, no more operations are timed than were done. Stalls have
+    /// a length if and only if there are any.
+    pub fn wrong_latencies(&self) -> Option<String> {
+        let (ends, counts) = (self.latency_ns, self.latency_counts);
+        if ends.len() != counts.len() {
+            return Some(format!(
+                "latency_ns has {} entries, latency_counts {}: one count for each bucket",
+                ends.len(),
+                counts.len()
+            ));
+        }
+        if !ends.is_sorted_by(|left, right| left < right) {
+            return Some("latency_ns is not ascending".to_string());
+        }
+        let (timed, of, _) = self.timed();
+        if timed > u128::from(of) || self.latency_operations > 0 && timed != u128::from(of) {
+            return Some(format!(
+                "latency_counts add up to {timed}, {of} operations were timed one by one: count each once"
+            ));
+        }
+        let (stalls, longest) = (self.stalls, self.stall_longest_ns);
+        ((stalls == 0) != (longest == 0))
+            .then(|| format!("stalls is {stalls}, stall_longest_ns {longest}: both are 0 or neither is"))
+    }
+
+    /// Operations of a thread come one after another (as many at once as it has under way), so their latencies cannot add up
+    /// to more than the time in which they ran, nor can one take longer.
+    pub fn false_latencies(&self, asked: &Asked) -> Option<String> {
+        let (timed, of, phase_ns) = self.timed();
+        let all = self.latency_ns.iter().zip(self.latency_counts);
+        let total: f64 = all.clone().map(|(upper_ns, count)| *upper_ns as f64 * *count as f64).sum();
+        let slowest = all.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
+        if slowest as f64 > phase_ns as f64 * BUCKET_SLACK {
+            return Some(format!(
+                "an operation took {slowest} ns of a phase of {phase_ns} ns: buckets are not wider than 1 %, and in nanoseconds"
+            ));
+        }
+        let at_once = f64::from(asked.threads) * f64::from(asked.depth);
+        let most = phase_ns as f64 * at_once * BUCKET_SLACK + WALL_SLACK_NS as f64;
+        if total > most {
+            return Some(format!(
+                "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
+            ));
+        }
+        // Where every operation of a phase was timed, one thread at least was at it all the time.
+        let least = phase_ns as f64 * LATENCY_SHARE - WALL_SLACK_NS as f64;
+        if timed == u128::from(of) && asked.is_filled && total < least {
+            return Some(format!(
+                "the latencies of all operations add up to {total:.0} ns of a phase of {phase_ns} ns"
+            ));
+        }
+        let (longest, phase) = (self.stall_longest_ns, self.elapsed_ns);
+        (longest > phase).then(|| format!("stall_longest_ns is {longest}, longer than elapsed_ns {phase}"))
+    }
+
+    /// The phases on the worker's clock fit into what passed between `go` and `sample` outside, and nearly fill it.
+    pub fn false_elapsed(&self, wall_ns: u64, answer_ns: u64) -> Option<String> {
+        let what = "elapsed_ns + latency_elapsed_ns";
+        false_time(what, self.all_ns(), wall_ns, wall_slack(wall_ns, answer_ns))
+    }
+}
+
+/// What may be missing of a wall time where an answer takes `answer_ns`.
+pub fn wall_slack(wall_ns: u64, answer_ns: u64) -> u64 {
+    let share = (wall_ns as f64 * WALL_SLACK_SHARE) as u64;
+    answer_ns.saturating_add(WALL_SLACK_NS).saturating_add(share)
+}
+
+/// A time by the worker's clock fits into what passed outside, and leaves no more of it out than `slack_ns`.
+pub fn false_time(what: &str, claimed_ns: u64, wall_ns: u64, slack_ns: u64) -> Option<String> {
+    if claimed_ns > wall_ns {
+        return Some(format!(
+            "{what} is {claimed_ns} ns, only {wall_ns} ns passed: use a monotonic clock, in nanoseconds"
+        ));
+    }
+    let missing = wall_ns - claimed_ns;
+    (missing > slack_ns).then(|| {
+        format!(
+            "{what} is {claimed_ns} ns, {wall_ns} ns passed: {missing} ns are not accounted for, {slack_ns} ns may be"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Asked =
+        Asked { threads: 2, op_bytes: 10, operations: None, stages: false, depth: 1, is_filled: true };
+
+    fn honest() -> SampleReply {
+        SampleReply {
+            operations: 10,
+            elapsed_ns: 1000,
+            latency_operations: 5,
+            latency_elapsed_ns: 500,
+            thread_operations: vec![8, 7],
+            bytes: 150,
+            checksum: "00000000000000ff".to_string(),
+            latency_ns: vec![90, 110],
+            latency_counts: vec![4, 1],
+            ..SampleReply::default()
+        }
+    }
+
+    fn wrong(sample: &SampleReply, asked: &Asked) -> Option<String> {
+        let claims = sample.claims();
+        let numbers = claims.wrong_operations(asked).or_else(|| claims.wrong_latencies());
+        numbers.or_else(|| claims.false_latencies(asked)).or_else(|| claims.false_elapsed(2000, 0))
+    }
+
+    #[track_caller]
+    fn told(change: impl FnOnce(&mut SampleReply), what: &str) {
+        let mut sample = honest();
+        change(&mut sample);
+        let seen = wrong(&sample, &ASKED).expect(what);
+        assert!(seen.starts_with(what), "'{what}' is not told: {seen}");
+    }
+
+    #[test]
+    fn each_number_that_is_wrong_is_told() {
+        assert_eq!(wrong(&honest(), &ASKED), None);
+        told(|sample| sample.operations = 0, "operations is 0");
+        told(|sample| sample.thread_operations = vec![15], "thread_operations has 1 entries");
+        told(|sample| sample.thread_operations[0] += 1, "thread_operations [9, 7]");
+        told(|sample| sample.bytes += 1, "bytes is 151");
+        told(|sample| sample.elapsed_ns = 0, "elapsed_ns is 0");
+        told(
+            |sample| sample.elapsed_ns = 3000,
+            "elapsed_ns + latency_elapsed_ns is 3500 ns, only 2000 ns passed",
+        );
+        told(|sample| sample.latency_elapsed_ns = 0, "latency_operations is 5");
+        told(|sample| sample.latency_counts.push(0), "latency_ns has 2");
+        told(|sample| sample.latency_ns.reverse(), "latency_ns is not ascending");
+        told(|sample| sample.latency_counts[0] += 1, "latency_counts add up to 6");
+        told(|sample| sample.latency_ns[1] = 600, "an operation took 600 ns");
+        told(|sample| sample.stalls = 1, "stalls is 1");
+        told(|sample| (sample.stalls, sample.stall_longest_ns) = (1, 1001), "stall_longest_ns is 1001");
+    }
+
+    #[test]
+    fn work_that_is_done_once_is_not_done_twice() {
+        let asked = |operations, stages| Asked { operations: Some(operations), stages, ..ASKED };
+        assert!(wrong(&honest(), &asked(14, false)).is_some_and(|seen| seen.contains("the job has 14")));
+        let staged = SampleReply { bytes: 140, ..honest() };
+        assert_eq!(wrong(&staged, &asked(16, true)), None, "it ended early, and some is in a buffer");
+        for asked in [asked(15, true), asked(16, false), ASKED] {
+            assert!(wrong(&staged, &asked).is_some_and(|seen| seen.starts_with("bytes is 140")));
+        }
+    }
+
+    #[test]
+    fn time_that_nobody_accounts_for_is_told() {
+        assert_eq!(false_time("x", 100, 120, 20), None);
+        assert!(
+            false_time("x", 100, 121, 20).is_some_and(|seen| seen.contains("21 ns are not accounted for"))
+        );
+        assert_eq!(wall_slack(200_000_000, 3), 20_000_003);
+    }
+
+    #[test]
+    fn a_checksum_has_sixteen_digits() {
+        assert_eq!(honest().checksum(), Ok(255));
+        for text in ["ff", "", "00000000000000fg", "000000000000000ff"] {
+            assert!(SampleReply { checksum: text.to_string(), ..honest() }.checksum().is_err(), "{text}");
+        }
+    }
+}
