@@ -3,6 +3,7 @@
 //! Samples of a run, those of a run file and trials of a worker are held to the same claims by the same tolerances. Each check is one
 //! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
 
+use pagewise_model::Conditions;
 use pagewise_model::sample::Measurement;
 
 use crate::messages::SampleReply;
@@ -51,6 +52,20 @@ pub struct Asked {
     pub depth: u32,
     /// Whether a phase whose operations are all timed consists of nothing else.
     pub is_filled: bool,
+}
+
+impl Asked {
+    /// What the conditions ask for, of a method that has `depth` operations of a thread under way at once.
+    pub fn of(conditions: &Conditions, depth: u32) -> Self {
+        Self {
+            threads: conditions.threads,
+            op_bytes: conditions.op_bytes(),
+            operations: conditions.fixed_operations(),
+            stages: conditions.writes().is_some(),
+            depth,
+            is_filled: conditions.reads().is_some(),
+        }
+    }
 }
 
 impl SampleReply {

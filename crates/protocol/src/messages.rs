@@ -25,7 +25,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use pagewise_model::{Delays, Workload};
+use pagewise_model::ring::SOURCE_PERIOD;
+use pagewise_model::{Conditions, Consume, Delays, Workload};
 
 /// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 5;
@@ -196,6 +197,36 @@ pub struct Job {
     pub handover_path: String,
     /// Interval of heartbeats; 0: none.
     pub heartbeat_ns: u64,
+}
+
+impl Job {
+    /// What follows from the conditions alone. Paths, the table, bounds and alignments are for the caller to add.
+    pub fn of(method: &str, conditions: &Conditions, page_bytes: u64) -> Self {
+        let mut job = Self {
+            method: method.to_string(),
+            workload: conditions.workload().name().to_string(),
+            file_bytes: conditions.file_bytes.0,
+            span_bytes: conditions.span_bytes.0,
+            threads: conditions.threads,
+            descriptor: conditions.descriptor.name().to_string(),
+            consume: conditions.consume().map_or("", Consume::name).to_string(),
+            page_bytes,
+            ..Self::default()
+        };
+        if let Some(reads) = conditions.reads() {
+            job.read_bytes = reads.read_bytes.0;
+            job.reads_per_op = reads.reads_per_op;
+            job.dependent = u32::from(reads.dependent);
+            job.touch_last = u32::from(reads.consumption(page_bytes).touch_last);
+        }
+        if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
+            job.record_bytes = writes.record_bytes.0;
+            job.records = ring.records();
+            job.sync = writes.sync.to_string();
+            job.source_period = SOURCE_PERIOD;
+        }
+        job
+    }
 }
 
 /// Start of a sample.

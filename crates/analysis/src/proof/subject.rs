@@ -23,15 +23,7 @@ impl Subject<'_> {
 
     /// What it was asked for.
     pub(crate) fn asked(&self) -> Asked {
-        let Cell { method, conditions, .. } = self.cell;
-        Asked {
-            threads: conditions.threads,
-            op_bytes: conditions.op_bytes(),
-            operations: conditions.fixed_operations(),
-            stages: self.is_writing(),
-            depth: method.depth(),
-            is_filled: conditions.reads().is_some(),
-        }
+        Asked::of(&self.cell.conditions, self.cell.method.depth())
     }
 
     /// Operations of both phases. Saturating, as the worker may claim anything.

@@ -95,7 +95,22 @@ impl OffsetTable {
         Self::with_page(conditions, seed, rustix::param::page_size() as u64)
     }
 
+    /// Draws one whose parts have so many operations that may repeat, fewer than any worker is measured with.
+    pub fn with_part(conditions: &Conditions, seed: u64, part: u64) -> Result<Self, TableError> {
+        let page = rustix::param::page_size() as u64;
+        Self::drawn(conditions, seed, page, Some(part * u64::from(conditions.threads)))
+    }
+
     fn with_page(conditions: &Conditions, seed: u64, page: u64) -> Result<Self, TableError> {
+        Self::drawn(conditions, seed, page, None)
+    }
+
+    fn drawn(
+        conditions: &Conditions,
+        seed: u64,
+        page: u64,
+        repeating: Option<u64>,
+    ) -> Result<Self, TableError> {
         let workload = conditions.workload();
         let Some(&shape) = conditions.reads() else { return Err(TableError::NoTable { workload }) };
         let accesses = AccessShape { workload, reads: shape, conditions };
@@ -104,7 +119,9 @@ impl OffsetTable {
         let places = Places::new(&accesses, page, &mut random)?;
         let operations = match &places {
             Places::Once(blocks, _) => accesses.cold_operations(blocks)?,
-            Places::Uniform { .. } | Places::Popular(_) => accesses.repeating_operations(),
+            Places::Uniform { .. } | Places::Popular(_) => {
+                repeating.unwrap_or_else(|| accesses.repeating_operations())
+            }
         };
         let reads_per_op = u64::from(shape.reads_per_op);
         let reads = operations * reads_per_op;

@@ -4,7 +4,7 @@
 //! therefore holds zeros until `go`, and a measured `go` that follows others has an order that cannot be derived from
 //! theirs.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use pagewise_model::random::Random;
 use pagewise_sys::SharedMemory;
@@ -110,14 +110,19 @@ impl TableMemory {
         format!("/proc/self/fd/{}", self.0.file().as_raw_fd())
     }
 
-    /// Put the entries of `table` that workers follow there, in this order.
+    /// Its file, to be opened in another way.
+    pub fn file(&self) -> &OwnedFd {
+        self.0.file()
+    }
+
+    /// Put the entries of `table` that workers follow there, in this order; zeros follow them.
     ///
     /// # Panics
-    /// If reads are dependent and the table has not been chained, or if the memory is for a table of another size.
+    /// If reads are dependent and the table has not been chained, or if the memory is too small.
     pub fn put(&mut self, table: &OffsetTable, order: &OperationOrder) {
         let reads = table.reads_per_op as usize;
         let into = self.0.bytes_mut();
-        assert_eq!(into.len(), table.reads as usize * 8, "memory of another table");
+        assert!(into.len() >= table.reads as usize * 8, "memory of a smaller table");
         let entries = table.entries();
         for (place, operation) in into.chunks_exact_mut(8 * reads).zip(&order.operations) {
             let operation = &entries[*operation as usize * reads..][..reads];

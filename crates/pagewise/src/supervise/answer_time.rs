@@ -52,24 +52,13 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
     table_memory.put(&table, &table.as_drawn());
-    let reads = conditions.reads().expect("it was just written");
     let job = Job {
-        method: "pread".to_string(),
-        workload: conditions.workload().name().to_string(),
         path: descriptor_path(file.file()),
-        file_bytes: FILE_BYTES,
-        span_bytes: FILE_BYTES,
-        threads: 1,
-        descriptor: conditions.descriptor.name().to_string(),
         table_path: table_memory.path(),
         table_reads: table.reads(),
-        read_bytes: reads.read_bytes.0,
-        reads_per_op: reads.reads_per_op,
-        consume: reads.consume.name().to_string(),
-        page_bytes,
         direct_alignment: page_bytes,
         handover_path: descriptor_path(handover.file()),
-        ..Job::default()
+        ..Job::of("pread", &conditions, page_bytes)
     };
     let mut worker = Program::Own.start(|command| Ok(pagewise_sys::child::die_with_parent(command)))?;
     let wait = Wait { patience, stop };

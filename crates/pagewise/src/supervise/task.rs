@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use pagewise_host::{OperationOrder, TableError, TableMemory, reference};
 use pagewise_model::random::mix;
-use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, RecordRing, Work, content};
 use pagewise_protocol::{Job, SampleReply};
 use pagewise_sys::SharedMemory;
@@ -188,33 +187,18 @@ impl Task<'_> {
     }
 
     /// Completes what a worker is told.
-    pub fn describe(&self, cell: &Cell, page_bytes: u64, job: &mut Job) {
-        let conditions = &cell.conditions;
+    pub fn describe(&self, conditions: &Conditions, job: &mut Job) {
         let cold = conditions.cache == CacheState::Cold;
         let shares = if cold && conditions.host_settings.device_cap.is_some() { 2 } else { 1 };
-        job.workload = conditions.workload().name().to_string();
         job.max_thread_operations = self.max_thread_operations(shares);
-        if let Some(consume) = conditions.consume() {
-            job.consume = consume.name().to_string();
-        }
         match self {
             Task::Reads(accesses) => {
-                let reads = conditions.reads().expect("only reads have an offset table");
                 job.table_reads = accesses.table.reads();
-                job.read_bytes = reads.read_bytes.0;
-                job.reads_per_op = reads.reads_per_op;
-                job.dependent = u32::from(reads.dependent);
-                job.touch_last = u32::from(reads.consumption(page_bytes).touch_last);
                 job.max_device_bytes = if cold { conditions.cold_budget_bytes() / shares } else { 0 };
             }
             Task::Pass { .. } => {}
             Task::Records(records) => {
-                let writes = conditions.writes().expect("only writes have records");
-                job.record_bytes = writes.record_bytes.0;
-                job.records = records.ring.records();
-                job.sync = writes.sync.to_string();
                 job.source_path = descriptor_path(records.source.file());
-                job.source_period = SOURCE_PERIOD;
                 job.gap_seed = mix(records.seed);
             }
         }

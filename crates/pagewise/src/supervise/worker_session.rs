@@ -344,14 +344,8 @@ impl WorkerSession<'_> {
         let conditions = &self.cell.conditions;
         let mapped = self.cell.access() == Access::Mmap && conditions.reads().is_some();
         let mut job = Job {
-            method: self.cell.method.spec(),
             heartbeat_ns: self.plan.workers.heartbeat_ns,
             path: self.input.worker_path(),
-            file_bytes: self.input.file_bytes,
-            span_bytes: conditions.span_bytes.0,
-            threads: conditions.threads,
-            descriptor: conditions.descriptor.name().to_string(),
-            page_bytes: self.page_bytes,
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
             direct_alignment: self.direct_alignment,
             warm_page_tables: u32::from(
@@ -359,9 +353,9 @@ impl WorkerSession<'_> {
             ),
             table_path: inherited.table.as_ref().map_or_else(String::new, TableMemory::path),
             handover_path: descriptor_path(inherited.handover.file()),
-            ..Job::default()
+            ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
         };
-        self.task.describe(self.cell, self.page_bytes, &mut job);
+        self.task.describe(conditions, &mut job);
         job
     }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, NewFile, files, process};
-use pagewise_model::Content;
 use pagewise_model::random::mix;
+use pagewise_model::{Bytes, CacheState, Conditions, Content, Descriptor, HostSettings, Work};
 use pagewise_protocol::{Conversation, Job};
 use pagewise_sys::SharedMemory;
 use rustix::fs::OFlags;
@@ -34,6 +34,11 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
+    /// The seed from which they follow.
+    pub fn seed(&self) -> u64 {
+        self.dataset.seed()
+    }
+
     /// A path by which a worker opens it.
     pub fn worker_path(&self) -> String {
         descriptor_path(self.dataset.file())
@@ -86,19 +91,28 @@ impl Ground {
         path.to_str().map(str::to_string).context("the directory is no UTF-8 text")
     }
 
-    /// What all jobs on a file that is read have in common.
-    pub fn job(&self, file: &ReadFile) -> Job {
-        let file_bytes = file.bytes.len() as u64;
-        Job {
-            path: file.worker_path(),
+    /// The conditions of a trial on a file of so many bytes: one thread, all of the file, nothing set.
+    pub fn conditions(work: Work, file_bytes: u64) -> Conditions {
+        let file_bytes = Bytes(file_bytes);
+        Conditions {
+            work,
+            threads: 1,
             file_bytes,
             span_bytes: file_bytes,
-            threads: 1,
-            descriptor: "shared".to_string(),
-            page_bytes: self.page_bytes,
+            content: Content::Random,
+            cache: CacheState::AsIs,
+            descriptor: Descriptor::Shared,
+            host_settings: HostSettings::default(),
+        }
+    }
+
+    /// What a worker is told of a trial.
+    pub fn job(&self, method: &str, conditions: &Conditions, path: String) -> Job {
+        Job {
+            path,
             direct_flag: OFlags::DIRECT.bits(),
             direct_alignment: self.direct_alignment,
-            ..Job::default()
+            ..Job::of(method, conditions, self.page_bytes)
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Trials of scans.
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::{Access, Consume, LineRule, Method, Workload};
+use pagewise_model::{Access, Bytes, Conditions, Consume, LineRule, Method, Scan, Work, Workload};
 use pagewise_protocol::claims::Asked;
 use pagewise_protocol::{Go, Job};
 
 use super::examiner::{Examiner, Gone, Part, Visit};
-use super::ground::ReadFile;
+use super::ground::{Ground, ReadFile};
 use super::meaning::{self, Watch};
 
 /// How long a pass may last.
@@ -72,18 +72,19 @@ fn file<'a>(examiner: &'a Examiner<'_>, pass: &Pass) -> &'a ReadFile {
     }
 }
 
-fn job(examiner: &Examiner<'_>, pass: &Pass, text: &str) -> Job {
-    let mut job = Job {
-        method: text.to_string(),
-        workload: Workload::Scan.name().to_string(),
-        consume: pass.consume.name().to_string(),
-        max_thread_operations: 1,
-        ..examiner.ground.job(file(examiner, pass))
-    };
+fn conditions(examiner: &Examiner<'_>, pass: &Pass) -> Conditions {
+    let file_bytes = file(examiner, pass).bytes.len() as u64;
+    let mut conditions = Ground::conditions(Work::Scan(Scan { consume: pass.consume }), file_bytes);
     if pass.part {
-        job.span_bytes = PART_BYTES;
+        conditions.span_bytes = Bytes(PART_BYTES);
     }
-    job
+    conditions
+}
+
+fn job(examiner: &Examiner<'_>, pass: &Pass, text: &str) -> Job {
+    let path = file(examiner, pass).worker_path();
+    let job = examiner.ground.job(text, &conditions(examiner, pass), path);
+    Job { max_thread_operations: 1, ..job }
 }
 
 fn visit_pass(
@@ -125,14 +126,7 @@ fn check(
     method: &Method,
     gone: &Gone,
 ) -> Result<(), String> {
-    let asked = Asked {
-        threads: 1,
-        op_bytes: job.span_bytes,
-        operations: Some(1),
-        stages: false,
-        depth: method.depth(),
-        is_filled: false,
-    };
+    let asked = Asked::of(&conditions(examiner, pass), method.depth());
     gone.check(&asked)?;
     let page_bytes = examiner.ground.page_bytes as usize;
     let consumption = Consumption { consume: pass.consume, page_bytes, touch_last: false };

@@ -44,7 +44,6 @@ const RANDOM: [Shape; 7] = [
         read_bytes: 10_001,
         reads_per_op: 3,
         align: 1,
-        touch_last: true,
         ..Shape::PLAIN
     },
     Shape { what: "two threads that share a descriptor", reads_per_op: 16, threads: 2, ..Shape::PLAIN },
@@ -56,14 +55,7 @@ const RANDOM: [Shape; 7] = [
         per_thread: true,
         ..Shape::PLAIN
     },
-    Shape {
-        what: "dependent reads",
-        read_bytes: 64,
-        reads_per_op: 8,
-        align: 64,
-        dependent: true,
-        ..Shape::PLAIN
-    },
+    Shape { what: "dependent reads", read_bytes: 64, reads_per_op: 8, dependent: true, ..Shape::PLAIN },
     Shape { what: "a span of half of the file, page tables warmed", span_divisor: 2, ..Shape::PLAIN },
     Shape {
         what: "max_thread_operations",
@@ -93,25 +85,19 @@ const SEQUENTIAL: [Shape; 2] = [
 pub struct Reading {
     /// What the worker is told.
     pub job: Job,
-    shape: Shape,
-    workload: Workload,
-    /// That of the last `go`.
     table: Table,
     /// Samples that were asked for.
     gos: u32,
     /// Operations that a thread has under way at once.
     depth: u32,
     handover: SharedMemory,
-    /// Where the worker finds the table: zeros until the first `go`.
-    entries: SharedMemory,
 }
 
 impl Reading {
     /// Asks for a sample by a table that was not there before.
     fn go(&mut self, examiner: &mut Examiner<'_>, go: Go, unknown_fields: bool) -> Part<Gone> {
+        self.table.put((self.gos > 0).then_some(go.first_operation));
         self.gos += 1;
-        self.table = Table::draw(&self.shape, self.workload, &examiner.ground, self.gos);
-        self.entries.bytes_mut().copy_from_slice(&self.table.entries);
         examiner.go(go, unknown_fields)
     }
 }
@@ -159,7 +145,7 @@ pub fn examine_unknown_fields(examiner: &mut Examiner<'_>, workload: Workload, t
 /// A job of the plain shape, for trials of something else than the table, which is there from the start.
 pub fn plain(examiner: &Examiner<'_>, workload: Workload, text: &str) -> Part<Reading> {
     let mut reading = prepare(examiner, &Shape::PLAIN, workload, text)?;
-    reading.entries.bytes_mut().copy_from_slice(&reading.table.entries);
+    reading.table.put(None);
     Ok(reading)
 }
 
@@ -169,21 +155,22 @@ fn ordinary(first_operation: u64) -> Go {
 
 fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &str) -> Part<Reading> {
     let ground = &examiner.ground;
-    let table = Table::draw(shape, workload, ground, 0);
-    let lack = |error: std::io::Error| ("memory for the job", ConversationError::lack(error.to_string()));
-    let entries = memory_of(&vec![0; table.entries.len()]).map_err(lack)?;
+    let lack = |trouble| ("memory for the job", trouble);
+    let table = Table::draw(shape, workload, ground).map_err(lack)?;
     let verified = table.some_offsets().len() * shape.read_bytes as usize;
-    let handover = memory_of(&vec![UNTOUCHED; verified]).map_err(lack)?;
+    let handover = memory_of(&vec![UNTOUCHED; verified])
+        .map_err(|error| lack(ConversationError::lack(error.to_string())))?;
     let depth = meaning::of(&examiner.hello, text).map_or(1, |method| method.depth());
-    let mut job = Job {
-        method: text.to_string(),
-        workload: workload.name().to_string(),
-        table_path: descriptor_path(entries.file()),
+    let (table_path, table_reads) = table.place();
+    let job = Job {
+        table_path,
+        table_reads,
         handover_path: descriptor_path(handover.file()),
-        ..ground.job(&ground.random[shape.file])
+        max_thread_operations: shape.max_thread_operations,
+        warm_page_tables: u32::from(shape.span_divisor > 1),
+        ..ground.job(text, &table.conditions, ground.random[shape.file].worker_path())
     };
-    table.describe(&mut job);
-    Ok(Reading { job, shape: *shape, workload, table, gos: 0, depth, handover, entries })
+    Ok(Reading { job, table, gos: 0, depth, handover })
 }
 
 /// The plain shape, every part of it a step.
@@ -259,14 +246,7 @@ fn keeps_bound(sample: &SampleReply) -> bool {
 
 /// The numbers of a sample, and what its reads come to.
 fn check(examiner: &Examiner<'_>, reading: &Reading, gone: &Gone, first: u64) -> Result<(), String> {
-    let asked = Asked {
-        threads: reading.job.threads,
-        op_bytes: reading.table.op_bytes(),
-        operations: None,
-        stages: false,
-        depth: reading.depth,
-        is_filled: false,
-    };
+    let asked = Asked::of(&reading.table.conditions, reading.depth);
     gone.check(&asked)?;
     if reading.job.max_thread_operations == 0 {
         timed_one_by_one(&gone.sample)?;

@@ -2,14 +2,13 @@
 
 use pagewise_host::{FileKey, ReadBack};
 use pagewise_model::random::mix;
-use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, Append, Bytes, Fill, Method, RecordRing, Sync, Work, Workload, content};
 use pagewise_protocol::claims::Asked;
 use pagewise_protocol::{ConversationError, Go, Job, SampleReply};
 
 use super::examiner::{Examiner, Part, Visit};
-use super::ground::{Removed, descriptor_path, memory_of};
+use super::ground::{Ground, Removed, descriptor_path, memory_of};
 use super::meaning::Watch;
 
 /// How long the records may take.
@@ -106,7 +105,8 @@ fn visit_writing(
     visit: &mut Visit,
 ) -> Part<()> {
     let lack = |error: String| ("a file to write", ConversationError::lack(error));
-    let ring = RecordRing::new(writing.file_bytes, writing.record_bytes, writing.laps);
+    let conditions = Ground::conditions(work(workload, writing), writing.file_bytes);
+    let ring = conditions.ring().expect("only writes are tried here");
     let new = examiner.ground.new_file(writing.file_bytes).map_err(|error| lack(format!("{error:#}")))?;
     let new = Removed(new);
     let key = FileKey::of(new.file()).map_err(|error| lack(error.to_string()))?;
@@ -114,32 +114,16 @@ fn visit_writing(
     content::fill(mix(examiner.ground.seed), 0, &mut held);
     let source = memory_of(&held).map_err(|error| lack(error.to_string()))?;
     let job = Job {
-        method: text.to_string(),
-        workload: workload.name().to_string(),
-        path: descriptor_path(new.file()),
-        file_bytes: writing.file_bytes,
-        span_bytes: writing.file_bytes,
         max_thread_operations: ring.records(),
-        record_bytes: writing.record_bytes,
-        records: ring.records(),
-        sync: writing.sync.to_string(),
         source_path: descriptor_path(source.file()),
-        source_period: SOURCE_PERIOD,
         gap_seed: mix(examiner.ground.seed),
-        ..examiner.ground.job(&examiner.ground.random[0])
+        ..examiner.ground.job(text, &conditions, descriptor_path(new.file()))
     };
     examiner.open(&job, false, visit, &key)?;
     let watch = Watch::start(examiner.worker().map_err(|trouble| ("the worker", trouble))?.pid());
     let gone = examiner.go(Go { first_operation: 0, sample_ns: RECORDS_NS, latency_ns: 0 }, false)?;
     let dirty = new.0.dirty_bytes();
-    let asked = Asked {
-        threads: 1,
-        op_bytes: writing.record_bytes,
-        operations: Some(ring.records()),
-        stages: true,
-        depth: method.depth(),
-        is_filled: false,
-    };
+    let asked = Asked::of(&conditions, method.depth());
     let checked = gone.check(&asked).and_then(|()| no_checksum(&gone.sample));
     visit.tell(&mut examiner.steps, &format!("go and sample, {}", writing.what), checked);
     if method.access() != Access::Unknown {

@@ -1,11 +1,15 @@
-//! Reads by a table of offsets, and what they must come to: all of it computed from the bytes that the file is known to hold.
+//! Reads by a table of offsets as a run has them, and what checksums come of them that are wrong in one known way.
 
+use pagewise_host::{OffsetTable, Order, Reference, TableMemory};
 use pagewise_model::checksum::{Consumption, weight};
-use pagewise_model::random::Random;
-use pagewise_model::{Consume, Workload};
-use pagewise_protocol::{Job, SampleReply};
+use pagewise_model::random::mix;
+use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Reads, Skew, Work, Workload};
+use pagewise_protocol::{ConversationError, SampleReply};
 
-use super::ground::Ground;
+use super::ground::{Ground, descriptor_path};
+
+/// Entries behind the last part at most: too few for an operation, so nobody does them.
+const BEHIND_MOST: u32 = 3;
 
 /// One way to read a file by a table.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +28,6 @@ pub struct Shape {
     pub align: u64,
     /// What is done with the bytes.
     pub consume: Consume,
-    /// Whether `touch` takes the last word too.
-    pub touch_last: bool,
     /// Threads.
     pub threads: u32,
     /// Whether each has a descriptor and a mapping of its own.
@@ -48,7 +50,6 @@ impl Shape {
         part: 1021,
         align: 4096,
         consume: Consume::Touch,
-        touch_last: false,
         threads: 1,
         per_thread: false,
         dependent: false,
@@ -56,25 +57,52 @@ impl Shape {
         max_thread_operations: 0,
     };
 
-    fn consumption(&self, page_bytes: u64) -> Consumption {
-        let page_bytes = page_bytes as usize;
-        Consumption { consume: self.consume, page_bytes, touch_last: self.touch_last }
+    fn behind(&self) -> u64 {
+        u64::from((self.reads_per_op - 1).min(BEHIND_MOST))
+    }
+
+    fn conditions(&self, workload: Workload, ground: &Ground) -> Conditions {
+        let reads = Reads {
+            read_bytes: Bytes(self.read_bytes),
+            reads_per_op: self.reads_per_op,
+            align_bytes: Bytes(self.align),
+            skew: Skew::Uniform,
+            dependent: self.dependent,
+            consume: self.consume,
+        };
+        let work = match workload {
+            Workload::SequentialRead => Work::SequentialRead(reads),
+            _ => Work::RandomRead(reads),
+        };
+        let file_bytes = ground.random[self.file].bytes.len() as u64;
+        let descriptor = if self.per_thread { Descriptor::PerThread } else { Descriptor::Shared };
+        Conditions {
+            threads: self.threads,
+            span_bytes: Bytes(file_bytes / self.span_divisor),
+            descriptor,
+            ..Ground::conditions(work, file_bytes)
+        }
     }
 }
 
-/// The table of one `go`.
+/// The table of a job.
 pub struct Table {
     shape: Shape,
-    /// Where reads are.
-    offsets: Vec<u64>,
-    /// What the worker is given: the same, or offsets hidden behind data.
-    pub entries: Vec<u8>,
+    /// What it was drawn for.
+    pub conditions: Conditions,
+    table: OffsetTable,
+    reference: Reference,
+    /// In which the entries are since the last `go`.
+    order: Order,
+    /// Where the worker finds them: zeros until the first `go`.
+    memory: TableMemory,
 }
 
 /// How a worker may come to the checksum of a sample.
 #[derive(Clone, Copy)]
 struct How {
-    shape: Shape,
+    file: usize,
+    consumption: Consumption,
     first: u64,
     weigh: Weigh,
     /// Whether it read the table before `go`, when it held zeros.
@@ -93,74 +121,53 @@ enum Weigh {
 }
 
 impl Table {
-    /// Draws the offsets of a shape for a `go` of this number. A few entries stand behind the last part, which nobody does.
-    pub fn draw(shape: &Shape, workload: Workload, ground: &Ground, number: u32) -> Self {
-        let span = ground.random[shape.file].bytes.len() as u64 / shape.span_divisor;
-        let purpose = format!("{workload} {} {number}", shape.what);
-        let mut random = Random::for_purpose(ground.seed, &purpose);
-        let per_op = u64::from(shape.reads_per_op);
-        let reads = shape.part * u64::from(shape.threads) * per_op + per_op.min(4) - 1;
-        let room = |bytes: u64| (span - bytes) / shape.align + 1;
-        let mut offsets = Vec::with_capacity(reads as usize);
-        for read in 0..reads {
-            let follows = workload == Workload::SequentialRead && read % per_op > 0;
-            offsets.push(match (follows, offsets.last()) {
-                (true, Some(last)) => last + shape.read_bytes,
-                _ if workload == Workload::SequentialRead => {
-                    random.below(room(shape.read_bytes * per_op)) * shape.align
-                }
-                _ => random.below(room(shape.read_bytes)) * shape.align,
-            });
+    /// Draws the offsets of a shape.
+    pub fn draw(shape: &Shape, workload: Workload, ground: &Ground) -> Result<Self, ConversationError> {
+        fn lack(error: impl std::fmt::Display) -> ConversationError {
+            ConversationError::lack(error.to_string())
         }
-        let bytes = &ground.random[shape.file].bytes;
-        let hidden = |read: usize| match read as u64 % per_op {
-            0 => offsets[read],
-            _ if !shape.dependent => offsets[read],
-            _ => offsets[read] ^ word_at(bytes, offsets[read - 1]),
-        };
-        let entries = (0..offsets.len()).flat_map(|read| hidden(read).to_le_bytes()).collect();
-        Self { shape: *shape, offsets, entries }
+        let conditions = shape.conditions(workload, ground);
+        let content_seed = ground.random[shape.file].seed();
+        let mut table = OffsetTable::with_part(&conditions, mix(ground.seed), shape.part).map_err(lack)?;
+        let reference =
+            Reference::for_dataset(&table, &conditions, content_seed, ground.page_bytes).map_err(lack)?;
+        table.chain_dataset(content_seed).map_err(lack)?;
+        let memory = TableMemory::new(table.reads() + shape.behind()).map_err(lack)?;
+        Ok(Self { shape: *shape, order: table.as_drawn(), conditions, table, reference, memory })
     }
 
-    /// Puts what the job says of the reads into it.
-    pub fn describe(&self, job: &mut Job) {
-        let shape = &self.shape;
-        job.span_bytes = job.file_bytes / shape.span_divisor;
-        job.threads = shape.threads;
-        job.descriptor = if shape.per_thread { "per-thread" } else { "shared" }.to_string();
-        job.table_reads = self.offsets.len() as u64;
-        job.read_bytes = shape.read_bytes;
-        job.reads_per_op = shape.reads_per_op;
-        job.consume = shape.consume.name().to_string();
-        job.dependent = u32::from(shape.dependent);
-        job.touch_last = u32::from(shape.touch_last);
-        job.max_thread_operations = shape.max_thread_operations;
-        job.warm_page_tables = u32::from(shape.span_divisor > 1);
+    /// Where the worker finds it, and how many reads it has.
+    pub fn place(&self) -> (String, u64) {
+        (descriptor_path(self.memory.file()), self.table.reads() + self.shape.behind())
+    }
+
+    /// Puts it where the worker finds it: as it was drawn, or in another order for a `go` that follows others.
+    pub fn put(&mut self, anew_from: Option<u64>) {
+        self.order = match anew_from {
+            None => self.table.as_drawn(),
+            Some(first) => self.table.anew(first),
+        };
+        self.memory.put(&self.table, &self.order);
     }
 
     /// Some of the offsets, to be read once more.
     pub fn some_offsets(&self) -> Vec<u64> {
-        [0, self.offsets.len() / 2, self.offsets.len() / 3].map(|read| self.offsets[read]).to_vec()
+        let offsets = self.table.offsets();
+        [0, offsets.len() / 2, offsets.len() / 3].map(|read| offsets[read]).to_vec()
     }
 
-    /// Bytes of one operation.
-    pub fn op_bytes(&self) -> u64 {
-        self.shape.read_bytes * u64::from(self.shape.reads_per_op)
-    }
-
-    /// What operations of one thread come to.
-    fn sum(&self, ground: &Ground, how: &How, thread: u64, operations: u64) -> u64 {
-        let bytes = &ground.random[how.shape.file].bytes;
-        let consumption = how.shape.consumption(ground.page_bytes);
-        let (per_op, part, first) = (u64::from(self.shape.reads_per_op), self.shape.part, how.first);
+    /// What operations of one thread come to that is wrong in some way.
+    fn sum(&self, ground: &Ground, how: &How, thread: u32, operations: u64) -> u64 {
+        let bytes = &ground.random[how.file].bytes;
+        let (per_op, part) = (u64::from(self.shape.reads_per_op), self.shape.part);
         let of_operation = |operation: u64| {
             let in_part = operation * per_op;
-            let start = thread * part * per_op + in_part;
-            let reads = &self.offsets[start as usize..(start + per_op) as usize];
+            let start = u64::from(thread) * part * per_op + in_part;
+            let reads = self.table.operation(&self.order, thread, operation).unwrap_or_default();
             (0u64..).zip(reads).fold(0u64, |total, (read, offset)| {
                 let offset = if how.too_early { 0 } else { *offset };
                 let end = (offset + self.shape.read_bytes).min(bytes.len() as u64);
-                let checksum = consumption.of(&bytes[offset.min(end) as usize..end as usize]);
+                let checksum = how.consumption.of(&bytes[offset.min(end) as usize..end as usize]);
                 let weight = match how.weigh {
                     Weigh::InTable => weight(start + read),
                     Weigh::InPart => weight(in_part + read),
@@ -173,14 +180,8 @@ impl Table {
         let lap = sums.iter().fold(0u64, |total, sum| total.wrapping_add(*sum));
         let rest = operations % part;
         (0..rest).fold(lap.wrapping_mul(operations / part), |total, operation| {
-            let index = (first % part + operation) % part;
+            let index = (how.first % part + operation) % part;
             total.wrapping_add(sums[index as usize])
-        })
-    }
-
-    fn expected(&self, ground: &Ground, how: &How, operations: &[u64]) -> u64 {
-        operations.iter().enumerate().fold(0u64, |total, (thread, operations)| {
-            total.wrapping_add(self.sum(ground, how, thread as u64, *operations))
         })
     }
 
@@ -190,41 +191,54 @@ impl Table {
         let found = reply.checksum()?;
         let threads = self.shape.threads as usize;
         let operations = &reply.thread_operations[..reply.thread_operations.len().min(threads)];
-        let shape = self.shape;
-        let right = How { shape, first, weigh: Weigh::InTable, too_early: false };
-        let expected = self.expected(ground, &right, operations);
+        let total = |of_thread: &dyn Fn(u32, u64) -> u64, operations: &[u64]| {
+            (0u32..)
+                .zip(operations)
+                .fold(0u64, |total, (thread, operations)| total.wrapping_add(of_thread(thread, *operations)))
+        };
+        let right = |thread, operations| {
+            self.reference.expected(&self.order, thread, first, operations).unwrap_or_default()
+        };
+        let expected = total(&right, operations);
         if found == expected {
             return Ok(());
         }
-        let of = |shape: Shape| How { shape, ..right };
+        let reads = self.conditions.reads().expect("it was drawn for reads");
+        let consumption = reads.consumption(ground.page_bytes);
+        let usual =
+            How { file: self.shape.file, consumption, first, weigh: Weigh::InTable, too_early: false };
+        let of = |consumption| How { consumption, ..usual };
         let others = [
             (
                 "of the same operations without the last word of each read: touch_last is 1",
-                of(Shape { touch_last: false, ..shape }),
+                of(Consumption { touch_last: false, ..consumption }),
             ),
-            ("of operations from 0 on: begin with first_operation", How { first: 0, ..right }),
-            ("of the file of another job: forget it at close", of(Shape { file: 1 - shape.file, ..shape })),
-            ("of all bytes: consume is touch", of(Shape { consume: Consume::Sum, ..shape })),
-            ("of one word of each page: consume is sum", of(Shape { consume: Consume::Touch, ..shape })),
+            ("of operations from 0 on: begin with first_operation", How { first: 0, ..usual }),
+            ("of the file of another job: forget it at close", How { file: 1 - self.shape.file, ..usual }),
+            ("of all bytes: consume is touch", of(Consumption { consume: Consume::Sum, ..consumption })),
+            (
+                "of one word of each page: consume is sum",
+                of(Consumption { consume: Consume::Touch, ..consumption }),
+            ),
             (
                 "of reads that all count alike: multiply each one's by 2 * its place in the table + 1",
-                How { weigh: Weigh::Alike, ..right },
+                How { weigh: Weigh::Alike, ..usual },
             ),
             (
                 "of places counted from the start of each thread's part: count them from the start of the table",
-                How { weigh: Weigh::InPart, ..right },
+                How { weigh: Weigh::InPart, ..usual },
             ),
             (
                 "of a table of zeros: it is there from go on, so read it then, and anew with each go",
-                How { too_early: true, ..right },
+                How { too_early: true, ..usual },
             ),
         ];
-        let known = others
-            .iter()
-            .find(|(_, how)| self.expected(ground, how, operations) == found)
-            .map(|(what, _)| *what);
+        let comes_to = |how: &How| {
+            total(&|thread, operations| self.sum(ground, how, thread, operations), operations) == found
+        };
+        let known = others.iter().find(|(_, how)| comes_to(how)).map(|(what, _)| *what);
         let of_phase = threads == 1 && reply.latency_operations > 0;
-        let phase_alone = of_phase && self.expected(ground, &right, &[reply.operations]) == found;
+        let phase_alone = of_phase && total(&right, &[reply.operations]) == found;
         let why = match known {
             _ if phase_alone => "; that is of the throughput phase alone: add the latency phase".to_string(),
             Some(what) => format!("; that is {what}"),
@@ -234,10 +248,4 @@ impl Table {
             "checksum {found:016x}, {operations:?} operations from {first} on come to {expected:016x}{why}"
         ))
     }
-}
-
-/// The eight bytes at an offset as a number.
-fn word_at(bytes: &[u8], offset: u64) -> u64 {
-    let word = bytes[offset as usize..].first_chunk::<8>().expect("a dependent read has eight bytes");
-    u64::from_le_bytes(*word)
 }
