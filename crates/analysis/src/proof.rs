@@ -34,4 +34,6 @@ pub(crate) use checks::honest;
 pub use conditions::no_effect;
 pub use expected::{Expected, Kind, expected};
 pub use faults::{WriteFaults, WriteKind, write_faults};
+pub use heartbeats::{SAFEPOINT, misses};
+pub use mappings::missing_advice;
 pub use plausible::byte_rate;

@@ -2,6 +2,7 @@
 
 use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption, format::percent_of};
 
+use super::mappings;
 use super::subject::Subject;
 use crate::proof::calls;
 
@@ -185,21 +186,7 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Mmap {
         return None;
     }
-    let flags: Vec<&str> = subject.evidence.mapping_flags.as_deref()?.split_whitespace().collect();
-    let options = subject.cell.method.options();
-    let pattern = options.iter().rev().find_map(|option| match option {
-        MethodOption::Random => Some(("MADV_RANDOM", "rr")),
-        MethodOption::Sequential => Some(("MADV_SEQUENTIAL", "sr")),
-        _ => None,
-    });
-    let huge = options.contains(&MethodOption::HugePage).then_some(("MADV_HUGEPAGE", "hg"));
-    let locked = options.contains(&MethodOption::Lock).then_some(("mlock", "lo"));
-    let needed = [pattern, huge, locked].into_iter().flatten();
-    let (advice, flag) = needed.into_iter().find(|(_, flag)| !flags.contains(flag))?;
-    Some(format!(
-        "{advice} is not in force: the mapping's flags are '{}', '{flag}' is missing",
-        flags.join(" ")
-    ))
+    mappings::missing_advice(&subject.cell.method, subject.evidence.mapping_flags.as_deref()?)
 }
 
 /// `MAP_POPULATE` hides its errors, but a populated mapping takes no faults. Otherwise it takes at least one for each 16

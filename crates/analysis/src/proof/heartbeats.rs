@@ -13,10 +13,10 @@ use super::subject::Subject;
 const LEAST_SHARE: f64 = 0.5;
 /// Beats account for at most this share of it: ends of buckets are slightly above their values.
 const MOST_SHARE: f64 = 1.25;
-/// Time that a worker idles beyond the requested time is unknown.
-const IDLE_MOST_SHARE: f64 = 2.0;
+/// Bound for the time that a worker idles beyond the requested time, in tenths of it; the time itself is not seen.
+const IDLE_TENTHS: u64 = 16;
 /// Requested one after another; each takes a variable time.
-const SAFEPOINT: &str = "safepoint";
+pub const SAFEPOINT: &str = "safepoint";
 /// Intervals with fewer heartbeat periods than this show nothing.
 const FEWEST_INTERVALS: u64 = 20;
 
@@ -46,27 +46,27 @@ pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
             return Some(format!("the worker was asked for heartbeats and told none of kind {kind}"));
         };
         let stretches = [
-            ("measured", &beats.busy, evidence.wall_ns, MOST_SHARE),
-            ("idle", &beats.idle, asked.idle_ns, IDLE_MOST_SHARE),
+            ("measured", &beats.busy, evidence.wall_ns, evidence.wall_ns),
+            ("idle", &beats.idle, asked.idle_ns, (asked.idle_ns / 10).saturating_mul(IDLE_TENTHS)),
         ];
-        stretches.into_iter().find_map(|(stretch, delays, of_ns, most)| {
-            misses(delays, of_ns, asked.interval_ns, most)
+        stretches.into_iter().find_map(|(stretch, delays, least_ns, most_ns)| {
+            misses(delays, least_ns, most_ns, asked.interval_ns)
                 .map(|wrong| format!("heartbeats of kind {kind} in the {stretch} stretch: {wrong}"))
         })
     })
 }
 
-/// Reason that beats do not fill `of_ns`.
-fn misses(delays: &Delays, of_ns: u64, interval_ns: u64, most: f64) -> Option<String> {
-    if of_ns < interval_ns.saturating_mul(FEWEST_INTERVALS) {
+/// Reason that beats do not fill a time of `least_ns` to `most_ns`.
+pub fn misses(delays: &Delays, least_ns: u64, most_ns: u64, interval_ns: u64) -> Option<String> {
+    if least_ns < interval_ns.saturating_mul(FEWEST_INTERVALS) {
         return None;
     }
     let beats = total_count(delays);
     let account = beats as f64 * interval_ns as f64 + total_ns(delays);
-    let (low, high) = (of_ns as f64 * LEAST_SHARE, of_ns as f64 * most);
+    let (low, high) = (least_ns as f64 * LEAST_SHARE, most_ns as f64 * MOST_SHARE);
     (account < low || account > high).then(|| {
         format!(
-            "{beats} beats with their delays account for {account:.0} of {of_ns} ns, from {low:.0} to {high:.0} must be"
+            "{beats} beats with their delays account for {account:.0} of {least_ns} ns, from {low:.0} to {high:.0} must be"
         )
     })
 }

@@ -1,6 +1,6 @@
-//! Mappings of the file that the method's name does not imply.
+//! Mappings of the file: advice that must be in force, and mappings and advice that a method's name does not imply.
 
-use pagewise_model::{Access, MethodOption};
+use pagewise_model::{Access, Method, MethodOption};
 
 use super::subject::Subject;
 
@@ -29,6 +29,25 @@ pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
     Some(format!(
         "the worker had {mappings} mappings of the file when {} was measured, which moves its bytes by calls",
         subject.cell.method
+    ))
+}
+
+/// An advice of the method that the flags of its mapping (VmFlags, proc_pid_smaps(5)) do not show, as a sentence.
+pub fn missing_advice(method: &Method, flags: &str) -> Option<String> {
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let options = method.options();
+    let pattern = options.iter().rev().find_map(|option| match option {
+        MethodOption::Random => Some(("MADV_RANDOM", "rr")),
+        MethodOption::Sequential => Some(("MADV_SEQUENTIAL", "sr")),
+        _ => None,
+    });
+    let huge = options.contains(&MethodOption::HugePage).then_some(("MADV_HUGEPAGE", "hg"));
+    let locked = options.contains(&MethodOption::Lock).then_some(("mlock", "lo"));
+    let needed = [pattern, huge, locked].into_iter().flatten();
+    let (advice, flag) = needed.into_iter().find(|(_, flag)| !flags.contains(flag))?;
+    Some(format!(
+        "{advice} is not in force: the mapping's flags are '{}', '{flag}' is missing",
+        flags.join(" ")
     ))
 }
 

@@ -295,11 +295,14 @@ impl<'a> Examiner<'a> {
         Ok(Gone { sample, wall_ns: nanoseconds(started) })
     }
 
-    /// Idle and idled.
-    pub fn idle(&mut self, idle_ns: u64) -> Part<Beats> {
+    /// Idle and idled, and what passed outside in ns.
+    pub fn idle(&mut self, idle_ns: u64) -> Part<(Beats, u64)> {
         let (of_part, wait) =
             (|trouble| ("idle and idled", trouble), self.wait.and(Duration::from_nanos(idle_ns)));
-        self.worker().and_then(|worker| worker.idle(idle_ns, wait)).map_err(of_part)
+        let worker = self.worker().map_err(of_part)?;
+        let started = Instant::now();
+        let beats = worker.idle(idle_ns, wait).map_err(of_part)?;
+        Ok((beats, nanoseconds(started)))
     }
 
     /// Verify and verified.

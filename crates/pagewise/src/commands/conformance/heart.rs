@@ -1,6 +1,7 @@
 //! Trials of heartbeats.
 
-use pagewise_model::{Delays, Workload};
+use pagewise_analysis::proof::{SAFEPOINT, misses};
+use pagewise_model::Workload;
 use pagewise_protocol::{Beats, Go, Job};
 
 use super::examiner::{Examiner, Part, Visit};
@@ -32,7 +33,7 @@ fn beat(examiner: &mut Examiner<'_>, workload: Workload, job: Job, visit: &mut V
     let file = if workload == Workload::Scan { &examiner.ground.text } else { &examiner.ground.random[0] };
     let key = file.key.clone();
     examiner.open(&job, false, visit, &key)?;
-    let idled = examiner.idle(IDLE_NS)?;
+    let (idled, idled_ns) = examiner.idle(IDLE_NS)?;
     let go = Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 };
     let gone = examiner.go(go, false)?;
     let kinds = &idled.heartbeat_kinds;
@@ -40,46 +41,41 @@ fn beat(examiner: &mut Examiner<'_>, workload: Workload, job: Job, visit: &mut V
         visit.tell(&mut examiner.steps, "answers idle", Ok(()));
         examiner.steps.not_tried("heartbeats: beats", "it has no heartbeat of any kind");
     } else {
-        let seen = check(&idled, IDLE_NS, true);
+        let seen = check(&idled, IDLE_NS, idled_ns, true);
         visit.tell(&mut examiner.steps, &format!("beats while idle ({kinds})"), seen);
         let spent_ns = gone.wall_ns;
         // A pass may be shorter than a beat.
-        let seen = check(&gone.sample.beats, spent_ns, workload != Workload::Scan).and_then(|()| {
-            match gone.sample.beats.heartbeat_kinds == *kinds {
-                true => Ok(()),
-                false => Err(format!(
-                    "its kinds are '{}' in sample, '{kinds}' in idled",
-                    gone.sample.beats.heartbeat_kinds
-                )),
-            }
-        });
+        let seen =
+            check(&gone.sample.beats, spent_ns, spent_ns, workload != Workload::Scan).and_then(
+                |()| match gone.sample.beats.heartbeat_kinds == *kinds {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "its kinds are '{}' in sample, '{kinds}' in idled",
+                        gone.sample.beats.heartbeat_kinds
+                    )),
+                },
+            );
         visit.tell(&mut examiner.steps, "beats in a sample", seen);
     }
     examiner.close(visit, &key)
 }
 
-/// Whether the histograms of what took at least `watched_ns` can be so.
-fn check(beats: &Beats, watched_ns: u64, some: bool) -> Result<(), String> {
-    for (kind, Delays { ns, counts }) in beats.by_kind()? {
-        if !ns.is_sorted_by(|left, right| left < right) {
+/// Whether the histograms of what was to take `asked_ns` and took `passed_ns` outside can be so.
+fn check(beats: &Beats, asked_ns: u64, passed_ns: u64, some: bool) -> Result<(), String> {
+    for (kind, delays) in beats.by_kind()? {
+        if !delays.ns.is_sorted_by(|left, right| left < right) {
             return Err(format!("heartbeat_ns of '{kind}' is not ascending"));
         }
-        let beaten = counts.iter().fold(0u64, |total, count| total.saturating_add(*count));
-        if some && beaten == 0 {
+        if some && delays.counts.iter().all(|count| *count == 0) {
             return Err(format!(
                 "'{kind}' did not beat once in {} ms, heartbeat_ns is {INTERVAL_NS}: a beat that is late when the region \
                  ends counts too",
-                watched_ns / 1_000_000
+                asked_ns / 1_000_000
             ));
         }
-        // Beats come late, never early; one may be under way at each end, and idling takes longer than it is told.
-        let most = 4 * (watched_ns / INTERVAL_NS) + 20;
-        if beaten > most {
-            return Err(format!(
-                "'{kind}' beat {beaten} times in about {} ms, heartbeat_ns is {INTERVAL_NS}: report those within idle and go \
-                 only",
-                watched_ns / 1_000_000
-            ));
+        let wrong = misses(&delays, asked_ns, passed_ns, INTERVAL_NS).filter(|_| kind != SAFEPOINT);
+        if let Some(wrong) = wrong {
+            return Err(format!("'{kind}': {wrong}; report those within idle and go, and no others"));
         }
     }
     Ok(())

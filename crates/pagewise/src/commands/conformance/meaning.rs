@@ -1,7 +1,8 @@
 //! Whether a method whose name is one of pagewise's own does what the name says, as far as a small cached file shows.
 
+use pagewise_analysis::proof::missing_advice;
 use pagewise_host::{FileKey, ProcessCounters, process};
-use pagewise_model::{Access, Method, MethodOption, Worker, Workload};
+use pagewise_model::{Access, Method, Worker, Workload};
 use pagewise_protocol::{Conversation, Hello};
 
 /// The method as pagewise understands it: under its name for a worker that it ships, as a word of the user's own otherwise.
@@ -75,19 +76,7 @@ fn mapped(pid: u32, key: &FileKey, method: &Method) -> Result<(), String> {
     let Some(mapping) = mapping else {
         return Err(format!("it has no mapping of the file (/proc/PID/maps): '{method}' maps it"));
     };
-    let Some(flags) = mapping.vm_flags else { return Ok(()) };
-    let advice = method.options().iter().rev().find_map(|option| match option {
-        MethodOption::Random => Some(("MADV_RANDOM", "rr")),
-        MethodOption::Sequential => Some(("MADV_SEQUENTIAL", "sr")),
-        _ => None,
-    });
-    match advice {
-        Some((advice, flag)) if !flags.split_whitespace().any(|known| known == flag) => Err(format!(
-            "{advice} is not in force: the mapping's flags (/proc/PID/smaps) are '{}', '{flag}' is missing",
-            flags.trim()
-        )),
-        _ => Ok(()),
-    }
+    mapping.vm_flags.and_then(|flags| missing_advice(method, &flags)).map_or(Ok(()), Err)
 }
 
 /// Whether a mapping reaches no further than the span.
