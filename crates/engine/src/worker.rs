@@ -6,10 +6,10 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use pagewise_model::work::Sync;
-use pagewise_model::{Consume, Descriptor, Method, Worker, Workload};
+use pagewise_model::work::{Sync, WorkMode};
+use pagewise_model::{Method, Worker, Workload};
 use pagewise_protocol::{
-    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
 };
 use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
@@ -95,8 +95,10 @@ fn nonsense(reason: &str) -> io::Error {
 
 fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl Write) -> Result<(), JobEnd> {
     let method = method_of(&job.method).map_err(|reason| unknown(job, reason))?;
-    let task = ParsedJob::of(job, method).map_err(|error| nonsense(&error))?;
-    let table = if task.work == WorkMode::Reads { Some(table(job)?) } else { None };
+    let Understood { work, per_thread } = job.understand().map_err(|error| nonsense(&error))?;
+    let task = ParsedJob { method, work, per_thread };
+    let reads_by_table = work.reads().is_some();
+    let table = if reads_by_table { Some(table(job)?) } else { None };
     let started = now_ns();
     let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started })?;
@@ -120,7 +122,7 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
                 let (sample, beats) = with_beats(heart.as_ref(), || crew.sample(&go))?;
                 Reply::Sample(Box::new(SampleReply { beats, ..sample }))
             }
-            Request::Verify(verify) if task.work == WorkMode::Reads => hand_over(&crew, job, verify)?,
+            Request::Verify(verify) if reads_by_table => hand_over(&crew, job, verify)?,
             Request::Verify(_) => return Err(nonsense(&format!("verify of {}", job.workload)).into()),
             Request::Close => {
                 drop(heart);
@@ -145,84 +147,57 @@ fn with_beats<T>(
     Ok((done, heart.map(Heart::end).unwrap_or_default()))
 }
 
-/// Kind of work of a job.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WorkMode {
-    /// Reads by the offset table.
-    Reads,
-    Scan,
-    Records,
-}
-
 /// A parsed job.
 struct ParsedJob {
-    workload: Workload,
-    work: WorkMode,
     method: Method,
-    /// Consumption of the bytes, if any are read.
-    consume: Consume,
+    work: WorkMode,
     per_thread: bool,
-    sync_at_end: bool,
 }
 
 impl ParsedJob {
-    fn of(job: &Job, method: Method) -> Result<Self, String> {
-        let workload: Workload = job.workload.parse()?;
-        let work = match workload {
-            Workload::RandomRead | Workload::SequentialRead => WorkMode::Reads,
-            Workload::Scan => WorkMode::Scan,
-            Workload::Append | Workload::Fill => WorkMode::Records,
-        };
-        let writes = work == WorkMode::Records;
-        Ok(Self {
-            workload,
-            work,
-            method,
-            consume: if writes { Consume::Touch } else { job.consume.parse()? },
-            per_thread: job.descriptor.parse::<Descriptor>()? == Descriptor::PerThread,
-            sync_at_end: writes && job.sync.parse::<Sync>()? == Sync::End,
-        })
-    }
-
     /// Set-up: open the work of each thread, and its amount.
     fn open(
         &self,
         job: &Job,
         table: Option<FileMapping>,
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
-        if let Some(reason) = self.refuses(job) {
-            return Err(refusal("open", &job.path, reason));
+        let workload = self.work.workload();
+        if workload.is_one_shot() && job.threads != 1 {
+            let detail = format!("{workload} is the work of one thread, not of {}", job.threads);
+            return Err(refusal("open", &job.path, detail));
+        }
+        if let Some(reason) = self.method.refuses(&self.work, job.alignment()) {
+            return Err(unknown(job, reason));
         }
         ensure_in_effect(&self.method, &job.path)?;
-        match (self.work, table) {
-            (WorkMode::Reads, Some(table)) => {
-                let readers = reader::open(&self.method, job, self.consume, self.per_thread)?;
+        match (&self.work, table) {
+            (WorkMode::RandomRead(reads) | WorkMode::SequentialRead(reads), Some(table)) => {
+                let readers = reader::open(&self.method, job, reads.consume, self.per_thread)?;
                 Ok((TableReads::divide(readers, table, job), Bounds::timed(job)))
             }
-            (WorkMode::Reads, None) => unreachable!("reads have a table"),
-            (WorkMode::Scan, _) => {
-                let scanner = scanner::open(&self.method, job, self.consume)?;
+            (WorkMode::RandomRead(_) | WorkMode::SequentialRead(_), None) => {
+                unreachable!("reads have a table")
+            }
+            (WorkMode::Scan(scan), _) => {
+                let scanner = scanner::open(&self.method, job, scan.consume)?;
                 Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)))
             }
-            (WorkMode::Records, _) => {
-                let records = Records::new(writer::open(&self.method, job)?);
+            (WorkMode::Append(_) | WorkMode::Fill(_), _) => {
+                let records = Records::new(writer::open(&self.method, job, self.sync())?);
                 Ok((vec![Box::new(records)], Bounds::fixed(job, job.records)))
             }
         }
     }
 
-    fn refuses(&self, job: &Job) -> Option<String> {
-        if self.work != WorkMode::Reads && job.threads != 1 {
-            return Some(format!("{} is the work of one thread, not of {}", self.workload, job.threads));
-        }
-        self.method.unsuited(self.workload)
+    fn sync(&self) -> Sync {
+        self.work.writes().map_or(Sync::None, |writes| writes.sync)
     }
 
     /// Tear-down: sync, unmap, close.
     fn close(&self, crew: Crew) -> Result<Reply, CallFailure> {
         let started = now_ns();
         let mut sync_ns = 0;
-        if self.sync_at_end {
+        if self.sync() == Sync::End {
             crew.sync()?;
             sync_ns = now_ns() - started;
         }
@@ -231,7 +206,7 @@ impl ParsedJob {
     }
 }
 
-/// A method of another version, or of another worker.
+/// A method of another version, or of another worker, or for other work.
 fn unknown(job: &Job, reason: String) -> CallFailure {
     CallFailure { unavailable: 1, ..refusal("open", &job.path, reason) }
 }

@@ -34,7 +34,7 @@ pub use environment::Environment;
 pub use host_settings::{
     CpuList, DeviceCap, HostSettings, KernelSettings, Numa, SettingsInForce, Skew, Switch,
 };
-pub use method::{Access, LineRule, Method, MethodOption, Worker};
+pub use method::{Access, Alignment, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
 pub use ring::RecordRing;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};

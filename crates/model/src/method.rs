@@ -18,6 +18,7 @@ use crate::units::Bytes;
 
 pub use options::MethodOption;
 pub use parse::MethodError;
+pub use suitable::Alignment;
 
 /// The program that performs the accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -253,7 +254,7 @@ impl Method {
     }
 
     /// Reason that reads of `read_bytes` cannot depend on each other with this method; `None` if they can.
-    pub fn refuses_dependent(&self, read_bytes: Bytes) -> Option<&'static str> {
+    fn refuses_dependent(&self, read_bytes: Bytes) -> Option<&'static str> {
         if read_bytes.0 < Self::LINK_BYTES {
             Some("the offset of the next read is in 8 bytes, and a read is shorter")
         } else if self.has(Prefetch) || self.prefetch_window().is_some() {

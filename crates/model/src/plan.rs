@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
-use crate::method::{Access, Worker};
+use crate::method::{Access, Alignment, Worker};
 use crate::pivot::Pivot;
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
@@ -161,7 +161,7 @@ impl Plan {
             let conditions = &cell.conditions;
             !conditions.workload().is_reading()
                 && cell.method.access() != Access::Anonymous
-                && cell.method.refuses(&conditions.work, 1).is_none()
+                && cell.method.refuses(&conditions.work, Alignment::ANY).is_none()
         })
     }
 

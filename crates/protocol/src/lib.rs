@@ -16,5 +16,5 @@ pub mod messages;
 pub use conversation::{Conversation, EXIT_PATIENCE, Trouble, Wait};
 pub use ending::died_of_sigbus;
 pub use messages::{
-    Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+    Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
 };

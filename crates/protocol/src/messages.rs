@@ -26,7 +26,11 @@
 use serde::{Deserialize, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
-use pagewise_model::{Conditions, Consume, Delays, Workload};
+use pagewise_model::work::Sync;
+use pagewise_model::{
+    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Reads, Scan, Skew, Work,
+    Workload,
+};
 
 /// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 5;
@@ -229,6 +233,50 @@ impl Job {
     }
 }
 
+/// What a job asks for, its words understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Understood {
+    /// Which accesses, and what is done with the bytes. A job says no more of where offsets are than the table does.
+    pub work: Work,
+    /// Whether each thread has a descriptor and a mapping of its own.
+    pub per_thread: bool,
+}
+
+impl Job {
+    /// Reads the words of a job: once, where it enters a process.
+    pub fn understand(&self) -> Result<Understood, String> {
+        let workload: Workload = self.workload.parse()?;
+        let consume = || self.consume.parse::<Consume>();
+        let reads = || {
+            Ok::<_, String>(Reads {
+                read_bytes: Bytes(self.read_bytes),
+                reads_per_op: self.reads_per_op,
+                align_bytes: Bytes(if self.touch_last == 1 { 1 } else { self.page_bytes }),
+                skew: Skew::Uniform,
+                dependent: self.dependent == 1,
+                consume: consume()?,
+            })
+        };
+        let (record_bytes, sync) = (Bytes(self.record_bytes), || self.sync.parse::<Sync>());
+        let slots = self.file_bytes.checked_div(self.record_bytes).unwrap_or(0);
+        let laps = self.records.checked_div(slots).unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        let work = match workload {
+            Workload::RandomRead => Work::RandomRead(reads()?),
+            Workload::SequentialRead => Work::SequentialRead(reads()?),
+            Workload::Scan => Work::Scan(Scan { consume: consume()? }),
+            Workload::Append => Work::Append(Append { record_bytes, laps, sync: sync()? }),
+            Workload::Fill => Work::Fill(Fill { block_bytes: record_bytes, sync: sync()? }),
+        };
+        let per_thread = self.descriptor.parse::<Descriptor>()? == Descriptor::PerThread;
+        Ok(Understood { work, per_thread })
+    }
+
+    /// What it says that buffers must be multiples of.
+    pub fn alignment(&self) -> Alignment {
+        Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes }
+    }
+}
+
 /// Start of a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
@@ -353,6 +401,46 @@ mod tests {
         assert_eq!(text, r#"{"type":"close"}"#);
         let text = serde_json::to_string(&Reply::Sample(Box::default())).expect("json");
         assert!(text.starts_with(r#"{"type":"sample","operations":0,"#), "{text}");
+    }
+
+    #[test]
+    fn a_job_is_understood_as_it_was_meant() {
+        let reads = Reads {
+            read_bytes: Bytes(64),
+            reads_per_op: 8,
+            align_bytes: Bytes::kib(4),
+            skew: Skew::Uniform,
+            dependent: true,
+            consume: Consume::Touch,
+        };
+        let sync = Sync::Every(Bytes::kib(64));
+        for work in [
+            Work::RandomRead(reads),
+            Work::SequentialRead(Reads { align_bytes: Bytes(1), ..reads }),
+            Work::Scan(Scan { consume: Consume::Lines }),
+            Work::Append(Append { record_bytes: Bytes(100), laps: 3, sync }),
+            Work::Fill(Fill { block_bytes: Bytes::kib(12), sync }),
+        ] {
+            let conditions = Conditions {
+                work,
+                threads: 2,
+                file_bytes: Bytes::mib(1),
+                span_bytes: Bytes::mib(1),
+                content: pagewise_model::Content::Random,
+                cache: pagewise_model::CacheState::AsIs,
+                descriptor: Descriptor::PerThread,
+                host_settings: Default::default(),
+            };
+            let job = Job::of("pread", &conditions, 4096);
+            assert_eq!(job.understand(), Ok(Understood { work, per_thread: true }));
+            for nonsense in [
+                Job { workload: "read".into(), ..job.clone() },
+                Job { descriptor: "one".into(), ..job.clone() },
+                Job { consume: "all".into(), sync: "always".into(), ..job },
+            ] {
+                assert!(nonsense.understand().is_err(), "{nonsense:?}");
+            }
+        }
     }
 
     #[test]

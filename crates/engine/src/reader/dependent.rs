@@ -3,7 +3,7 @@
 //! They have separate loops, so that independent reads pay nothing for them. The address of a read is computed from a
 //! word loaded by the one before, so no CPU, compiler or queue can begin it earlier.
 
-use pagewise_model::{Bytes, Method};
+use pagewise_model::Method;
 use pagewise_protocol::CallFailure;
 
 use super::{Due, ReadTarget, Reader};
@@ -63,21 +63,6 @@ impl<E> ChainStopped<E> {
              not those that the offset table was made of"
         );
         CallFailure { call: "dependent read".to_string(), errno: 0, path, offset, detail, unavailable: 0 }
-    }
-}
-
-/// A refusal of dependent reads by a method.
-pub(super) fn refusal(method: &Method, reason: &str, target: &ReadTarget) -> CallFailure {
-    CallFailure {
-        call: "dependent read".to_string(),
-        errno: 0,
-        path: target.file.path.clone(),
-        offset: 0,
-        detail: format!(
-            "{method} cannot do dependent reads of {}: {reason}",
-            Bytes(target.read_bytes as u64)
-        ),
-        unavailable: 1,
     }
 }
 

@@ -15,7 +15,7 @@ mod widening;
 use std::sync::Arc;
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::{Access, Bytes, Consume, Method};
+use pagewise_model::{Access, Consume, Method};
 use pagewise_protocol::{CallFailure, Job};
 
 use crate::clock::now_ns;
@@ -84,7 +84,8 @@ pub struct ReadTarget {
 
 /// Open the readers of a job's threads. This is set-up and timed as such.
 ///
-/// With `per_thread` each has its own descriptor and mapping; otherwise they share one.
+/// The method must be able to do the job ([`Method::refuses`]). With `per_thread` each has its own descriptor and mapping;
+/// otherwise they share one.
 pub fn open(
     method: &Method,
     job: &Job,
@@ -102,9 +103,6 @@ pub fn open(
         },
     };
     let dependent = job.dependent == 1;
-    if let Some(reason) = method.refuses_dependent(Bytes(job.read_bytes)).filter(|_| dependent) {
-        return Err(dependent::refusal(method, reason, &target));
-    }
     let threads = job.threads as usize;
     match method.access() {
         Access::Mmap => mmap::open(&target, threads, per_thread, dependent),

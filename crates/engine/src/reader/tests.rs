@@ -358,23 +358,3 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
         }
     }
 }
-
-#[test]
-fn what_cannot_be_dependent_is_refused_as_unavailable() {
-    let fixture = Fixture::new(1 << 20);
-    let job = |read_bytes| Job { dependent: 1, ..fixture.job(read_bytes, 4096, 1) };
-    for (text, read_bytes) in [
-        ("mmap:prefetch", 4096),
-        ("mmap:prefetch=4", 4096),
-        ("uring:depth=2", 4096),
-        ("uring", 4096),
-        ("pread", 7),
-    ] {
-        let method: Method = text.parse().expect(text);
-        let failure = open(&method, &job(read_bytes), Consume::Touch, false).map(drop).expect_err(text);
-        assert_eq!((failure.call.as_str(), failure.unavailable), ("dependent read", 1), "{text}");
-        assert!(failure.detail.starts_with(&format!("{method} cannot do dependent reads of ")), "{text}");
-        let independent = Job { dependent: 0, ..job(read_bytes) };
-        open_or_skip(text, &independent, Consume::Touch, false);
-    }
-}

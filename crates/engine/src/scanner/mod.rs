@@ -13,7 +13,7 @@ mod stream;
 mod uring;
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::{Access, Bytes, Consume, Method};
+use pagewise_model::{Access, Consume, Method};
 use pagewise_protocol::{CallFailure, Job};
 
 use crate::effects::Effects;
@@ -43,11 +43,11 @@ impl ScanTarget {
     }
 }
 
-/// Open the scanner of a job. This is set-up and timed as such.
+/// Open the scanner of a job, which the method must be able to do ([`Method::refuses`]). This is set-up and timed as such.
 pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scanner>, CallFailure> {
     let file = DataFile::new(job, method);
     let target = ScanTarget {
-        piece_bytes: piece_bytes(method, &file.effects, job, consume)?,
+        piece_bytes: piece_bytes(method, &file.effects, job),
         file,
         // The last word of each piece would make the checksum depend on the ends of pieces.
         consumption: Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: false },
@@ -65,31 +65,10 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
 }
 
 /// Size of one call or copy. In the mapping, and in memory, nothing is copied, so a piece is the whole span.
-fn piece_bytes(
-    method: &Method,
-    effects: &Effects,
-    job: &Job,
-    consume: Consume,
-) -> Result<usize, CallFailure> {
+fn piece_bytes(method: &Method, effects: &Effects, job: &Job) -> usize {
     let whole = effects.in_place || method.access() == Access::Anonymous;
-    let Some(Bytes(piece)) = effects.buffer.or((!whole).then_some(Method::DEFAULT_BUFFER)) else {
-        return Ok(job.span_bytes.max(1) as usize);
-    };
-    let (multiple, why) = match consume {
-        Consume::Touch => (job.page_bytes, "one word of each page is touched"),
-        Consume::Sum => (8, "words of 8 bytes are added"),
-        Consume::Lines => (1, "lines are counted"),
-    };
-    let aligned = |multiple: u64| piece.is_multiple_of(multiple.max(1));
-    let reason = if !aligned(multiple) {
-        format!("it is no multiple of {multiple} bytes, and {why}")
-    } else if effects.direct && !aligned(job.direct_alignment) {
-        format!("O_DIRECT needs a multiple of {} bytes here", job.direct_alignment)
-    } else {
-        return Ok(piece as usize);
-    };
-    let detail = format!("the buffer of {method} has {piece} bytes: {reason}");
-    Err(CallFailure { unavailable: 1, ..refusal("scan", &job.path, detail) })
+    let piece = effects.buffer.or((!whole).then_some(Method::DEFAULT_BUFFER));
+    piece.map_or(job.span_bytes.max(1), |piece| piece.0) as usize
 }
 
 /// Passes over a file, each of them one operation.

@@ -150,30 +150,6 @@ fn lines_may_come_in_pieces_of_any_size() {
 }
 
 #[test]
-fn pieces_that_would_change_the_checksum_are_refused() {
-    let file = File::holding(&binary(10_000));
-    for (text, consume, reason) in [
-        (
-            "read:buffer=100B",
-            Consume::Touch,
-            "it is no multiple of 4096 bytes, and one word of each page is touched",
-        ),
-        (
-            "mmap:buffer=6KiB",
-            Consume::Touch,
-            "it is no multiple of 4096 bytes, and one word of each page is touched",
-        ),
-        ("pread:buffer=100B", Consume::Sum, "it is no multiple of 8 bytes, and words of 8 bytes are added"),
-        ("read:direct+buffer=5000B", Consume::Lines, "O_DIRECT needs a multiple of 4096 bytes here"),
-        ("uring:direct+buffer=6KiB", Consume::Sum, "O_DIRECT needs a multiple of 4096 bytes here"),
-    ] {
-        let failure = open(&method(text), &file.job(10_000), consume).map(drop).expect_err(text);
-        assert!(failure.detail.ends_with(reason), "{}", failure.detail);
-        assert_eq!((failure.errno, failure.unavailable), (0, 1), "{text}");
-    }
-}
-
-#[test]
 fn a_file_that_shrank_is_a_short_read() {
     let file = File::holding(&binary(300_000));
     file.0.as_file().set_len(65536 + 100).expect("shrink");

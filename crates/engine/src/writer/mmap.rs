@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use pagewise_model::Method;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::WritableMapping;
 
 use super::pretouch::Pretoucher;
 use super::progress::WriteProgress;
-use super::setup::impossible;
 use super::staging::Staged;
 use super::supply::Supply;
 use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
@@ -33,17 +31,7 @@ struct Straight<M> {
     pretoucher: Option<Pretoucher>,
 }
 
-pub(super) fn open(
-    method: &Method,
-    target: &WriteTarget,
-    supply: Supply,
-) -> Result<Box<dyn Writer>, CallFailure> {
-    if target.effects.buffer.is_some() && target.effects.pretouch.is_some() {
-        return Err(impossible(
-            &target.path,
-            format!("in {method} both a buffer and a thread run ahead of the writer; leave one out"),
-        ));
-    }
+pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
     let mapping = target.map()?;
     let pretoucher = target
         .effects

@@ -26,7 +26,7 @@ mod uring;
 use std::ops::Range;
 
 use pagewise_model::ring::RecordRing;
-use pagewise_model::{Access, Method, Sync, Workload};
+use pagewise_model::{Access, Method, Sync};
 use pagewise_protocol::{CallFailure, Job};
 
 use crate::effects::Effects;
@@ -88,20 +88,8 @@ struct WriteTarget {
 }
 
 impl WriteTarget {
-    fn new(method: &Method, job: &Job) -> Result<Self, CallFailure> {
+    fn new(method: &Method, job: &Job, sync: Sync) -> Result<Self, CallFailure> {
         let refuse = |detail: String| impossible(&job.path, detail);
-        let sync = job.sync.parse().map_err(refuse)?;
-        let workload: Workload = job.workload.parse().map_err(refuse)?;
-        if let Some(reason) = method.unsuited(workload) {
-            return Err(refuse(reason));
-        }
-        let effects = Effects::of(method);
-        if let Some(buffer) = effects.buffer.filter(|buffer| buffer.0 < job.record_bytes) {
-            return Err(refuse(format!(
-                "a record of {} bytes does not fit into the buffer of {buffer}",
-                job.record_bytes
-            )));
-        }
         if job.record_bytes == 0 {
             return Err(refuse("records of no length cannot be written".to_string()));
         }
@@ -119,7 +107,7 @@ impl WriteTarget {
             sync,
             direct_alignment: job.direct_alignment.max(1) as usize,
             direct_flag: job.direct_flag,
-            effects,
+            effects: Effects::of(method),
         })
     }
 
@@ -128,13 +116,13 @@ impl WriteTarget {
     }
 }
 
-/// Open the writer of a job. This is set-up and timed as such. Opens the file, which has its final size already,
-/// allocates, maps and advises in the order of the options.
-pub fn open(method: &Method, job: &Job) -> Result<Box<dyn Writer>, CallFailure> {
-    let target = WriteTarget::new(method, job)?;
+/// Open the writer of a job, which the method must be able to do ([`Method::refuses`]). This is set-up and timed as such.
+/// Opens the file, which has its final size already, allocates, maps and advises in the order of the options.
+pub fn open(method: &Method, job: &Job, sync: Sync) -> Result<Box<dyn Writer>, CallFailure> {
+    let target = WriteTarget::new(method, job, sync)?;
     let supply = Supply::read(job)?;
     match method.access() {
-        Access::Mmap => mmap::open(method, &target, supply),
+        Access::Mmap => mmap::open(&target, supply),
         Access::Pwrite | Access::Write => call::open(method, &target, supply),
         Access::Uring => uring::open(method, &target, supply),
         Access::Anonymous => anonymous::open(&target, supply),

@@ -130,15 +130,9 @@ pub(super) struct BlockRules {
 }
 
 impl BlockRules {
-    /// Fails if a buffer is not a whole number of blocks, or if the last block of the ring would make the file longer.
+    /// Rules for a buffer of whole blocks. Fails if the last block of the ring would make the file longer.
     pub(super) fn new(capacity: Bytes, target: &WriteTarget) -> Result<Self, CallFailure> {
         let alignment = target.direct_alignment;
-        if !capacity.0.is_multiple_of(alignment as u64) {
-            return Err(impossible(
-                &target.path,
-                format!("a buffer of {capacity} is no multiple of the {alignment} bytes that O_DIRECT needs"),
-            ));
-        }
         let end = target.ring_bytes.next_multiple_of(alignment as u64);
         if end > target.file_bytes {
             return Err(impossible(

@@ -11,6 +11,7 @@ use pagewise_protocol::{CallFailure, Job};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 
+use super::setup::impossible;
 use super::{Writer, open};
 
 mod edges;
@@ -83,7 +84,11 @@ impl Fixture {
     fn open(&self, method: &str) -> Result<Box<dyn Writer>, CallFailure> {
         let method: Method =
             if method == "anonymous" { Method::anonymous() } else { method.parse().expect(method) };
-        open(&method, &self.job)
+        let work = self.job.understand().expect("words of the protocol").work;
+        match method.refuses(&work, self.job.alignment()) {
+            Some(reason) => Err(impossible(&self.job.path, reason)),
+            None => open(&method, &self.job, work.writes().expect("it writes").sync),
+        }
     }
 
     /// Open, append `records` in batches of many sizes, finish and, if the job requires it, sync; return the bytes that

@@ -42,17 +42,36 @@ impl Method {
         ))
     }
 
-    /// Reason that the method cannot do this work, though it suits the workload; `None` if it can. O_DIRECT requires
-    /// multiples of `direct_alignment`.
-    pub fn refuses(&self, work: &Work, direct_alignment: u64) -> Option<String> {
-        if let Some(reads) = work.reads() {
-            let reason = self.refuses_dependent(reads.read_bytes).filter(|_| reads.dependent)?;
-            return Some(format!("{self} cannot do dependent reads: {reason}"));
-        }
-        if self.line_rule() == LineRule::ReadLine && work.consume() != Some(Consume::Lines) {
-            return Some(format!("{self} hands over lines and not bytes; it is for consume = lines"));
-        }
-        let in_flight = self.buffer().map_or(0, |buffer| buffer.0.saturating_mul(u64::from(self.depth())));
+    /// Reason that the method cannot do this work; `None` if it can, or if nothing is known of it. Plans, cells and the worker
+    /// itself all ask here.
+    pub fn refuses(&self, work: &Work, alignment: Alignment) -> Option<String> {
+        self.unsuited(work.workload()).or_else(|| match work {
+            Work::RandomRead(reads) | Work::SequentialRead(reads) => {
+                let reason = self.refuses_dependent(reads.read_bytes).filter(|_| reads.dependent)?;
+                Some(format!("{self} cannot do dependent reads: {reason}"))
+            }
+            Work::Scan(scan) => {
+                self.refuses_lines(scan.consume).or_else(|| self.refuses_buffer(work, alignment))
+            }
+            Work::Append(_) | Work::Fill(_) => self.refuses_buffer(work, alignment),
+        })
+    }
+
+    fn refuses_lines(&self, consume: Consume) -> Option<String> {
+        (self.line_rule() == LineRule::ReadLine && consume != Consume::Lines)
+            .then(|| format!("{self} hands over lines and not bytes; it is for consume = lines"))
+    }
+
+    /// Reason against one-shot work, whose pieces are as large as the buffer.
+    fn refuses_buffer(&self, work: &Work, alignment: Alignment) -> Option<String> {
+        let Some(buffer) = self.buffer() else {
+            return (work.writes().is_some() && self.is_direct()).then(|| {
+                format!(
+                    "{self} needs a buffer, because O_DIRECT moves whole blocks; write {self}+buffer=64KiB"
+                )
+            });
+        };
+        let in_flight = buffer.0.saturating_mul(u64::from(self.depth()));
         if in_flight > Self::MAX_BUFFER.0 {
             return Some(format!(
                 "the buffers of {self} would take {}; write a smaller buffer or depth, {} in all",
@@ -60,22 +79,43 @@ impl Method {
                 Self::MAX_BUFFER
             ));
         }
-        let aligned = |size: Bytes| size.0.is_multiple_of(direct_alignment.max(1));
-        match (self.buffer(), work.writes()) {
-            (Some(buffer), Some(writes)) if buffer < writes.record_bytes => {
-                Some(format!("a record of {} does not fit into the buffer of {self}", writes.record_bytes))
-            }
-            (Some(buffer), _) if self.is_direct() && !aligned(buffer) => Some(format!(
-                "the buffer of {self} is no multiple of the {} that O_DIRECT needs here",
-                Bytes(direct_alignment)
-            )),
-            (None, Some(_)) if self.is_direct() => Some(format!(
-                "{self} needs a buffer, because O_DIRECT moves whole blocks; write {self}+buffer=64KiB"
-            )),
-            (Some(_), Some(_)) if self.pretouch().is_some() => {
-                Some(format!("in {self} both a buffer and a thread run ahead of the writer; leave one out"))
-            }
-            _ => None,
+        if let Some(writes) = work.writes().filter(|writes| buffer < writes.record_bytes) {
+            return Some(format!(
+                "a record of {} does not fit into the buffer of {self}",
+                writes.record_bytes
+            ));
         }
+        let uneven = |multiple: u64| !buffer.0.is_multiple_of(multiple.max(1));
+        if self.is_direct() && uneven(alignment.direct_bytes) {
+            return Some(format!(
+                "the buffer of {self} is no multiple of the {} that O_DIRECT needs here",
+                Bytes(alignment.direct_bytes)
+            ));
+        }
+        // The checksum of a pass must not depend on where pieces end.
+        let (multiple, why) = match work.consume() {
+            Some(Consume::Touch) => (alignment.page_bytes, "one word of each page is touched"),
+            Some(Consume::Sum) => (8, "words of 8 bytes are added"),
+            Some(Consume::Lines) | None => (1, "lines are counted"),
+        };
+        if uneven(multiple) {
+            return Some(format!("the buffer of {self} is no multiple of {}, and {why}", Bytes(multiple)));
+        }
+        (work.writes().is_some() && self.pretouch().is_some())
+            .then(|| format!("in {self} both a buffer and a thread run ahead of the writer; leave one out"))
     }
+}
+
+/// What the sizes of buffers must be multiples of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// Where O_DIRECT is used, in bytes.
+    pub direct_bytes: u64,
+    /// Where a word of each page is touched: a page, in bytes.
+    pub page_bytes: u64,
+}
+
+impl Alignment {
+    /// Of a machine that is not known: any size will do.
+    pub const ANY: Self = Self { direct_bytes: 1, page_bytes: 1 };
 }

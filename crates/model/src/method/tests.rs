@@ -80,12 +80,35 @@ fn a_method_suits_some_work() {
     );
 }
 
+const MACHINE: Alignment = Alignment { direct_bytes: 4096, page_bytes: 4096 };
+
+#[test]
+fn pieces_that_would_change_the_checksum_are_refused() {
+    use crate::work::{Consume, Scan, Work};
+    let refusal = |text: &str, consume| {
+        let work = Work::Scan(Scan { consume });
+        text.parse::<Method>().expect(text).refuses(&work, MACHINE).unwrap_or_default()
+    };
+    for (text, consume, reason) in [
+        ("read:buffer=100B", Consume::Touch, "no multiple of 4KiB, and one word of each page is touched"),
+        ("mmap:buffer=6KiB", Consume::Touch, "no multiple of 4KiB, and one word of each page is touched"),
+        ("pread:buffer=100B", Consume::Sum, "no multiple of 8B, and words of 8 bytes are added"),
+        ("read:direct+buffer=5000B", Consume::Lines, "no multiple of the 4KiB that O_DIRECT needs here"),
+        ("uring:direct+buffer=6KiB", Consume::Sum, "no multiple of the 4KiB that O_DIRECT needs here"),
+        ("read:buffer=100B", Consume::Lines, ""),
+        ("read", Consume::Touch, ""),
+    ] {
+        let told = refusal(text, consume);
+        assert!(told.ends_with(reason) && told.is_empty() == reason.is_empty(), "{text}: {told}");
+    }
+}
+
 #[test]
 fn some_work_does_not_fit_a_method() {
     use crate::work::{Append, Sync, Work};
     let refusal = |text: &str, record: u64| {
         let work = Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync: Sync::None });
-        text.parse::<Method>().expect(text).refuses(&work, 4096).unwrap_or_default()
+        text.parse::<Method>().expect(text).refuses(&work, MACHINE).unwrap_or_default()
     };
     assert_eq!(refusal("mmap:buffer=1KiB", 1024), "");
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Additional cells: controls that show the noise, and the ceilings.
 
 use pagewise_model::{
-    Access, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method,
-    MethodOption, Reads, Role, Skew, Sync, Work, Workload,
+    Access, Alignment, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings,
+    Method, MethodOption, Reads, Role, Skew, Sync, Work, Workload,
 };
 
 /// Size of the reads of the bandwidth ceiling.
@@ -26,7 +26,7 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
         let safe = |rival: &&Cell| {
             !refusable.iter().any(|option| rival.method.has(*option))
                 && rival.method.access() != Access::Uring
-                && rival.method.refuses(&rival.conditions.work, 1).is_none()
+                && rival.method.refuses(&rival.conditions.work, Alignment::ANY).is_none()
         };
         let baseline = rivals().find(usual).or_else(|| rivals().find(safe)).unwrap_or(cell);
         controls.push(Cell { role: Role::Control, ..baseline.clone() });

@@ -2,7 +2,8 @@
 
 use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Reads, Skew, Source, Work, Workload,
+    Alignment, Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Reads, Skew, Source, Work,
+    Workload,
 };
 
 use super::machine::Machine;
@@ -147,7 +148,10 @@ pub fn ensure_suited(
     cells: &[Cell],
     machine: &Machine<'_>,
 ) -> Result<()> {
-    let alignment = direct_alignment(machine);
+    let environment = machine.environment;
+    let page_bytes = environment.page_bytes;
+    let direct_bytes = environment.direct_alignment_bytes.unwrap_or(page_bytes);
+    let alignment = Alignment { direct_bytes, page_bytes };
     for method in methods {
         if let Some(reason) = method.unsuited(workload) {
             bail!("{reason}");
@@ -163,10 +167,6 @@ pub fn ensure_suited(
         }
     }
     Ok(())
-}
-
-fn direct_alignment(machine: &Machine<'_>) -> u64 {
-    machine.environment.direct_alignment_bytes.unwrap_or(machine.environment.page_bytes)
 }
 
 /// Refuse settings that this machine does not support.

@@ -11,7 +11,8 @@ use pagewise_host::memory::Memory;
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, placement};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome, Plan, Source,
+    Access, Alignment, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome,
+    Plan, Source,
 };
 use pagewise_protocol::{Conversation, EXIT_PATIENCE, Wait, WorkerError, died_of_sigbus};
 
@@ -128,7 +129,8 @@ impl<'a> Sampler<'a> {
         if let Some(reason) = self.beyond_memory(cell, read) {
             return Ok(Outcome::Unavailable { reason });
         }
-        if let Some(reason) = cell.method.refuses(&cell.conditions.work, self.direct_alignment) {
+        let alignment = Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes };
+        if let Some(reason) = cell.method.refuses(&cell.conditions.work, alignment) {
             return Ok(Outcome::Unavailable { reason });
         }
         // First, because learning what the user's file holds may read it.

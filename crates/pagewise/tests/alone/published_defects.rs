@@ -12,7 +12,7 @@ use pagewise_model::FailureKind::LostRecords;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Written;
-use pagewise_model::{Cell, FailureKind, Outcome, Sample};
+use pagewise_model::{Alignment, Cell, FailureKind, Outcome, Sample};
 use serde_json::Value;
 
 const RECORDS: &str = "--record-size=10B,100B,1KiB,2KiB";
@@ -222,7 +222,7 @@ fn judged<'a>(taken: &'a Taken, cell: &Cell) -> &'a Value {
 
 /// The cells that were measured: those in which a record fits its buffer.
 fn measured(run: &Run) -> Vec<&Cell> {
-    let fits = |cell: &Cell| cell.method.refuses(&cell.conditions.work, 1).is_none();
+    let fits = |cell: &Cell| cell.method.refuses(&cell.conditions.work, Alignment::ANY).is_none();
     for sample in samples(run, |cell| !fits(cell)) {
         let Outcome::Unavailable { reason } = &sample.outcome else { panic!("{:?}", sample.outcome) };
         assert!(reason.contains("does not fit into the buffer"), "{reason}");

@@ -216,7 +216,7 @@ fn a_method_that_cannot_do_dependent_reads_is_unavailable() {
         worker.expect_hello();
         worker.say(&Request::Open(Box::new(dependent(job, &offsets))));
         let Reply::Failed(failure) = worker.hear() else { panic!("{method}: not failed") };
-        assert_eq!((&*failure.call, failure.unavailable), ("dependent read", 1));
+        assert_eq!((&*failure.call, failure.unavailable), ("open", 1));
         assert!(failure.detail.contains("cannot do dependent reads"), "{}", failure.detail);
         assert_eq!(worker.end().0, Some(0));
     }

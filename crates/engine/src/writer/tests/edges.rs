@@ -99,11 +99,10 @@ fn reason(method: &str, change: impl Fn(&mut Job)) -> String {
 #[test]
 fn what_cannot_be_written_is_refused_with_its_reason() {
     let says = |reason: String, part: &str| assert!(reason.contains(part), "{reason}");
-    says(reason("mmap:buffer=999B", |_| ()), "does not fit into the buffer of 999");
+    says(reason("mmap:buffer=999B", |_| ()), "does not fit into the buffer of mmap:buffer=999B");
     says(reason("mmap", |job| job.record_bytes = 10_001), "does not fit into");
     says(reason("mmap", |job| job.record_bytes = 0), "no length");
     says(reason("mmap", |job| job.source_period = 0), "without a period");
-    says(reason("mmap", |job| job.sync = "always".to_string()), "unknown sync");
     says(reason("pread", |_| ()), "no method for append");
     says(reason("mmap:in-place", |_| ()), "not for append");
     says(reason("mmap:pretouch=1KiB+buffer=1KiB", |_| ()), "leave one out");

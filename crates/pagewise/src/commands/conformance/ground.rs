@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, NewFile, files, process};
 use pagewise_model::random::mix;
-use pagewise_model::{Bytes, CacheState, Conditions, Content, Descriptor, HostSettings, Work};
+use pagewise_model::{Alignment, Bytes, CacheState, Conditions, Content, Descriptor, HostSettings, Work};
 use pagewise_protocol::{Conversation, Job};
 use pagewise_sys::SharedMemory;
 use rustix::fs::OFlags;
@@ -104,6 +104,11 @@ impl Ground {
             descriptor: Descriptor::Shared,
             host_settings: HostSettings::default(),
         }
+    }
+
+    /// What buffers must be multiples of here.
+    pub fn alignment(&self) -> Alignment {
+        Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes }
     }
 
     /// What a worker is told of a trial.

@@ -72,7 +72,7 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
     for (index, writing) in all.iter().enumerate() {
         let titled = format!("{subject}: {}", writing.what);
         let work = work(workload, writing);
-        if let Some(reason) = method.refuses(&work, examiner.ground.direct_alignment) {
+        if let Some(reason) = method.refuses(&work, examiner.ground.alignment()) {
             examiner.steps.not_tried(titled, reason);
             continue;
         }
