@@ -1,5 +1,16 @@
-//! What the machine is set to for a sample: cgroup, cap, readahead, placement. It is announced in the journal before it
-//! is done, read back, and undone.
+//! What the machine is set to for a sample: each thing is set here, read back here, and undone by the drop of what holds it. What
+//! outlives a process is announced in the journal, or noted down, before it is done.
+//!
+//! | setting | set | read back | undone |
+//! | --- | --- | --- | --- |
+//! | of the kernel ([`KernelSetter`]) | before a sample, if it is another than the last one's | in each sample | after the run, or by the next start |
+//! | memory limit | with the group of the worker | by the counters of the group | with the group, after the sample |
+//! | device cap | in that group, once the cache is warm | likewise | likewise |
+//! | CPUs | before the worker's first instruction | by its status | the worker ends |
+//! | node of the pages | before the worker | page by page | the next state of the cache |
+//!
+//! So a setting of the kernel has a file that says what it was and must be again, and a group, a process and a page cache have a
+//! life of their own, with which what they were set to ends.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +19,11 @@ use pagewise_host::BlockDevice;
 use pagewise_host::cgroup::{Control, Group, GroupError};
 use pagewise_host::placement::{self, PlacementPlan};
 use pagewise_model::random::Random;
+use pagewise_model::sample::Placement;
 use pagewise_model::{Failure, FailureKind, GroupCounters, HostSettings, Plan};
 use pagewise_sys::{CpuMask, Spawn};
 
-use super::files::NoState;
+use super::files::{Input, NoState};
 use super::kernel_settings::KernelSetter;
 use crate::state::State;
 
@@ -30,7 +42,7 @@ pub struct ConditionGuard {
     /// The worker's group.
     group: Option<Group>,
     /// Where worker and pages are to be.
-    pub placement: Option<PlacementPlan>,
+    placement: Option<PlacementPlan>,
     host_settings: HostSettings,
     device: Option<(u32, u32)>,
     cpus: Option<CpuMask>,
@@ -126,6 +138,32 @@ impl ConditionGuard {
         };
         command.envs(self.mark.clone());
         Ok(Spawn { die_with_parent: true, join, cpus: self.cpus.clone() }.apply(command))
+    }
+
+    /// Puts the pages of the span on the node that the cell asks for.
+    pub fn place_pages(&self, input: &Input, span_bytes: u64) -> Result<(), NoState> {
+        let Some(plan) = &self.placement else { return Ok(()) };
+        if input.new_file().is_some() && input.in_memory().is_none() {
+            return Err(NoState::Unavailable(
+                "where the pages of a new file come to lie can be said on a tmpfs only; use --dir /dev/shm"
+                    .to_string(),
+            ));
+        }
+        placement::place_pages(input.file(), span_bytes, plan.page_node).map_err(|error| {
+            NoState::Unavailable(format!("pages cannot be put on node {}: {error}", plan.page_node))
+        })
+    }
+
+    /// Where they lie, and where the worker was put.
+    pub fn placed(&self, input: &Input, span_bytes: u64) -> Option<Placement> {
+        let plan = self.placement.as_ref()?;
+        let seen = placement::pages_on_node(input.file(), span_bytes, plan.page_node).ok();
+        Some(Placement {
+            worker_node: plan.worker_node,
+            page_node: plan.page_node,
+            pages: seen.map_or(0, |share| share.looked_at),
+            pages_on_node: seen.map_or(0, |share| share.on_node),
+        })
     }
 
     /// What the group says.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pagewise_analysis::proof;
 use pagewise_host::memory::Memory;
-use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, placement};
+use pagewise_host::{BlockDevice, HostReader, ReadBack, cache};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Access, Alignment, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome,
@@ -163,7 +163,7 @@ impl<'a> Sampler<'a> {
         let warmed_first = reading && warmed && cell.depends_on_cache();
         let prepare = || {
             warming::prepare(cell, input, &held, self.plan.drop_caches, self.patience, self.stop)
-                .and_then(|()| place_pages(cell, input, &held))
+                .and_then(|()| held.place_pages(input, cell.conditions.span_bytes.0))
                 .and_then(|()| if warmed_first { Ok(()) } else { self.setter.cap_device(&held) })
         };
         // What the cache holds would not stay so for the seconds in which a worker practises, so there it comes after.
@@ -305,20 +305,6 @@ fn without_state(state: NoState) -> Result<Outcome, Stopped> {
             Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() })
         }
     }
-}
-
-/// Puts the pages of the span on the node that the cell asks for.
-fn place_pages(cell: &Cell, input: &Input, held: &ConditionGuard) -> Result<(), NoState> {
-    let Some(plan) = &held.placement else { return Ok(()) };
-    if input.new_file().is_some() && input.in_memory().is_none() {
-        return Err(NoState::Unavailable(
-            "where the pages of a new file come to lie can be said on a tmpfs only; use --dir /dev/shm"
-                .to_string(),
-        ));
-    }
-    placement::place_pages(input.file(), cell.conditions.span_bytes.0, plan.page_node).map_err(|error| {
-        NoState::Unavailable(format!("pages cannot be put on node {}: {error}", plan.page_node))
-    })
 }
 
 /// Reading so many bytes takes no longer than this.

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
 use pagewise_host::{
-    BlockDevice, HostReader, NewFile, OperationOrder, ProcessCounters, TableMemory, placement, process,
+    BlockDevice, HostReader, NewFile, OperationOrder, ProcessCounters, TableMemory, process,
 };
 use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::random::Random;
-use pagewise_model::sample::{Measurement, Placement};
+use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
     WorkerWarmup,
@@ -172,7 +172,7 @@ impl WorkerSession<'_> {
         evidence.settings = self.setter.settings().now();
         evidence.readahead_bytes = evidence.settings.get("readahead").and_then(|bytes| bytes.parse().ok());
         evidence.windows = std::mem::take(&mut progress.windows);
-        evidence.placement = self.placement();
+        evidence.placement = self.held.placed(self.input, span_bytes);
         progress.waiting.end(pid);
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &gone, first_operation, inherited)?;
@@ -326,18 +326,6 @@ impl WorkerSession<'_> {
         total.checksum = format!("{checksum:016x}");
         let order = self.task.order(false, 0);
         Ok(GoOutcome { reply: total, wall_ns, expected_checksum: expected, order })
-    }
-
-    fn placement(&self) -> Option<Placement> {
-        let plan = self.held.placement.as_ref()?;
-        let span = self.cell.conditions.span_bytes.0;
-        let seen = placement::pages_on_node(self.input.file(), span, plan.page_node).ok();
-        Some(Placement {
-            worker_node: plan.worker_node,
-            page_node: plan.page_node,
-            pages: seen.map_or(0, |share| share.looked_at),
-            pages_on_node: seen.map_or(0, |share| share.on_node),
-        })
     }
 
     fn job(&self, inherited: &Inherited) -> Job {
