@@ -9,10 +9,12 @@ use std::{fs, io};
 
 use crate::kernel_files;
 
+mod guard;
 mod mglru;
 mod readahead;
 pub mod record;
 
+pub use guard::SettingGuard;
 pub use readahead::Readahead;
 
 /// Every setting, by its name in cells.
