@@ -3,7 +3,7 @@
 //! A worker may die, hang, talk nonsense, talk without end, fill its stderr, close its pipes or leave a child that holds them;
 //! each becomes a [`Trouble`] with a sentence, and the end of stderr is kept to be shown. One poll(2) waits for all that the
 //! process can do, and what is said to it is shorter than a pipe, so nothing that it does blocks the one who asks. The process does not outlive this value, nor, as `start` is
-//! told, the supervisor; what it forked ends with it ([`family`]).
+//! told, the supervisor; what it forked ends with it (`family`).
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
