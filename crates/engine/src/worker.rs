@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use pagewise_model::work::{Sync, WorkMode};
+use pagewise_model::work::{Sync, Work};
 use pagewise_model::{Method, Worker, Workload};
 use pagewise_protocol::{
     Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
@@ -150,7 +150,7 @@ fn with_beats<T>(
 /// A parsed job.
 struct ParsedJob {
     method: Method,
-    work: WorkMode,
+    work: Work,
     per_thread: bool,
 }
 
@@ -171,18 +171,18 @@ impl ParsedJob {
         }
         ensure_in_effect(&self.method, &job.path)?;
         match (&self.work, table) {
-            (WorkMode::RandomRead(reads) | WorkMode::SequentialRead(reads), Some(table)) => {
+            (Work::RandomRead(reads) | Work::SequentialRead(reads), Some(table)) => {
                 let readers = reader::open(&self.method, job, reads.consume, self.per_thread)?;
                 Ok((TableReads::divide(readers, table, job), Bounds::timed(job)))
             }
-            (WorkMode::RandomRead(_) | WorkMode::SequentialRead(_), None) => {
+            (Work::RandomRead(_) | Work::SequentialRead(_), None) => {
                 unreachable!("reads have a table")
             }
-            (WorkMode::Scan(scan), _) => {
+            (Work::Scan(scan), _) => {
                 let scanner = scanner::open(&self.method, job, scan.consume)?;
                 Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)))
             }
-            (WorkMode::Append(_) | WorkMode::Fill(_), _) => {
+            (Work::Append(_) | Work::Fill(_), _) => {
                 let records = Records::new(writer::open(&self.method, job, self.sync())?);
                 Ok((vec![Box::new(records)], Bounds::fixed(job, job.records)))
             }

@@ -1,7 +1,7 @@
 //! A worker process and its lines, with a time-out for every answer.
 //!
 //! A worker may die, hang, talk nonsense, talk without end, fill its stderr, close its pipes or leave a child that holds them;
-//! each becomes a [`Trouble`] with a sentence, and the end of stderr is kept to be shown. One poll(2) waits for all that the
+//! each becomes a [`ConversationError`] with a sentence, and the end of stderr is kept to be shown. One poll(2) waits for all that the
 //! process can do, and what is said to it is shorter than a pipe, so nothing that it does blocks the one who asks. The process does not outlive this value, nor, as `start` is
 //! told, the supervisor; what it forked ends with it (`family`).
 
@@ -43,7 +43,7 @@ pub const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a conversation ended early.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum ConversationError {
     /// The user wants to stop.
     Stopped,
     /// A call failed or was refused in the worker.
@@ -52,15 +52,15 @@ pub enum Trouble {
     Broken(Failure),
 }
 
-fn broken(kind: FailureKind, detail: String) -> Trouble {
-    Trouble::Broken(Failure { kind, detail })
+fn broken(kind: FailureKind, detail: String) -> ConversationError {
+    ConversationError::Broken(Failure { kind, detail })
 }
 
-fn nonsense(detail: String) -> Trouble {
+fn nonsense(detail: String) -> ConversationError {
     broken(FailureKind::WorkerNonsense, detail)
 }
 
-impl Trouble {
+impl ConversationError {
     /// Something that a conversation needs cannot be had.
     pub fn lack(detail: String) -> Self {
         broken(FailureKind::CallFailed, detail)
@@ -104,7 +104,7 @@ impl Conversation {
         mut command: Command,
         shown: &str,
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ConversationError> {
         let died = |error: io::Error| {
             broken(FailureKind::WorkerDied, format!("{shown} could not be started: {error}"))
         };
@@ -139,12 +139,12 @@ impl Conversation {
     }
 
     /// Says something.
-    pub fn send(&mut self, request: &Request) -> Result<(), Trouble> {
+    pub fn send(&mut self, request: &Request) -> Result<(), ConversationError> {
         self.send_line(&serde_json::to_string(request).expect("requests have string keys only"))
     }
 
     /// Says a line as it is.
-    pub fn send_line(&mut self, line: &str) -> Result<(), Trouble> {
+    pub fn send_line(&mut self, line: &str) -> Result<(), ConversationError> {
         let stdin = self.stdin.as_mut().expect("nothing is said after the end");
         match stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()) {
             Ok(()) => Ok(()),
@@ -154,7 +154,7 @@ impl Conversation {
     }
 
     /// Waits for `hello`, of whatever version.
-    pub fn hello(&mut self, wait: Wait<'_>) -> Result<Hello, Trouble> {
+    pub fn hello(&mut self, wait: Wait<'_>) -> Result<Hello, ConversationError> {
         match self.receive("hello", wait)? {
             Reply::Hello(hello) => Ok(hello),
             other => Err(unexpected("hello", &other)),
@@ -162,7 +162,7 @@ impl Conversation {
     }
 
     /// Waits for `hello` and checks the version.
-    pub fn greet(&mut self, wait: Wait<'_>) -> Result<Hello, Trouble> {
+    pub fn greet(&mut self, wait: Wait<'_>) -> Result<Hello, ConversationError> {
         let hello = self.hello(wait)?;
         if hello.protocol != PROTOCOL_VERSION {
             let Hello { worker, version, protocol, .. } = hello;
@@ -174,13 +174,13 @@ impl Conversation {
     }
 
     /// Sends `open` and waits for `opened`: what set-up took by the worker's clock, in ns. `ready` is still to come.
-    pub fn open(&mut self, job: &Job, wait: Wait<'_>) -> Result<u64, Trouble> {
+    pub fn open(&mut self, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
         self.send(&Request::Open(Box::new(job.clone())))?;
         self.opened(wait)
     }
 
     /// Waits for `opened`.
-    pub fn opened(&mut self, wait: Wait<'_>) -> Result<u64, Trouble> {
+    pub fn opened(&mut self, wait: Wait<'_>) -> Result<u64, ConversationError> {
         match self.receive("opened", wait)? {
             Reply::Opened { setup_ns } => Ok(setup_ns),
             other => Err(unexpected("opened", &other)),
@@ -188,7 +188,7 @@ impl Conversation {
     }
 
     /// Waits for `ready`: what passed since `opened` by the worker's clock, in ns.
-    pub fn ready(&mut self, wait: Wait<'_>) -> Result<u64, Trouble> {
+    pub fn ready(&mut self, wait: Wait<'_>) -> Result<u64, ConversationError> {
         match self.receive("ready", wait)? {
             Reply::Ready { warmup_ns } => Ok(warmup_ns),
             other => Err(unexpected("ready", &other)),
@@ -196,7 +196,7 @@ impl Conversation {
     }
 
     /// Has the worker do nothing but beat for `idle_ns`.
-    pub fn idle(&mut self, idle_ns: u64, wait: Wait<'_>) -> Result<Beats, Trouble> {
+    pub fn idle(&mut self, idle_ns: u64, wait: Wait<'_>) -> Result<Beats, ConversationError> {
         self.send(&Request::Idle { idle_ns })?;
         match self.receive("idled", wait)? {
             Reply::Idled(beats) => Ok(beats),
@@ -205,13 +205,13 @@ impl Conversation {
     }
 
     /// Sends `go` and waits for `sample`.
-    pub fn go(&mut self, go: Go, wait: Wait<'_>) -> Result<SampleReply, Trouble> {
+    pub fn go(&mut self, go: Go, wait: Wait<'_>) -> Result<SampleReply, ConversationError> {
         self.send(&Request::Go(go))?;
         self.sample(wait)
     }
 
     /// Waits for `sample`.
-    pub fn sample(&mut self, wait: Wait<'_>) -> Result<SampleReply, Trouble> {
+    pub fn sample(&mut self, wait: Wait<'_>) -> Result<SampleReply, ConversationError> {
         match self.receive("sample", wait)? {
             Reply::Sample(sample) => Ok(*sample),
             other => Err(unexpected("sample", &other)),
@@ -219,7 +219,7 @@ impl Conversation {
     }
 
     /// Has single reads done: how many the worker says it did.
-    pub fn verify(&mut self, offsets: Vec<u64>, wait: Wait<'_>) -> Result<u64, Trouble> {
+    pub fn verify(&mut self, offsets: Vec<u64>, wait: Wait<'_>) -> Result<u64, ConversationError> {
         self.send(&Request::Verify(crate::Verify { offsets }))?;
         match self.receive("verified", wait)? {
             Reply::Verified { reads } => Ok(reads),
@@ -228,7 +228,7 @@ impl Conversation {
     }
 
     /// Sends `close` and waits for `closed`: what tear-down took by the worker's clock, and the sync as a part of it, in ns.
-    pub fn close(&mut self, wait: Wait<'_>) -> Result<(u64, u64), Trouble> {
+    pub fn close(&mut self, wait: Wait<'_>) -> Result<(u64, u64), ConversationError> {
         self.send(&Request::Close)?;
         match self.receive("closed", wait)? {
             Reply::Closed { teardown_ns, sync_ns } => Ok((teardown_ns, sync_ns)),
@@ -237,12 +237,12 @@ impl Conversation {
     }
 
     /// Waits for an answer; `failed` comes back as trouble.
-    pub fn receive(&mut self, awaited: &str, wait: Wait<'_>) -> Result<Reply, Trouble> {
+    pub fn receive(&mut self, awaited: &str, wait: Wait<'_>) -> Result<Reply, ConversationError> {
         let deadline = Instant::now() + wait.patience;
         loop {
             let line = self.line(awaited, deadline, wait)?;
             match serde_json::from_slice(&line) {
-                Ok(Reply::Failed(failure)) => return Err(Trouble::Call(failure)),
+                Ok(Reply::Failed(failure)) => return Err(ConversationError::Call(failure)),
                 Ok(reply) => return Ok(reply),
                 Err(error) => match &mut self.strays {
                     Some(strays) if !is_message(&line) => {
@@ -257,7 +257,12 @@ impl Conversation {
     }
 
     /// The next line.
-    fn line(&mut self, awaited: &str, deadline: Instant, wait: Wait<'_>) -> Result<Vec<u8>, Trouble> {
+    fn line(
+        &mut self,
+        awaited: &str,
+        deadline: Instant,
+        wait: Wait<'_>,
+    ) -> Result<Vec<u8>, ConversationError> {
         // Every byte is looked at once, however long the line becomes.
         let mut searched = 0;
         loop {
@@ -272,7 +277,7 @@ impl Conversation {
                 )));
             }
             if wait.stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Stopped);
+                return Err(ConversationError::Stopped);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -333,7 +338,7 @@ impl Conversation {
     }
 
     /// How a worker died that should have sent something.
-    fn death(&mut self, awaited: &str) -> Trouble {
+    fn death(&mut self, awaited: &str) -> ConversationError {
         match self.ends_within(EXIT_PATIENCE).then(|| self.kill()).flatten() {
             Some(status) => {
                 broken(kind_of(status), format!("the worker {} before it sent {awaited}", ending(status)))
@@ -379,7 +384,7 @@ impl Conversation {
 
     /// Says that there is nothing more to do, and waits until the process has ended, so that what it mapped and cached is
     /// released.
-    pub fn end(mut self, patience: Duration) -> Result<(), Trouble> {
+    pub fn end(mut self, patience: Duration) -> Result<(), ConversationError> {
         self.say_no_more();
         if !self.ends_within(patience) {
             let waited = patience.as_secs();
@@ -428,13 +433,13 @@ fn readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], patience: Duration
     fds.map(|fd| fd.is_some() && ready.next().unwrap_or(false))
 }
 
-/// Trouble for an answer that is of the protocol but not in place.
-fn unexpected(awaited: &str, reply: &Reply) -> Trouble {
+/// ConversationError for an answer that is of the protocol but not in place.
+fn unexpected(awaited: &str, reply: &Reply) -> ConversationError {
     let text = serde_json::to_string(reply).unwrap_or_default();
     nonsense(format!("instead of {awaited} the worker sent '{}'", shown(text.as_bytes())))
 }
 
-fn unreadable(awaited: &str, line: &[u8], error: &serde_json::Error) -> Trouble {
+fn unreadable(awaited: &str, line: &[u8], error: &serde_json::Error) -> ConversationError {
     let mut why = error.to_string();
     // Whole numbers that are too large are read as others.
     if why.contains("floating point") {

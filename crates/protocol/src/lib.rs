@@ -13,7 +13,7 @@ mod ending;
 mod family;
 pub mod messages;
 
-pub use conversation::{Conversation, EXIT_PATIENCE, Trouble, Wait};
+pub use conversation::{Conversation, ConversationError, EXIT_PATIENCE, Wait};
 pub use ending::died_of_sigbus;
 pub use messages::{
     Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,

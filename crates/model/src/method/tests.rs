@@ -84,7 +84,8 @@ const MACHINE: Alignment = Alignment { direct_bytes: 4096, page_bytes: 4096 };
 
 #[test]
 fn pieces_that_would_change_the_checksum_are_refused() {
-    use crate::work::{Consume, Scan, Work};
+    use crate::checksum::Consume;
+    use crate::work::{Scan, Work};
     let refusal = |text: &str, consume| {
         let work = Work::Scan(Scan { consume });
         text.parse::<Method>().expect(text).refuses(&work, MACHINE).unwrap_or_default()

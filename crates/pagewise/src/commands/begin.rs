@@ -17,8 +17,8 @@ use super::{CommandEnd, CommandError};
 use crate::output::say;
 use crate::session::{RunSession, SamplingEnd};
 use crate::state::{RunClaim, State, Undone};
-use crate::supervise::programs::{self, Programs};
 use crate::supervise::program::{Program, Stated};
+use crate::supervise::programs::{self, Programs};
 
 /// Claim the right to run; also return true if a setting of the machine was restored for it.
 pub(super) fn claim() -> Result<(State, bool)> {

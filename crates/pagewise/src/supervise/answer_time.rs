@@ -11,7 +11,7 @@ use pagewise_host::{OffsetTable, TableMemory};
 use pagewise_model::{
     Bytes, CacheState, Conditions, Consume, Content, Descriptor, HostSettings, Reads, Skew, Work,
 };
-use pagewise_protocol::{Go, Job, Wait, WorkerError};
+use pagewise_protocol::{ConversationError, Go, Job, Wait};
 use pagewise_sys::SharedMemory;
 
 use super::program::Program;
@@ -28,7 +28,7 @@ pub fn answer_ns(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Opti
     answers.get(answers.len() / 2).copied()
 }
 
-fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec<u64>, WorkerError> {
+fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec<u64>, ConversationError> {
     let file = memory("pagewise-answer")?;
     let handover = memory("pagewise-handover")?;
     let conditions = Conditions {
@@ -48,7 +48,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         descriptor: Descriptor::Shared,
         host_settings: HostSettings::default(),
     };
-    let lack = |error: pagewise_host::TableError| WorkerError::lack(error.to_string());
+    let lack = |error: pagewise_host::TableError| ConversationError::lack(error.to_string());
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
     table_memory.put(&table, &table.as_drawn());
@@ -76,6 +76,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         .collect()
 }
 
-fn memory(name: &str) -> Result<SharedMemory, WorkerError> {
-    SharedMemory::create(name, FILE_BYTES as usize).map_err(|error| WorkerError::lack(error.to_string()))
+fn memory(name: &str) -> Result<SharedMemory, ConversationError> {
+    SharedMemory::create(name, FILE_BYTES as usize)
+        .map_err(|error| ConversationError::lack(error.to_string()))
 }

@@ -13,7 +13,7 @@ use pagewise_host::{
 };
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::{Conditions, Failure, FailureKind};
-use pagewise_protocol::WorkerError;
+use pagewise_protocol::ConversationError;
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
@@ -234,7 +234,7 @@ impl Input {
     }
 
     /// The bytes that a read at `offset` must return.
-    pub fn true_bytes(&self, offset: u64, into: &mut [u8]) -> Result<(), WorkerError> {
+    pub fn true_bytes(&self, offset: u64, into: &mut [u8]) -> Result<(), ConversationError> {
         match &self.bytes {
             ContentSource::Formula { dataset } => {
                 dataset.content().fill(dataset.seed(), offset, into);
@@ -247,7 +247,7 @@ impl Input {
                 Ok(())
             }
             ContentSource::UserFile { file, .. } => file.read_exact_at(into, offset).map_err(|error| {
-                WorkerError::Broken(Failure {
+                ConversationError::Broken(Failure {
                     kind: FailureKind::FileChanged,
                     detail: format!("{} cannot be read at offset {offset}: {error}", self.path.display()),
                 })

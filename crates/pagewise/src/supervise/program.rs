@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use pagewise_host::toolchain::{Built, ConditionGuard};
-use pagewise_protocol::{Conversation, WorkerError};
+use pagewise_host::toolchain::{Built, WorkerFolder};
+use pagewise_protocol::{Conversation, ConversationError};
 
 use super::sample::descriptor_path;
 
@@ -30,7 +30,7 @@ pub struct Stated {
     /// How it is recorded, where that is not how it is started.
     shown: Option<Vec<String>>,
     /// The folder that it is reached by.
-    _folder: Option<ConditionGuard>,
+    _folder: Option<WorkerFolder>,
     /// Memory for its log, which it inherits.
     log: Option<OwnedFd>,
 }
@@ -87,7 +87,7 @@ impl Program {
     pub fn start(
         &self,
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
-    ) -> Result<Conversation, WorkerError> {
+    ) -> Result<Conversation, ConversationError> {
         Conversation::start(self.command(), &self.shown(), prepare)
     }
 

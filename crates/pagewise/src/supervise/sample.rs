@@ -14,7 +14,7 @@ use pagewise_model::{
     Access, Alignment, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome,
     Plan, Source,
 };
-use pagewise_protocol::{Conversation, EXIT_PATIENCE, Wait, WorkerError, died_of_sigbus};
+use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Wait, died_of_sigbus};
 
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::files::{Input, NoState};
@@ -330,7 +330,7 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
 
 /// What trouble makes of a sample.
 fn finish(
-    trouble: WorkerError,
+    trouble: ConversationError,
     worker: Option<Conversation>,
     input: &Input,
     held: &ConditionGuard,
@@ -340,15 +340,15 @@ fn finish(
     // A worker knows the file by its descriptor, the user by its name.
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
     let failure = match trouble {
-        WorkerError::Stopped => return Err(Stopped),
+        ConversationError::Stopped => return Err(Stopped),
         // What was refused for a file that somebody else made shorter says nothing of the method.
-        WorkerError::Call(failure) if failure.unavailable == 1 && input.check_unchanged().is_ok() => {
+        ConversationError::Call(failure) if failure.unavailable == 1 && input.check_unchanged().is_ok() => {
             return Ok(Outcome::Unavailable { reason: named(failure.detail) });
         }
-        WorkerError::Call(failure) => {
+        ConversationError::Call(failure) => {
             Failure { kind: FailureKind::CallFailed, detail: named(failure.detail) }
         }
-        WorkerError::Broken(failure) => failure,
+        ConversationError::Broken(failure) => failure,
     };
     let mut failures = vec![failure];
     if matches!(failures[0].kind, FailureKind::WorkerDied | FailureKind::KilledFromOutside)

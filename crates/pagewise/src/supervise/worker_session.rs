@@ -16,7 +16,7 @@ use pagewise_model::{
     Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
     WorkerWarmup,
 };
-use pagewise_protocol::{Beats, Conversation, Go, Job, SampleReply, Wait, WorkerError};
+use pagewise_protocol::{Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
@@ -99,7 +99,7 @@ impl WorkerSession<'_> {
         worker: &mut Conversation,
         inherited: &Inherited,
         warmup_file: Option<&WarmupFile>,
-    ) -> Result<Option<WorkerWarmup>, WorkerError> {
+    ) -> Result<Option<WorkerWarmup>, ConversationError> {
         let hello = worker.greet(self.wait)?;
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
         let mut warming = WarmingWorker { worker, warmup_file, wait: self.wait };
@@ -111,7 +111,7 @@ impl WorkerSession<'_> {
         &mut self,
         worker: &mut Conversation,
         inherited: &mut Inherited,
-    ) -> Result<(Measurement, Evidence), WorkerError> {
+    ) -> Result<(Measurement, Evidence), ConversationError> {
         let pid = worker.pid();
         let before_setup = process::totals(pid);
         let mut before_ready = Stretches::default();
@@ -209,7 +209,7 @@ impl WorkerSession<'_> {
     }
 
     /// Has the worker beat while it does nothing else, where heartbeats are asked for.
-    fn idle(&self, worker: &mut Conversation) -> Result<Beats, WorkerError> {
+    fn idle(&self, worker: &mut Conversation) -> Result<Beats, ConversationError> {
         if self.plan.workers.heartbeat_ns == 0 {
             return Ok(Beats::default());
         }
@@ -226,7 +226,7 @@ impl WorkerSession<'_> {
         progress: &mut GoProgress,
         anew: bool,
         (sample_ns, latency_ns): (u64, u64),
-    ) -> Result<GoOutcome, WorkerError> {
+    ) -> Result<GoOutcome, ConversationError> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         progress.waiting.end(worker.pid());
@@ -250,7 +250,7 @@ impl WorkerSession<'_> {
         inherited: &mut Inherited,
         progress: &mut GoProgress,
         sample_ns: u64,
-    ) -> Result<GoOutcome, WorkerError> {
+    ) -> Result<GoOutcome, ConversationError> {
         let before = process::totals(worker.pid()).device_read_bytes;
         let gone = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
         let after = process::totals(worker.pid()).device_read_bytes;
@@ -271,7 +271,7 @@ impl WorkerSession<'_> {
         worker: &mut Conversation,
         inherited: &mut Inherited,
         progress: &mut GoProgress,
-    ) -> Result<(), WorkerError> {
+    ) -> Result<(), ConversationError> {
         let deadline = Instant::now() + SETTLING;
         let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
@@ -298,7 +298,7 @@ impl WorkerSession<'_> {
         worker: &mut Conversation,
         inherited: &mut Inherited,
         progress: &mut GoProgress,
-    ) -> Result<GoOutcome, WorkerError> {
+    ) -> Result<GoOutcome, ConversationError> {
         let span = self.cell.conditions.span_bytes.0;
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.plan.sample_ns;
@@ -348,7 +348,7 @@ impl WorkerSession<'_> {
     }
 
     /// Where a worker with a runtime practises; made before it starts.
-    pub fn warmup_file(&self) -> Result<Option<WarmupFile>, WorkerError> {
+    pub fn warmup_file(&self) -> Result<Option<WarmupFile>, ConversationError> {
         match self.cell.method.worker().has_runtime() {
             true => WarmupFile::new(self.cell, self.plan.seed).map(Some),
             false => Ok(None),
@@ -371,12 +371,13 @@ impl WorkerSession<'_> {
     }
 
     /// Memory that the worker inherits.
-    pub fn inherited(&self) -> Result<Inherited, WorkerError> {
+    pub fn inherited(&self) -> Result<Inherited, ConversationError> {
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let verified_bytes = (verified_reads(read_bytes) * read_bytes) as usize;
-        let handover = SharedMemory::create("pagewise-handover", verified_bytes)
-            .map_err(|error| WorkerError::lack(format!("memory to compare reads cannot be had: {error}")))?;
-        let table = self.task.table_memory().map_err(|error| WorkerError::lack(error.to_string()))?;
+        let handover = SharedMemory::create("pagewise-handover", verified_bytes).map_err(|error| {
+            ConversationError::lack(format!("memory to compare reads cannot be had: {error}"))
+        })?;
+        let table = self.task.table_memory().map_err(|error| ConversationError::lack(error.to_string()))?;
         Ok(Inherited { table, handover })
     }
 
@@ -388,7 +389,7 @@ impl WorkerSession<'_> {
         gone: &GoOutcome,
         first_operation: u64,
         inherited: &Inherited,
-    ) -> Result<(u64, u64), WorkerError> {
+    ) -> Result<(u64, u64), ConversationError> {
         let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &gone.order) else {
             return Ok((0, 0));
         };
@@ -432,11 +433,11 @@ pub fn idle_ns(plan: &Plan) -> u64 {
 }
 
 /// How late beats of each kind came while the worker was idle and while it worked.
-fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, WorkerError> {
+fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, ConversationError> {
     let by_kind = |beats: &Beats| {
-        beats
-            .by_kind()
-            .map_err(|detail| WorkerError::Broken(Failure { kind: FailureKind::WorkerNonsense, detail }))
+        beats.by_kind().map_err(|detail| {
+            ConversationError::Broken(Failure { kind: FailureKind::WorkerNonsense, detail })
+        })
     };
     let (idle, busy) = (by_kind(idle)?, by_kind(busy)?);
     let of_kind = |(kind, busy): (String, Delays)| {
@@ -457,12 +458,12 @@ fn furthest(reply: &SampleReply) -> u64 {
 }
 
 /// A state that is lost in the middle of a conversation.
-fn as_trouble(state: NoState) -> WorkerError {
+fn as_trouble(state: NoState) -> ConversationError {
     match state {
-        NoState::Stopped => WorkerError::Stopped,
-        NoState::Failed(failure) => WorkerError::Broken(failure),
+        NoState::Stopped => ConversationError::Stopped,
+        NoState::Failed(failure) => ConversationError::Broken(failure),
         NoState::Unavailable(detail) => {
-            WorkerError::Broken(Failure { kind: FailureKind::SettingMismatch, detail })
+            ConversationError::Broken(Failure { kind: FailureKind::SettingMismatch, detail })
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pagewise_host::{OffsetTable, TableError, TableMemory};
 use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, WorkerWarmup};
-use pagewise_protocol::{Conversation, Go, Job, SampleReply, Wait, WorkerError};
+use pagewise_protocol::{Conversation, ConversationError, Go, Job, SampleReply, Wait};
 use pagewise_sys::SharedMemory;
 
 use super::sample::descriptor_path;
@@ -41,7 +41,7 @@ pub struct WarmupFile {
 
 impl WarmupFile {
     /// For work as in `cell`.
-    pub fn new(cell: &Cell, seed: u64) -> Result<Self, WorkerError> {
+    pub fn new(cell: &Cell, seed: u64) -> Result<Self, ConversationError> {
         let conditions = &cell.conditions;
         let whole = conditions.file_bytes.0;
         let least = match conditions.workload().is_one_shot() {
@@ -63,7 +63,7 @@ impl WarmupFile {
         if let Some(reads) = small.work.reads_mut() {
             // Zeros lead from each entry to itself.
             reads.dependent = false;
-            let lack = |error: TableError| WorkerError::lack(error.to_string());
+            let lack = |error: TableError| ConversationError::lack(error.to_string());
             let drawn = OffsetTable::new(&small, seed).map_err(lack)?;
             table_reads = drawn.reads();
             let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
@@ -97,9 +97,9 @@ impl WarmupFile {
 }
 
 /// Zeros, or lines.
-fn memory(content: Content, len: u64) -> Result<SharedMemory, WorkerError> {
+fn memory(content: Content, len: u64) -> Result<SharedMemory, ConversationError> {
     let mut memory = SharedMemory::create("pagewise-warmup", len as usize)
-        .map_err(|error| WorkerError::lack(format!("memory to practise in cannot be had: {error}")))?;
+        .map_err(|error| ConversationError::lack(format!("memory to practise in cannot be had: {error}")))?;
     let bytes = memory.bytes_mut();
     bytes.fill(0);
     if content == Content::Text {
@@ -120,7 +120,7 @@ pub struct WarmingWorker<'a> {
 
 impl WarmingWorker<'_> {
     /// Until it gets no faster at the work of `job`.
-    pub fn warm_up(&mut self, job: Job) -> Result<WorkerWarmup, WorkerError> {
+    pub fn warm_up(&mut self, job: Job) -> Result<WorkerWarmup, ConversationError> {
         let job = self.warmup_file.job(job);
         let (started, mut rates) = (Instant::now(), Vec::new());
         let is_one_shot = job.table_reads == 0;
@@ -137,7 +137,7 @@ impl WarmingWorker<'_> {
     }
 
     /// Work that is done once is done again and again, each time as a job of its own.
-    fn jobs(&mut self, job: &Job) -> Result<u64, WorkerError> {
+    fn jobs(&mut self, job: &Job) -> Result<u64, ConversationError> {
         let mut total = SampleReply::default();
         while total.elapsed_ns < STRETCH_NS {
             self.open(job)?;
@@ -149,13 +149,13 @@ impl WarmingWorker<'_> {
         Ok(rate(&total))
     }
 
-    fn open(&mut self, job: &Job) -> Result<(), WorkerError> {
+    fn open(&mut self, job: &Job) -> Result<(), ConversationError> {
         self.worker.open(job, self.wait)?;
         self.worker.ready(self.wait)?;
         Ok(())
     }
 
-    fn go(&mut self) -> Result<SampleReply, WorkerError> {
+    fn go(&mut self) -> Result<SampleReply, ConversationError> {
         let go = Go { first_operation: 0, sample_ns: STRETCH_NS, latency_ns: LATENCY_NS };
         self.worker.go(go, self.wait)
     }

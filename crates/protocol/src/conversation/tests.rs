@@ -35,15 +35,15 @@ fn shell(script: &str) -> Shell {
 }
 
 #[track_caller]
-fn failure(trouble: Trouble) -> Failure {
+fn failure(trouble: ConversationError) -> Failure {
     match trouble {
-        Trouble::Broken(failure) => failure,
+        ConversationError::Broken(failure) => failure,
         other => panic!("{other:?}"),
     }
 }
 
 /// What comes of waiting for `ready`.
-fn awaited(script: &str, patience: Duration) -> Result<u64, Trouble> {
+fn awaited(script: &str, patience: Duration) -> Result<u64, ConversationError> {
     shell(script).ready(Wait { patience, stop: &AtomicBool::new(false) })
 }
 

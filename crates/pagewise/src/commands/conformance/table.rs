@@ -1,6 +1,6 @@
 //! Reads by a table of offsets as a run has them, and what checksums come of them that are wrong in one known way.
 
-use pagewise_host::{OffsetTable, Order, Reference, TableMemory};
+use pagewise_host::{OffsetTable, OperationOrder, Reference, TableMemory};
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::random::mix;
 use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Reads, Skew, Work, Workload};
@@ -93,7 +93,7 @@ pub struct Table {
     table: OffsetTable,
     reference: Reference,
     /// In which the entries are since the last `go`.
-    order: Order,
+    order: OperationOrder,
     /// Where the worker finds them: zeros until the first `go`.
     memory: TableMemory,
 }
