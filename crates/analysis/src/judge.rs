@@ -114,14 +114,13 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
     }
     if checked.as_measured > 0 {
         warnings.push(format!(
-            "which samples are valid is as of pagewise {}, which measured them: the run file lacks what checks need to be \
-             applied again",
+            "validity is as of pagewise {}, which measured the samples: the run file lacks the context to apply checks again",
             run.header.environment.pagewise_version
         ));
     }
     if checked.valid_now + checked.invalid_now > 0 {
         warnings.push(format!(
-            "the checks of this pagewise differ from those that measured: {} more valid by them, {} more not",
+            "the checks of this pagewise differ from those that measured: {} more samples are valid, {} more are not",
             counted(checked.valid_now, "sample is", "samples are"),
             counted(checked.invalid_now, "is", "are"),
         ));

@@ -71,7 +71,7 @@ fn write_chart(
     if rows.is_empty() {
         return paragraph(out, "  ", "nothing to draw: no sample is valid", width);
     }
-    let marked = if chart.marks.is_empty() { "" } else { "; ┆ marks where two methods change places" };
+    let marked = if chart.marks.is_empty() { "" } else { "; ┆ marks a change of order" };
     paragraph(out, "", &format!("operations per second over data / cache; * is several{marked}"), width)?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))
 }

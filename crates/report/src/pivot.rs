@@ -21,26 +21,26 @@ const BETWEEN: usize = 2;
 /// The widest chart, so that the eye can follow a line.
 const WIDEST_CHART: usize = 100;
 /// Marks a ratio that is not distinguishable from 1.
-const NOT_TOLD: &str = "not told apart";
+const NOT_TOLD: &str = "not distinguishable";
 
 /// Write all tables for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize) -> io::Result<()> {
     if tables.tables.is_empty() && tables.cold_starts.is_empty() {
-        return paragraph(
-            out,
-            "",
-            "the run has no reads by the offset table, so there is nothing to lay out",
-            width,
-        );
+        return paragraph(out, "", "the run has no reads by the offset table, so there is no table", width);
     }
     if !tables.tables.is_empty() {
         let noise = match tables.noise {
-            Some(noise) => format!("beyond 2 % and the noise of the run ({} at most)", percent(noise)),
-            None => "by nothing: the noise of the run is not known".to_string(),
+            Some(noise) => {
+                format!(
+                    "distinguished from 1 by more than 2 % and the noise of the run (at most {})",
+                    percent(noise)
+                )
+            }
+            None => "not distinguished from 1, because the noise of the run is unknown".to_string(),
         };
         let text = format!(
             "Scores in operations per millisecond: the median over rounds, and its 95 % interval. Ratios are paired by round, \
-             and told apart from 1 {noise}."
+             and {noise}."
         );
         paragraph(out, "", &text, width)?;
     }
@@ -97,8 +97,8 @@ fn fastest(found: &Fastest) -> String {
         (Verdict::Winner, [winner]) => format!("fastest at {column}: {winner}"),
         (Verdict::Tie, [_, ..]) => format!("fastest at {column}: {} ({NOT_TOLD})", listed(&found.methods)),
         _ => {
-            let reason = found.reason.as_deref().unwrap_or("the data carry no verdict");
-            format!("fastest at {column}: cannot be told, because {reason}")
+            let reason = found.reason.as_deref().unwrap_or("the data do not support a verdict");
+            format!("fastest at {column}: unknown, because {reason}")
         }
     }
 }

@@ -64,11 +64,10 @@ fn verdict(comparison: &Comparison) -> String {
         (None, _) => String::new(),
         (Some(noise), None | Some(NoiseSource::Control)) => format!(" (noise of the run: {noise})"),
         (Some(noise), Some(NoiseSource::OtherControls)) => format!(
-            " (noise of the run: {noise}, as other comparisons show it: the method that is measured twice in this one lost too \
-             many rounds)"
+            " (noise of the run: {noise}, as in other comparisons: the control of this one lost too many rounds)"
         ),
         (Some(noise), Some(NoiseSource::Ratios)) => format!(
-            " (noise of the run: {noise}, by the scatter of the ratios alone: a method that is measured twice lost too many rounds)"
+            " (noise of the run: {noise}, by the scatter of the ratios alone: the control lost too many rounds)"
         ),
     };
     match comparison.verdict {
@@ -78,7 +77,7 @@ fn verdict(comparison: &Comparison) -> String {
         Verdict::Tie => format!("Verdict: {}{noise}.", tie(comparison)),
         Verdict::NotComparable => format!(
             "Verdict: not comparable, because {}{noise}.",
-            comparison.reason.as_deref().unwrap_or("the data carry none")
+            comparison.reason.as_deref().unwrap_or("the data do not support one")
         ),
     }
 }
@@ -88,7 +87,9 @@ fn tie(comparison: &Comparison) -> String {
     let words = |methods: Vec<&str>| methods.into_iter().map(String::from).collect::<Vec<_>>();
     let (near, unclear) = (words(comparison.near()), words(comparison.unclear()));
     match (near.as_slice(), unclear.as_slice()) {
-        ([leader], _) => format!("unclear: {leader} leads, {} cannot be told from it", listed(&unclear)),
+        ([leader], _) => {
+            format!("unclear: {leader} leads, {} cannot be distinguished from it", listed(&unclear))
+        }
         (_, []) => format!("a tie of {}", near.join(", ")),
         (_, [only]) => format!("a tie of {}; {only} is unclear", near.join(", ")),
         _ => format!("a tie of {}; {} are unclear", near.join(", "), listed(&unclear)),
@@ -115,7 +116,7 @@ fn cache_as_is(comparison: &Comparison) -> Option<String> {
     Some(match comparison.verdict {
         Verdict::NotComparable => change,
         _ => format!(
-            "{change}; judged are the {rounds} from then on, which is no longer the cache that the run found"
+            "{change}; judged are the {rounds} from then on, when the cache was no longer as the run found it"
         ),
     })
 }

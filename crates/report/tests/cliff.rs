@@ -24,7 +24,7 @@ fn shape(method: &str) -> CurveShape {
     }
 }
 
-/// Bytes from the device for each byte asked where everything misses.
+/// Bytes from the device for each requested byte where everything misses.
 fn amplification(method: &str) -> f64 {
     if method == "mmap" { 360.0 } else { 1.0 }
 }

@@ -97,9 +97,9 @@ fn limits_caps_and_cold_starts_say_what_was_set() {
     let parts = [
         "· zipf 0.99 · memory 128 MiB · data 1.54x of the cache · readahead 128 KiB · CPUs 0-1",
         "· as-is · 1 thread · 1 GiB · cap microsd",
-        "no latency: a cap is no slow device",
+        "no latency: a cap limits the rate",
         "mmap:random               80 ms [80 ms, 80 ms]                 50.1 MiB   2.00x",
-        "pread:direct: not ranked: it does not use the page cache, so nothing becomes warm",
+        "pread:direct: not ranked: it bypasses the page cache, so nothing becomes warm",
         "device under the cap microsd, 1 thread, 32 in flight each, 1 MiB a request: 20.0 requests/s, 20 MiB/s",
     ];
     expect_parts(&run, 200, &parts);
@@ -155,13 +155,13 @@ fn a_table_cut_short_is_shown_as_far_as_it_goes() {
         cut.elapsed_ns = None;
         let text = String::from_utf8(table_of(&cut, 100)).expect("text");
         assert!(text.contains("data 0.5x of the cache"), "{samples}: {text}");
-        assert!(text.contains("cannot be told"), "{samples}: {text}");
+        assert!(text.contains("unknown"), "{samples}: {text}");
     }
     let mut none = whole;
     none.header.plan.cells.clear();
     none.samples.clear();
     let text = String::from_utf8(table_of(&none, 100)).expect("text");
-    assert!(text.contains("nothing to lay out"), "{text}");
+    assert!(text.contains("there is no table"), "{text}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) ->
     };
     let reason = match &recommended {
         Some(_) => None,
-        None => Some(obstacle.unwrap_or_else(|| "the data carry no verdict".to_string())),
+        None => Some(obstacle.unwrap_or_else(|| "the data do not support a verdict".to_string())),
     };
     let sentence = sentence(comparison, &compared, recommended.as_deref(), &alternatives, reason.as_deref());
     let case = Case { comparison, compared, cells, recommended: recommended.as_deref() };
@@ -104,10 +104,10 @@ fn sentence(
     match comparison.verdict {
         Verdict::Winner => format!("{subject}: choose {method}; {}{bound}.", lead(comparison)),
         _ => format!(
-            "{subject}: choose {method}{}{bound}; {} cannot be told from the best in these rounds{}.",
+            "{subject}: choose {method}{}{bound}; {} cannot be distinguished from the best in these rounds{}.",
             why_simplest(comparison, method),
             listed(alternatives),
-            if comparison.unclear().is_empty() { "" } else { ", more of them (--full) may tell" }
+            if comparison.unclear().is_empty() { "" } else { ", more rounds (--full) may decide" }
         ),
     }
 }
@@ -143,7 +143,7 @@ fn may_be_faster(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<St
         .find(|ratio| ratio.ratio < 1.0 / NEAR && comparison.tied.contains(&ratio.method))?;
     let valid = cells.iter().find(|cell| cell.id == rival.cell).map_or(rival.rounds, |cell| cell.samples);
     let why = match rival.rounds {
-        FEWEST_ROUNDS.. => "these rounds cannot tell".to_string(),
+        FEWEST_ROUNDS.. => "these rounds do not decide".to_string(),
         // Valid rounds may not count: the leader was not valid in them, or the page cache differed.
         paired if paired < valid => format!("only {paired} of its rounds can be compared"),
         1 => "only 1 of its rounds is valid".to_string(),

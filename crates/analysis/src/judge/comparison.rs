@@ -264,10 +264,10 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     // Set-up is a part of one-shot work.
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
     if cold && method.reads_all_in_setup() && !conditions.workload().is_one_shot() {
-        return Some("set-up brought the whole span in; its cost stands in set-up".to_string());
+        return Some("set-up brought the whole span in: its cost is in set-up".to_string());
     }
     if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {
-        return Some("it does not use the page cache, so nothing becomes warm".to_string());
+        return Some("it bypasses the page cache, so nothing becomes warm".to_string());
     }
     let valid = cell.valid().count();
     if valid > 0 && without_figure(cell) == valid {
@@ -349,7 +349,7 @@ fn judge(
     }
     let spoilt = cache_that_is_unknown(conditions, ranked).or_else(|| {
         noise.is_none().then(|| {
-            "the noise of the run is unknown: too few valid rounds of a method and its repetition".to_string()
+            "the noise of the run is unknown: too few valid rounds of a method and its control".to_string()
         })
     });
     match spoilt {

@@ -69,7 +69,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
             format!("data {} of the cache ({})", multiple(ratio), bytes(*span_bytes))
         }
         Some(ratio) => format!("data {} of the cache", multiple(ratio)),
-        None => "no cache left by the limit".to_string(),
+        None => "no cache left under the limit".to_string(),
     });
     add(LabelPart::Data, data);
     add(LabelPart::Other, device_cap.map(|cap| format!("cap {cap}")));

@@ -14,9 +14,9 @@ use crate::statistics::total;
 /// Reason that the latency is withheld for cells with these conditions; `None` if it is reported.
 pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
     if conditions.host_settings.device_cap.is_some() {
-        return Some("a cap is no slow device: reads stay quick between the pauses that it makes");
+        return Some("a cap limits the rate but does not slow individual requests");
     }
-    (conditions.cache == CacheState::ColdStart).then_some("a cold start is told as a course of rates")
+    (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")
 }
 
 /// Latencies of all valid samples of a cell, merged.
@@ -55,7 +55,7 @@ impl Latency {
         let operations = total(counts.values());
         let longest = *counts.iter().rev().find(|(_, count)| **count > 0)?.0;
         let taken = match (own_phase, of_all) {
-            (true, _) => "every operation of a phase of its own",
+            (true, _) => "every operation of a separate phase",
             (false, true) => "every operation of the measured phase",
             (false, false) => "some operations of the measured phase, at random gaps",
         };
@@ -117,14 +117,18 @@ mod tests {
         assert!(latency_withheld(&cell(CacheState::ColdStart).conditions).is_some());
         let mut capped = cell(CacheState::Cold);
         capped.conditions.host_settings.device_cap = Some("microsd".parse().expect("a cap"));
-        assert!(latency_withheld(&capped.conditions).expect("a reason").contains("no slow device"));
+        assert!(
+            latency_withheld(&capped.conditions)
+                .expect("a reason")
+                .contains("does not slow individual requests")
+        );
     }
 
     #[test]
     fn how_latency_was_taken_is_told() {
         let own =
             Measurement { latency_phase_operations: 9, operations: 50, ..measurement(vec![1], vec![9]) };
-        assert_eq!(Latency::merged([&own]).expect("timed").taken, "every operation of a phase of its own");
+        assert_eq!(Latency::merged([&own]).expect("timed").taken, "every operation of a separate phase");
         let gaps = Measurement { operations: 50, ..measurement(vec![1], vec![9]) };
         assert!(Latency::merged([&gaps]).expect("timed").taken.contains("gaps"));
         assert_eq!(Latency::merged([&Measurement::default()]), None);

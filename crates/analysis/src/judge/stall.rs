@@ -38,10 +38,10 @@ pub struct Lateness {
 pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
     if conditions.host_settings.device_cap.is_some() {
         return Some(
-            "a cap is no slow device: what is held up in the pauses that it makes says nothing of one",
+            "a cap limits the rate but does not slow individual requests, so its stalls are not those of a slow device",
         );
     }
-    (conditions.cache == CacheState::ColdStart).then_some("a cold start is told as a course of rates")
+    (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")
 }
 
 impl Stall {
@@ -147,6 +147,6 @@ mod tests {
         assert_eq!(stall_withheld(&of(CacheState::Warm)), None);
         assert!(stall_withheld(&of(CacheState::ColdStart)).is_some());
         let capped = crate::proof::honest::set("jvm/mmap", CacheState::Cold).conditions;
-        assert!(stall_withheld(&capped).expect("a reason").contains("no slow device"));
+        assert!(stall_withheld(&capped).expect("a reason").contains("does not slow individual requests"));
     }
 }

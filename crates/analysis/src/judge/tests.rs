@@ -109,7 +109,7 @@ fn of_a_tie_the_simplest_is_advised() {
     );
     assert!(
         advice.sentence.contains(
-            "choose pread (the simplest of those within 2 %); mmap cannot be told from the best in these rounds."
+            "choose pread (the simplest of those within 2 %); mmap cannot be distinguished from the best in these rounds."
         ),
         "{}",
         advice.sentence
@@ -134,7 +134,7 @@ fn simplicity_does_not_advise_what_may_be_far_behind() {
         (judged.comparisons[0].near(), judged.comparisons[0].unclear()),
         (vec!["mmap"], vec!["pread"])
     );
-    assert!(advice.sentence.ends_with("more of them (--full) may tell."), "{}", advice.sentence);
+    assert!(advice.sentence.ends_with("more rounds (--full) may decide."), "{}", advice.sentence);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn the_fields_that_others_build_on_are_there() {
     ];
     assert!(keys.iter().all(|key| cell.contains_key(*key)));
     assert_eq!(json["cells"][0]["file_bytes"], 256 << 20);
-    assert_eq!(json["cells"][0]["latency_ns"]["taken"], "every operation of a phase of its own");
+    assert_eq!(json["cells"][0]["latency_ns"]["taken"], "every operation of a separate phase");
     assert_eq!(json["cells"][0]["evidence"]["amplification"], 1.0);
     assert_eq!(json["comparisons"][0]["verdict"], "winner");
     assert_eq!(json["comparisons"][0]["conditions"]["cache"], "cold");

@@ -26,7 +26,7 @@ pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn checksum_unknown(subject: &Subject<'_>) -> Option<String> {
     subject.evidence.expected_checksum.is_none().then(|| {
         format!(
-            "threads claim {:?} operations, more than there are: what they must add up to is not known",
+            "threads claim {:?} operations, more than there are: the expected checksum is unknown",
             subject.measurement.thread_operations
         )
     })
@@ -107,7 +107,7 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     let slack = answer_slack(subject).saturating_add(CPU_SLACK_NS);
     (cpu > most.saturating_add(slack)).then(|| {
         let claimed = subject.worker_ns();
-        format!("{threads} threads used {cpu} ns of CPU time in what the worker says were {claimed} ns")
+        format!("{threads} threads used {cpu} ns of CPU time in {claimed} ns by the worker's clock")
     })
 }
 
@@ -171,7 +171,7 @@ pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
     }
     let requested = subject.evidence.requested_bytes;
     if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes < requested) {
-        return Some(format!("{bytes} bytes came through read calls, {requested} were asked for"));
+        return Some(format!("{bytes} bytes came through read calls, {requested} were requested"));
     }
     let reads = subject.reads();
     let calls = subject.evidence.read_calls.filter(|calls| *calls < reads)?;
@@ -204,7 +204,7 @@ pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
     let most = more(asked, subject.allowance().code_bytes.saturating_add(looks.saturating_mul(LOOK_BYTES)));
     if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes > most) {
         return Some(format!(
-            "{bytes} bytes came through read calls, {asked} were asked for: each read is made once"
+            "{bytes} bytes came through read calls, {asked} were requested: each read is made once"
         ));
     }
     let own = if subject.cell.method.worker().has_runtime() { RUNTIME_CALLS } else { OWN_CALLS };

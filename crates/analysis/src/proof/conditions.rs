@@ -36,7 +36,7 @@ fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     let (read, requested) = (evidence.device_read_bytes?, evidence.requested_bytes);
     ((read.saturating_add(in_setup) as f64) < requested as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
-            "{read} bytes came from the device, {} of the {requested} asked for",
+            "{read} bytes came from the device, {} of the {requested} requested",
             percent_of(read, requested)
         )
     })
@@ -81,11 +81,13 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     }
     if evidence.requested_bytes > span {
         let requested = evidence.requested_bytes;
-        return Some(format!("{requested} bytes were asked for of {span}: some blocks were read twice"));
+        return Some(format!("{requested} bytes were requested of {span}: some blocks were read twice"));
     }
     match (evidence.resident_before_bytes, evidence.device_read_bytes) {
         (Some(_), _) if subject.context.sparse_or_compressed_bytes => None,
-        (None, None) => Some("neither residency nor device bytes are known: nothing proves it cold".into()),
+        (None, None) => {
+            Some("neither residency nor device bytes are known, so it is not proven to be cold".into())
+        }
         _ => not_all_from_device(evidence, in_setup),
     }
 }
@@ -97,7 +99,7 @@ fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
         (evidence.resident_before_bytes, evidence.resident_after_bytes, subject.device_bytes())
     else {
         return Some(
-            "residency or device bytes are not known: nothing proves that it started cold".to_string(),
+            "residency or device bytes are unknown, so it is not proven to have started cold".to_string(),
         );
     };
     let brought_in = read.saturating_add(in_setup) as f64;
@@ -127,16 +129,17 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     let own = subject.allowance();
     if let Some(read) = evidence.device_read_bytes.filter(|read| *read > most.max(own.code_bytes)) {
         let share = percent_of(read, evidence.requested_bytes);
-        return Some(format!("{read} bytes ({share} of those asked for) came from the device"));
+        return Some(format!("{read} bytes ({share} of those requested) came from the device"));
     }
     let mapped = cell.access() == Access::Mmap;
     if let Some(faults) = evidence.major_faults.filter(|faults| mapped && *faults > own.code_faults) {
-        return Some(format!("{faults} page faults waited for the device"));
+        return Some(format!("{faults} major faults occurred"));
     }
     let unknown = evidence.resident_before_bytes.is_none()
         && evidence.device_read_bytes.is_none()
         && (!mapped || evidence.major_faults.is_none());
-    unknown.then(|| "neither residency nor device bytes are known: nothing proves it warm".to_string())
+    unknown
+        .then(|| "neither residency nor device bytes are known, so it is not proven to be warm".to_string())
 }
 
 /// A method called a mapping has one, and is read by loads: bytes of read calls did not come through it.
@@ -156,7 +159,7 @@ pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
 /// A mapping that is left over keeps its pages in the cache, so that the next cold sample is not cold.
 pub(super) fn not_released(subject: &Subject<'_>) -> Option<String> {
     let left = subject.evidence.mappings_left.filter(|left| *left > 0)?;
-    Some(format!("the worker said that the file is closed, and had {left} mappings of it still"))
+    Some(format!("the worker reported that the file is closed, but still had {left} mappings of it"))
 }
 
 /// A cold sample must not fill the cache it bypasses: a quarter of the span is allowed, and readahead that was still in
@@ -219,9 +222,10 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     }
     match (evidence.descriptor_direct, evidence.device_read_bytes) {
         (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
-        (None, None) => {
-            Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
-        }
+        (None, None) => Some(
+            "neither the descriptor's flags nor device bytes are known, so it is not proven to be direct"
+                .into(),
+        ),
         (Some(true), _) if subject.context.sparse_or_compressed_bytes => None,
         _ => not_all_from_device(evidence, 0),
     }
@@ -285,7 +289,7 @@ pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
         .map(|pair| (pair[0], pair[1]))
         .find(|(before, after)| after.saturating_add(slack) < *before)?;
     Some(format!(
-        "the page cache held {before} bytes of the span, and {after} a window later: somebody took pages away"
+        "the page cache held {before} bytes of the span, and {after} a window later: another process evicted pages"
     ))
 }
 

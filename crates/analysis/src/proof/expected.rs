@@ -59,8 +59,8 @@ impl DeviceBytes {
     /// Text for documentation.
     pub const fn words(self) -> &'static str {
         match self {
-            DeviceBytes::AllAsked => "all blocks asked for",
-            DeviceBytes::AtMostAsked => "at most the pages asked for",
+            DeviceBytes::AllAsked => "all requested blocks",
+            DeviceBytes::AtMostAsked => "at most the requested pages",
             DeviceBytes::None => "none",
             DeviceBytes::Any => "any number",
         }
@@ -87,7 +87,7 @@ kinds! {
         /// A fault in a hole of the file counts as a major fault.
         WrittenMmap "`mmap` that is written" => promise(MajorFaults::Any, DeviceBytes::Any),
         Writes "`pwrite`, `write`, `uring` that writes" => promise(MajorFaults::None, DeviceBytes::Any),
-        Unknown "a way that pagewise does not know" => promise(MajorFaults::Any, DeviceBytes::Any),
+        Unknown "a method that pagewise does not know" => promise(MajorFaults::Any, DeviceBytes::Any),
     }
 }
 
@@ -153,7 +153,7 @@ fn wrong_faults(subject: &Subject<'_>, expected: MajorFaults) -> Option<String> 
     };
     wrong.then(|| {
         format!(
-            "{faults} page faults waited for the device, which delivered {pages} pages; {} takes {}",
+            "{faults} major faults for {pages} pages from the device: {} takes {}",
             subject.cell.method,
             expected.words()
         )

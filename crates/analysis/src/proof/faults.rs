@@ -29,7 +29,7 @@ impl WriteFaults {
         match self {
             WriteFaults::OnePerHugePage => "at least one for each huge page written",
             WriteFaults::Few => {
-                "at most one for 8 pages, and one for each page that was written back meanwhile"
+                "at most one for 8 pages, and one for each page that was written back in between"
             }
             WriteFaults::FewInMemory => "on a file in memory at most one for 8 pages",
             WriteFaults::None => "at most one for 50 pages, and those of its own buffers",

@@ -43,7 +43,7 @@ pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
     };
     kinds.iter().find_map(|kind| {
         let Some(beats) = evidence.heartbeats.iter().find(|beats| beats.kind == *kind) else {
-            return Some(format!("the worker was asked for heartbeats and told none of kind {kind}"));
+            return Some(format!("heartbeats of kind {kind} were requested, but none were reported"));
         };
         let stretches = [
             ("measured", &beats.busy, evidence.wall_ns, evidence.wall_ns),
@@ -66,7 +66,7 @@ pub fn misses(delays: &Delays, least_ns: u64, most_ns: u64, interval_ns: u64) ->
     let (low, high) = (least_ns as f64 * LEAST_SHARE, most_ns as f64 * MOST_SHARE);
     (account < low || account > high).then(|| {
         format!(
-            "{beats} beats with their delays account for {account:.0} of {least_ns} ns, from {low:.0} to {high:.0} must be"
+            "{beats} beats with their delays account for {account:.0} of {least_ns} ns, but must account for {low:.0} to {high:.0}"
         )
     })
 }
@@ -88,7 +88,7 @@ pub(super) fn malformed(subject: &Subject<'_>) -> Option<String> {
             delays.ns.len() != delays.counts.len() || !delays.ns.is_sorted_by(|left, right| left < right)
         };
         if wrong(&beats.idle) || wrong(&beats.busy) {
-            return Some(format!("the histogram of heartbeats of kind {kind} is none"));
+            return Some(format!("the histogram of heartbeats of kind {kind} is invalid"));
         }
         let late = total_ns(&beats.busy);
         (late > wall_ns as f64 * MOST_SHARE)

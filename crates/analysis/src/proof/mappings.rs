@@ -17,7 +17,7 @@ pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     let (flag, name) =
         advice.into_iter().find(|(flag, _)| flags.split_whitespace().any(|found| found == *flag))?;
     Some(format!(
-        "{name} is in force, which {method} does not ask for: the mapping's flags '{flags}' have '{flag}'"
+        "{name} is in force, which {method} does not request: the mapping's flags '{flags}' have '{flag}'"
     ))
 }
 

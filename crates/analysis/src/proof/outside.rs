@@ -40,9 +40,7 @@ pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
     let ahead = if cell.method.has(MethodOption::WillNeed) { READAHEAD_SLACK_BYTES } else { 0 };
     let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES) + ahead;
     let read = before_go(subject, |stretch| stretch.device_read_bytes).filter(|read| *read > most)?;
-    Some(format!(
-        "{read} bytes came from the device for the worker before it was told to go, at most {most} may"
-    ))
+    Some(format!("{read} bytes came from the device for the worker before `go`, at most {most} may"))
 }
 
 /// A direct read must come from the device when it is requested, whatever the state of the cache.
@@ -53,7 +51,7 @@ pub(super) fn direct_read_before_go(subject: &Subject<'_>) -> Option<String> {
     let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES);
     let read = before_go(subject, |stretch| stretch.device_read_bytes).filter(|read| *read > most)?;
     Some(format!(
-        "{read} bytes came from the device before the worker was told to go, at most {most} may: {} reads when it is asked to",
+        "{read} bytes came from the device before `go`, at most {most} may: {} reads after `go`",
         subject.cell.method
     ))
 }
@@ -66,7 +64,7 @@ pub(super) fn called_before_go(subject: &Subject<'_>) -> Option<String> {
     let most = subject.allowance().code_bytes.max(OWN_CALL_BYTES);
     let read = before_go(subject, |stretch| stretch.read_call_bytes).filter(|read| *read > most)?;
     Some(format!(
-        "{read} bytes came through read calls before the worker was told to go, at most {most} may: {} reads when it is asked to",
+        "{read} bytes came through read calls before `go`, at most {most} may: {} reads after `go`",
         subject.cell.method
     ))
 }
@@ -89,8 +87,7 @@ pub(super) fn worked_while_waiting(subject: &Subject<'_>) -> Option<String> {
     let most = subject.answer_slack().saturating_add(WAITING_SLACK_NS).saturating_add(of_time);
     (used > most).then(|| {
         format!(
-            "the worker used {used} ns of CPU time in {} ns in which it had nothing to do, at most {most} may be: threads \
-             that wait sleep",
+            "the worker used {used} ns of CPU time in {} ns in which it had nothing to do, at most {most} may be: waiting threads sleep",
             waiting.wall_ns
         )
     })

@@ -50,8 +50,7 @@ pub(super) fn faster_than_memory(subject: &Subject<'_>) -> Option<String> {
     (rate > most).then(|| {
         let mib = |rate: f64| rate / f64::from(1 << 20);
         format!(
-            "{:.0} MiB/s is implausible: this machine's memory delivers {:.0} MiB/s, and a method that moves or looks at all \
-             bytes is not {:.1} times as fast",
+            "{:.0} MiB/s is implausible: this machine's memory delivers {:.0} MiB/s, and a method that moves or reads all bytes is not {:.1} times as fast",
             mib(rate),
             mib(memory as f64),
             rate / memory.max(1) as f64
@@ -118,14 +117,14 @@ fn is_of_others(subject: &Subject<'_>) -> bool {
 /// There are more reads in flight than the method has: it reads ahead.
 pub(super) fn reads_ahead(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| !is_of_others(subject))?;
-    Some(format!("{excess}; {} brings in nothing ahead", subject.cell.method))
+    Some(format!("{excess}: {} does not read ahead", subject.cell.method))
 }
 
 /// The same while other processes use the device: the owner of the reads is unknown.
 pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| is_of_others(subject))?;
     let others = subject.evidence.device_other_bytes.map_or("unknown".to_string(), |bytes| bytes.to_string());
-    Some(format!("{excess}, and others moved {others} bytes, whose reads may be among them"))
+    Some(format!("{excess}, and others moved {others} bytes, which may include these reads"))
 }
 
 /// Each direct read is a separate request: fewer of them mean that blocks other than the table's were read.

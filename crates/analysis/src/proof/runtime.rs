@@ -56,7 +56,7 @@ pub(super) fn not_practised(subject: &Subject<'_>) -> Option<String> {
     let worker_warmup =
         subject.evidence.worker_warmup.as_ref().filter(|worker_warmup| !worker_warmup.steady)?;
     Some(format!(
-        "{} was still getting faster after {:.1} s of warm-up, in {} stretches",
+        "{} was still getting faster after {:.1} s of warm-up, in {} intervals",
         subject.cell.method.worker(),
         worker_warmup.elapsed_ns as f64 / 1e9,
         worker_warmup.rates.len()

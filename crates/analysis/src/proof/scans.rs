@@ -38,9 +38,7 @@ pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     }
     let span = conditions.span_bytes.0;
     let Some(in_setup) = evidence.setup_device_read_bytes else {
-        return Some(
-            "device bytes of set-up are not known: nothing proves that it was cold before".to_string(),
-        );
+        return Some("device bytes of set-up are unknown, so it is not proven to have been cold".to_string());
     };
     let read = in_setup.saturating_add(evidence.device_read_bytes.unwrap_or(0));
     ((read as f64) < span as f64 * ALL_FROM_DEVICE).then(|| {
@@ -77,7 +75,7 @@ pub(super) fn mapping_not_touched(subject: &Subject<'_>) -> Option<String> {
     let faults = faults.saturating_add(evidence.setup_faults?);
     let least = cell.conditions.span_bytes.0 / FAULT_BYTES / 2;
     (faults < least && !cell.method.reads_all_in_setup()).then(|| {
-        format!("the worker took {faults} page faults; to see all of the mapping takes {least} at least")
+        format!("the worker took {faults} page faults; accessing the whole mapping takes at least {least}")
     })
 }
 

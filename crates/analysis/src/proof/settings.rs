@@ -42,12 +42,14 @@ fn charge_batches(subject: &Subject<'_>) -> u64 {
 pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.memory_limit_bytes?.0;
     let Some(group) = &subject.evidence.group else {
-        return Some(format!("the worker was in no cgroup of its own: nothing limits it to {asked} bytes"));
+        return Some(format!(
+            "the worker was not in a separate cgroup, so it is not limited to {asked} bytes"
+        ));
     };
     let page = subject.context.page_bytes;
     match group.limit_bytes {
         None => {
-            return Some(format!("the group's limit could not be read back, {asked} bytes were asked for"));
+            return Some(format!("the group's limit could not be read back, {asked} bytes were requested"));
         }
         Some(found) if found / page != asked / page => {
             return Some(format!("the group's limit is {found} bytes, the cell's {asked}"));
@@ -55,9 +57,7 @@ pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
         Some(_) => {}
     }
     let Some(peak) = group.peak_bytes.max(group.usage_bytes) else {
-        return Some(
-            "what the group was charged is not known: nothing proves that its limit was held".to_string(),
-        );
+        return Some("the group's charge is unknown, so its limit is not proven".to_string());
     };
     (peak > asked.saturating_add(charge_batches(subject)))
         .then(|| format!("{peak} bytes were charged to the group at its peak, its limit is {asked}"))
@@ -74,14 +74,13 @@ pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let whole = (cell.conditions.cache == CacheState::Warm && cell.conditions.fits_memory()).then_some(span);
     let (Some(resident), Some(charged)) = (evidence.resident_after_bytes.or(whole), group.file_bytes) else {
         return Some(
-            "residency or the group's page cache is not known: nothing proves that it is charged".to_string(),
+            "residency or the group's page cache is unknown, so its charge is not proven".to_string(),
         );
     };
     let slack = (span as f64 * CHARGED_SHARE) as u64 + charge_batches(subject);
     (resident > charged.saturating_add(slack)).then(|| {
         format!(
-            "{resident} bytes of the span are in the page cache, the group is charged for {charged}: {} of them are \
-             charged elsewhere",
+            "{resident} bytes of the span are in the page cache, the group is charged for {charged}: {} of them are charged to others",
             percent_of(resident - charged, resident)
         )
     })
@@ -96,7 +95,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let [earlier @ .., before, after] = evidence.windows.as_slice() else {
         let windows = evidence.windows.len();
-        return Some(format!("{windows} windows of warming up were taken, two are needed to see it settle"));
+        return Some(format!("{windows} windows of warm-up were taken, at least two are needed"));
     };
     let measured = RateWindow {
         elapsed_ns: subject.worker_ns(),
@@ -106,12 +105,11 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     };
     let Some(apart) = steady::apart(cell, evidence.readahead_bytes, earlier, &[*before, *after, measured])
     else {
-        return Some("device bytes are not known: nothing proves that the cache had settled".to_string());
+        return Some("device bytes are unknown, so the cache is not proven to have settled".to_string());
     };
     if let Some((least, most, share)) = apart {
         return Some(format!(
-            "the device delivered from {least:.0} to {most:.0} bytes an operation in the last two windows of warming up \
-             and in the sample, {:.0} % apart is the most",
+            "the device delivered from {least:.0} to {most:.0} bytes per operation in the last two windows of warm-up and in the sample, a difference of at most {:.0} % may be",
             share * 100.0
         ));
     }
@@ -123,7 +121,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     let limit = cell.conditions.host_settings.memory_limit_bytes?.0;
     let Some(usage) = group.usage_bytes else {
         return Some(
-            "what the group is charged is not known: nothing proves that its cache was full".to_string(),
+            "the group's charge is unknown, so its cache is not proven to have been full".to_string(),
         );
     };
     ((usage as f64) < limit as f64 * NEAR_LIMIT).then(|| {
@@ -154,8 +152,7 @@ pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let least = (requested as f64 * (1.0 - limit / span) * LEAST_MISSES) as u64;
     (span > limit * CLEARLY_LARGER && read < least).then(|| {
         format!(
-            "{read} bytes of the {requested} asked for came from the device, at least {least} must under a limit of {limit} \
-             bytes: {} has its data from memory that the limit does not reach",
+            "{read} bytes of the {requested} requested came from the device, at least {least} must under a limit of {limit} bytes: {} keeps its data in memory that the limit does not cover",
             cell.method
         )
     })
@@ -180,8 +177,9 @@ pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.device_cap;
     let Some(group) = &subject.evidence.group else {
-        return asked
-            .map(|cap| format!("the worker was in no cgroup of its own: nothing caps its device at {cap}"));
+        return asked.map(|cap| {
+            format!("the worker was not in a separate cgroup, so its device is not capped at {cap}")
+        });
     };
     let capped = |read_back: Option<u64>| read_back.filter(|rate| *rate != UNLIMITED);
     let pairs = [
@@ -248,11 +246,11 @@ pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
         let found = subject.evidence.settings.get(name).cloned().or(older(subject.evidence.readahead_bytes));
         match found {
             Some(found) if found == asked => None,
-            Some(found) if set.is_none() => {
-                Some(format!("{name} is {found}, and it was {asked} when the run began: somebody changed it"))
-            }
+            Some(found) if set.is_none() => Some(format!(
+                "{name} is {found}, and it was {asked} when the run began: another process changed it"
+            )),
             Some(found) => Some(format!("{name} is {found}, the cell's {asked}")),
-            None => Some(format!("{name} could not be read back, {asked} was asked for")),
+            None => Some(format!("{name} could not be read back, {asked} was requested")),
         }
     })
 }
@@ -267,7 +265,7 @@ pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
     match subject.evidence.cpus_allowed.as_deref().map(str::parse::<CpuList>) {
         Some(Ok(found)) if found == *asked || of_node(&found) => None,
         Some(Ok(found)) => Some(format!("the worker was allowed the CPUs {found}, the cell's are {asked}")),
-        _ => Some(format!("the CPUs that the worker was allowed are not known, {asked} were asked for")),
+        _ => Some(format!("the CPUs that the worker was allowed are unknown, {asked} were requested")),
     }
 }
 
@@ -278,7 +276,7 @@ pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let Some(found) = subject.evidence.placement.as_ref().filter(|found| found.pages > 0) else {
-        return Some(format!("on which node the pages lie is not known, {asked} was asked for"));
+        return Some(format!("the node of the pages is unknown, {asked} was requested"));
     };
     let wanted = match asked {
         Numa::Same => found.page_node == found.worker_node,
@@ -287,12 +285,12 @@ pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
     };
     if !wanted {
         return Some(format!(
-            "the worker ran on node {}, the pages were put on node {}, {asked} was asked for",
+            "the worker ran on node {}, the pages were put on node {}, {asked} was requested",
             found.worker_node, found.page_node
         ));
     }
     ((found.pages_on_node as f64) < found.pages as f64 * ON_NODE).then(|| {
-        format!("{} of {} pages looked at are on node {}", found.pages_on_node, found.pages, found.page_node)
+        format!("{} of {} examined pages are on node {}", found.pages_on_node, found.pages, found.page_node)
     })
 }
 

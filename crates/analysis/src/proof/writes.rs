@@ -77,12 +77,12 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
     let Some(written) = &subject.evidence.written else {
         return subject
             .is_complete()
-            .then(|| "the file was not read back: nothing proves that the records are in it".to_string());
+            .then(|| "the file was not read back, so the records are not proven to be in it".to_string());
     };
     let expected = subject.operations().min(ring.slots()).saturating_mul(record);
     if written.expected_bytes != expected {
         return Some(format!(
-            "{} bytes of records were looked for in the file, {expected} must be there",
+            "{} bytes of records were looked for in the file, it must hold {expected}",
             written.expected_bytes
         ));
     }
@@ -95,7 +95,7 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
         )
     });
     let foreign =
-        (foreign_bytes > 0).then(|| format!("{foreign_bytes} bytes lie in the file where no record belongs"));
+        (foreign_bytes > 0).then(|| format!("{foreign_bytes} bytes are in the file where no record belongs"));
     let found: Vec<String> = missing.into_iter().chain(foreign).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }
@@ -108,11 +108,13 @@ pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
     }
     let claimed = subject.evidence.requested_bytes;
     if let Some(bytes) = subject.evidence.write_call_bytes.filter(|bytes| *bytes < claimed) {
-        return Some(format!("{bytes} bytes went through write calls, {claimed} are said to be in the file"));
+        return Some(format!(
+            "{bytes} bytes went through write calls, {claimed} were reported to be in the file"
+        ));
     }
     let fewest = claimed.div_ceil(calls::largest_write_bytes(subject.cell)?);
     let made = subject.evidence.write_calls.filter(|made| *made < fewest)?;
-    Some(format!("{made} write calls were made, {claimed} bytes take {fewest} at least"))
+    Some(format!("{made} write calls were made, {claimed} bytes take at least {fewest}"))
 }
 
 /// A mapping must be written by stores, not by calls.
@@ -144,7 +146,7 @@ pub(super) fn not_new(subject: &Subject<'_>) -> Option<String> {
         return Some(format!("{bytes} bytes of the file were dirty before it began: it was not new"));
     }
     (resident.is_none() && allocated.is_none())
-        .then(|| "neither residency nor blocks are known: nothing proves that the file was new".to_string())
+        .then(|| "neither residency nor blocks are known, so the file is not proven to be new".to_string())
 }
 
 /// Blocks and dirty bytes before the clock started.
@@ -178,7 +180,8 @@ pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
         return Some(sentence);
     }
     (resident.is_none() && allocated.is_none()).then(|| {
-        "neither residency nor blocks are known: nothing proves that the file was written before".to_string()
+        "neither residency nor blocks are known, so the file is not proven to have been written before"
+            .to_string()
     })
 }
 
@@ -191,7 +194,7 @@ fn read_back_in(subject: &Subject<'_>) -> Option<String> {
     }
     let mapped = subject.cell.access() == Access::Mmap;
     let faults = subject.evidence.major_faults.filter(|faults| mapped && *faults > own.code_faults)?;
-    Some(format!("{faults} page faults waited for the device"))
+    Some(format!("{faults} major faults occurred"))
 }
 
 /// fallocate(2) must allocate all blocks of the file, or it had no effect.
@@ -231,11 +234,12 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     match (evidence.descriptor_direct, told) {
         (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
         _ if context.memory_backed => {
-            Some("the file lives in memory, so nothing that was written reached a device".to_string())
+            Some("the file is stored in memory, so no written byte reached a device".to_string())
         }
-        (None, None) => {
-            Some("neither the descriptor's flags nor device bytes are known: nothing proves it direct".into())
-        }
+        (None, None) => Some(
+            "neither the descriptor's flags nor device bytes are known, so it is not proven to be direct"
+                .into(),
+        ),
         (Some(true), _) if context.sparse_or_compressed_bytes => None,
         (_, Some(bytes)) if (bytes as f64) < claimed as f64 * ALL_TO_DEVICE => Some(format!(
             "{bytes} bytes were written to the device, {} of the {claimed} that were written directly",

@@ -288,8 +288,7 @@ fn without_a_search_or_a_limit_nothing_is_looked_for() {
     assert_eq!(group.crossings[0].precision, Precision::Stopped);
     assert_eq!(
         group.sentences[1],
-        "somewhere between 0.5x and 4x of the cache pread overtakes plain mmap here at 1 thread, and it is not known \
-         closer (the plan asks for no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that \
+        "somewhere between 0.5x and 4x of the cache pread overtakes plain mmap here at 1 thread, and no narrower interval is known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that \
          was measured"
     );
     let mut unlimited = made;
@@ -324,7 +323,7 @@ fn a_group_that_scatters_at_the_crossing_says_that_the_data_cannot_tell() {
     assert!(crossing.low <= 1.0 && crossing.high >= 2.0, "{crossing:?}");
     let sentence = &crossings(&run).groups[0].sentences[1];
     assert!(
-        sentence.contains("the data cannot tell it closer (in between neither is clearly faster"),
+        sentence.contains("the data do not give a narrower interval (in between neither is clearly faster"),
         "{sentence}"
     );
 }
@@ -371,8 +370,7 @@ fn the_sentence_names_amplification_readahead_and_what_closes_the_gap() {
     let sentences = crossings(&run).groups[0].sentences.clone();
     assert!(
         sentences[1].starts_with("from 1.19x [1.18, 1.22] ") && sentences[1].ends_with(
-            "of the cache on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes from the \
-             device for each byte asked (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
+            "of the cache on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes from the device for each requested byte (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
         ),
         "{sentences:#?}"
     );
@@ -388,7 +386,10 @@ fn no_crossing_and_a_near_one_at_the_edge_are_said() {
     let always =
         quiet(made.clone(), |cell| Some(if cell.method.to_string() == "mmap" { 10.0 } else { 100.0 }));
     let text = crossings(&always).groups[0].sentences.clone();
-    assert_eq!(text[0], "from 0.5x to 4x of the cache pread leads, or cannot be told from what does");
+    assert_eq!(
+        text[0],
+        "from 0.5x to 4x of the cache pread leads, or cannot be distinguished from the leader"
+    );
     assert_eq!(text[1], "between 0.5x and 4x of the cache no method is seen to lose its lead to another");
     let near = quiet(made, |cell| {
         let mmap = cell.method.to_string() == "mmap";
@@ -403,7 +404,7 @@ fn no_crossing_and_a_near_one_at_the_edge_are_said() {
     let group = &crossings(&near).groups[0];
     assert_eq!(group.edges.len(), 1);
     assert!(group.sentences.contains(
-        &"at 4x, the highest ratio measured, mmap cannot be told from pread any more: they may change places above it"
+        &"at 4x, the highest ratio measured, mmap can no longer be distinguished from pread: their order may change above it"
             .to_string()
     ), "{:#?}", group.sentences);
 }

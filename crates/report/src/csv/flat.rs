@@ -182,7 +182,7 @@ impl ser::Error for Wrong {
 }
 
 fn wrong<T>(kind: &str) -> Result<T, Wrong> {
-    Err(Wrong(format!("{kind} cannot stand in a row")))
+    Err(Wrong(format!("{kind} is not supported in a row")))
 }
 
 /// Numbers and words as written.

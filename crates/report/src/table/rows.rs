@@ -68,7 +68,10 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
     let told = |worker: &String| {
         let own: Vec<u64> = all.iter().filter(|(other, _)| other == worker).map(|(_, took)| *took).collect();
         let took = median_count(&own)?;
-        Some(format!("{worker} practised {} a sample (median) until its rate rose no more", time(took)))
+        Some(format!(
+            "{worker} warmed up for {} per sample (median) until its rate stopped rising",
+            time(took)
+        ))
     };
     workers.into_iter().filter_map(told).collect()
 }

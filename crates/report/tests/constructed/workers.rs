@@ -72,7 +72,7 @@ fn taken(figures: &Figures, index: usize, round: u32) -> Sample {
             evidence.worker_warmup = Some(WorkerWarmup { rates: vec![90, 120, 121], elapsed_ns, steady });
             if !steady {
                 let detail =
-                    "jvm was still getting faster after 8.0 s of warm-up, in 80 stretches".to_string();
+                    "jvm was still getting faster after 8.0 s of warm-up, in 80 intervals".to_string();
                 failures.push(Failure { kind: FailureKind::NotSettled, detail });
             }
         }
@@ -105,7 +105,7 @@ pub fn workers() -> Run {
         ["java", "-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-cp", "workers/jvm-0a1b", "PagewiseWorker"];
     let workers = vec![
         WorkerFound {
-            notes: vec!["JAVA_HOME is /opt/jdk-17, which is older than 22 and was passed over".into()],
+            notes: vec!["JAVA_HOME is /opt/jdk-17, which is older than 22 and was skipped".into()],
             ..found("jvm", "OpenJDK 25.0.1", &flags)
         },
         WorkerFound {

@@ -29,7 +29,7 @@ pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
     let noise = case.comparison.noise.filter(|noise| *noise > LOUDEST);
     if let Some(noise) = noise.filter(|_| case.comparison.verdict != Verdict::NotComparable) {
         let silent = format!(
-            "How small a buffer may be is not told: a method measured twice differed by {}.",
+            "The smallest good buffer is not reported: a method measured twice differed by {}.",
             percent(noise)
         );
         return (Vec::new(), std::iter::once(silent).chain(debts).collect());
@@ -152,7 +152,7 @@ impl BufferFamily<'_> {
         };
         let unclear_below = found.unclear_bytes.iter().any(|unclear| *unclear < smallest);
         let known = if unclear_below { "buffer known to be good" } else { "good buffer" };
-        let of = format!("{} (by the records alone, set-up aside)", self.base);
+        let of = format!("{} (by the records alone, without set-up)", self.base);
         let lead = match (smallest.0, smallest == largest) {
             (_, true) if !found.unclear_bytes.is_empty() => {
                 let leads = with(smallest);
@@ -174,7 +174,7 @@ impl BufferFamily<'_> {
         };
         let unclear: Vec<String> = found.unclear_bytes.iter().map(|buffer| with(*buffer)).collect();
         let unclear = (!unclear.is_empty())
-            .then(|| format!("{} cannot be told from the best in these rounds", listed(&unclear)));
+            .then(|| format!("{} cannot be distinguished from the best in these rounds", listed(&unclear)));
         let behind = (!behind.is_empty()).then(|| behind.join(", "));
         let parts: Vec<String> =
             [Some(lead), behind, unclear].into_iter().flatten().chain(self.missing.iter().cloned()).collect();
@@ -199,7 +199,7 @@ fn debt(case: &Case<'_>) -> Option<String> {
     let dirty = if least == most { most } else { format!("from {least} to {most}") };
     let methods: Vec<String> = owed.iter().map(|(_, cell)| cell.method.clone()).collect();
     Some(format!(
-        "{} of {of} are still dirty at the end with {}: the device has not seen them.",
+        "{} of {of} are still dirty at the end with {}: they have not reached the device.",
         capital(&dirty),
         among(&methods, case.ranked().count())
     ))
@@ -243,7 +243,7 @@ fn written_again(case: &Case<'_>) -> Option<String> {
         .map(|(ratio, cell)| format!("{} {} B", cell.method, times(ratio)))
         .collect();
     (!words.is_empty()).then(|| {
-        format!("Written to the device, whoever asked, per byte that reached the file: {}.", words.join(", "))
+        format!("Written to the device by any process, per byte that reached the file: {}.", words.join(", "))
     })
 }
 

@@ -63,7 +63,10 @@ impl<'a> Case<'a> {
     pub fn silence(&self) -> Option<String> {
         match self.comparison.verdict {
             Verdict::NotComparable => Some(
-                self.comparison.reason.clone().unwrap_or_else(|| "the data carry no verdict".to_string()),
+                self.comparison
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| "the data do not support a verdict".to_string()),
             ),
             _ => unsteady(self.comparison),
         }

@@ -23,7 +23,7 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     };
     let (insight, why_not) = match told {
         Some(Ok(insight)) => (Some(insight), None),
-        Some(Err(reason)) => (None, Some(format!("What prefaulting gains is not known, because {reason}."))),
+        Some(Err(reason)) => (None, Some(format!("The gain from prefaulting is unknown, because {reason}."))),
         None => (None, None),
     };
     let pretouch = case.silence().is_none().then(|| pretouch_in_sight(case)).flatten();
@@ -40,7 +40,7 @@ fn prefaulting(case: &Case<'_>) -> Result<String, String> {
     let fill = match case.times_faster(prefaulted, plain) {
         Some(gain) => format!("{method} makes the fill {}x faster{}", times(gain), moved(prefaulted, plain)),
         None => format!(
-            "{method} does not make the fill faster than {PLAIN} beyond what these rounds can tell ({} and {})",
+            "{method} does not make the fill faster than {PLAIN} distinguishably in these rounds ({} and {})",
             time(own_ns),
             time(plain_ns)
         ),
@@ -49,7 +49,7 @@ fn prefaulting(case: &Case<'_>) -> Result<String, String> {
         Some(Total::Gains(gain)) => format!("in total it gains {}x", times(gain)),
         Some(Total::Costs(cost)) => format!("in total it costs {}x", times(cost)),
         Some(Total::Indistinguishable) | None => {
-            format!("in total the two cannot be told apart{}", totals(prefaulted, plain))
+            format!("in total the two are not distinguishable{}", totals(prefaulted, plain))
         }
     };
     let steady = steady_writer(case, prefaulted, plain);

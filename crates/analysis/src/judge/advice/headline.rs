@@ -100,13 +100,13 @@ fn choice(advice: &Recommendation) -> String {
     let Some(method) = &advice.recommended else {
         return format!(
             "no advice, because {}",
-            advice.reason.as_deref().unwrap_or("the data carry no verdict")
+            advice.reason.as_deref().unwrap_or("the data do not support a verdict")
         );
     };
     let tie = match advice.alternatives.len() {
         0 => None,
-        1 | 2 => Some(format!("{} cannot be told from it", listed(&advice.alternatives))),
-        others => Some(format!("{others} others cannot be told from it")),
+        1 | 2 => Some(format!("{} cannot be distinguished from it", listed(&advice.alternatives))),
+        others => Some(format!("{others} others cannot be distinguished from it")),
     };
     let notes: Vec<String> = tie.into_iter().chain(buffer(advice, method)).collect();
     match notes.is_empty() {

@@ -26,7 +26,7 @@ pub(super) fn amplification(case: &Case<'_>) -> Vec<String> {
     let amplified = |cell: &&&CellJudgement| cell.amplification().is_some_and(|times| times >= AMPLIFIED);
     let note = |cell: &&CellJudgement| {
         let read = times(cell.amplification().unwrap_or(0.0));
-        format!("{}: {read} B read from the device per byte asked.", cell.method)
+        format!("{}: {read} B read from the device per requested byte.", cell.method)
     };
     case.compared.iter().filter(amplified).map(note).collect()
 }
@@ -37,17 +37,13 @@ fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
     let seen = cell.evidence.as_ref().filter(|_| behind && cell.moves == Access::Mmap)?;
     let many = |per_op: &f64| *per_op >= FAULTS_PER_OP;
     if let Some(major) = seen.major_faults_per_op.filter(many) {
-        return Some(format!(
-            "{}: {} page faults an operation waited for the device.",
-            cell.method,
-            times(major)
-        ));
+        return Some(format!("{}: {} major faults per operation.", cell.method, times(major)));
     }
     // If the device delivers, read amplification explains more.
     let from_memory = seen.amplification.is_some_and(|times| times < FROM_MEMORY);
     let minor = seen.minor_faults_per_op.filter(|per_op| many(per_op) && from_memory)?;
     Some(format!(
-        "{}: {} page faults an operation, none of which needed the device.",
+        "{}: {} page faults per operation, none of which needed the device.",
         cell.method,
         times(minor)
     ))
@@ -61,10 +57,6 @@ fn refaults(case: &Case<'_>) -> Option<String> {
         Some(format!("{} {}", cell.method, times(per_op)))
     };
     let methods: Vec<String> = case.compared.iter().filter_map(of_cell).collect();
-    (!methods.is_empty()).then(|| {
-        format!(
-            "Pages read again for each operation, because the memory limit had pushed them out: {}.",
-            methods.join(", ")
-        )
-    })
+    (!methods.is_empty())
+        .then(|| format!("Refaults per operation, because of the memory limit: {}.", methods.join(", ")))
 }

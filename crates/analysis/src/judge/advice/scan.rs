@@ -21,7 +21,7 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
             let (insight, why_not) = match insight(case) {
                 Ok(insight) => (Some(insight), None),
                 Err(reason) => {
-                    (None, Some(format!("How much a method can gain is not known, because {reason}.")))
+                    (None, Some(format!("The possible gain of a method is unknown, because {reason}.")))
                 }
             };
             let notes = [why_not, shares(case), counting].into_iter().flatten().chain(amplification(case));
@@ -85,7 +85,7 @@ fn gained(case: &Case<'_>, stream: &str) -> String {
     }
     match case.total(leader, stream) {
         Some(Total::Gains(gain)) => format!("; {leader} gains {}x", times(gain)),
-        Some(_) => "; none of the methods here does beyond what these rounds can tell".to_string(),
+        Some(_) => "; none of the methods here does distinguishably in these rounds".to_string(),
         None => String::new(),
     }
 }
@@ -160,7 +160,7 @@ fn counting(case: &Case<'_>) -> Option<String> {
     let method = &cell.method;
     if full_ns as f64 <= touched_ns as f64 * (1.0 + case.least()) {
         return Some(format!(
-            "{consumes} costs {method} nothing that can be told: {all}, and {alone} where pages are only touched."
+            "{consumes} costs {method} no distinguishable time: {all}, and {alone} where pages are only touched."
         ));
     }
     Some(format!(

@@ -43,7 +43,7 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     if !few.is_empty() {
         let methods: Vec<String> = few.iter().map(|cell| cell.method.clone()).collect();
         sentences.push(format!(
-            "What {} would hold up cannot be told: fewer than {FEWEST_BEATS} heartbeats, or {FEWEST_IDLE_BEATS} of the idle worker.",
+            "Stalls by {} are not reported: fewer than {FEWEST_BEATS} heartbeats, or {FEWEST_IDLE_BEATS} of the idle worker.",
             listed(&methods)
         ));
     }
@@ -109,7 +109,7 @@ fn holds_up_nothing(cells: &[&CellJudgement], is_all: bool) -> Option<String> {
     };
     let methods: Vec<String> =
         cells.iter().map(|cell| format!("{} (p99 {})", cell.method, time(p99(cell)))).collect();
-    let beyond = format!("beyond {TIMES_IDLE} times what the idle worker shows and {}", time(LEAST_NS));
+    let beyond = format!("by more than {TIMES_IDLE} times the idle worker's p99 and {}", time(LEAST_NS));
     match (methods.is_empty(), is_all) {
         (true, _) => None,
         (false, true) => {
@@ -119,6 +119,6 @@ fn holds_up_nothing(cells: &[&CellJudgement], is_all: bool) -> Option<String> {
                 time(latest)
             ))
         }
-        (false, false) => Some(format!("Heartbeats beside {} are not late {beyond}.", listed(&methods))),
+        (false, false) => Some(format!("Heartbeats next to {} are not late {beyond}.", listed(&methods))),
     }
 }

@@ -218,7 +218,7 @@ fn crossing(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scal
 
 fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precision, Option<String>) {
     let Some(search) = &run.header.plan.search else {
-        return (Precision::Stopped, Some("the plan asks for no search".to_string()));
+        return (Precision::Stopped, Some("the plan has no search".to_string()));
     };
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
     let told = |precision, reason: &str| (precision, Some(reason.to_string()));
@@ -227,12 +227,12 @@ fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precisi
         Narrowing::CannotTell => {
             told(Precision::CannotTell, "in between neither is clearly faster in these rounds")
         }
-        Narrowing::TooFine => told(Precision::TooFine, "no other amount of data lies in between"),
+        Narrowing::TooFine => told(Precision::TooFine, "there is no other amount of data in between"),
         Narrowing::Measure(_) if !run.is_complete() => {
-            told(Precision::Stopped, "the run ended before it was narrowed down")
+            told(Precision::Stopped, "the run ended before the interval was narrowed")
         }
         Narrowing::Measure(_) => {
-            told(Precision::Stopped, "the search had spent the measurements that it may add to the grid")
+            told(Precision::Stopped, "the search had used up the measurements that it may add to the grid")
         }
     }
 }

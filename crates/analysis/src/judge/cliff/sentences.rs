@@ -42,12 +42,12 @@ fn leads(group: &CurveGroup) -> Option<String> {
             false => format!("at {} of the cache", multiple(first.from)),
         };
         return Some(match first.methods.as_slice() {
-            [] => format!("{range} the data cannot tell which method leads"),
+            [] => format!("{range} the data do not decide which method leads"),
             [only] if first.from < last.to => {
-                format!("{range} {only} leads, or cannot be told from what does")
+                format!("{range} {only} leads, or cannot be distinguished from the leader")
             }
             [only] => format!("{range} {only} leads"),
-            several => format!("{range} {} lead: the data cannot tell them apart", listed(several)),
+            several => format!("{range} {} lead: they are not distinguishable", listed(several)),
         });
     }
     let part = |(index, lead): (usize, &Lead)| {
@@ -63,9 +63,9 @@ fn leads(group: &CurveGroup) -> Option<String> {
 
 fn leading(methods: &[String]) -> String {
     match methods {
-        [] => "the data cannot tell".to_string(),
+        [] => "undecided by the data".to_string(),
         [only] => only.clone(),
-        several => format!("{} (not told apart)", listed(several)),
+        several => format!("{} (not distinguishable)", listed(several)),
     }
 }
 
@@ -79,8 +79,8 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
         ),
         (precision, _) => {
             let known = match precision {
-                Precision::CannotTell => "the data cannot tell it closer",
-                _ => "it is not known closer",
+                Precision::CannotTell => "the data do not give a narrower interval",
+                _ => "no narrower interval is known",
             };
             let reason = crossing.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
             format!(
@@ -120,14 +120,14 @@ fn device_bytes(crossing: &Crossing, group: &CurveGroup) -> Option<String> {
     }
     if slower < faster * MORE && faster < slower * MORE {
         return Some(format!(
-            "both read about {} from the device for each byte asked",
+            "both read about {} from the device for each requested byte",
             counted_bytes(slower)
         ));
     }
     let ahead = group.readahead_bytes.filter(|_| slower >= MORE && reads_ahead(before));
     let readahead = ahead.map_or_else(String::new, |ahead| format!(" (readahead is {})", bytes(ahead)));
     Some(format!(
-        "{before} reads {} from the device for each byte asked{readahead}, {after} {}",
+        "{before} reads {} from the device for each requested byte{readahead}, {after} {}",
         counted_bytes(slower),
         few_digits(faster)
     ))
@@ -189,7 +189,7 @@ fn no_crossing(group: &CurveGroup) -> Option<String> {
 fn edge(edge: &Edge) -> String {
     let (which, beyond) = if edge.highest { ("highest", "above") } else { ("lowest", "below") };
     format!(
-        "at {}, the {which} ratio measured, {} cannot be told from {} any more: they may change places {beyond} it",
+        "at {}, the {which} ratio measured, {} can no longer be distinguished from {}: their order may change {beyond} it",
         multiple(edge.ratio),
         listed(&edge.rivals),
         edge.leader

@@ -41,7 +41,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let sentence = match (both, &data.pivot.baseline) {
         (Some(((_, baseline), (_, other))), _) => sentence(at, baseline, other, other_over_baseline.as_ref()),
         (None, Some(baseline)) => format!(
-            "At {at} it cannot be told which method warms faster: the run lacks {baseline} or what it is held against."
+            "At {at} it is unknown which method warms faster: the run lacks {baseline} or the method it is compared with."
         ),
         (None, None) => String::new(),
     };
@@ -110,7 +110,7 @@ fn sentence(
     let (baseline_name, other_name) = (&baseline.method, &other.method);
     let Some(ratio) = ratio else {
         return format!(
-            "{at} it cannot be told whether {other_name} warms faster than {baseline_name}: {}.",
+            "{at} it is unknown whether {other_name} warms faster than {baseline_name}: {}.",
             why_missing(baseline, other)
         );
     };
@@ -119,16 +119,18 @@ fn sentence(
         Finding::Higher => format!("{at} {other_name} is warm sooner than {baseline_name}, {words} as fast"),
         Finding::Lower => format!("{at} {other_name} is warm later than {baseline_name}, {words} as fast"),
         Finding::Indistinguishable => {
-            format!("{at} it cannot be told which is warm sooner, {other_name} or {baseline_name} ({words})")
+            format!(
+                "{at} the times to warm of {other_name} and {baseline_name} are not distinguishable ({words})"
+            )
         }
         Finding::TooFewRounds => {
             let rounds = counted(ratio.rounds as u64, "round");
             format!(
-                "{at} it cannot be told whether {other_name} warms faster than {baseline_name}: only {rounds} have both times"
+                "{at} it is unknown whether {other_name} warms faster than {baseline_name}: only {rounds} have both times"
             )
         }
         Finding::NoiseUnknown => format!(
-            "{at} it cannot be told whether {other_name} warms faster than {baseline_name}: the noise of the run is not known"
+            "{at} it is unknown whether {other_name} warms faster than {baseline_name}: the noise of the run is unknown"
         ),
     };
     format!("{verdict}{}.", figures(baseline, other))

@@ -28,26 +28,26 @@ fn of_method(table: &MethodTable, row: &MethodRow, cpus: u32) -> String {
     let last =
         row.scores.iter().flatten().rev().find_map(|score| Some((score.column, score.waits.as_ref()?)));
     let waits = last.map_or_else(
-        || "; what it waits for cannot be told, because no sample is valid".to_string(),
+        || "; what it waits for is unknown, because no sample is valid".to_string(),
         |(column, waits)| format!("; at {column} {}", waits.words),
     );
     format!("{} on {}: {columns}{waits}.", row.method, counted(u64::from(cpus), "CPU"))
 }
 
 fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
-    let Some(ratio) = ratio else { return format!("{column} cannot be told (no round has both)") };
+    let Some(ratio) = ratio else { return format!("{column} cannot be compared (no round has both)") };
     let words = ratio.in_words();
     match ratio.told {
         Finding::Higher => format!("{column} gain ({words})"),
         Finding::Lower => format!("{column} lose ({words})"),
         Finding::Indistinguishable => {
-            format!("{column} make no difference that can be told ({words})")
+            format!("{column} make no distinguishable difference ({words})")
         }
         Finding::TooFewRounds => {
-            format!("{column} cannot be told ({words} in {} rounds, too few)", ratio.rounds)
+            format!("{column} cannot be compared ({words} in {} rounds, too few)", ratio.rounds)
         }
         Finding::NoiseUnknown => {
-            format!("{column} cannot be told ({words}, and the noise of the run is not known)")
+            format!("{column} cannot be compared ({words}, and the noise of the run is unknown)")
         }
     }
 }
@@ -135,7 +135,7 @@ fn advantages(data: &Data<'_>, tables: &[MethodTable]) -> Vec<String> {
                 .flat_map(|table| &table.advantages)
                 .filter(|advantage| advantage.method == *method && advantage.over.as_ref() == Some(over))
                 .flat_map(|advantage| &advantage.ratios);
-            format!("{size}: {}", Tally::of(ratios).in_words("ahead", "behind", "cannot be told"))
+            format!("{size}: {}", Tally::of(ratios).in_words("ahead", "behind", "not distinguishable"))
         };
         let places = distinct(tables.iter().map(|table| place(data, table)));
         let sizes: Vec<String> = places.iter().map(at).collect();
@@ -150,7 +150,7 @@ fn explained(data: &Data<'_>, tables: &[MethodTable]) -> Option<String> {
         || tables.iter().flat_map(|table| &table.scaling).filter(|own| data.pivot.explains(&own.method));
     let of = |method: &String| {
         let ratios = || scaling().filter(|own| own.method == *method).flat_map(|own| &own.ratios);
-        let told = || Tally::of(ratios()).in_words("gains", "loses", "cannot be told");
+        let told = || Tally::of(ratios()).in_words("gains", "loses", "is not distinguishable");
         ratios().next().map(|_| format!("{method} {}", told()))
     };
     let told: Vec<String> = distinct(scaling().map(|own| own.method.clone())).iter().filter_map(of).collect();

@@ -220,7 +220,7 @@ fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
     assert!(invalid.waits.is_none());
     assert_eq!(matrix.advantages[0].ratios, [None, None]);
     assert_eq!(matrix.scaling.iter().map(|own| own.ratios.len()).sum::<usize>(), 2);
-    assert!(found.sentences[0].contains("cannot be told in 2 of 2"), "{:?}", found.sentences);
+    assert!(found.sentences[0].contains("not distinguishable in 2 of 2"), "{:?}", found.sentences);
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
     assert_eq!(row.course.len(), 8);
     assert_eq!(cold(4, 2).other_over_baseline.map(|ratio| ratio.told), Some(Finding::Lower));
     let alike = cold(3, 3);
-    assert!(alike.sentence.contains("cannot be told which is warm sooner"), "{}", alike.sentence);
+    assert!(alike.sentence.contains("are not distinguishable"), "{}", alike.sentence);
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn one_that_is_not_there_cannot_be_told() {
     let start = &found.cold_starts[0];
     assert_eq!(
         start.sentence,
-        "At 2 threads it cannot be told whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \
+        "At 2 threads it is unknown whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \
          newer)."
     );
     assert_eq!((start.rows[1].status, start.rows[1].course.len()), (Status::Unavailable, 0));

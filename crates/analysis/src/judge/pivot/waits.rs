@@ -147,14 +147,14 @@ fn words(found: &Waits, threads: u32) -> String {
         }
         Cause::Device => format!("it waits for the device ({busy} of the CPU time is used)"),
         Cause::OtherProcesses => format!(
-            "its threads are runnable without a CPU for {} of the time while they use {busy} of the CPUs: others have them",
+            "its threads are runnable without a CPU for {} of the time while they use {busy} of the CPUs: other processes have them",
             percent(found.run_queue_share.unwrap_or(0.0))
         ),
         Cause::AnotherThread => format!(
-            "it switches {} times an operation and neither CPU ({busy}) nor device is busy: it waits for another thread (a \
-             lock), which counters cannot name",
+            "it switches {} times per operation and neither CPU ({busy}) nor device is busy: it waits for another thread (a \
+             lock), which counters do not identify",
             times(found.voluntary_switches_per_op.unwrap_or(0.0))
         ),
-        Cause::Unknown => "what it waits for cannot be told from its counters".to_string(),
+        Cause::Unknown => "its counters do not show what it waits for".to_string(),
     }
 }

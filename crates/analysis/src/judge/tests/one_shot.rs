@@ -267,7 +267,7 @@ fn a_ceiling_that_a_scan_outruns_is_told_as_none() {
     let advice = &judged.advice[0];
     assert_eq!(
         advice.notes[0],
-        "How much a method can gain is not known, because read:buffer=64KiB is 1.55x as fast as the ceiling of this \
+        "The possible gain of a method is unknown, because read:buffer=64KiB is 1.55x as fast as the ceiling of this \
          device that was measured."
     );
     assert!(!advice.notes.iter().any(|note| note.contains("Of what this device can do")));

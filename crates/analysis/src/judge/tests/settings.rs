@@ -94,8 +94,8 @@ fn faults_and_refaults_explain_a_mapping_that_loses() {
     assert_eq!(
         notes.as_slice(),
         [
-            "mmap:random: 4.00 page faults an operation waited for the device.",
-            "Pages read again for each operation, because the memory limit had pushed them out: mmap:random 2.00, pread 2.00."
+            "mmap:random: 4.00 major faults per operation.",
+            "Refaults per operation, because of the memory limit: mmap:random 2.00, pread 2.00."
         ]
     );
 }
@@ -110,7 +110,7 @@ fn no_latency_is_told_under_a_cap() {
     ]));
     for cell in &judged.cells {
         assert_eq!(cell.latency_ns, None);
-        assert!(cell.latency_reason.expect("a reason").starts_with("a cap is no slow device"));
+        assert!(cell.latency_reason.expect("a reason").starts_with("a cap limits the rate"));
     }
     let json = serde_json::to_value(&judged.cells[0]).expect("json");
     assert_eq!(json["parameters"]["device_cap"]["read_iops"], 2000);
@@ -143,7 +143,7 @@ fn a_cold_start_is_ranked_by_its_time_to_warm() {
     let unranked = &comparison.unranked[0];
     assert_eq!(
         (unranked.method.as_str(), unranked.reason.as_str()),
-        ("pread:direct", "it does not use the page cache, so nothing becomes warm")
+        ("pread:direct", "it bypasses the page cache, so nothing becomes warm")
     );
     assert!(judged.advice[0].sentence.contains("it is warm 1.67x"), "{}", judged.advice[0].sentence);
 }
@@ -208,7 +208,7 @@ fn labels_name_every_condition_that_is_not_usual() {
         )
     );
     let tiny = with(&|conditions| conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(1)));
-    assert!(tiny.ends_with("memory 1 MiB · no cache left by the limit"), "{tiny}");
+    assert!(tiny.ends_with("memory 1 MiB · no cache left under the limit"), "{tiny}");
     let cold_start = with(&|conditions| conditions.cache = CacheState::ColdStart);
     assert!(cold_start.contains("cold-start, ranked by the time to warm"), "{cold_start}");
 }

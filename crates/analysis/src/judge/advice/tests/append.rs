@@ -45,7 +45,7 @@ fn the_plateau_has_edges() {
     assert!((found.best_ns_per_op - 12.04).abs() < 0.01, "{}", found.best_ns_per_op);
     assert_eq!(
         found.sentence,
-        "mmap (by the records alone, set-up aside): the smallest good buffer is 4 KiB: from it to 1 MiB all are within 3 % of the best (12 ns a record); \
+        "mmap (by the records alone, without set-up): the smallest good buffer is 4 KiB: from it to 1 MiB all are within 3 % of the best (12 ns a record); \
          no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
     );
     noted(&judged.advice[0], &found.sentence);
@@ -67,7 +67,9 @@ fn a_gap_ends_the_plateau() {
         (Bytes::kib(64), &[Bytes::kib(1)][..])
     );
     assert!(
-        found.sentence.ends_with("4 KiB costs 1.17x; 1 KiB cannot be told from the best in these rounds.")
+        found
+            .sentence
+            .ends_with("4 KiB costs 1.17x; 1 KiB cannot be distinguished from the best in these rounds.")
     );
 }
 
@@ -77,12 +79,12 @@ fn a_buffer_that_is_not_needed_is_not_advised() {
     assert_eq!(buffers(&none).smallest_bytes, Bytes(0));
     assert_eq!(
         buffers(&none).sentence,
-        "mmap (by the records alone, set-up aside): no buffer is needed: without one and up to 64 KiB all are within 3 % of the best (12 ns a record)."
+        "mmap (by the records alone, without set-up): no buffer is needed: without one and up to 64 KiB all are within 3 % of the best (12 ns a record)."
     );
     let worse = judged(mapped(&[("", 10.0), ("4KiB", 12.0), ("64KiB", 13.0)]));
     assert_eq!(
         buffers(&worse).sentence,
-        "mmap (by the records alone, set-up aside): no buffer is the best (10 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
+        "mmap (by the records alone, without set-up): no buffer is the best (10 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
     );
 }
 
@@ -98,14 +100,14 @@ fn what_swings_is_unclear_and_not_behind() {
     );
     assert_eq!(
         found.sentence,
-        "mmap (by the records alone, set-up aside): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are within 3 % of the best \
-         (12 ns a record); 4 KiB cannot be told from the best in these rounds."
+        "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are within 3 % of the best \
+         (12 ns a record); 4 KiB cannot be distinguished from the best in these rounds."
     );
     let mut cells = mapped(&[("64KiB", 12.0)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     assert_eq!(
         buffers(&self::judged(cells)).sentence,
-        "mmap (by the records alone, set-up aside): 64 KiB leads (12 ns a record); 4 KiB cannot be told from the best in these rounds."
+        "mmap (by the records alone, without set-up): 64 KiB leads (12 ns a record); 4 KiB cannot be distinguished from the best in these rounds."
     );
 }
 
@@ -133,7 +135,7 @@ fn no_buffer_is_named_where_a_method_measured_twice_differs_by_more_than_a_tenth
     assert_eq!(advice(0.09).buffers.len(), 1);
     let loud = advice(0.12);
     assert!(loud.buffers.is_empty());
-    noted(&loud, "How small a buffer may be is not told: a method measured twice differed by 12 %.");
+    noted(&loud, "The smallest good buffer is not reported: a method measured twice differed by 12 %.");
     assert!(!loud.notes.iter().any(|note| note.contains("costs")), "{:#?}", loud.notes);
 }
 
@@ -151,7 +153,7 @@ fn what_ties_in_total_is_not_said_to_cost_more() {
     let tied = with_setup(100);
     assert!(tied.comparisons[0].tied.iter().any(|method| method == "mmap:buffer=1KiB"));
     let sentence = &buffers(&tied).sentence;
-    assert!(sentence.ends_with("1 KiB cannot be told from the best in these rounds."), "{sentence}");
+    assert!(sentence.ends_with("1 KiB cannot be distinguished from the best in these rounds."), "{sentence}");
 }
 
 #[test]
@@ -161,7 +163,7 @@ fn nothing_is_said_of_buffers_above_the_noise_or_with_too_few_rounds() {
     assert!(loud.advice[0].buffers.is_empty());
     noted(
         &loud.advice[0],
-        "How small a buffer may be is not told: a method measured twice differed by 60 %.",
+        "The smallest good buffer is not reported: a method measured twice differed by 60 %.",
     );
     let short = judged_in(3, cells(), 0.0);
     assert!(short.advice[0].buffers.is_empty());
@@ -217,7 +219,7 @@ fn debts_and_stalls_are_told() {
     });
     noted(
         &run.advice[0],
-        "10 MiB of 10 MiB are still dirty at the end with mmap and pwrite: the device has not seen them.",
+        "10 MiB of 10 MiB are still dirty at the end with mmap and pwrite: they have not reached the device.",
     );
     noted(
         &run.advice[0],
@@ -242,7 +244,7 @@ fn what_is_written_again_is_told_where_syncs_are_measured() {
             .clone()
     };
     let note =
-        "Written to the device, whoever asked, per byte that reached the file: mmap 1.50 B.".to_string();
+        "Written to the device by any process, per byte that reached the file: mmap 1.50 B.".to_string();
     assert!(notes("every:1MiB").contains(&note));
     assert!(!notes("end").contains(&note) && !notes("none").contains(&note));
 }
@@ -283,7 +285,7 @@ fn a_headline_has_each_size_of_record() {
     assert_eq!(
         headline(&both),
         [
-            "Appending: records of 100 B: choose mmap:buffer=4KiB (mmap:buffer=64KiB cannot be told from it); records of 1 \
+            "Appending: records of 100 B: choose mmap:buffer=4KiB (mmap:buffer=64KiB cannot be distinguished from it); records of 1 \
           KiB: choose mmap."
         ]
     );

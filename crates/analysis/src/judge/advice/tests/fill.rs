@@ -46,8 +46,8 @@ fn totals_that_cannot_be_told_apart_are_called_so() {
     let judged = judged(vec![fill("mmap", 1, 500), fill("mmap:populate", 303, 200)]);
     assert_eq!(judged.comparisons[0].verdict, Verdict::Tie);
     assert!(
-        insight(&judged).ends_with("; in total the two cannot be told apart (503 ms and 505 ms)")
-            || insight(&judged).ends_with("; in total the two cannot be told apart (505 ms and 503 ms)"),
+        insight(&judged).ends_with("; in total the two are not distinguishable (503 ms and 505 ms)")
+            || insight(&judged).ends_with("; in total the two are not distinguishable (505 ms and 503 ms)"),
         "{}",
         insight(&judged)
     );
@@ -64,7 +64,11 @@ fn totals_of_two_that_do_not_lead_are_held_against_each_other() {
     };
     assert!(insight(&with(100)).ends_with("in total it gains 1.67x"), "{}", insight(&with(100)));
     assert!(insight(&with(802)).ends_with("in total it costs 2.00x"), "{}", insight(&with(802)));
-    assert!(insight(&with(301)).contains("in total the two cannot be told apart"), "{}", insight(&with(301)));
+    assert!(
+        insight(&with(301)).contains("in total the two are not distinguishable"),
+        "{}",
+        insight(&with(301))
+    );
 }
 
 #[test]
@@ -72,7 +76,7 @@ fn a_fill_that_is_not_faster_is_not_called_so() {
     let judged = judged(vec![fill("mmap", 1, 200), fill("mmap:touch", 100, 199)]);
     assert!(
         insight(&judged).starts_with(
-            "mmap:touch does not make the fill faster than mmap beyond what these rounds can tell (200 ms and 201 ms); \
+            "mmap:touch does not make the fill faster than mmap distinguishably in these rounds (200 ms and 201 ms); \
              in total it costs 1.49x"
         ),
         "{}",
@@ -135,7 +139,7 @@ fn without_the_plain_mapping_nothing_is_held_against_it() {
     assert_eq!(absent.advice[0].insight, None);
     noted(
         &absent.advice[0],
-        "What prefaulting gains is not known, because plain mmap is not among the methods.",
+        "The gain from prefaulting is unknown, because plain mmap is not among the methods.",
     );
     let invalid = judged(vec![
         fill("mmap:touch", 300, 99),
@@ -144,7 +148,7 @@ fn without_the_plain_mapping_nothing_is_held_against_it() {
     ]);
     noted(
         &invalid.advice[0],
-        "What prefaulting gains is not known, because mmap is not ranked: no sample of it is valid.",
+        "The gain from prefaulting is unknown, because mmap is not ranked: no sample of it is valid.",
     );
 }
 

@@ -46,8 +46,8 @@ fn a_tie_names_few_and_counts_many() {
         let methods = ["pread", "mmap", "uring:depth=32", "pread:random", "mmap:random"];
         headline(&judged(methods[..count].iter().map(|method| read(method, warm, 100)).collect()))
     };
-    assert_eq!(tied(2), ["Random reads: choose pread (mmap cannot be told from it)."]);
-    assert_eq!(tied(5), ["Random reads: choose pread (4 others cannot be told from it)."]);
+    assert_eq!(tied(2), ["Random reads: choose pread (mmap cannot be distinguished from it)."]);
+    assert_eq!(tied(5), ["Random reads: choose pread (4 others cannot be distinguished from it)."]);
 }
 
 #[test]

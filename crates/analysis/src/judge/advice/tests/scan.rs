@@ -38,7 +38,7 @@ fn a_stream_at_97_percent_leaves_nothing_to_gain() {
     assert_eq!(
         headline(&judged),
         [
-            "A cold scan: choose read:buffer=64KiB (uring:direct+depth=8+buffer=256KiB cannot be told from it).",
+            "A cold scan: choose read:buffer=64KiB (uring:direct+depth=8+buffer=256KiB cannot be distinguished from it).",
             "read:buffer=64KiB already runs at 97 % of this device: no method can gain more than 3 %."
         ]
     );
@@ -95,12 +95,12 @@ fn a_ceiling_that_was_outrun_is_told_and_no_share_of_it() {
     assert!(!run.advice[0].notes.iter().any(|note| note.starts_with("Of what this device can do")));
     noted(
         &run.advice[0],
-        "How much a method can gain is not known, because read:buffer=64KiB is 1.30x as fast as the ceiling of this \
+        "The possible gain of a method is unknown, because read:buffer=64KiB is 1.30x as fast as the ceiling of this \
          device that was measured.",
     );
     noted(
         &beyond("mmap:in-place").advice[0],
-        "How much a method can gain is not known, because mmap:in-place is 1.30x as fast as the ceiling of this \
+        "The possible gain of a method is unknown, because mmap:in-place is 1.30x as fast as the ceiling of this \
          device that was measured.",
     );
 }
@@ -115,7 +115,7 @@ fn without_a_ceiling_or_a_stream_or_quiet_nothing_is_known_to_be_gained() {
     let bare = judged(vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 120)]);
     assert_eq!(
         why(&bare),
-        "How much a method can gain is not known, because the share of this device that read:buffer=64KiB reaches \
+        "The possible gain of a method is unknown, because the share of this device that read:buffer=64KiB reaches \
          was not measured."
     );
     let streamless = judged(vec![scan("pread:sequential", cold, 100), scan("mmap:in-place", cold, 120)]);
@@ -127,7 +127,7 @@ fn without_a_ceiling_or_a_stream_or_quiet_nothing_is_known_to_be_gained() {
     ]);
     assert_eq!(
         why(&invalid),
-        "How much a method can gain is not known, because read:buffer=64KiB is not ranked: no sample of it is valid."
+        "The possible gain of a method is unknown, because read:buffer=64KiB is not ranked: no sample of it is valid."
     );
     let loud = judged_in(ROUNDS, vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 110)], 0.6);
     let loud = changed(loud, |cell| cell.of_device_bandwidth = Some(0.6));
@@ -176,7 +176,7 @@ fn counting_is_told_from_touching() {
     assert!(!touched.iter().any(|note| note.contains("costs")));
     let (lines, _) = with(40);
     assert!(
-        lines.iter().any(|note| note.contains("costs mmap:in-place nothing that can be told: 40.1 ms")),
+        lines.iter().any(|note| note.contains("costs mmap:in-place no distinguishable time: 40.1 ms")),
         "{lines:?}"
     );
 }

@@ -188,7 +188,7 @@ fn code_that_still_gets_faster_is_not_measured() {
     let (measurement, mut seen) = (super::measurement_of(&cell), super::evidence(&cell));
     seen.worker_warmup = Some(WorkerWarmup { rates: vec![10; 80], elapsed_ns: 8_000_000_000, steady: false });
     let detail = &failures(&cell, &measurement, &seen, &super::CONTEXT)[0].detail;
-    assert_eq!(detail, "jvm was still getting faster after 8.0 s of warm-up, in 80 stretches");
+    assert_eq!(detail, "jvm was still getting faster after 8.0 s of warm-up, in 80 intervals");
 }
 
 #[test]
