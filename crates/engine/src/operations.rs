@@ -71,7 +71,7 @@ pub trait Operations: Send {
 
     /// Do one read by the same method and copy its bytes to `into`.
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        let detail = format!("there is no read of {} bytes at offset {offset} in this workload", into.len());
+        let detail = format!("this workload has no read of {} bytes at offset {offset}", into.len());
         Err(refusal("verify", "", detail))
     }
 
@@ -101,7 +101,7 @@ impl Operations for Records {
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         if position != self.offered {
             let detail = format!(
-                "record {position} was asked for where record {} is next; they are written in order",
+                "record {position} was requested where record {} is next: records are written in order",
                 self.offered
             );
             return Err(refusal("append", "", detail));
@@ -178,7 +178,7 @@ mod tests {
 
         let failure = records.perform(3, 1, 20).expect_err("a record twice");
         assert!(
-            failure.detail.contains("record 3 was asked for where record 10 is next"),
+            failure.detail.contains("record 3 was requested where record 10 is next"),
             "{}",
             failure.detail
         );

@@ -42,7 +42,7 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
     let mut requests = Requests(requests.lines());
     while let Some(request) = requests.next()? {
         let Request::Open(job) = request else {
-            return Err(nonsense("a job does not begin with open"));
+            return Err(nonsense("the first message of a job is not open"));
         };
         match serve(&job, &mut requests, &mut replies) {
             Ok(()) => {}

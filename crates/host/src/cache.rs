@@ -90,7 +90,7 @@ fn stretch_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -
         },
         Ok(true) => unknown(format!("cachestat: {refused}")),
         Ok(false) => unknown(format!(
-            "cachestat: {refused}; mincore calls everything resident for a user who neither owns the file \
+            "cachestat: {refused}; mincore reports everything as resident for a user who neither owns the file \
                 nor may write it"
         )),
         Err(error) => unknown(format!("cachestat: {refused}; fstat: {error}")),
@@ -117,7 +117,7 @@ pub struct Evicted {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum EvictError {
-    #[error("{path} lies on {filesystem}, which keeps its files in memory; nothing to evict")]
+    #[error("{path} is on {filesystem}, which keeps its files in memory: nothing to evict")]
     InMemory { path: PathBuf, filesystem: String },
     #[error(
         "{resident_bytes} bytes of {path} stay in the page cache because the file is mapped by another \
@@ -126,7 +126,7 @@ pub enum EvictError {
     )]
     Mapped { path: PathBuf, resident_bytes: u64, mappers: Vec<(u32, String)> },
     #[error(
-        "{resident_bytes} bytes of {path} stay in the page cache after {attempts} attempts; no process \
+        "{resident_bytes} bytes of {path} stay in the page cache after {attempts} attempts: no process \
             that this user can see maps the file"
     )]
     Stays { path: PathBuf, resident_bytes: u64, attempts: u32 },
@@ -240,14 +240,11 @@ pub struct WarmedFile {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum WarmError {
-    #[error(
-        "{path} needs {missing_bytes} more bytes of memory to be warm, and {available_bytes} are available"
-    )]
+    #[error("{path} needs {missing_bytes} more bytes of memory to be warm: {available_bytes} are available")]
     TooLarge { path: PathBuf, missing_bytes: u64, available_bytes: u64 },
-    #[error("only {resident_bytes} of {len} bytes of {path} stay in the page cache after it was read \
-        {passes} times; {} are available on this machine", known(*available_bytes))]
+    #[error("only {resident_bytes} of {len} bytes of {path} stay in the page cache after it was read {passes} times: {} are available on this machine", known(*available_bytes))]
     DoesNotStay { path: PathBuf, resident_bytes: u64, len: u64, passes: u32, available_bytes: Option<u64> },
-    #[error("{path} ends at byte {offset}, and {len} were to be read; it became shorter")]
+    #[error("{path} ends at byte {offset} instead of {len}: it became shorter")]
     Short { path: PathBuf, offset: u64, len: u64 },
     #[error("pread of {path} failed at offset {offset}: {source}")]
     Read { path: PathBuf, offset: u64, source: io::Error },
@@ -455,10 +452,7 @@ mod tests {
             return;
         }
         let error = evict(&file_of(shm, 4096), 4096).expect_err("in memory").to_string();
-        assert!(
-            error.ends_with("lies on tmpfs, which keeps its files in memory; nothing to evict"),
-            "{error}"
-        );
+        assert!(error.ends_with("is on tmpfs, which keeps its files in memory: nothing to evict"), "{error}");
     }
 
     #[test]

@@ -38,20 +38,19 @@ pub struct Dataset {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum DatasetError {
-    #[error("a dataset of {need} does not fit {path}: {free} are free, and {reserve} of them stay free")]
+    #[error("a dataset of {need} does not fit {path}: {free} are free, of which {reserve} are reserved")]
     NoSpace { path: PathBuf, need: Bytes, free: Bytes, reserve: Bytes },
     #[error(
-        "a dataset of {need} in {path}, whose files lie in memory, does not fit: {available} are \
-            available, and {reserve} of them stay so"
+        "a dataset of {need} in {path}, whose files are in memory, does not fit: {available} are available, of which {reserve} are reserved"
     )]
     NoMemory { path: PathBuf, need: Bytes, available: Bytes, reserve: Bytes },
-    #[error("{path} exists already; pagewise writes only to files that it makes")]
+    #[error("{path} exists already: pagewise writes only to files that it makes")]
     Exists { path: PathBuf },
-    #[error("{path} filled up at byte {offset} of the dataset ({source}); the file was removed")]
+    #[error("{path} filled up at byte {offset} of the dataset ({source}): the file was removed")]
     Full { path: PathBuf, offset: u64, source: io::Error },
     #[error("{call} of {path} failed at offset {offset}: {source}")]
     Call { path: PathBuf, call: &'static str, offset: u64, source: io::Error },
-    #[error("stopped while {path} was being written; the file was removed")]
+    #[error("stopped while {path} was being written: the file was removed")]
     Stopped { path: PathBuf },
 }
 

@@ -52,7 +52,7 @@ impl Topology {
         if mounted::sys_missing().is_some() {
             let stat = kernel_files::text("/proc/stat").unwrap_or_default();
             let cpus = counted_cpus(&stat);
-            let none = "neither /sys nor /proc says which CPUs there are".to_string();
+            let none = "neither /sys nor /proc lists the CPUs".to_string();
             return if cpus.is_empty() { Err(none) } else { Ok(Self { cpus, nodes: Vec::new() }) };
         }
         Self::read_in(Path::new("/sys/devices/system"))
@@ -86,7 +86,7 @@ impl Topology {
 
     fn plan(&self, numa: Numa, cpus: Option<&CpuList>) -> Result<PlacementPlan, String> {
         if self.nodes.is_empty() {
-            return Err("the NUMA nodes are not known: /sys is not mounted".to_string());
+            return Err("the NUMA nodes are unknown: /sys is not mounted".to_string());
         }
         let worker = match cpus {
             None => self.nodes.iter().find(|node| !node.cpus.is_empty()),
@@ -94,7 +94,7 @@ impl Topology {
                 self.check(cpus)?;
                 let holds = |node: &&Node| cpus.numbers().iter().all(|cpu| node.cpus.contains(cpu));
                 let found = self.nodes.iter().find(holds);
-                Some(found.ok_or_else(|| format!("the CPUs {cpus} lie on more than one NUMA node"))?)
+                Some(found.ok_or_else(|| format!("the CPUs {cpus} are on more than one NUMA node"))?)
             }
         };
         let worker = worker.ok_or("no NUMA node has a CPU")?;
@@ -235,7 +235,7 @@ fn map(file: &File, len: u64) -> io::Result<Option<FileMapping>> {
 pub fn describe() -> Result<String, String> {
     let topology = Topology::read()?;
     if topology.nodes.is_empty() {
-        return Err("the NUMA nodes are not known: /sys is not mounted".to_string());
+        return Err("the NUMA nodes are unknown: /sys is not mounted".to_string());
     }
     let nodes: Vec<String> = topology
         .nodes
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(reason("7", None), "this machine has no NUMA node 7, but 0, 1, 2, 3");
         assert_eq!(reason("3", None), "NUMA node 3 has no memory");
         assert_eq!(reason("same", Some("4")), "NUMA node 3 has no memory");
-        assert_eq!(reason("same", Some("1-2")), "the CPUs 1-2 lie on more than one NUMA node");
+        assert_eq!(reason("same", Some("1-2")), "the CPUs 1-2 are on more than one NUMA node");
         assert_eq!(reason("same", Some("5-6")), "this machine has no CPU 6 online, but 0-5");
         let one = Topology { cpus: vec![0], nodes: vec![node(0, &[0], 1, &[10])] };
         assert_eq!(one.plan(Numa::Other, None), Err("this machine has one NUMA node".to_string()));
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(counted_cpus(stat), [0, 3]);
         let unknown = Topology { cpus: vec![0, 3], nodes: Vec::new() };
         let refused = unknown.plan(Numa::Same, None).expect_err("no node is known");
-        assert_eq!(refused, "the NUMA nodes are not known: /sys is not mounted");
+        assert_eq!(refused, "the NUMA nodes are unknown: /sys is not mounted");
         assert!(unknown.check(&cpus("0")).is_ok());
     }
 

@@ -164,7 +164,7 @@ fn with_file(
     match probe_file(directory) {
         Ok(file) => probe(&file).unwrap_or_else(|reason| Capability::unavailable(name, reason)),
         Err(error) => {
-            Capability::unknown(name, format!("no file can be made in {}: {error}", directory.display()))
+            Capability::unknown(name, format!("cannot make a file in {}: {error}", directory.display()))
         }
     }
 }
@@ -174,7 +174,7 @@ pub fn probe_mmap(directory: &Path) -> Capability {
     with_file("mmap", directory, |file| {
         let mapping = FileMapping::new(file, FILE_BYTES, false).map_err(|error| format!("mmap: {error}"))?;
         if mapping.bytes() != pattern() {
-            return Err("the mapping does not show what was written".to_string());
+            return Err("the mapping does not show the written bytes".to_string());
         }
         Ok(Capability::available("mmap", ""))
     })
@@ -210,13 +210,13 @@ pub fn probe_direct(directory: &Path) -> Capability {
         let done = ProcessCounters::difference(&before, &process::totals(pid));
         if read != FILE_BYTES || buffer.bytes()[..FILE_BYTES] != pattern() {
             return Err(format!(
-                "pread returned {read} of {FILE_BYTES} bytes, or other bytes than were written"
+                "pread returned {read} of {FILE_BYTES} bytes, or bytes other than the written ones"
             ));
         }
         match done.device_read_bytes {
             Some(bytes) if bytes >= FILE_BYTES as u64 => {
                 let alignment = direct_alignment(&direct)
-                    .map_or_else(|| "alignment not told".to_string(), |bytes| format!("alignment {bytes}"));
+                    .map_or_else(|| "alignment unknown".to_string(), |bytes| format!("alignment {bytes}"));
                 Ok(Capability::available(name, alignment))
             }
             Some(bytes) => Err(format!(
@@ -224,7 +224,7 @@ pub fn probe_direct(directory: &Path) -> Capability {
             )),
             None => Ok(Capability::unknown(
                 name,
-                "accepted, but /proc/self/io does not tell whether the device delivered the bytes",
+                "accepted, but /proc/self/io does not show whether the device delivered the bytes",
             )),
         }
     })
@@ -238,9 +238,9 @@ pub fn probe_dontcache(directory: &Path) -> Capability {
         let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
         match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut bytes)], 0, flags) {
             Ok(read) if bytes[..read] == pattern()[..read] && read > 0 => Ok(Capability::available(name, "")),
-            Ok(read) => Err(format!("preadv2 returned {read} bytes that are not those written")),
+            Ok(read) => Err(format!("preadv2 returned {read} bytes that differ from the written ones")),
             Err(Errno::OPNOTSUPP) => Err(format!(
-                "preadv2: {}; it came with Linux 6.14, and filesystems take it one by one",
+                "preadv2: {}; it came with Linux 6.14, and only some filesystems support it",
                 Errno::OPNOTSUPP
             )),
             Err(errno) => Err(format!("preadv2: {errno}")),
@@ -277,11 +277,11 @@ fn disabled_setting() -> Option<u32> {
 /// kernel.io_uring_disabled (Documentation/admin-guide/sysctl/kernel.rst).
 fn uring_reason(call: &str, error: &io::Error, disabled: Option<u32>) -> String {
     let why = match (error.raw_os_error().map(Errno::from_raw_os_error), disabled) {
-        (_, Some(2)) => "; kernel.io_uring_disabled is 2: nobody may use it",
+        (_, Some(2)) => "; kernel.io_uring_disabled is 2: no user may use it",
         (Some(Errno::PERM), Some(1)) => {
             "; kernel.io_uring_disabled is 1: only its group and CAP_SYS_ADMIN may use it"
         }
-        (Some(Errno::PERM), _) => "; a seccomp filter, as containers have, may forbid it",
+        (Some(Errno::PERM), _) => "; a seccomp filter, as in containers, may forbid it",
         (Some(Errno::NOSYS), _) => "; the kernel was built without it, or a seccomp filter hides it",
         _ => "",
     };
@@ -312,8 +312,8 @@ pub fn probe_mincore(directory: &Path) -> Capability {
             Ok(true) if pages > 0 => {
                 Ok(Capability::available(name, "truthful for files that this user owns or may write"))
             }
-            Ok(true) => Err("it finds no page of a file that was just written".to_string()),
-            Ok(false) => Err("it calls everything resident for this user".to_string()),
+            Ok(true) => Err("it reports no page of a file that was just written".to_string()),
+            Ok(false) => Err("it reports everything as resident to this user".to_string()),
             Err(error) => Err(format!("fstat: {error}")),
         }
     })
@@ -352,7 +352,7 @@ pub fn probe_smaps(directory: &Path) -> Capability {
         let mapped = FileMapping::new(file, FILE_BYTES, false).map_err(|error| format!("mmap: {error}"))?;
         mapped.advise(0..FILE_BYTES, Advice::Random).map_err(|error| format!("madvise: {error}"))?;
         let state = mapping(std::process::id(), &key).map_err(|error| error.to_string())?;
-        let flags = state.ok_or("it does not show a mapping that exists")?.vm_flags;
+        let flags = state.ok_or("it does not show an existing mapping")?.vm_flags;
         match flags.ok_or("it has no VmFlags")? {
             flags if flags.split(' ').any(|flag| flag == "rr") => Ok(Capability::available(name, "")),
             flags => Err(format!("MADV_RANDOM does not show in its VmFlags '{flags}'")),
@@ -405,7 +405,7 @@ pub fn probe_huge_pages(directory: &Path) -> Capability {
             Some(bytes) if ones > 0 => {
                 Ok(Capability::available(name, format!("{bytes} of {len} bytes with MADV_HUGEPAGE")))
             }
-            _ => Ok(Capability::unknown(name, "/proc/self/smaps does not tell")),
+            _ => Ok(Capability::unknown(name, "/proc/self/smaps does not show it")),
         }
     })
 }
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn a_ring_refused_says_who_refused() {
         let refused = |errno: Errno, disabled| uring_reason("io_uring_setup", &errno.into(), disabled);
-        assert!(refused(Errno::PERM, Some(2)).ends_with("nobody may use it"));
+        assert!(refused(Errno::PERM, Some(2)).ends_with("no user may use it"));
         assert!(refused(Errno::PERM, Some(1)).ends_with("CAP_SYS_ADMIN may use it"));
         assert!(refused(Errno::PERM, Some(0)).contains("seccomp"));
         assert!(refused(Errno::NOSYS, None).contains("built without"));

@@ -35,13 +35,13 @@ pub enum Refusal {
     OtherOwner { path: PathBuf, owner: u32, user: u32 },
     #[error("{} can be written by others", path.display())]
     Writable { path: PathBuf },
-    #[error("{} is open to others and holds more than what pagewise makes there: chmod 700 closes it", path.display())]
+    #[error("{} is open to others and contains other files than pagewise's: close it with chmod 700", path.display())]
     Open { path: PathBuf },
     #[error("{} is a link", path.display())]
     Link { path: PathBuf },
-    #[error("{} is no regular file", path.display())]
+    #[error("{} is not a regular file", path.display())]
     NotRegular { path: PathBuf },
-    #[error("{} has {links} names, of which one may be another user's", path.display())]
+    #[error("{} has {links} names, one of which may be another user's", path.display())]
     Names { path: PathBuf, links: u64 },
     #[error("{} was exchanged while it was opened", path.display())]
     Exchanged { path: PathBuf },

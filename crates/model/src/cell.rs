@@ -225,7 +225,8 @@ mod tests {
         }
         assert_eq!(
             "hot".parse::<CacheState>(),
-            Err("unknown cache state 'hot'; one of cold, warm, as-is, read-once, cold-start".to_string())
+            Err("unknown cache state 'hot': write one of cold, warm, as-is, read-once, cold-start"
+                .to_string())
         );
     }
 }

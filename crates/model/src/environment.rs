@@ -82,7 +82,7 @@ impl Environment {
         ];
         for (what, then, now) in pairs {
             if then != now {
-                return Some(format!("the run was begun with {what} {then}, here it is {now}"));
+                return Some(format!("the run was begun with {what} {then}: here it is {now}"));
             }
         }
         let optional = [("CPU", &self.cpu_model, &now.cpu_model), ("device", &self.device, &now.device)];
@@ -90,14 +90,14 @@ impl Environment {
             if then != now {
                 let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_string());
                 return Some(format!(
-                    "the run was begun with {what} {}, here it is {}",
+                    "the run was begun with {what} {}: here it is {}",
                     text(then),
                     text(now)
                 ));
             }
         }
         if self.cpus != now.cpus {
-            return Some(format!("the run was begun with {} CPUs, here there are {}", self.cpus, now.cpus));
+            return Some(format!("the run was begun with {} CPUs: here there are {}", self.cpus, now.cpus));
         }
         let readahead = |environment: &Environment| match environment.readahead_bytes {
             Some(bytes) => bytes.to_string(),
@@ -105,7 +105,7 @@ impl Environment {
         };
         if self.readahead_bytes != now.readahead_bytes {
             return Some(format!(
-                "the run was begun with readahead {}, here it is {}",
+                "the run was begun with readahead {}: here it is {}",
                 readahead(self),
                 readahead(now)
             ));

@@ -208,25 +208,24 @@ impl FromStr for DeviceCap {
             match part.trim().split_once('=') {
                 Some(("read-iops", value)) if cap.read_iops.is_none() => {
                     let iops = value.parse().ok().filter(|iops| *iops > 0);
-                    cap.read_iops =
-                        Some(iops.ok_or_else(|| {
-                            format!("'{value}' is no number of reads per second from 1 on")
-                        })?);
+                    cap.read_iops = Some(iops.ok_or_else(|| {
+                        format!("invalid read-iops '{value}': write a whole number of at least 1")
+                    })?);
                 }
                 Some(("read-bandwidth", value)) if cap.read_bytes_per_second.is_none() => {
                     let size = value.strip_suffix("/s").ok_or_else(|| {
-                        format!("'{value}' is no bandwidth; write bytes per second, as in 50MiB/s")
+                        format!("invalid read-bandwidth '{value}': write bytes per second, as in 50MiB/s")
                     })?;
                     let bytes: Bytes = size.parse().map_err(|error| format!("{error}"))?;
                     if bytes.0 == 0 {
-                        return Err(format!("a bandwidth of {value} delivers nothing"));
+                        return Err(format!("invalid read-bandwidth '{value}': write more than 0"));
                     }
                     cap.read_bytes_per_second = Some(bytes);
                 }
                 _ => {
                     let names: Vec<&str> = NAMED_CAPS.iter().map(|(name, _)| *name).collect();
                     return Err(format!(
-                        "'{text}' is no device cap; write read-iops=2000, read-bandwidth=50MiB/s, both with a comma, \
+                        "invalid device cap '{text}': write read-iops=2000, read-bandwidth=50MiB/s, both with a comma, \
                          or one of {}",
                         names.join(", ")
                     ));
@@ -280,7 +279,7 @@ impl FromStr for CpuList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = || format!("'{text}' is no list of CPUs; write it like 0-3,8");
+        let malformed = || format!("invalid list of CPUs '{text}': write numbers and ranges, as in 0-3,8");
         let mut ranges = Vec::new();
         for part in text.trim().split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -331,7 +330,7 @@ impl FromStr for Numa {
             "same" => Ok(Numa::Same),
             "other" => Ok(Numa::Other),
             number => number.parse().map(Numa::Node).map_err(|_| {
-                format!("'{text}' is no NUMA placement; write same, other or the number of a node")
+                format!("invalid NUMA placement '{text}': write same, other or the number of a node")
             }),
         }
     }
@@ -375,7 +374,7 @@ impl FromStr for Skew {
             .filter(|theta| *theta >= 0.001 && *theta <= MAX_THETA)
             .map(|theta| Skew::Zipf { theta_thousandths: (theta * 1000.0).round() as u32 })
             .ok_or_else(|| {
-                format!("'{text}' is no skew; write uniform, or zipf: with a number from 0.001 to {MAX_THETA}, as in zipf:0.99")
+                format!("invalid skew '{text}': write uniform, or zipf: with a number from 0.001 to {MAX_THETA}, as in zipf:0.99")
             })
     }
 }

@@ -32,11 +32,11 @@ impl Conditions {
         let Self { threads, file_bytes, span_bytes, .. } = self;
         let reading = self.workload().is_reading();
         ensure(*threads > 0, || {
-            format!("0 threads {} nothing; write 1 or more", if reading { "read" } else { "write" })
+            format!("0 threads {} nothing: write 1 or more", if reading { "read" } else { "write" })
         })?;
-        ensure(*threads <= MAX_THREADS, || format!("{threads} threads: write {MAX_THREADS} at most"))?;
+        ensure(*threads <= MAX_THREADS, || format!("{threads} threads: write at most {MAX_THREADS}"))?;
         ensure(file_bytes.0 > 0, || {
-            let what = if reading { "holds nothing to read" } else { "has no room for what is written" };
+            let what = if reading { "holds nothing to read" } else { "has no space for records" };
             format!("a file of 0B {what}")
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
@@ -53,7 +53,7 @@ impl Conditions {
         let unit = if matches!(self.work, Work::Append(_)) { "record" } else { "block" };
         ensure(size.0 > 0, || format!("a {unit} of 0B writes nothing"))?;
         ensure(size <= MAX_RECORD, || {
-            format!("a {unit} of {size} is larger than the {MAX_RECORD} that are sensible")
+            format!("a {unit} of {size} is too large: write at most {MAX_RECORD}")
         })?;
         ensure((1..=MAX_LAPS).contains(&laps), || format!("{laps} laps: write 1 to {MAX_LAPS}"))
     }
@@ -63,24 +63,24 @@ fn check_reads(reads: &Reads) -> Result<(), String> {
     let Reads { read_bytes, reads_per_op, align_bytes, .. } = reads;
     ensure(read_bytes.0 > 0, || "a read of 0B reads nothing".to_string())?;
     ensure(*read_bytes <= MAX_READ, || {
-        format!("a read of {read_bytes} is larger than the {MAX_READ} that are sensible")
+        format!("a read of {read_bytes} is too large: write at most {MAX_READ}")
     })?;
     ensure((1..=MAX_READS_PER_OP).contains(reads_per_op), || {
         format!("{reads_per_op} reads in an operation: write 1 to {MAX_READS_PER_OP}")
     })?;
-    ensure(align_bytes.0 > 0, || "an alignment of 0B is none; write 1B for unaligned reads".to_string())
+    ensure(align_bytes.0 > 0, || "an alignment of 0B: write 1B for unaligned reads".to_string())
 }
 
 impl Plan {
     /// Check that the command line would accept each number of a plan from a run file.
     pub fn check_limits(&self) -> Result<(), String> {
         let Self { rounds, sample_ns, latency_ns, retakes, .. } = self;
-        ensure(*rounds <= MAX_ROUNDS, || format!("{rounds} rounds, where a run has {MAX_ROUNDS} at most"))?;
+        ensure(*rounds <= MAX_ROUNDS, || format!("{rounds} rounds: a run has at most {MAX_ROUNDS}"))?;
         ensure(*sample_ns <= MAX_PHASE_NS && *latency_ns <= MAX_PHASE_NS, || {
-            format!("phases of {sample_ns} and {latency_ns} ns, where one lasts {MAX_PHASE_NS} at most")
+            format!("phases of {sample_ns} and {latency_ns} ns: a phase lasts at most {MAX_PHASE_NS}")
         })?;
         ensure(*retakes <= MAX_RETAKES, || {
-            format!("samples are taken again {retakes} times, where {MAX_RETAKES} are the most")
+            format!("{retakes} repetitions of a sample: at most {MAX_RETAKES} are possible")
         })?;
         self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())
     }
@@ -88,10 +88,10 @@ impl Plan {
     /// Check that a run of this plan could contain the sample.
     pub fn check_sample(&self, sample: &Sample) -> Result<(), String> {
         ensure(sample.round < self.rounds, || {
-            format!("a sample of round {}, and the plan has {} rounds from 0 on", sample.round, self.rounds)
+            format!("a sample of round {}: the plan has {} rounds, counted from 0", sample.round, self.rounds)
         })?;
         ensure(sample.attempt <= self.retakes, || {
-            format!("attempt {} at a sample that is taken again {} times", sample.attempt, self.retakes)
+            format!("attempt {} at a sample: it is repeated at most {} times", sample.attempt, self.retakes)
         })?;
         let Some((measurement, _)) = sample.valid() else { return Ok(()) };
         let (operations, ns) = (measurement.operations, measurement.measured_ns);

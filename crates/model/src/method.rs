@@ -258,9 +258,9 @@ impl Method {
         if read_bytes.0 < Self::LINK_BYTES {
             Some("the offset of the next read is in 8 bytes, and a read is shorter")
         } else if self.has(Prefetch) || self.prefetch_window().is_some() {
-            Some("there is nothing to prefetch before the data have said what the next read is")
+            Some("there is nothing to prefetch before the data show the next offset")
         } else if self.depth() > 1 {
-            Some("there is one read in flight, since the next one follows from its data; write depth=1")
+            Some("there is one read in flight, since the next one follows from its data: write depth=1")
         } else {
             None
         }

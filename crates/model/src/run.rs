@@ -96,14 +96,14 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The file is empty.
-    #[error("line 1: the file is empty, it has no header")]
+    #[error("line 1: the file is empty: it has no header")]
     Empty,
     /// The first line is not a header.
-    #[error("line 1: no header of a pagewise run: {0}")]
+    #[error("line 1: not a header of a pagewise run: {0}")]
     NoHeader(String),
     /// It was written by another version.
     #[error(
-        "line 1: the file has schema {found}, this pagewise reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
+        "line 1: the file has schema {found}: this pagewise reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
     )]
     Schema {
         /// The version in the file.
@@ -118,7 +118,7 @@ pub enum RunError {
         reason: String,
     },
     /// A line can be parsed but differs from what was written.
-    #[error("line {line}: the record does not match its check; the file was changed after it was written")]
+    #[error("line {line}: the record does not match its check: the file was changed after it was written")]
     Check {
         /// From 1.
         line: usize,
@@ -273,7 +273,7 @@ impl Run {
         let misplaced = |reason: &str| RunError::Misplaced { line, reason: reason.to_string() };
         let beyond = |reason| RunError::Beyond { line, reason };
         if self.elapsed_ns.is_some() {
-            return Err(misplaced("a record behind the end of the run"));
+            return Err(misplaced("a record after the end of the run"));
         }
         match record {
             Record::Header(_) => return Err(misplaced("a second header")),
@@ -294,7 +294,7 @@ impl Run {
             Record::End { samples, elapsed_ns, .. } => {
                 if samples != self.samples.len() as u64 {
                     return Err(misplaced(&format!(
-                        "the run ended with {samples} samples, the file holds {}; lines are missing",
+                        "the run ended with {samples} samples, the file holds {}: lines are missing",
                         self.samples.len()
                     )));
                 }
@@ -456,7 +456,9 @@ mod tests {
             Run::parse(text(records).as_bytes()).map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(Run::parse(b"").map(|_| ()), Err(RunError::Empty));
-        assert!(Run::parse(b"hello\n").expect_err("no header").to_string().starts_with("line 1: no header"));
+        assert!(
+            Run::parse(b"hello\n").expect_err("no header").to_string().starts_with("line 1: not a header")
+        );
         assert!(line(&[sample(0)]).expect_err("no header").starts_with("line 1"));
         assert!(line(&[header(), header()]).expect_err("two headers").starts_with("line 2: a second header"));
         assert!(line(&[header(), end(1)]).expect_err("lines missing").contains("lines are missing"));
@@ -483,11 +485,11 @@ mod tests {
             Record::Header(header)
         };
         let rounds = refused(&[planned(&|plan| plan.rounds = u32::MAX)]);
-        assert_eq!(rounds, "line 1: 4294967295 rounds, where a run has 10000 at most");
-        assert!(refused(&[planned(&|plan| plan.retakes = u32::MAX)]).contains("taken again"));
+        assert_eq!(rounds, "line 1: 4294967295 rounds: a run has at most 10000");
+        assert!(refused(&[planned(&|plan| plan.retakes = u32::MAX)]).contains("repetitions of a sample"));
         assert!(refused(&[planned(&|plan| plan.sample_ns = u64::MAX)]).contains("phases"));
         let round = refused(&[header(), sample(6), sample(7)]);
-        assert_eq!(round, "line 3: a sample of round 7, and the plan has 7 rounds from 0 on");
+        assert_eq!(round, "line 3: a sample of round 7: the plan has 7 rounds, counted from 0");
         let Record::Sample(mut again) = sample(0) else { unreachable!() };
         again.attempt = u32::MAX;
         assert!(refused(&[header(), Record::Sample(again)]).starts_with("line 2: attempt 4294967295"));

@@ -54,15 +54,13 @@ impl fmt::Display for Bytes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// The number has no unit.
-    #[error("'{0}' has no unit; write '{0}B', '{0}KiB', '{0}MiB' or '{0}GiB'")]
+    #[error("invalid size '{0}': write a unit, as in {0}KiB or {0}MiB")]
     NoUnit(String),
     /// The text is not a number with a binary unit.
-    #[error(
-        "'{0}' is no size; sizes are written like '4KiB', '256MiB' or '1.5GiB' (units B, KiB, MiB, GiB, TiB)"
-    )]
+    #[error("invalid size '{0}': write a number with a unit (B, KiB, MiB, GiB, TiB), as in 4KiB or 1.5GiB")]
     Malformed(String),
     /// More than 2^63 bytes.
-    #[error("'{0}' is larger than any file can be")]
+    #[error("invalid size '{0}': no file can be that large")]
     TooLarge(String),
 }
 
@@ -110,10 +108,10 @@ impl FromStr for Bytes {
 
 /// Parse a duration: `200ms`, `2s`, `1.5s`, `50us`; in nanoseconds.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
-    let malformed = || format!("'{text}' is no time; times are written like '200ms', '2s' or '50us'");
+    let malformed = || format!("invalid time '{text}': write a number with a unit, as in 200ms, 2s or 50us");
     let split = text
         .find(|character: char| !character.is_ascii_digit() && character != '.')
-        .ok_or_else(|| format!("'{text}' has no unit; write '{text}ms' or '{text}s'"))?;
+        .ok_or_else(|| format!("invalid time '{text}': write a unit, as in {text}ms or {text}s"))?;
     let number: f64 = text[..split].parse().map_err(|_| malformed())?;
     let factor = match &text[split..] {
         "ns" => 1.0,
@@ -125,7 +123,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     };
     let nanoseconds = number * factor;
     if !(1.0..=1e15).contains(&nanoseconds) {
-        return Err(format!("'{text}' is no time that can be measured"));
+        return Err(format!("invalid time '{text}': write 1ns to 1000000s"));
     }
     Ok(nanoseconds.round() as u64)
 }

@@ -29,7 +29,7 @@ macro_rules! words {
             fn from_str(text: &str) -> Result<Self, String> {
                 $name::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
                     let known: Vec<_> = $name::ALL.iter().map(|value| value.name()).collect();
-                    format!("unknown {} '{text}'; one of {}", $what, known.join(", "))
+                    format!("unknown {} '{text}': write one of {}", $what, known.join(", "))
                 })
             }
         }

@@ -248,12 +248,12 @@ impl FromStr for Sync {
             ("end", _) => Ok(Sync::End),
             (_, Some(size)) => match size.parse::<Bytes>() {
                 Ok(Bytes(0)) => {
-                    Err("sync=every:0B would never end; write the bytes between two, as in every:1MiB".into())
+                    Err("invalid sync 'every:0B': write the bytes between two syncs, as in every:1MiB".into())
                 }
                 Ok(bytes) => Ok(Sync::Every(bytes)),
                 Err(error) => Err(error.to_string()),
             },
-            _ => Err(format!("unknown sync '{text}'; one of none, end, every:SIZE")),
+            _ => Err(format!("unknown sync '{text}': write one of none, end, every:SIZE")),
         }
     }
 }

@@ -107,7 +107,7 @@ pub struct RunArguments {
     #[command(flatten)]
     pub axes: Axes,
     /// Drop the whole machine's page cache if the file does not leave it otherwise
-    #[arg(long, help_heading = "What the machine is set to")]
+    #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
 
     /// Samples of every cell, at least 7

@@ -77,7 +77,7 @@ impl RunSession {
         // Dirty pages of any process would be written back during measurements.
         for input in &inputs {
             rustix::fs::syncfs(input.file())
-                .context("what is dirty on the filesystem cannot be written back")?;
+                .context("dirty pages of the filesystem cannot be written back")?;
         }
         let started = Instant::now();
         let series = Series::start(started, self.elapsed_before_ns)?;

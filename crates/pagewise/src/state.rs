@@ -77,10 +77,10 @@ impl Swept {
     /// Report at the start of a command the remains of an earlier one.
     pub fn tell(&self) {
         for undone in &self.undone {
-            say(format_args!("{undone}, which an earlier run had left"));
+            say(format_args!("{undone}, left by an earlier run"));
         }
         for left in &self.left {
-            say(format_args!("warning: {left}; an earlier run had left it"));
+            say(format_args!("warning: {left}: left by an earlier run"));
         }
         for note in &self.notes {
             say(format_args!("warning: {note}"));
@@ -217,7 +217,7 @@ fn unusable() -> &'static str {
 
 fn no_lock(directory: &Directory, error: &io::Error) -> anyhow::Error {
     anyhow!(
-        "whether another run is measuring cannot be known: flock {}: {error}; PAGEWISE_STATE_DIR names another directory",
+        "it is unknown whether another run is measuring: flock {}: {error}; name another directory with PAGEWISE_STATE_DIR",
         directory.path().join(LOCK).display()
     )
 }

@@ -45,7 +45,7 @@ pub struct Resumed {
 impl RunFile {
     /// Begin a run file at an unused path.
     pub fn create(path: &Path, header: Header) -> Result<Self> {
-        let taken = || anyhow!("{} exists; continue it with --resume or name another --out", path.display());
+        let taken = || anyhow!("{} exists: continue it with --resume or name another --out", path.display());
         Self::create_first([path.to_path_buf()], header)?.ok_or_else(taken)
     }
 
@@ -111,7 +111,7 @@ impl RunFile {
         let mut options = OpenOptions::new();
         let options = options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
         if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
-            bail!("{} is a link, and a run goes on in a file itself: name the file", path.display());
+            bail!("{} is a link: name the file itself", path.display());
         }
         let file = open(path, options)?;
         let doubt = trusted::check(&file, path).err();
@@ -163,7 +163,7 @@ fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
             }
             Err(Errno::WOULDBLOCK) => bail!("{} is being written by another process", path.display()),
             Err(errno) => bail!(
-                "the run file {} cannot be locked: flock: {}; it must lie on a filesystem that has locks",
+                "the run file {} cannot be locked: flock: {}; it must be on a filesystem with locks",
                 path.display(),
                 io::Error::from(errno)
             ),
@@ -180,7 +180,7 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     let shown = path.display();
     let cannot = || format!("the run file {shown} cannot be opened");
     // stat(2) first: opening a pipe would wait for its writer.
-    let no_file = || anyhow!("{shown} is no regular file, so it is no run file");
+    let no_file = || anyhow!("{shown} is not a run file: it is not a regular file");
     if !std::fs::metadata(path).with_context(cannot)?.is_file() {
         return Err(no_file());
     }
@@ -192,13 +192,13 @@ fn read(mut file: &File, path: &Path) -> Result<Run> {
     let shown = path.display();
     let len = file.metadata().with_context(|| format!("{shown} cannot be read"))?.len();
     if len > MAX_RUN_BYTES {
-        bail!("{shown} is no run file: it has {len} bytes");
+        bail!("{shown} is not a run file: it has {len} bytes");
     }
     // The first bytes distinguish a run file from gigabytes of other data.
     let mut text = vec![0; 10.min(len as usize)];
     file.read_exact(&mut text).with_context(|| format!("{shown} cannot be read"))?;
     if !text.is_empty() && !b"{\"check\":\"".starts_with(&text) {
-        bail!("{shown}, line 1: no header of a pagewise run");
+        bail!("{shown}, line 1: not a header of a pagewise run");
     }
     file.read_to_end(&mut text).with_context(|| format!("{shown} cannot be read"))?;
     Run::parse(&text).map_err(|error| anyhow!("{shown}, {error}"))
@@ -289,11 +289,11 @@ mod tests {
         let path = directory.path().join("run.jsonl");
         std::fs::write(&path, "precious").expect("write");
         let error = RunFile::create(&path, header()).map(drop).expect_err("it exists");
-        assert!(error.to_string().ends_with("exists; continue it with --resume or name another --out"));
+        assert!(error.to_string().ends_with("exists: continue it with --resume or name another --out"));
         assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
         assert!(
             format!("{:#}", load(&path).expect_err("no run"))
-                .ends_with("line 1: no header of a pagewise run")
+                .ends_with("line 1: not a header of a pagewise run")
         );
     }
 }

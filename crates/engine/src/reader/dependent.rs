@@ -59,8 +59,7 @@ impl<E> ChainStopped<E> {
         };
         let (path, span_bytes) = (target.file.path.clone(), target.file.span_bytes);
         let detail = format!(
-            "a dependent read of {path} led to offset {offset}, beyond the {span_bytes} bytes that are read: its data are \
-             not those that the offset table was made of"
+            "a dependent read of {path} led to offset {offset}, past the {span_bytes} bytes of the span: its data differ from those used to build the offset table"
         );
         CallFailure { call: "dependent read".to_string(), errno: 0, path, offset, detail, unavailable: 0 }
     }

@@ -112,7 +112,7 @@ pub fn open(
         Access::Read | Access::Pwrite | Access::Write | Access::Unknown => Err(refusal(
             "open",
             &target.file.path,
-            format!("{method} is no way to read at the offsets of a table"),
+            format!("{method} is not a method to read at the offsets of a table"),
         )),
     }
 }

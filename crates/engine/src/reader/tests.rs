@@ -324,7 +324,7 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
                 Err(failure) => {
                     assert!(
                         failure.detail.contains("a dependent read of")
-                            && failure.detail.contains("beyond the 1048576 bytes"),
+                            && failure.detail.contains("past the 1048576 bytes"),
                         "{text}: {}",
                         failure.detail
                     );

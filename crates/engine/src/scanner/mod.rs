@@ -59,7 +59,7 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
         Access::Uring => uring::open(target),
         Access::Anonymous => anonymous::open(target),
         Access::Pwrite | Access::Write | Access::Unknown => {
-            Err(refusal("open", &job.path, format!("{method} is no way to scan a file")))
+            Err(refusal("open", &job.path, format!("{method} is not a method to scan a file")))
         }
     }
 }

@@ -175,7 +175,7 @@ fn what_cannot_be_opened_is_named() {
         assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), ("open", 2, 0));
     }
     let failure = open(&method("pwrite"), &job, Consume::Lines).map(drop).expect_err("pwrite");
-    assert_eq!(failure.detail, "pwrite is no way to scan a file");
+    assert_eq!(failure.detail, "pwrite is not a method to scan a file");
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn one_thread_scans_and_writes() {
         let job = Job { threads: 2, ..job };
         let replies = conversation(&job, vec![go(0), Request::Close]).expect("a conversation");
         let failure = failure(&replies);
-        assert_eq!(failure.detail, format!("{} is the work of one thread, not of 2", job.workload));
+        assert_eq!(failure.detail, format!("{} is the work of one thread: 2 were requested", job.workload));
         assert_eq!((failure.errno, failure.unavailable), (0, 0));
     }
 }
@@ -147,7 +147,11 @@ fn a_method_of_other_work_is_refused() {
         let job = Job { consume: "touch".into(), ..job };
         let replies = conversation(&job, vec![go(0), Request::Close]).expect("a conversation");
         let failure = failure(&replies);
-        assert!(failure.detail.contains(&format!("is no method for {}", job.workload)), "{}", failure.detail);
+        assert!(
+            failure.detail.contains(&format!("is not a method for {}", job.workload)),
+            "{}",
+            failure.detail
+        );
     }
 }
 

@@ -75,7 +75,7 @@ fn writer(
 pub(super) fn needs_buffer(method: &Method, target: &WriteTarget) -> CallFailure {
     impossible(
         &target.path,
-        format!("{method} needs a buffer, because O_DIRECT moves whole blocks; write {method}+buffer=64KiB"),
+        format!("{method} needs a buffer, because O_DIRECT moves whole blocks: write {method}+buffer=64KiB"),
     )
 }
 

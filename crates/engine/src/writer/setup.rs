@@ -33,7 +33,7 @@ pub(super) fn write_failure(call: &str, errno: Errno, path: &str, offset: u64) -
     if errno != Errno::NOSPC && errno != Errno::DQUOT {
         return failure;
     }
-    let detail = format!("{}: the filesystem has no room for the file", failure.detail);
+    let detail = format!("{}: the filesystem has no space for the file", failure.detail);
     CallFailure { detail, unavailable: 1, ..failure }
 }
 
@@ -142,7 +142,7 @@ pub(super) fn populate_failure(error: io::Error, path: &str, offset: u64) -> Cal
     }
     let failure = failed(call, error, path, offset);
     let detail = format!(
-        "{}: a store there would end the process, because the filesystem has no room or the file has become shorter",
+        "{}: a store there would end the process, because the filesystem has no space or the file has become shorter",
         failure.detail
     );
     CallFailure { detail, unavailable: 1, ..failure }

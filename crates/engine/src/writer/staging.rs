@@ -138,8 +138,7 @@ impl BlockRules {
             return Err(impossible(
                 &target.path,
                 format!(
-                    "the last record ends at {}, its block of {alignment} bytes ends behind the end of the file ({} \
-                     bytes), and O_DIRECT writes whole blocks",
+                    "the last record ends at {}, its block of {alignment} bytes ends past the end of the file ({} bytes): O_DIRECT writes whole blocks",
                     target.ring_bytes, target.file_bytes
                 ),
             ));

@@ -82,7 +82,7 @@ impl Survey<'_> {
             return all("no cgroup filesystem is mounted that has this controller".to_string());
         };
         let Some(own) = self.own.lines().find_map(|line| line.strip_prefix("0::")) else {
-            return all("/proc/self/cgroup names no group of cgroup v2".to_string());
+            return all("/proc/self/cgroup lists no group of cgroup v2".to_string());
         };
         let own = match directory(mount, own) {
             Ok(own) => own,
@@ -148,7 +148,9 @@ impl Survey<'_> {
         }
         match writable(own, mount, &["cgroup.procs", "cgroup.subtree_control"]) {
             Err(reason) => no(format!("{reason}; {instead}")),
-            Ok(()) => no(format!("the {name} controller cannot be had beside the other one; {instead}")),
+            Ok(()) => {
+                no(format!("the {name} controller is not available together with the other one; {instead}"))
+            }
         }
     }
 }
@@ -235,7 +237,10 @@ fn manager_has(mount: &Mount, scope: &Scope, name: &str) -> bool {
 fn directory(mount: &Mount, group: &str) -> Result<PathBuf, String> {
     // Through a bind mount, as in containers, only the part below its root is visible.
     let hidden = || {
-        format!("the own cgroup {group} lies outside of what is mounted at {}", mount.mount_point.display())
+        format!(
+            "the own cgroup {group} is outside of the hierarchy mounted at {}",
+            mount.mount_point.display()
+        )
     };
     let inside = Path::new(group).strip_prefix(&mount.root).map_err(|_| hidden())?;
     if inside.components().any(|part| part == std::path::Component::ParentDir) {

@@ -15,7 +15,7 @@ pub enum GroupError {
     #[error(transparent)]
     NoControl(#[from] NoControl),
     /// The limit is too small for any worker.
-    #[error("a worker needs {} of memory at least, the limit is {}", Bytes(*least_bytes), Bytes(*limit_bytes))]
+    #[error("a worker needs at least {} of memory: the limit is {}", Bytes(*least_bytes), Bytes(*limit_bytes))]
     TooLittle {
         /// Requested limit.
         limit_bytes: u64,
@@ -23,7 +23,7 @@ pub enum GroupError {
         least_bytes: u64,
     },
     /// A group above has a lower limit, which would be the effective one.
-    #[error("a limit of {} would not hold: {} has {}", Bytes(*limit_bytes), group.display(), Bytes(*above_bytes))]
+    #[error("a limit of {} would not be effective: {} has {}", Bytes(*limit_bytes), group.display(), Bytes(*above_bytes))]
     LowerAbove {
         /// Requested limit.
         limit_bytes: u64,
@@ -33,7 +33,7 @@ pub enum GroupError {
         group: PathBuf,
     },
     /// The kernel changed a value that was written.
-    #[error("{} was set to {wanted} and reads {found}", path.display())]
+    #[error("{} was set to {wanted} but reads {found}", path.display())]
     NotTaken {
         /// The file.
         path: PathBuf,

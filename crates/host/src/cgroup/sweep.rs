@@ -25,7 +25,7 @@ pub fn sweep(path: &Path) -> io::Result<bool> {
     let Some(ours) = Ours::of(path) else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("{} is no group of ours", path.display()),
+            format!("{} is not a group of ours", path.display()),
         ));
     };
     // A symbolic link is not followed: a group is not a link.
@@ -58,7 +58,7 @@ pub fn is_gone(path: &Path) -> bool {
 }
 
 fn foreign(path: &Path) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("{} is no cgroup", path.display()))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not a cgroup", path.display()))
 }
 
 fn sweep_group(version: Version, path: &Path) -> Result<(), GroupError> {

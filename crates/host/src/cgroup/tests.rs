@@ -469,7 +469,7 @@ fn a_machine_may_have_both_versions() {
     let control = survey(bind.clone(), "4:memory:/docker/x/own\n0::/\n");
     assert_eq!(control.memory().expect("memory").parent(), v1.path().join("own"));
     let reason = survey(bind, "4:memory:/elsewhere\n0::/\n").memory().expect_err("hidden").to_string();
-    assert!(reason.contains("/elsewhere lies outside"), "{reason}");
+    assert!(reason.contains("/elsewhere is outside"), "{reason}");
 
     let reason = survey(vec![], "4:memory:/own\n0::/\n").memory().expect_err("unmounted").to_string();
     assert_eq!(reason, "the memory hierarchy of cgroup v1 is not mounted");
@@ -491,5 +491,5 @@ fn an_error_is_one_sentence() {
     let error = GroupError::InUse { path: "/sys/fs/cgroup/x".into(), processes: vec![7] };
     assert_eq!(error.to_string(), "/sys/fs/cgroup/x is still in use by [7]");
     let error = GroupError::TooLittle { limit_bytes: 1 << 20, least_bytes: LEAST_MEMORY_BYTES };
-    assert_eq!(error.to_string(), "a worker needs 8MiB of memory at least, the limit is 1MiB");
+    assert_eq!(error.to_string(), "a worker needs at least 8MiB of memory: the limit is 1MiB");
 }

@@ -52,7 +52,7 @@ pub enum ReferenceSource {
 pub enum ReferenceError {
     #[error("{call} of {path} failed at offset {offset}: {source}")]
     Call { path: PathBuf, call: &'static str, offset: u64, source: io::Error },
-    #[error("{path} ends at byte {offset}, before the bytes that were to be read; it became shorter")]
+    #[error("{path} ends at byte {offset}, before the last bytes to read: it became shorter")]
     Short { path: PathBuf, offset: u64 },
     #[error("no memory for a buffer of {bytes} bytes: {source}")]
     Memory { bytes: u64, source: io::Error },

@@ -56,7 +56,7 @@ pub enum SettingError {
         error: io::Error,
     },
     /// The kernel changed the value: it counts in pages, and has bounds.
-    #[error("{name} {wanted} cannot be had: the kernel makes {found} of it")]
+    #[error("{name} cannot be {wanted}: the kernel changes it to {found}")]
     NotTaken {
         /// The setting.
         name: &'static str,

@@ -29,11 +29,11 @@ const ATTEMPTS: u32 = 100;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum RecordError {
-    #[error("what it was before cannot be noted down: {0}")]
+    #[error("its previous value cannot be recorded: {0}")]
     Place(#[from] Refusal),
-    #[error("what it was before cannot be noted down: {call} {}: {error}", path.display())]
+    #[error("its previous value cannot be recorded: {call} {}: {error}", path.display())]
     Call { call: &'static str, path: PathBuf, error: io::Error },
-    #[error("what it was before cannot be noted down: the kernel does not say in which boot this is")]
+    #[error("its previous value cannot be recorded: the kernel does not report the boot id")]
     NoBoot,
     #[error("{0}")]
     Setting(#[from] SettingError),
@@ -114,7 +114,7 @@ pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
     let names = names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(PREFIX));
     let restored = names.filter_map(|name| {
         let record = SettingNote::load(&directory, name)?;
-        let told = |error: String| format!("{} cannot be put back: {error}", record.setting.display());
+        let told = |error: String| format!("{} cannot be restored: {error}", record.setting.display());
         match lock(&record.setting) {
             Ok(Some(_right)) => {
                 restore_in(&directory, name).map_err(|error| told(error.to_string())).transpose()

@@ -12,7 +12,7 @@ fn what_the_kernel_rounds_is_refused_and_put_back() {
     assert_eq!(setting.read().expect("read"), "131072");
     // It stores whole KiB.
     let error = setting.set("1000").expect_err("rounded");
-    assert_eq!(error.to_string(), "readahead 1000 cannot be had: the kernel makes 0 of it");
+    assert_eq!(error.to_string(), "readahead cannot be 1000: the kernel changes it to 0");
     assert_eq!(setting.read().expect("read"), "131072");
     assert!(setting.set("much").is_err());
     fs::write(&path, "many\n").expect("write");

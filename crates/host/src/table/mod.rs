@@ -41,15 +41,14 @@ const MIN_REQUESTED_BYTES: u64 = 4 << 30;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum TableError {
-    #[error("{workload} is no workload with an offset table")]
+    #[error("{workload} is not a workload with an offset table")]
     NoTable { workload: Workload },
-    #[error("{what} is 0; every access needs a size, a count and an alignment")]
+    #[error("{what} is 0: every access needs a size, a count and an alignment")]
     Zero { what: &'static str },
     #[error("a span of {span_bytes} bytes is too small for one operation of {op_bytes} bytes")]
     SpanTooSmall { span_bytes: u64, op_bytes: u64 },
     #[error(
-        "a span of {span_bytes} bytes has room for {operations} cold operations that do not overlap, and \
-            {threads} threads need one each"
+        "a span of {span_bytes} bytes has space for {operations} cold operations that do not overlap: {threads} threads need one each"
     )]
     TooFewBlocks { span_bytes: u64, operations: u64, threads: u32 },
     #[error(
@@ -57,15 +56,15 @@ pub enum TableError {
             of a table"
     )]
     TooManyReads { reads_per_op: u32, threads: u32 },
-    #[error("zipf repeats places, a cold table has none twice")]
+    #[error("zipf repeats positions: a cold table has each position once")]
     ColdZipf,
     #[error(
-        "a span of {span_bytes} bytes has no room for one block of {block_bytes} bytes, which is a place of zipf"
+        "a span of {span_bytes} bytes has no space for one block of {block_bytes} bytes, which is a position of zipf"
     )]
     NoPlace { span_bytes: u64, block_bytes: u64 },
     #[error("reads of {read_bytes} bytes cannot be dependent: the offset of the next one is in 8 bytes")]
     ShortLink { read_bytes: u64 },
-    #[error("an operation of one read has nothing to depend on; dependent reads need two or more")]
+    #[error("an operation of one read has nothing to depend on: dependent reads need two or more")]
     LoneRead,
     #[error("memory for a table of {reads} offsets: {source}")]
     Memory { reads: u64, source: io::Error },

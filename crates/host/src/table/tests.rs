@@ -107,7 +107,7 @@ fn what_does_not_fit_is_a_sentence() {
     let cold = Conditions { cache: CacheState::Cold, span_bytes: Bytes(16384), ..base.clone() };
     assert_eq!(
         refused(&cold),
-        "a span of 16384 bytes has room for 1 cold operations that do not overlap, and 2 threads need \
+        "a span of 16384 bytes has space for 1 cold operations that do not overlap: 2 threads need \
             one each"
     );
     let unaligned = with(base.clone(), |reads| reads.align_bytes = Bytes(0));
@@ -116,14 +116,17 @@ fn what_does_not_fit_is_a_sentence() {
         let conditions = Conditions { cache, span_bytes: Bytes(1 << 20), ..base.clone() };
         with(conditions, |reads| reads.skew = zipf(990))
     };
-    assert_eq!(refused(&skewed(CacheState::Cold)), "zipf repeats places, a cold table has none twice");
+    assert_eq!(
+        refused(&skewed(CacheState::Cold)),
+        "zipf repeats positions: a cold table has each position once"
+    );
     let small = Conditions { span_bytes: Bytes(16384), ..skewed(CacheState::Warm) };
     let huge = with(small, |reads| {
         (reads.align_bytes, reads.read_bytes, reads.reads_per_op) = (Bytes(1), Bytes(16384), 1);
     });
     assert_eq!(
         refused(&huge),
-        "a span of 16384 bytes has no room for one block of 20480 bytes, which is a place of zipf"
+        "a span of 16384 bytes has no space for one block of 20480 bytes, which is a position of zipf"
     );
     let dependent = Conditions { span_bytes: Bytes(1 << 20), ..base.clone() };
     let dependent = with(dependent, |reads| reads.dependent = true);
@@ -133,12 +136,12 @@ fn what_does_not_fit_is_a_sentence() {
     );
     assert_eq!(
         refused(&with(dependent, |reads| reads.reads_per_op = 1)),
-        "an operation of one read has nothing to depend on; dependent reads need two or more"
+        "an operation of one read has nothing to depend on: dependent reads need two or more"
     );
     let many = Conditions { threads: 1 << 20, span_bytes: Bytes::gib(1), ..base };
     assert!(refused(&many).contains("exceeds the 524288 reads of a table"));
     let scan = conditions(Workload::Scan, CacheState::Warm, 1 << 20, 0, 0);
-    assert_eq!(refused(&scan), "scan is no workload with an offset table");
+    assert_eq!(refused(&scan), "scan is not a workload with an offset table");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
     let on_path = toolchain_variables.on_path("go");
     let mut passed = Vec::new();
     if on_path.is_empty() {
-        passed.push("there is no go on PATH".to_string());
+        passed.push("go is not on PATH".to_string());
     }
     let mut seen = BTreeSet::new();
     for program in on_path.into_iter().chain(usual_programs(toolchain_variables)) {
@@ -36,7 +36,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
         }
     }
     Err(Missing(format!(
-        "there is no {WANTED}: {}; no other is in /usr/local/go/bin, ~/go/bin, ~/sdk/go*/bin",
+        "no {WANTED} was found: {}; none is in /usr/local/go/bin, ~/go/bin, ~/sdk/go*/bin",
         passed.join("; ")
     )))
 }

@@ -16,7 +16,7 @@ use super::{Built, Choices, Found, Language, Missing, SourceFile};
 
 /// JEP 454: the foreign-function and memory API is final in JDK 22.
 const MIN_VERSION: u64 = 22;
-const WANTED: &str = "a JDK of version 22 or newer with its compiler";
+const WANTED: &str = "JDK of version 22 or newer with its compiler";
 const MAIN_CLASS: &str = "pagewise.Worker";
 /// A heap of fixed size and a collector without threads of its own, to reduce variation.
 const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
@@ -55,7 +55,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables, choices: &Choices) 
     if let Some(jdk) = &choices.jdk {
         let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.clone());
         return check(toolchain_variables, &home)
-            .map_err(|why| Missing(format!("--jdk {}: {why}; {WANTED} is needed", jdk.display())));
+            .map_err(|why| Missing(format!("--jdk {}: {why}; a {WANTED} is needed", jdk.display())));
     }
     let mut search = JdkSearch { toolchain_variables, seen: BTreeSet::new(), passed: Vec::new() };
     let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
@@ -81,7 +81,7 @@ impl JdkSearch<'_> {
     fn on_path(&mut self) -> Option<Found> {
         let programs = self.toolchain_variables.on_path("java");
         if programs.is_empty() {
-            self.passed.push("there is no java on PATH".to_string());
+            self.passed.push("java is not on PATH".to_string());
         }
         programs.iter().find_map(|java| match home_of(self.toolchain_variables, java) {
             Ok(home) => self.try_home("java on PATH", &home),
@@ -128,8 +128,8 @@ impl JdkSearch<'_> {
             .chain(below_home.iter().map(String::as_str))
             .collect::<Vec<_>>();
         Missing(format!(
-            "there is no {}: {}; no other is in {}; --jdk DIR names one",
-            WANTED.trim_start_matches("a "),
+            "no {} was found: {}; none is in {}; name one with --jdk DIR",
+            WANTED,
             self.passed.join("; "),
             folders.join(", ")
         ))
@@ -161,7 +161,7 @@ fn home_of(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<Path
     let named = said.stderr.lines().find_map(|line| line.trim().strip_prefix("java.home = "));
     match named {
         Some(home) => Ok(PathBuf::from(home)),
-        None => Err(format!("{} does not say where its home is", program.display())),
+        None => Err(format!("{} does not report its home", program.display())),
     }
 }
 
@@ -170,7 +170,7 @@ fn check(toolchain_variables: &ToolchainVariables, home: &Path) -> Result<Found,
     let shown = home.display();
     let program = home.join("bin/java");
     if !home.is_dir() {
-        return Err(format!("{shown} is no folder"));
+        return Err(format!("{shown} is not a folder"));
     }
     if !is_program(&program) {
         return Err(format!("{shown} has no bin/java"));
@@ -312,7 +312,7 @@ fn flags(choices: &Choices) -> Result<Vec<String>, Missing> {
     if let Some(first) = flags.first()
         && !first.starts_with(['-', '@'])
     {
-        return Err(Missing(format!("--jvm-args: '{first}' is no flag of a JVM; one begins with '-'")));
+        return Err(Missing(format!("--jvm-args: '{first}' is not a flag of a JVM: flags begin with '-'")));
     }
     let named = |flag: &&String| NOT_TO_CHOOSE.contains(&flag.split('=').next().unwrap_or_default());
     if let Some(flag) = flags.iter().find(named) {
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(flags(&chosen("")).expect("flags"), ALWAYS);
         for (text, sentence) in [
             ("-Xmx1g \"-Da", "--jvm-args: '-Xmx1g \"-Da' has an unclosed \""),
-            ("Xmx1g", "'Xmx1g' is no flag of a JVM"),
+            ("Xmx1g", "'Xmx1g' is not a flag of a JVM"),
             ("-Xmx1g -jar x.jar", "'-jar' would run something else"),
         ] {
             let refused = flags(&chosen(text)).expect_err(text).to_string();

@@ -42,7 +42,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
     for name in ["python3", "python"] {
         let programs = toolchain_variables.on_path(name);
         if programs.is_empty() {
-            passed.push(format!("there is no {name} on PATH"));
+            passed.push(format!("{name} is not on PATH"));
         }
         // Not by the file behind a link: a virtual environment is identified by the path by which it is started.
         for program in programs.into_iter().filter(|program| seen.insert(program.clone())) {
@@ -52,7 +52,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
             }
         }
     }
-    Err(Missing(format!("there is no {WANTED}: {}", passed.join("; "))))
+    Err(Missing(format!("no {WANTED} was found: {}", passed.join("; "))))
 }
 
 /// Check a Python; the error is its fault.

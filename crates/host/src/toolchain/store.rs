@@ -34,7 +34,7 @@ const TEMPORARY: &str = ".tmp-";
 /// Number of folders of one language that are kept: the newest.
 const KEPT: usize = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
-const REMEDY: &str = "set XDG_CACHE_HOME to a folder of yours that can be written and has room";
+const REMEDY: &str = "set XDG_CACHE_HOME to a writable folder of yours with free space";
 
 /// The folder of built workers.
 pub(super) struct WorkerStore {
@@ -96,16 +96,13 @@ impl WorkerStore {
             (Some(chosen), _) if chosen.is_absolute() => chosen.to_path_buf(),
             (relative, Some(home)) => {
                 notes.extend(relative.map(|path| {
-                    format!(
-                        "XDG_CACHE_HOME is {}, which is not absolute, and was passed over",
-                        path.display()
-                    )
+                    format!("XDG_CACHE_HOME is {}, which is not absolute, and was skipped", path.display())
                 }));
                 home.join(".cache")
             }
             (_, None) => {
                 return Err(Missing(
-                    "there is no folder to build the worker in: neither XDG_CACHE_HOME nor HOME is set to an absolute \
+                    "no folder was found to build the worker in: neither XDG_CACHE_HOME nor HOME is set to an absolute \
                      path; set XDG_CACHE_HOME"
                         .to_string(),
                 ));
@@ -247,7 +244,7 @@ impl From<Refusal> for BuildError {
 }
 
 fn home_note(home: &Path) -> String {
-    format!("HOME is {}, which is another user's, and root's own was taken in its place", home.display())
+    format!("HOME is {}, which is another user's: root's own was used instead", home.display())
 }
 
 fn is_temporary(name: &OsStr) -> bool {
@@ -338,7 +335,7 @@ impl Workshop {
         let stamp = self.workers.below(&self.name)?.below("product").map_err(BuildError::from);
         let stamp = stamp.and_then(|product| Ok(stamp_of(&product)?))?;
         if stamp.is_empty() {
-            return Err(BuildError::Other("the compiler ended well and made nothing".to_string()));
+            return Err(BuildError::Other("the compiler succeeded but made no file".to_string()));
         }
         self.write(&product.join(STAMP), &stamp)?;
         let rename = |from: &Path, to: &Path| {

@@ -119,7 +119,7 @@ fn a_file_is_the_users_own_and_has_one_name() {
     assert!(refused(directory.file("dangling", make)).ends_with("dangling is a link"));
     assert!(!place.path().join("nowhere").exists());
     rustix::fs::mknodat(&directory, "pipe", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("fifo");
-    assert!(refused(directory.file("pipe", OFlags::RDWR)).ends_with("pipe is no regular file"));
+    assert!(refused(directory.file("pipe", OFlags::RDWR)).ends_with("pipe is not a regular file"));
     fs::write(place.path().join("open"), "").expect("write");
     mode(&place.path().join("open"), 0o666);
     assert!(refused(directory.file("open", make)).ends_with("open can be written by others"));
@@ -133,7 +133,9 @@ fn a_directory_with_other_things_keeps_its_mode() {
     mode(&path, 0o755);
     let directory = Directory::open(&path).expect("open");
     fs::write(path.join("letters"), "").expect("write");
-    assert!(refused(directory.close_to_others(&["lock"])).contains("is open to others and holds more"));
+    assert!(
+        refused(directory.close_to_others(&["lock"])).contains("is open to others and contains other files")
+    );
     assert_eq!(fs::metadata(&path).expect("stat").permissions().mode() & 0o777, 0o755);
     fs::rename(path.join("letters"), path.join("lock")).expect("rename");
     directory.close_to_others(&["lock"]).expect("closed");

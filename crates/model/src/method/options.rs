@@ -302,7 +302,7 @@ options! {
         "Readahead of the whole span during set-up: MADV_WILLNEED, POSIX_FADV_WILLNEED";
     NoReuse, "noreuse", Since::Ignored("6.3"), Advise(Some(FileAdvice::NoReuse), None),
         reads &[Pread], scans &[Pread, Read], writes &[],
-        "What is read is no more recently used than before: POSIX_FADV_NOREUSE";
+        "Reading does not mark pages as recently used: POSIX_FADV_NOREUSE";
     Prealloc, "prealloc", Always, SetUp(SetUpStep::Allocate),
         reads &[], scans &[], writes &[Mmap, Pwrite, Write, Uring],
         "fallocate(2) of the whole file during set-up";
@@ -314,16 +314,16 @@ options! {
         "MADV_POPULATE_READ of the span during set-up, which reports errors";
     PopulateWrite, "populate-write", Refused("5.14"), Advise(None, Some(MapAdvice::PopulateWrite)),
         reads &[], scans &[], writes &[Mmap],
-        "MADV_POPULATE_WRITE of the whole file during set-up: pages are there and writable";
+        "MADV_POPULATE_WRITE of the whole file during set-up: pages are present and writable";
     HugePage, "hugepage", Always, Advise(None, Some(MapAdvice::HugePage)),
         reads &[Mmap], scans &[Mmap], writes &[Mmap],
-        "MADV_HUGEPAGE; proven by smaps";
+        "MADV_HUGEPAGE; verified by smaps";
     Touch, "touch", Always, SetUp(SetUpStep::Touch),
         reads &[], scans &[], writes &[Mmap],
-        "One byte of each page is written during set-up, with the value that it has";
+        "One byte of each page is written during set-up, without changing its value";
     Pretouch(bytes: Bytes = Method::MAX_BUFFER), "pretouch", Always, Loop(LoopShape::Pretouch(bytes)),
         reads &[], scans &[], writes &[Mmap],
-        "A thread of its own makes pages writable by MADV_POPULATE_WRITE, so far ahead of the writer";
+        "A separate thread makes pages writable by MADV_POPULATE_WRITE, this far ahead of the writer";
     Lock, "lock", Always, SetUp(SetUpStep::Lock),
         reads &[], scans &[], writes &[Mmap],
         "mlock(2) of the whole mapping during set-up";
@@ -332,31 +332,31 @@ options! {
         "MADV_WILLNEED of all ranges of an operation before its first read";
     PrefetchWindow(reads: u32 = Method::MAX_PREFETCH_WINDOW), "prefetch", Always, Loop(LoopShape::PrefetchWindow(reads)),
         reads &[Mmap], scans &[], writes &[],
-        "MADV_WILLNEED of later reads: so many are kept advised ahead of the one being read";
+        "MADV_WILLNEED of this many reads ahead of the current one";
     InPlace, "in-place", Always, Loop(LoopShape::InPlace),
         reads &[Mmap], scans &[Mmap], writes &[],
-        "Bytes are consumed in the mapping instead of being copied out of it; not ranked under `consume = touch`";
+        "Bytes are consumed in the mapping instead of being copied from it; not ranked under `consume = touch`";
     DontCache, "dontcache", Refused("6.14"), Effect::ReadFlag(ReadFlag::DontCache),
         reads &[Pread], scans &[Pread], writes &[],
-        "RWF_DONTCACHE: what is read does not stay in the page cache";
+        "RWF_DONTCACHE: pages that were read do not stay in the page cache";
     Depth(reads: u32 = Method::MAX_DEPTH), "depth", Always, Loop(LoopShape::Depth(reads)),
         reads &[Uring], scans &[Uring], writes &[Uring],
         "Reads or writes in flight per thread";
     Direct, "direct", Always, Effect::OpenFlag(OpenFlag::Direct),
         reads &[Pread, Uring], scans &[Pread, Read, Uring], writes &[Pwrite, Write, Uring],
-        "O_DIRECT: past the page cache";
+        "O_DIRECT: bypasses the page cache";
     Fixed, "fixed", Always, Loop(LoopShape::Fixed),
         reads &[Uring], scans &[Uring], writes &[],
         "Registered file and buffers";
     Buffer(bytes: Bytes = Method::MAX_BUFFER), "buffer", Always, Loop(LoopShape::Buffer(bytes)),
         reads &[], scans &[Mmap, Pread, Read, Uring], writes &[Mmap, Pwrite, Write, Uring],
-        "Bytes of one call or copy of a scan; bytes in which records are collected before they go to the file";
+        "Size of one call or copy of a scan; size of the buffer in which records are collected before they are written";
     DirectBuffer, "direct-buffer", Always, Elsewhere,
         reads &[], scans &[], writes &[],
-        "Java: the bytes are read into a `ByteBuffer` outside of the heap";
+        "Java: the bytes are read into an off-heap `ByteBuffer`";
     HeapBuffer, "heap-buffer", Always, Elsewhere,
         reads &[], scans &[], writes &[],
-        "Java: they are read into one on the heap, by way of one outside";
+        "Java: the bytes are read into an on-heap `ByteBuffer`, through an off-heap one";
 }
 
 /// Reason that a value is not accepted.
@@ -422,6 +422,6 @@ pub fn markdown_table() -> String {
             entry.since.version().map(|version| format!(" (Linux {version})")).unwrap_or_default(),
         )
     });
-    let head = "| option | random and sequential reads | scan | append, fill | what it does |\n| --- | --- | --- | --- | --- |\n";
+    let head = "| option | random and sequential reads | scan | append, fill | effect |\n| --- | --- | --- | --- | --- |\n";
     head.to_string() + &rows.collect::<String>()
 }

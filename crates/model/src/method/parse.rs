@@ -28,12 +28,11 @@ const CONFLICTS: &[(MethodOption, MethodOption, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
     /// The text is empty.
-    #[error("a method is missing; the methods are {}", words(&Worker::Native))]
+    #[error("missing method: write one of {}", words(&Worker::Native))]
     Empty,
     /// The part before the slash is not a worker's name.
     #[error(
-        "'{worker}' in '{text}' is no name of a worker; the workers are native, jvm, go, python and those named by \
-         --worker, in small letters, digits and hyphens"
+        "invalid worker name '{worker}' in '{text}': write native, jvm, go, python or a name given by --worker, in small letters, digits and hyphens"
     )]
     UnknownWorker {
         /// The text as typed.
@@ -42,7 +41,7 @@ pub enum MethodError {
         worker: String,
     },
     /// The access does not exist.
-    #[error("unknown method '{name}'; the methods{} are {}", of(.worker), words(.worker))]
+    #[error("unknown method '{name}': the methods{} are {}", of(.worker), words(.worker))]
     UnknownAccess {
         /// The unknown word.
         name: String,
@@ -50,13 +49,13 @@ pub enum MethodError {
         worker: Worker,
     },
     /// The text is not a method of a user's worker.
-    #[error("'{text}' is no method; after the slash come small letters, digits and any of - : + = . _")]
+    #[error("invalid method '{text}': write small letters, digits and any of - : + = . _ after the slash")]
     NoWord {
         /// The text as typed.
         text: String,
     },
     /// One of several options is required.
-    #[error("'{text}' is not whole; write {choices}")]
+    #[error("incomplete method '{text}': write {choices}")]
     Incomplete {
         /// The text as typed.
         text: String,
@@ -64,7 +63,7 @@ pub enum MethodError {
         choices: String,
     },
     /// The access does not accept the option.
-    #[error("'{access}' takes no option '{option}'; it takes {accepted}")]
+    #[error("unknown option '{option}' of '{access}': it takes {accepted}")]
     UnknownOption {
         /// The access.
         access: &'static str,
@@ -84,7 +83,7 @@ pub enum MethodError {
         expected: String,
     },
     /// An option is given twice.
-    #[error("'{option}' stands twice in '{text}'")]
+    #[error("repeated option '{option}' in '{text}': write it once")]
     Repeated {
         /// The text as typed.
         text: String,
@@ -92,7 +91,7 @@ pub enum MethodError {
         option: &'static str,
     },
     /// Two options exclude each other.
-    #[error("'{first}' and '{second}' do not go together in '{text}': {reason}")]
+    #[error("conflicting options '{first}' and '{second}' in '{text}': {reason}")]
     Conflict {
         /// The text as typed.
         text: String,

@@ -23,10 +23,13 @@ impl Method {
             let words = Self::words(self.known_as(), workload);
             return Some(match words.is_empty() {
                 true => {
-                    format!("'{self}' is no method for {workload}, which {does}; {} has none", self.worker())
+                    format!(
+                        "'{self}' is not a method for {workload}, which {does}: {} has none",
+                        self.worker()
+                    )
                 }
                 false => format!(
-                    "'{self}' is no method for {workload}, which {does}; its methods are {}",
+                    "'{self}' is not a method for {workload}, which {does}: its methods are {}",
                     words.join(", ")
                 ),
             });
@@ -35,7 +38,7 @@ impl Method {
             self.options().iter().find(|option| !taken.iter().any(|known| known.name() == option.name()))?;
         let known: Vec<String> = taken.iter().map(|option| option.usage()).collect();
         Some(format!(
-            "'{}' in '{self}' is not for {workload}; there {} takes {}",
+            "'{}' in '{self}' does not apply to {workload}: there {} takes {}",
             unknown.name(),
             self.word(),
             if known.is_empty() { "no option".to_string() } else { known.join(", ") }
@@ -59,7 +62,7 @@ impl Method {
 
     fn refuses_lines(&self, consume: Consume) -> Option<String> {
         (self.line_rule() == LineRule::ReadLine && consume != Consume::Lines)
-            .then(|| format!("{self} hands over lines and not bytes; it is for consume = lines"))
+            .then(|| format!("{self} returns lines rather than bytes: use consume = lines"))
     }
 
     /// Reason against one-shot work, whose pieces are as large as the buffer.
@@ -67,14 +70,14 @@ impl Method {
         let Some(buffer) = self.buffer() else {
             return (work.writes().is_some() && self.is_direct()).then(|| {
                 format!(
-                    "{self} needs a buffer, because O_DIRECT moves whole blocks; write {self}+buffer=64KiB"
+                    "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer=64KiB"
                 )
             });
         };
         let in_flight = buffer.0.saturating_mul(u64::from(self.depth()));
         if in_flight > Self::MAX_BUFFER.0 {
             return Some(format!(
-                "the buffers of {self} would take {}; write a smaller buffer or depth, {} in all",
+                "the buffers of {self} would take {}: write a smaller buffer or depth, at most {} in all",
                 Bytes(in_flight),
                 Self::MAX_BUFFER
             ));
@@ -88,7 +91,7 @@ impl Method {
         let uneven = |multiple: u64| !buffer.0.is_multiple_of(multiple.max(1));
         if self.is_direct() && uneven(alignment.direct_bytes) {
             return Some(format!(
-                "the buffer of {self} is no multiple of the {} that O_DIRECT needs here",
+                "the buffer of {self} is not a multiple of the {} that O_DIRECT requires here",
                 Bytes(alignment.direct_bytes)
             ));
         }
@@ -99,10 +102,10 @@ impl Method {
             Some(Consume::Lines) | None => (1, "lines are counted"),
         };
         if uneven(multiple) {
-            return Some(format!("the buffer of {self} is no multiple of {}, and {why}", Bytes(multiple)));
+            return Some(format!("the buffer of {self} is not a multiple of {}, and {why}", Bytes(multiple)));
         }
         (work.writes().is_some() && self.pretouch().is_some())
-            .then(|| format!("in {self} both a buffer and a thread run ahead of the writer; leave one out"))
+            .then(|| format!("in {self} both a buffer and a thread run ahead of the writer: leave one out"))
     }
 }
 

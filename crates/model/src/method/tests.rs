@@ -41,7 +41,7 @@ fn a_buffer_has_a_size() {
         refused("read:buffer=0B")
             .starts_with("invalid option 'buffer=0B': expected buffer=1B to buffer=1GiB")
     );
-    assert!(refused("mmap:buffer=4096").contains("has no unit"));
+    assert!(refused("mmap:buffer=4096").contains("write a unit"));
     assert!(refused("pwrite:buffer=2GiB").contains("expected buffer=1B to buffer=1GiB"));
     assert!(refused("mmap:pretouch=").contains("as in pretouch=64KiB"));
 }
@@ -72,11 +72,11 @@ fn a_method_suits_some_work() {
     }
     assert_eq!(
         unsuited("pwrite", RandomRead),
-        "'pwrite' is no method for random-read, which reads; its methods are mmap, pread, uring"
+        "'pwrite' is not a method for random-read, which reads: its methods are mmap, pread, uring"
     );
     assert_eq!(
         unsuited("uring:fixed", Append),
-        "'fixed' in 'uring:fixed+depth=32' is not for append; there uring takes prealloc, depth=N, direct, buffer=SIZE"
+        "'fixed' in 'uring:fixed+depth=32' does not apply to append: there uring takes prealloc, depth=N, direct, buffer=SIZE"
     );
 }
 
@@ -116,7 +116,7 @@ fn some_work_does_not_fit_a_method() {
         refusal("mmap:buffer=1KiB", 2048),
         "a record of 2KiB does not fit into the buffer of mmap:buffer=1KiB"
     );
-    assert!(refusal("pwrite:direct+buffer=1KiB", 10).contains("no multiple of the 4KiB"));
+    assert!(refusal("pwrite:direct+buffer=1KiB", 10).contains("not a multiple of the 4KiB"));
     assert!(refusal("pwrite:direct", 10).contains("write pwrite:direct+buffer=64KiB"));
     assert!(refusal("uring:depth=1024+buffer=2MiB", 10).contains("would take 2GiB"));
     assert!(refusal("mmap:buffer=4KiB+pretouch=1MiB", 10).contains("leave one out"));
@@ -126,32 +126,32 @@ fn some_work_does_not_fit_a_method() {
 fn nonsense_is_refused_with_what_is_accepted() {
     assert_eq!(
         refused("mmap:direct"),
-        "'mmap' takes no option 'direct'; it takes random, sequential, willneed, populate, populate-read, \
+        "unknown option 'direct' of 'mmap': it takes random, sequential, willneed, populate, populate-read, \
          hugepage, prefetch, prefetch=N, in-place, buffer=SIZE, prealloc, populate-write, touch, pretouch=SIZE, lock"
     );
     assert_eq!(
         refused("sendfile"),
-        "unknown method 'sendfile'; the methods are mmap, pread, read, pwrite, write, uring"
+        "unknown method 'sendfile': the methods are mmap, pread, read, pwrite, write, uring"
     );
     assert_eq!(
         refused("anonymous"),
-        "unknown method 'anonymous'; the methods are mmap, pread, read, pwrite, write, uring"
+        "unknown method 'anonymous': the methods are mmap, pread, read, pwrite, write, uring"
     );
     assert_eq!(
         refused("jvm/sendfile"),
-        "unknown method 'sendfile'; the methods of jvm are mmap, mapped-byte-buffer, pread, filechannel, \
+        "unknown method 'sendfile': the methods of jvm are mmap, mapped-byte-buffer, pread, filechannel, \
          buffered-reader"
     );
     assert_eq!(
         refused("jvm/filechannel"),
-        "'jvm/filechannel' is not whole; write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer"
+        "incomplete method 'jvm/filechannel': write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer"
     );
-    assert!(refused("jvm/filechannel:direct-buffer+heap-buffer").contains("do not go together"));
-    assert!(refused("go/pread:direct").contains("takes no option 'direct'; it takes none"));
-    assert!(refused("jvm/mmap:prefetch=4").contains("takes no option 'prefetch=4'"));
-    assert!(refused("My/mmap").contains("'My' in 'My/mmap' is no name of a worker"));
+    assert!(refused("jvm/filechannel:direct-buffer+heap-buffer").contains("conflicting options"));
+    assert!(refused("go/pread:direct").contains("unknown option 'direct' of 'pread': it takes none"));
+    assert!(refused("jvm/mmap:prefetch=4").contains("unknown option \'prefetch=4\' of"));
+    assert!(refused("My/mmap").contains("invalid worker name 'My' in 'My/mmap'"));
     assert!(refused("mine/").contains("missing"));
-    assert!(refused("mine/get it").contains("is no method"));
+    assert!(refused("mine/get it").contains("invalid method"));
     assert_eq!(refused("uring:depth=0"), "invalid option 'depth=0': expected depth=1 to depth=1024");
     assert_eq!(refused("uring:depth"), "invalid option 'depth': expected depth=1 to depth=1024");
     assert_eq!(refused("pread:random=3"), refused("pread:random=3"));
@@ -161,11 +161,11 @@ fn nonsense_is_refused_with_what_is_accepted() {
             format!("invalid option '{text}': expected prefetch=1 to prefetch=4096")
         );
     }
-    assert!(refused("mmap:prefetch+prefetch=4").contains("'prefetch' stands twice"));
-    assert!(refused("pread:prefetch=4").contains("takes no option 'prefetch=4'"));
-    assert!(refused("pread:direct+random").contains("do not go together"));
-    assert!(refused("mmap:random+random").contains("stands twice"));
-    assert!(refused("mmap:").contains("takes no option ''"));
+    assert!(refused("mmap:prefetch+prefetch=4").contains("repeated option 'prefetch'"));
+    assert!(refused("pread:prefetch=4").contains("unknown option \'prefetch=4\' of"));
+    assert!(refused("pread:direct+random").contains("conflicting options"));
+    assert!(refused("mmap:random+random").contains("repeated option"));
+    assert!(refused("mmap:").contains("unknown option '' of 'mmap'"));
     assert!(refused("").contains("missing"));
 }
 

@@ -26,7 +26,7 @@ pub(super) fn claim() -> Result<(State, bool)> {
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
         RunClaim::Refused { holder } => {
             bail!(
-                "another run is measuring ({holder}); two at once would disturb each other, so wait or stop it"
+                "another run is measuring ({holder}): wait for it or stop it, since two would disturb each other"
             )
         }
         RunClaim::Granted { state, swept } => {
@@ -48,11 +48,11 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).context("the signals cannot be taken")?;
+        signal_hook::flag::register(signal, stop.clone()).context("the signal handlers cannot be set")?;
     }
     // A file size limit becomes the error of a write instead of a silent death.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
-        .context("the signals cannot be taken")?;
+        .context("the signal handlers cannot be set")?;
     Ok(stop)
 }
 
@@ -110,7 +110,7 @@ pub(super) fn find_workers(
         None => Program::Own,
         Some(command) => {
             let words = toolchain::split_words(command)?;
-            let (program, arguments) = words.split_first().context("--worker-command names no program")?;
+            let (program, arguments) = words.split_first().context("--worker-command is empty: write the command of a program")?;
             Program::stated(Stated::new(program, arguments))
         }
     };
@@ -164,7 +164,7 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     };
     let Ok(program) = std::env::current_exe() else { return };
     let argv = std::iter::once(program.into_os_string()).chain(std::env::args_os().skip(1));
-    say(format_args!("running in a scope of its own: {}", scope.text()));
+    say(format_args!("running in a separate scope: {}", scope.text()));
     let error = scope.command(argv).exec();
     say(format_args!("warning: {} could not be started: {error}", scope.text()));
 }
@@ -177,7 +177,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
             files::check_directory(&directory)?;
             let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
             let environment = environment::detect(&directory);
-            let space = rustix::fs::statvfs(&directory).context("the free space cannot be known")?;
+            let space = rustix::fs::statvfs(&directory).context("the free space is unknown")?;
             let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
             Ok((Source::Dataset { directory: text_of(&directory)? }, environment, free_bytes))
         }
@@ -187,7 +187,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
             let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
             for (pid, name) in mappers {
                 say(format_args!(
-                    "warning: {} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, and \
+                    "warning: {} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, so \
                      cold samples will be refused",
                     path.display()
                 ));
@@ -195,7 +195,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
             let mut environment = environment::detect(&path);
             if let Some(reason) = files::sparse_or_compressed_bytes(&file) {
                 environment.warnings.push(format!(
-                    "fewer bytes may come from the device than are read of your file, so cold and direct figures \
+                    "fewer bytes may come from the device than are read from your file, so cold and direct figures \
                      may be those of memory: {reason}"
                 ));
             }
@@ -208,7 +208,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
 fn text_of(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(text) => Ok(text.to_string()),
-        None => bail!("the path {} is no UTF-8 text, which run files and workers need", path.display()),
+        None => bail!("the path {} is not UTF-8: run files and workers need UTF-8", path.display()),
     }
 }
 

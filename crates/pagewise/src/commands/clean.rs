@@ -20,7 +20,7 @@ pub fn clean(arguments: &CleanArguments) -> Result<CommandEnd> {
     for claim in &claims {
         if let RunClaim::Refused { holder } = claim {
             live = true;
-            writeln!(out, "A run is live ({}); what it holds is left alone.", Untrusted(holder))?;
+            writeln!(out, "A run is live ({}): its files and settings are left alone.", Untrusted(holder))?;
         }
     }
     for claim in claims {
@@ -39,7 +39,7 @@ pub fn clean(arguments: &CleanArguments) -> Result<CommandEnd> {
         return Ok(CommandEnd::FellShort);
     }
     if swept == Swept::default() && !live {
-        writeln!(out, "Nothing was left behind.")?;
+        writeln!(out, "Nothing was left to clean.")?;
     }
     Ok(CommandEnd::Done)
 }

@@ -71,7 +71,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<CommandEnd> {
 fn usable(capability: Capability) -> Capability {
     match mounted::proc_missing() {
         Some(_) if capability.is_available() => {
-            let reason = "it works, and cannot be measured: /proc is not mounted".to_string();
+            let reason = "it works, but cannot be measured: /proc is not mounted".to_string();
             Capability { state: Availability::Unavailable { reason }, ..capability }
         }
         _ => capability,
@@ -96,7 +96,7 @@ fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io:
     }
     let warnings = &findings.environment.warnings;
     if !warnings.is_empty() {
-        writeln!(out, "\nSettings that decide results here:")?;
+        writeln!(out, "\nSettings that affect results here:")?;
         for warning in warnings {
             writeln!(out, "  * {}", Untrusted(warning))?;
         }

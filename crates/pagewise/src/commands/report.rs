@@ -52,12 +52,12 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 /// `--vmstat`: the times of two runs are unrelated, so it takes one.
 fn print_seconds(paths: &[PathBuf]) -> Result<CommandEnd> {
     let [path] = paths else {
-        bail!("--vmstat prints the seconds of one run, and {} run files were given", paths.len());
+        bail!("--vmstat prints the seconds of one run: {} run files were given", paths.len());
     };
     let rows = vmstat::rows(&store::load(path)?.seconds);
     if rows.is_empty() {
         bail!(
-            "{} holds no second of the host: the run was shorter than that, or made by a pagewise that kept none",
+            "{} has no readings of the host: the run was shorter than a second, or made by a pagewise without them",
             path.display()
         );
     }
@@ -136,7 +136,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
             let cache = match (*evict, warm) {
                 (true, _) => "it may be dropped from the page cache",
                 (false, true) => "it is read into the page cache",
-                (false, false) => "the page cache is left to what the samples make of it",
+                (false, false) => "the page cache is left as the samples change it",
             };
             writeln!(out, "file       {}, only read; {cache}", Untrusted(path))?;
         }
@@ -144,7 +144,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "seed       {}", plan.seed)?;
     let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
     let sample = match measured.all(|cell| cell.conditions.workload().is_one_shot()) {
-        true => "a sample is the whole work once".to_string(),
+        true => "each sample is the whole work once".to_string(),
         false => format!(
             "a sample lasts {}, single latencies up to {} more",
             time(plan.sample_ns),

@@ -33,20 +33,20 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     layer.axes = layer.axes.without_settings();
     ensure!(
         layer == Layer::default() && !arguments.quick && !arguments.full && !arguments.published,
-        "--resume takes every choice from {}; leave the others out",
+        "--resume takes every choice from {}: leave the others out",
         path.display()
     );
     let Resumed { mut store, run, doubt } = RunFile::resume(path)?;
     if let Some(what) = &arguments.what {
         ensure!(
             *what == run.header.plan.question,
-            "{} holds the question '{}', not '{what}'",
+            "{} has the question '{}', not '{what}'",
             path.display(),
             run.header.plan.question
         );
     }
     if run.is_complete() {
-        say(format_args!("{} is complete; there is nothing to resume.", path.display()));
+        say(format_args!("{} is complete: there is nothing to resume.", path.display()));
         return Ok(Taken::File(path.clone()));
     }
     expect_typed(path, &run.header, doubt.as_ref(), arguments, options)?;
@@ -65,7 +65,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     }
     ensure!(
         source == run.header.plan.source,
-        "{} cannot be resumed: the file is not the one that the run began with",
+        "{} cannot be resumed: the file differs from the one that the run began with",
         path.display()
     );
     let Some((stop, state)) = claimed else {
@@ -122,8 +122,7 @@ fn expect_typed(
     let whole = line(path, header, doubt.is_some());
     ensure!(
         same_programs,
-        "{shown} cannot be resumed: it was begun with another worker, or another JVM, than was typed; nothing that stands \
-         in a run file is executed, so type it again: {whole}"
+        "{shown} cannot be resumed: the worker or the JVM differs from the one that the run began with; commands in a run file are not executed, so type it again: {whole}"
     );
     ensure!(
         now.heartbeat_ns == 0 || now.heartbeat_ns == then.heartbeat_ns,
@@ -131,12 +130,11 @@ fn expect_typed(
     );
     match (typed, doubt) {
         (Typed::Otherwise, _) => bail!(
-            "{shown} cannot be resumed: it measures elsewhere, or sets something else, than was typed: {}",
+            "{shown} cannot be resumed: the typed directory, file or settings differ from those of the run: {}",
             line(path, header, true)
         ),
         (Typed::InPart, Some(doubt)) => bail!(
-            "{shown} cannot be resumed as it is: {doubt}, so what it says of where to measure and what to set has to be \
-             typed again: {whole}"
+            "{shown} cannot be resumed as it is: {doubt}, so its directory, file and settings must be typed again: {whole}"
         ),
         (Typed::InPart, None) | (Typed::All, _) => Ok(()),
     }

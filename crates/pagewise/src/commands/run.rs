@@ -88,26 +88,29 @@ fn worker_choices(arguments: &RunArguments) -> Result<WorkerChoices> {
     for text in &arguments.worker {
         let (name, command) = text.split_once('=').with_context(|| {
             format!(
-                "'{text}' names no worker; write --worker name=COMMAND, as in --worker mine='./reader --fast'"
+                "invalid worker '{text}': write --worker name=COMMAND, as in --worker mine='./reader --fast'"
             )
         })?;
         let worker = Worker::of_name(name).with_context(|| {
-            format!("'{name}' is no name of a worker; write small letters, digits and hyphens")
+            format!("invalid worker name '{name}': write small letters, digits and hyphens")
         })?;
-        ensure!(matches!(worker, Worker::Other(_)), "'{name}' is a worker of pagewise; take another name");
+        ensure!(
+            matches!(worker, Worker::Other(_)),
+            "the worker name '{name}' is one of pagewise's: choose another"
+        );
         ensure!(
             !command.trim().is_empty(),
-            "the worker {name} has no command; write --worker {name}=COMMAND"
+            "the worker {name} has no command: write --worker {name}=COMMAND"
         );
         let earlier = choices.commands.insert(name.to_string(), command.to_string());
-        ensure!(earlier.is_none(), "--worker {name} is written twice");
+        ensure!(earlier.is_none(), "--worker {name} is given twice: write it once");
     }
     Ok(choices)
 }
 
 fn run_anew(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     let Some(what) = &arguments.what else {
-        bail!("what is to be run is missing; write a question ({}) or a plan file", question_names());
+        bail!("missing question: write one of {} or the path of a plan file", question_names());
     };
     let plan = match question(what) {
         Some(plan) if arguments.file.is_some() => plan?.for_own_file(),
@@ -137,7 +140,7 @@ fn default_place(plan: &PlanText) -> Result<Destination> {
     let in_memory = std::fs::File::open(&memory).ok().and_then(|directory| cache::in_memory(&directory));
     ensure!(
         in_memory.is_some(),
-        "{} makes its files in memory, and {IN_MEMORY} is no tmpfs here; name a directory with --dir",
+        "{} makes its files in memory, but {IN_MEMORY} is not a tmpfs here: name a directory with --dir",
         plan.name
     );
     Ok(Destination::Directory(memory))
@@ -161,11 +164,11 @@ fn plan_file(path: &Path) -> Result<PlanText> {
             anyhow::anyhow!("the plan file {shown} cannot be read: {error}")
         }
     })?;
-    ensure!(metadata.is_file(), "{shown} is no plan file: it is no regular file");
-    ensure!(metadata.len() <= MAX_PLAN_BYTES, "{shown} is no plan file: it has {} bytes", metadata.len());
+    ensure!(metadata.is_file(), "{shown} is not a plan file: it is not a regular file");
+    ensure!(metadata.len() <= MAX_PLAN_BYTES, "{shown} is not a plan file: it has {} bytes", metadata.len());
     let bytes = std::fs::read(path).with_context(|| format!("the plan file {shown} cannot be read"))?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{shown} is no plan file: it is no text"))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| anyhow::anyhow!("{shown} is not a plan file: it is not text"))?;
     let name = path.file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
     text::parse(&name, &text).with_context(|| format!("the plan file {shown}"))
 }
@@ -188,7 +191,7 @@ fn begin(
     let topology = placement::Topology::read().map_err(anyhow::Error::msg)?;
     let numa_nodes =
         topology.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.number).collect();
-    let online_cpus = CpuList::new(topology.cpus).context("no CPU of this machine is known")?;
+    let online_cpus = CpuList::new(topology.cpus).context("the CPUs of this machine are unknown")?;
     let mut machine = Machine {
         environment: &environment,
         free_bytes,
@@ -251,7 +254,7 @@ fn create_numbered(header: &Header) -> Result<RunFile> {
     let question = &header.plan.question;
     let path = |number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl"));
     RunFile::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
-        format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here; name one with --out")
+        format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here: name one with --out")
     })
 }
 

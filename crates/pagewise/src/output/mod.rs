@@ -37,7 +37,7 @@ pub fn file(path: &Path) -> Result<impl Write> {
     let file = made.map_err(|error| {
         let path = path.display();
         match error.kind() {
-            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists; name another file"),
+            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists: name another file"),
             _ => anyhow::anyhow!("{path} cannot be written: {error}"),
         }
     })?;

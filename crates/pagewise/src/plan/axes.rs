@@ -133,23 +133,23 @@ axes! {
     dependent: bool, READS;
 
     /// Memory that worker and page cache may use together, limited by a cgroup; or none
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
     memory: OrNone<Bytes>, Workload::ALL;
     /// Rate limit of the device, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none. Repeat
     /// for an axis
-    #[arg(long, value_name = "CAP", help_heading = "What the machine is set to")]
+    #[arg(long, value_name = "CAP", help_heading = "Host settings")]
     device_cap: OrNone<DeviceCap>, Workload::ALL, sets device_cap;
     /// Readahead of the device, restored afterwards; or none to leave it unchanged
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "What the machine is set to")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
     readahead: OrNone<Bytes>, Workload::ALL, sets kernel.readahead_bytes;
     /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none to leave it unchanged
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Host settings")]
     mglru: OrNone<pagewise_model::Switch>, Workload::ALL, sets kernel.mglru;
     /// CPUs of the worker, as in 0-3,8. Repeat for an axis
-    #[arg(long, value_name = "CPUS", help_heading = "What the machine is set to")]
+    #[arg(long, value_name = "CPUS", help_heading = "Host settings")]
     cpus: OrNone<CpuList>, Workload::ALL, sets cpus;
     /// Node of the file's pages, relative to the worker: same, other, or the number of a NUMA node
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What the machine is set to")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Host settings")]
     numa: OrNone<Numa>, Workload::ALL, sets numa;
 }
 
@@ -212,7 +212,7 @@ pub fn ensure_all_used(layer: &Layer, workloads: &[Workload]) -> Result<()> {
     for (name, of) in layer.axes.chosen() {
         if !workloads.iter().any(|workload| of.contains(workload)) {
             let have = if workloads.len() == 1 { "has" } else { "have" };
-            bail!("'{name}' is for {}; {} {have} none", words(of), words(workloads));
+            bail!("'{name}' is for {}: {} {have} none", words(of), words(workloads));
         }
     }
     for (workload, axes) in &layer.by_workload {

@@ -13,7 +13,7 @@ pub(super) fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&
     let product = all.len().saturating_mul(values.len());
     ensure!(
         product <= MOST_VARIED,
-        "the matrix has at least {product} cells, more than the {MAX_CELLS} that make sense in one run"
+        "the matrix has at least {product} cells: a run has at most {MAX_CELLS}"
     );
     let varied = all
         .into_iter()

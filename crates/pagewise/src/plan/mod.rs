@@ -63,7 +63,7 @@ impl FromStr for Size {
                 Ok(Size::Times((times * 1000.0).round() as u64))
             }
             _ => Err(format!(
-                "'{text}' is no multiple of the cache; write a number from 0.001 to {MAX_TIMES} before the x, as in 1.5x"
+                "invalid multiple of the cache '{text}': write a number from 0.001 to {MAX_TIMES} before the x, as in 1.5x"
             )),
         }
     }

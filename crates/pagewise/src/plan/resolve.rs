@@ -171,13 +171,13 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
     for name in workers.commands.keys() {
         ensure!(
             uses(name),
-            "no method of the worker {name} is in the plan; add one, as in --methods pread,{name}/METHOD"
+            "the plan has no method of the worker {name}: add one, as in --methods pread,{name}/METHOD"
         );
     }
     let of_jvm = workers.jdk.is_some() || workers.jvm_args.is_some();
     ensure!(
         !of_jvm || uses(Worker::Jvm.name()),
-        "--jdk and --jvm-args are for the jvm worker, of which no method is in the plan; add one, as in --methods pread,jvm/pread"
+        "--jdk and --jvm-args are for the jvm worker, which has no method in the plan: add one, as in --methods pread,jvm/pread"
     );
     Ok(())
 }
@@ -199,10 +199,10 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     let sample_ns = first(layers, |sampling| sampling.sample_ns, 150_000_000);
     ensure!(
         (1_000_000..=MAX_PHASE_NS).contains(&sample_ns),
-        "a sample lasts 1ms to 3600s: shorter ones measure the clock"
+        "the length of a sample is out of range: write 1ms to 3600s"
     );
     let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
-    ensure!(latency_ns <= MAX_PHASE_NS, "a latency phase lasts 3600s at most");
+    ensure!(latency_ns <= MAX_PHASE_NS, "the length of a latency phase is out of range: write at most 3600s");
     let seed = first(layers, |sampling| sampling.seed, fresh_seed);
     let ceilings = first(layers, |sampling| sampling.ceilings, true);
     let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
@@ -216,7 +216,7 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
     ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
     ensure!(
         cells.iter().all(|cell| cell.conditions.cache_capacity().is_some()),
-        "the ratio of data to cache at which methods change places needs a memory limit; write --memory 256MiB"
+        "a crossing of methods as data outgrow the cache needs a memory limit: write --memory 256MiB"
     );
     let mut prefetch_windows: Vec<u32> =
         cells.iter().filter_map(|cell| cell.method.prefetch_window()).collect();
@@ -324,12 +324,9 @@ impl Resolved {
             Source::File { identity, .. } => {
                 ensure!(
                     workload.is_reading(),
-                    "{workload} writes, and your own file is only read; leave --file out"
+                    "{workload} writes, and your own file is only read: leave --file out"
                 );
-                ensure!(
-                    file_size.is_none(),
-                    "--file and a file size do not go together: the file has its size"
-                );
+                ensure!(file_size.is_none(), "--file conflicts with a file size: the file has its size");
                 Some(vec![Size::Exact(identity.file_bytes)])
             }
             Source::Dataset { .. } => file_size,
@@ -381,7 +378,7 @@ impl Resolved {
         match cells.and_then(|cells| cells.checked_add(already)) {
             Some(cells) if cells <= MAX_CELLS => Ok(()),
             Some(cells) => {
-                bail!("the matrix has {cells} cells, more than the {MAX_CELLS} that make sense in one run")
+                bail!("the matrix has {cells} cells: a run has at most {MAX_CELLS}")
             }
             None => bail!("the matrix has more cells than can be counted"),
         }
@@ -460,7 +457,7 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
     };
     let Some(capacity) = conditions.cache_capacity() else {
         bail!(
-            "a size in multiples of the cache needs a memory limit; write --memory 256MiB, or the size in bytes"
+            "a size in multiples of the cache needs a memory limit: write --memory 256MiB, or the size in bytes"
         );
     };
     let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;

@@ -104,7 +104,7 @@ fn unknown(key: &str, known: &[&str]) -> anyhow::Error {
         .iter()
         .max_by(|left, right| strsim::jaro_winkler(key, left).total_cmp(&strsim::jaro_winkler(key, right)))
         .expect("some key is known");
-    anyhow::anyhow!("unknown key '{key}'; the nearest known one is '{nearest}'")
+    anyhow::anyhow!("unknown key '{key}': the nearest known one is '{nearest}'")
 }
 
 /// Set the axis named `key`; false if there is none.
@@ -131,7 +131,7 @@ fn texts(key: &str, value: &Value) -> Result<Vec<String>> {
 /// Set the scalar named `key`; false if there is none.
 fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<bool> {
     if SAMPLING.contains(&key) && matches!(value, Value::Array(_)) {
-        bail!("'{key}' takes one value, it is no axis");
+        bail!("'{key}' is not an axis: write one value");
     }
     let time =
         |value: &Value| text(value).and_then(|text| parse_duration_ns(text).map_err(anyhow::Error::msg));
@@ -146,8 +146,9 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
         "crossing_percent" => sampling.crossing_percent = Some(count(value).with_context(in_key)?),
         "seed" => {
             let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
-            sampling.seed =
-                Some(seed.with_context(|| format!("in 'seed': {value} is no whole number from 0 on"))?);
+            sampling.seed = Some(seed.with_context(|| {
+                format!("in 'seed': invalid value {value}: write a whole number of at least 0")
+            })?);
         }
         _ => return Ok(false),
     }
@@ -155,7 +156,7 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
 }
 
 fn flag(value: &Value) -> Result<bool> {
-    value.as_bool().with_context(|| format!("{value} is neither true nor false"))
+    value.as_bool().with_context(|| format!("invalid value {value}: write true or false"))
 }
 
 /// The value as typed. A bare number has no unit, and its type's error shows how to write it.
@@ -168,14 +169,14 @@ fn plain(value: &Value) -> Result<String> {
 }
 
 fn text(value: &Value) -> Result<&str> {
-    value.as_str().with_context(|| format!("{value} should be a text in quotes"))
+    value.as_str().with_context(|| format!("invalid value {value}: write a text in quotes"))
 }
 
 fn count(value: &Value) -> Result<u32> {
     value
         .as_integer()
         .and_then(|number| u32::try_from(number).ok())
-        .with_context(|| format!("{value} is no whole number from 0 on"))
+        .with_context(|| format!("invalid value {value}: write a whole number of at least 0"))
 }
 
 impl FromStr for Threads {
@@ -187,7 +188,7 @@ impl FromStr for Threads {
         }
         text.parse()
             .map(Threads::Count)
-            .map_err(|_| format!("'{text}' is no number of threads; write a whole number or 'cpus'"))
+            .map_err(|_| format!("invalid number of threads '{text}': write a whole number or 'cpus'"))
     }
 }
 
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(parse("test", "threads = 2").expect("plan").pivot, None);
         assert_eq!(
             refused("[table]\nbasline = \"pread\""),
-            "in [table]: unknown key 'basline'; the nearest known one is 'baseline'"
+            "in [table]: unknown key 'basline': the nearest known one is 'baseline'"
         );
         assert_eq!(
             refused("[table]\ncolumns = \"cpus\""),
@@ -245,29 +246,31 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_in_one_sentence() {
-        assert_eq!(refused("tread = 1"), "unknown key 'tread'; the nearest known one is 'threads'");
+        assert_eq!(refused("tread = 1"), "unknown key 'tread': the nearest known one is 'threads'");
         assert_eq!(
             refused("[quick]\nround = 3"),
-            "in [quick]: unknown key 'round'; the nearest known one is 'rounds'"
+            "in [quick]: unknown key 'round': the nearest known one is 'rounds'"
         );
         assert_eq!(
             refused("[random-read]\nmethod = \"mmap\""),
-            "in [random-read]: unknown key 'method'; the nearest known one is 'methods'"
+            "in [random-read]: unknown key 'method': the nearest known one is 'methods'"
         );
-        assert!(refused("read_size = 4096").starts_with("in 'read_size': '4096' has no unit"));
+        assert!(refused("read_size = 4096").starts_with("in 'read_size': invalid size '4096': write a unit"));
         assert_eq!(refused("threads = []"), "'threads' is an empty list: there would be nothing to measure");
-        assert_eq!(refused("rounds = [7, 9]"), "'rounds' takes one value, it is no axis");
+        assert_eq!(refused("rounds = [7, 9]"), "'rounds' is not an axis: write one value");
         assert_eq!(
             refused("threads = -1"),
-            "in 'threads': '-1' is no number of threads; write a whole number or 'cpus'"
+            "in 'threads': invalid number of threads '-1': write a whole number or 'cpus'"
         );
         assert!(refused("methods = 3").starts_with("in 'methods': unknown method '3'"));
-        assert!(refused("methods = 3.5").starts_with("in 'methods': 3.5 should be a text in quotes"));
+        assert!(
+            refused("methods = 3.5").starts_with("in 'methods': invalid value 3.5: write a text in quotes")
+        );
         assert!(refused("laps = -1").starts_with("in 'laps': invalid value '-1': "));
         assert!(refused("dependent = 1").starts_with("in 'dependent': invalid value '1': "));
         assert!(refused("cache = \"hot\"").starts_with("in 'cache': unknown cache state 'hot'"));
         assert!(refused("quick = 3").starts_with("'quick' is a table"));
         assert!(refused("threads = 1\nthreads = ").starts_with("line 2"));
-        assert!(refused("seed = -3").starts_with("in 'seed': -3 is no whole number"));
+        assert!(refused("seed = -3").starts_with("in 'seed': invalid value -3: write a whole number"));
     }
 }

@@ -31,10 +31,7 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     let Conditions { threads, span_bytes, cache, .. } = conditions;
     let Reads { read_bytes, reads_per_op, skew, dependent, consume, .. } = reads;
     ensure!(read_bytes <= span_bytes, "a read of {read_bytes} is larger than the span of {span_bytes}");
-    ensure!(
-        *consume != Consume::Lines,
-        "lines are counted where a file is gone through once; use run scan, or --consume sum"
-    );
+    ensure!(*consume != Consume::Lines, "lines are counted in scans only: use run scan, or --consume sum");
     let op_bytes = conditions.op_bytes();
     if conditions.workload() == Workload::SequentialRead {
         ensure!(
@@ -46,8 +43,7 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     if *cache == CacheState::Cold {
         ensure!(
             bytes <= conditions.cold_budget_bytes(),
-            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of every thread asks \
-             for {}; use a larger file, smaller reads or fewer threads",
+            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of every thread requests {}: use a larger file, smaller reads or fewer threads",
             Bytes(bytes)
         );
     }
@@ -55,20 +51,19 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     if let Some(memory) = machine.environment.memory_available_bytes {
         ensure!(
             buffers <= memory.0 / 4,
-            "{threads} threads with buffers of {read_bytes} need more than a quarter of the {memory} of memory \
-             that is available"
+            "{threads} threads with buffers of {read_bytes} need more than a quarter of the available memory of {memory}"
         );
     }
     if *skew != Skew::Uniform {
         ensure!(
             *cache != CacheState::Cold,
-            "{skew} reads some places again and again, a cold sample none twice; use --cache cold-start or warm"
+            "{skew} repeats reads, a cold sample has none twice: use --cache cold-start or warm"
         );
     }
     if *dependent {
         ensure!(
             conditions.workload() == Workload::RandomRead,
-            "sequential reads do not depend on each other; use --workload random-read"
+            "sequential reads do not depend on each other: use --workload random-read"
         );
         ensure!(
             *reads_per_op > 1,
@@ -82,7 +77,7 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
 fn ensure_one_thread(conditions: &Conditions) -> Result<()> {
     ensure!(
         conditions.threads == 1,
-        "{} goes front to back, with one thread; {} make no sense",
+        "{} is done by one thread, front to back: {} threads are not possible",
         conditions.workload(),
         conditions.threads
     );
@@ -93,19 +88,18 @@ fn ensure_scan(conditions: &Conditions) -> Result<()> {
     ensure_one_thread(conditions)?;
     ensure!(
         conditions.cache != CacheState::ColdStart,
-        "a scan meets every page once, so no cache becomes warm by it; use --cache cold or warm"
+        "a scan reads every page once, so it warms no cache: use --cache cold or warm"
     );
     ensure!(
         conditions.cache != CacheState::Warm || conditions.fits_memory(),
-        "a cache that cannot hold the {} is not warm for a scan: what comes next was always pushed out; use --cache cold",
+        "a cache that cannot hold the {} is never warm for a scan, since the next pages were always evicted: use --cache cold",
         conditions.span_bytes
     );
     let rate = conditions.host_settings.device_cap.and_then(|cap| cap.read_bytes_per_second);
     let too_fast = |rate: &Bytes| *rate > conditions.span_bytes && conditions.cache != CacheState::Warm;
     if let Some(rate) = rate.filter(too_fast) {
         bail!(
-            "under a cap of {rate} a second, {} are scanned in less than a second, and the rate is known after one; use a \
-             file of {rate} or more",
+            "under a cap of {rate} a second, {} are scanned in less than a second, too short to measure the rate: use a file of {rate} or more",
             conditions.span_bytes
         );
     }
@@ -125,17 +119,17 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
     );
     ensure!(
         matches!(conditions.cache, CacheState::Cold | CacheState::Warm),
-        "a file that is written is new (--cache cold) or was written before (--cache warm), and not {}",
+        "a file to be written cannot be {}: use --cache cold (new) or --cache warm (written before)",
         conditions.cache
     );
     let host_settings = &conditions.host_settings;
     ensure!(
         host_settings.device_cap.is_none(),
-        "a device cap limits reads, and {workload} writes; leave --device-cap out"
+        "a device cap limits reads, and {workload} writes: leave --device-cap out"
     );
     ensure!(
         host_settings.memory_limit_bytes.is_none() || conditions.cache == CacheState::Cold,
-        "what was written before is charged to others than the worker; with a memory limit use --cache cold"
+        "pages written before are not charged to the worker: with a memory limit use --cache cold"
     );
     Ok(())
 }
@@ -176,21 +170,21 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
         if let Some(worker) = host_settings.worker_bytes {
             ensure!(
                 limit > worker,
-                "a memory limit of {limit} leaves no cache beside the largest worker of the plan, which takes about {worker}"
+                "a memory limit of {limit} leaves no cache next to the largest worker of the plan, which takes about {worker}"
             );
         }
         if let Some(memory) = machine.environment.memory_bytes {
             let whole = Bytes(memory.0 >> 20 << 20);
-            ensure!(limit <= memory, "a memory limit of {limit} is above the {whole} that this machine has");
+            ensure!(limit <= memory, "a memory limit of {limit} is above this machine's memory of {whole}");
         }
         let least = least_memory(conditions, machine);
         ensure!(
             limit >= least,
-            "a memory limit of {limit} is below what a worker itself needs here; the least that works is {least}"
+            "a memory limit of {limit} is too small for a worker here: the smallest that works is {least}"
         );
     }
     if let (Some(cap), Some(reason)) = (host_settings.device_cap, &machine.no_device) {
-        bail!("the cap {cap} needs a block device, and there is none to be capped: {reason}");
+        bail!("the cap {cap} needs a block device that can be capped: {reason}");
     }
     if let (Some(cap), Some(of)) = (host_settings.device_cap, conditions.reads()) {
         let reads = cap.read_iops.map_or(0.0, |iops| f64::from(of.reads_per_op) / iops as f64);
@@ -207,25 +201,25 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     if let Some(readahead) = host_settings.kernel.readahead_bytes {
         ensure!(
             readahead <= MAX_READAHEAD,
-            "a readahead of {readahead} is larger than the {MAX_READAHEAD} that are sensible"
+            "a readahead of {readahead} is too large: write at most {MAX_READAHEAD}"
         );
         let page_bytes = machine.environment.page_bytes;
         ensure!(
             readahead.0.is_multiple_of(page_bytes.max(1024)),
-            "a readahead of {readahead} is no whole number of pages of {page_bytes} bytes"
+            "a readahead of {readahead} is not a whole number of pages of {page_bytes} bytes"
         );
     }
     if let Some(cpus) = &host_settings.cpus {
         let online = machine.online_cpus.numbers();
         if let Some(missing) = cpus.numbers().iter().find(|cpu| !online.contains(cpu)) {
-            bail!("there is no CPU {missing} here; online are {}", machine.online_cpus);
+            bail!("CPU {missing} is not online here: write CPUs of {}", machine.online_cpus);
         }
     }
     if let Some(Numa::Node(node)) = host_settings.numa {
         let nodes = &machine.numa_nodes;
         ensure!(
             nodes.contains(&node),
-            "there is no NUMA node {node} with memory here; there {} {}",
+            "NUMA node {node} has no memory here: there {} {}",
             if nodes.len() == 1 { "is only" } else { "are" },
             nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
         );
@@ -233,8 +227,7 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     if host_settings.numa.is_some() && conditions.workload().is_reading() {
         ensure!(
             conditions.cache == CacheState::Warm && conditions.fits_memory(),
-            "pages are placed on a NUMA node before a sample, so all of them must be there: use --cache warm, and \
-             memory that holds the data"
+            "pages are placed on a NUMA node before a sample, so all of them must be in memory: use --cache warm, and data that fit in memory"
         );
     }
     Ok(())
@@ -255,12 +248,11 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
     let dropped = |cell: &Cell| !matches!(cell.conditions.cache, CacheState::Warm | CacheState::AsIs);
     ensure!(
         !cells.iter().any(dropped),
-        "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict"
+        "a cold run, or one that begins with reading the file once, drops your file from the page cache: allow it with --evict"
     );
     ensure!(
         !cells.iter().any(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some()),
-        "a memory limit holds for pages that the worker brings in, so your file must leave the page cache first; allow \
-         it with --evict"
+        "a memory limit applies to pages that the worker brings in, so your file must leave the page cache first: allow it with --evict"
     );
     Ok(())
 }
@@ -274,8 +266,7 @@ fn refuse_foreign_cache(cells: &[Cell]) -> Result<()> {
     });
     ensure!(
         !foreign,
-        "what the page cache holds as it is, is charged to others than the worker; with a memory limit use --cache warm, \
-         cold or cold-start"
+        "existing page cache is not charged to the worker: with a memory limit use --cache warm, cold or cold-start"
     );
     Ok(())
 }

@@ -138,7 +138,7 @@ impl Away {
         };
         let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
         let more = if paths.len() > SHOWN { ", …" } else { "" };
-        let hint = "once it is gone for good, pagewise clean --forget ends this";
+        let hint = "if it is gone for good, forget it with pagewise clean --forget";
         format!("{count} {what}{plural} {place} {remain}: {}{more} ({hint})", shown.join(", "))
     }
 }
@@ -235,7 +235,7 @@ impl Journal {
             Ok(note) => swept.notes.extend(note),
             Err(error) => {
                 swept.left.push(format!(
-                    "{} lines of the journal cannot be read, nor be set aside: {error:#}",
+                    "{} lines of the journal can be neither read nor set aside: {error:#}",
                     broken.len()
                 ));
                 remaining.extend(broken.into_iter().rev());
@@ -260,7 +260,7 @@ impl Journal {
         let count = lines.len();
         let shown = path.display();
         Ok(Some(format!(
-            "{count} broken line{} of the journal of earlier runs went to {shown}; what they named may be left",
+            "{count} broken line{} of the journal of earlier runs moved to {shown}: files named there may be left",
             if count == 1 { "" } else { "s" }
         )))
     }

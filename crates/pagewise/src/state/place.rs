@@ -40,7 +40,7 @@ pub fn usable() -> Result<Directory> {
             Err(error) => refusal = Some(error),
         }
     }
-    Err(refusal.expect("there is a candidate")).context("there is no directory for the state of a run")
+    Err(refusal.expect("there is a candidate")).context("no directory was found for the state of a run")
 }
 
 /// The existing directories, any of which a run may have used; nothing is made.

@@ -116,7 +116,8 @@ fn what_is_no_line_is_set_aside() {
         std::fs::write(directory.path().join("journal"), bytes).expect("write");
         let (_, swept) = granted(directory.path());
         assert_eq!((swept.undone, swept.left), (vec![Undone::Removed(left.clone())], vec![]));
-        let said = ["1 broken line of the journal of earlier runs went to ", "2 broken lines of the journal"];
+        let said =
+            ["1 broken line of the journal of earlier runs moved to ", "2 broken lines of the journal"];
         assert!(swept.notes[0].starts_with(said[index]), "{:?}", swept.notes);
         assert_eq!(journal(directory.path()), "");
     }

@@ -74,17 +74,17 @@ fn unavailable(run: &Run, method: &str) -> Vec<String> {
 
 #[test]
 fn words_that_make_no_sense() {
-    let cap = "is no device cap; write read-iops=2000, read-bandwidth=50MiB/s, both with a comma, or one of microsd";
-    let times = "is no multiple of the cache; write a number from 0.001 to 1000 before the x, as in 1.5x";
-    let skew = "is no skew; write uniform, or zipf: with a number from 0.001 to 10, as in zipf:0.99";
-    let cpus = "is no list of CPUs; write it like 0-3,8";
-    let numa = "is no NUMA placement; write same, other or the number of a node";
+    let cap = "write read-iops=2000, read-bandwidth=50MiB/s, both with a comma, or one of microsd";
+    let times = "write a number from 0.001 to 1000 before the x, as in 1.5x";
+    let skew = "write uniform, or zipf: with a number from 0.001 to 10, as in zipf:0.99";
+    let cpus = "write numbers and ranges, as in 0-3,8";
+    let numa = "write same, other or the number of a node";
     refuse_all(
         &Place::new(),
         &[
-            ("run read --memory 256", "'256' has no unit; write '256B', '256KiB', '256MiB' or '256GiB'"),
-            ("run read --memory much", "'much' is no size"),
-            ("run read --memory 1x", "'1x' is no size"),
+            ("run read --memory 256", "invalid size '256': write a unit, as in 256KiB or 256MiB"),
+            ("run read --memory much", "invalid size 'much': write a number with a unit"),
+            ("run read --memory 1x", "invalid size '1x': write a number with a unit"),
             ("run read --memory ''", "--memory"),
             ("run read --memory 64MiB --span 0x", times),
             ("run read --memory 64MiB --span=-1x", times),
@@ -97,13 +97,28 @@ fn words_that_make_no_sense() {
             ("run read --device-cap read-iops", cap),
             ("run read --device-cap write-iops=3", cap),
             ("run read --device-cap read-iops=2000,read-iops=3", cap),
-            ("run read --device-cap read-iops=0", "'0' is no number of reads per second from 1 on"),
-            ("run read --device-cap read-iops=-1", "'-1' is no number of reads per second from 1 on"),
-            ("run read --device-cap read-bandwidth=0B", "'0B' is no bandwidth; write bytes per second"),
-            ("run read --device-cap read-bandwidth=50", "'50' is no bandwidth; write bytes per second"),
-            ("run read --device-cap read-bandwidth=50MiB", "'50MiB' is no bandwidth; write bytes per second"),
-            ("run read --readahead fast", "'fast' is no size"),
-            ("run read --readahead 128", "'128' has no unit"),
+            (
+                "run read --device-cap read-iops=0",
+                "invalid read-iops '0': write a whole number of at least 1",
+            ),
+            (
+                "run read --device-cap read-iops=-1",
+                "invalid read-iops '-1': write a whole number of at least 1",
+            ),
+            (
+                "run read --device-cap read-bandwidth=0B",
+                "invalid read-bandwidth '0B': write bytes per second",
+            ),
+            (
+                "run read --device-cap read-bandwidth=50",
+                "invalid read-bandwidth '50': write bytes per second",
+            ),
+            (
+                "run read --device-cap read-bandwidth=50MiB",
+                "invalid read-bandwidth '50MiB': write bytes per second",
+            ),
+            ("run read --readahead fast", "invalid size 'fast': write a number with a unit"),
+            ("run read --readahead 128", "invalid size '128': write a unit"),
             ("run read --cpus 3-1", cpus),
             ("run read --cpus all", cpus),
             ("run read --cpus=-1", cpus),
@@ -120,7 +135,7 @@ fn words_that_make_no_sense() {
             ("run read --skew flat", skew),
             (
                 "run read --cache cold-star",
-                "unknown cache state 'cold-star'; one of cold, warm, as-is, read-once, cold-start",
+                "unknown cache state 'cold-star': write one of cold, warm, as-is, read-once, cold-start",
             ),
             ("run read --dependent=no", "--dependent"),
             ("run read --drop-caches=1", "--drop-caches"),
@@ -138,43 +153,40 @@ fn conditions_that_are_impossible() {
         &[
             (
                 "run read --span 2x",
-                "a size in multiples of the cache needs a memory limit; write --memory 256MiB",
+                "a size in multiples of the cache needs a memory limit: write --memory 256MiB",
             ),
-            ("run read --file-size 2x", "needs a memory limit; write --memory 256MiB, or the size in bytes"),
-            ("run read --memory none --span 2x", "needs a memory limit; write --memory 256MiB"),
-            ("run read --memory 64MiB,none --span 2x", "needs a memory limit; write --memory 256MiB"),
-            ("run read --memory 1MiB", "is below what a worker itself needs here; the least that works is"),
-            ("run read --memory 0B", "is below what a worker itself needs here; the least that works is"),
-            ("run read --memory 64TiB", "a memory limit of 64TiB is above the"),
+            ("run read --file-size 2x", "needs a memory limit: write --memory 256MiB, or the size in bytes"),
+            ("run read --memory none --span 2x", "needs a memory limit: write --memory 256MiB"),
+            ("run read --memory 64MiB,none --span 2x", "needs a memory limit: write --memory 256MiB"),
+            ("run read --memory 1MiB", "is too small for a worker here: the smallest that works is"),
+            ("run read --memory 0B", "is too small for a worker here: the smallest that works is"),
+            ("run read --memory 64TiB", "a memory limit of 64TiB is above this machine's memory of"),
             (
                 "run read --cache as-is --memory 64MiB",
-                "what the page cache holds as it is, is charged to others than the worker; with a memory limit use",
+                "existing page cache is not charged to the worker: with a memory limit use",
             ),
             (
                 "run read --file data --memory 64MiB",
-                "so your file must leave the page cache first; allow it with --evict",
+                "so your file must leave the page cache first: allow it with --evict",
             ),
             ("run read --file data --memory 64MiB --cache warm", "allow it with --evict"),
             ("run read --file data --cache cold-start", "allow it with --evict"),
-            (
-                "run read --cache cold --skew zipf:0.99",
-                "zipf:0.99 reads some places again and again, a cold sample none",
-            ),
+            ("run read --cache cold --skew zipf:0.99", "zipf:0.99 repeats reads, a cold sample has none"),
             (
                 "run read --dependent",
-                "sequential reads do not depend on each other; use --workload random-read",
+                "sequential reads do not depend on each other: use --workload random-read",
             ),
             (
                 "run read --dependent --workload sequential-read",
                 "sequential reads do not depend on each other",
             ),
-            ("run read --cpus 999", "there is no CPU 999 here; online are"),
-            ("run read --cpus 0,999", "there is no CPU 999 here; online are"),
-            ("run read --numa 9999", "there is no NUMA node 9999 with memory here; there"),
-            ("run read --numa same --cache cold", "so all of them must be there: use --cache warm"),
-            ("run read --readahead 1000B", "a readahead of 1000B is no whole number of pages of"),
-            ("run read --readahead 99TiB", "a readahead of 99TiB is larger than the 1GiB that are sensible"),
-            ("run cliff", "needs a memory limit; write --memory 256MiB"),
+            ("run read --cpus 999", "CPU 999 is not online here: write CPUs of "),
+            ("run read --cpus 0,999", "CPU 999 is not online here: write CPUs of "),
+            ("run read --numa 9999", "NUMA node 9999 has no memory here: there"),
+            ("run read --numa same --cache cold", "so all of them must be in memory: use --cache warm"),
+            ("run read --readahead 1000B", "a readahead of 1000B is not a whole number of pages of"),
+            ("run read --readahead 99TiB", "a readahead of 99TiB is too large: write at most 1GiB"),
+            ("run cliff", "needs a memory limit: write --memory 256MiB"),
         ],
     );
 }
@@ -183,40 +195,37 @@ fn conditions_that_are_impossible() {
 fn plans_with_conditions_that_make_no_sense() {
     let place = Place::new();
     let table = [
-        ("memory = 3", "in 'memory': '3' has no unit; write '3B', '3KiB'"),
-        ("memory = true", "in 'memory': 'true' is no size"),
+        ("memory = 3", "in 'memory': invalid size '3': write a unit, as in 3KiB"),
+        ("memory = true", "in 'memory': invalid size 'true': write a number with a unit"),
         ("memory = []", "'memory' is an empty list: there would be nothing to measure"),
-        ("memory = \"0.5x\"", "in 'memory': '0.5x' is no size"),
-        ("memory = \"1MiB\"", "a memory limit of 1MiB is below what a worker itself needs here"),
-        ("span = \"0x\"", "in 'span': '0x' is no multiple of the cache"),
-        ("span = 2", "in 'span': '2' has no unit"),
-        ("device_cap = \"fast\"", "in 'device_cap': 'fast' is no device cap"),
-        ("device_cap = 2000", "in 'device_cap': '2000' is no device cap"),
-        ("readahead = 128", "in 'readahead': '128' has no unit"),
-        ("cpus = \"3-1\"", "in 'cpus': '3-1' is no list of CPUs"),
-        ("cpus = 999", "there is no CPU 999 here"),
-        ("numa = \"far\"", "in 'numa': 'far' is no NUMA placement"),
-        ("numa = 9999", "there is no NUMA node 9999 with memory here"),
-        ("skew = 0.99", "in 'skew': 0.99 should be a text in quotes"),
-        ("skew = \"zipf\"", "in 'skew': 'zipf' is no skew"),
+        ("memory = \"0.5x\"", "in 'memory': invalid size '0.5x': write a number with a unit"),
+        ("memory = \"1MiB\"", "a memory limit of 1MiB is too small for a worker here"),
+        ("span = \"0x\"", "in 'span': invalid multiple of the cache '0x'"),
+        ("span = 2", "in 'span': invalid size '2': write a unit"),
+        ("device_cap = \"fast\"", "in 'device_cap': invalid device cap 'fast'"),
+        ("device_cap = 2000", "in 'device_cap': invalid device cap '2000'"),
+        ("readahead = 128", "in 'readahead': invalid size '128': write a unit"),
+        ("cpus = \"3-1\"", "in 'cpus': invalid list of CPUs '3-1'"),
+        ("cpus = 999", "CPU 999 is not online here"),
+        ("numa = \"far\"", "in 'numa': invalid NUMA placement 'far'"),
+        ("numa = 9999", "NUMA node 9999 has no memory here"),
+        ("skew = 0.99", "in 'skew': invalid value 0.99: write a text in quotes"),
+        ("skew = \"zipf\"", "in 'skew': invalid skew 'zipf'"),
         (
             "dependent = \"yes\"",
             "in 'dependent': invalid value 'yes': provided string was not `true` or `false`",
         ),
-        (
-            "crossing_percent = 5",
-            "the ratio of data to cache at which methods change places needs a memory limit",
-        ),
+        ("crossing_percent = 5", "a crossing of methods as data outgrow the cache needs a memory limit"),
         ("crossing_percent = 0\nmemory = \"64MiB\"", "crossing_percent = 0: write 1 to 100"),
-        ("memry = \"64MiB\"", "unknown key 'memry'; the nearest known one is 'memory'"),
-        ("device-cap = \"emmc\"", "unknown key 'device-cap'; the nearest known one is 'device_cap'"),
-        ("read_ahead = \"4KiB\"", "unknown key 'read_ahead'; the nearest known one is 'readahead'"),
-        ("cpu = 1", "unknown key 'cpu'; the nearest known one is 'cpus'"),
-        ("nuna = 1", "unknown key 'nuna'; the nearest known one is 'numa'"),
-        ("skeww = \"uniform\"", "unknown key 'skeww'; the nearest known one is 'skew'"),
+        ("memry = \"64MiB\"", "unknown key 'memry': the nearest known one is 'memory'"),
+        ("device-cap = \"emmc\"", "unknown key 'device-cap': the nearest known one is 'device_cap'"),
+        ("read_ahead = \"4KiB\"", "unknown key 'read_ahead': the nearest known one is 'readahead'"),
+        ("cpu = 1", "unknown key 'cpu': the nearest known one is 'cpus'"),
+        ("nuna = 1", "unknown key 'nuna': the nearest known one is 'numa'"),
+        ("skeww = \"uniform\"", "unknown key 'skeww': the nearest known one is 'skew'"),
         (
             "[random-read]\ndependant = true",
-            "in [random-read]: unknown key 'dependant'; the nearest known one is 'dependent'",
+            "in [random-read]: unknown key 'dependant': the nearest known one is 'dependent'",
         ),
     ];
     for (text, sentence) in table {
@@ -236,7 +245,7 @@ fn a_cap_needs_a_block_device() {
         &place,
         &[(
             "run read --device-cap microsd",
-            "the cap microsd needs a block device, and there is none to be capped: tmpfs keeps its files in memory",
+            "the cap microsd needs a block device that can be capped: tmpfs keeps its files in memory",
         )],
     );
     // Readahead is asked when a sample is to be taken.
@@ -254,7 +263,7 @@ fn the_least_memory_that_is_said_works() {
     let place = Place::new();
     let methods = "--methods=mmap,mmap:random,pread,pread:direct,uring:direct+depth=32";
     let finished = place.run(&brief(&["--memory=1MiB", methods, "--file-size=4MiB"]));
-    expect_refused(&finished, "the least that works is ");
+    expect_refused(&finished, "the smallest that works is ");
     let (_, least) = finished.stderr.trim_end().rsplit_once(' ').expect("a sentence");
     let mebibytes: u64 = least.strip_suffix("MiB").and_then(|number| number.parse().ok()).expect("whole MiB");
     let memory = format!("--memory={}MiB", mebibytes - 1);
@@ -388,10 +397,7 @@ fn dependent_reads_leave_nothing_to_fetch_ahead() {
     for (method, reason) in [
         ("uring:depth=4", "write depth=1"),
         ("uring:direct+depth=32", "write depth=1"),
-        (
-            "mmap:random+prefetch",
-            "there is nothing to prefetch before the data have said what the next read is",
-        ),
+        ("mmap:random+prefetch", "there is nothing to prefetch before the data show the next offset"),
     ] {
         let reasons = unavailable(&run, method);
         assert!(reasons[0].contains(reason), "{reasons:?}");

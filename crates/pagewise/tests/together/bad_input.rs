@@ -41,58 +41,61 @@ fn words_that_make_no_sense() {
         &[
             (
                 "run read --methods mnap",
-                "unknown method 'mnap'; the methods are mmap, pread, read, pwrite, write, uring",
+                "unknown method 'mnap': the methods are mmap, pread, read, pwrite, write, uring",
             ),
-            (
-                "run read --methods ''",
-                "a method is missing; the methods are mmap, pread, read, pwrite, write, uring",
-            ),
-            ("run read --methods mmap:fast", "'mmap' takes no option 'fast'; it takes random, sequential"),
-            ("run read --methods mmap:direct", "'mmap' takes no option 'direct'"),
-            ("run read --methods pread:direct+random", "'direct' and 'random' do not go together"),
-            ("run read --methods mmap:random+random", "'random' stands twice"),
+            ("run read --methods ''", "missing method: write one of mmap, pread, read, pwrite, write, uring"),
+            ("run read --methods mmap:fast", "unknown option 'fast' of 'mmap': it takes random, sequential"),
+            ("run read --methods mmap:direct", "unknown option 'direct' of 'mmap'"),
+            ("run read --methods pread:direct+random", "conflicting options 'direct' and 'random'"),
+            ("run read --methods mmap:random+random", "repeated option 'random'"),
             ("run read --methods uring:depth=0", "invalid option 'depth=0': expected depth=1 to depth=1024"),
             ("run read --methods mine/mmap", "name the command of your own with --worker mine=COMMAND"),
-            ("run read --methods Mine/mmap", "is no name of a worker"),
-            ("run read --methods jvm/sendfile", "unknown method 'sendfile'; the methods of jvm are mmap"),
+            ("run read --methods Mine/mmap", "invalid worker name"),
+            ("run read --methods jvm/sendfile", "unknown method 'sendfile': the methods of jvm are mmap"),
             (
                 "run read --methods jvm/filechannel",
                 "write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer",
             ),
             (
                 "run append --methods python/mmap",
-                "'python/mmap' is no method for append, which writes; python has none",
+                "'python/mmap' is not a method for append, which writes: python has none",
             ),
-            ("run read --worker mine=./x", "no method of the worker mine is in the plan"),
-            ("run read --worker mine", "'mine' names no worker; write --worker name=COMMAND"),
+            ("run read --worker mine=./x", "the plan has no method of the worker mine"),
+            ("run read --worker mine", "invalid worker 'mine': write --worker name=COMMAND"),
             ("run read --worker mine= --methods mine/get", "the worker mine has no command"),
-            ("run read --worker go=./x --methods go/mmap", "'go' is a worker of pagewise; take another name"),
+            (
+                "run read --worker go=./x --methods go/mmap",
+                "the worker name 'go' is one of pagewise's: choose another",
+            ),
             (
                 "run read --worker mine=./x --worker mine=./y --methods mine/get",
-                "--worker mine is written twice",
+                "--worker mine is given twice",
             ),
             ("run read --jdk /jdk --methods pread", "--jdk and --jvm-args are for the jvm worker"),
             ("run read --jvm-args -Xmx1g", "--jdk and --jvm-args are for the jvm worker"),
             ("run lucene", "a size in multiples of the cache needs a memory limit"),
             ("run append --cache read-once", "read-once"),
-            ("run read --file-size 64", "'64' has no unit; write '64B', '64KiB'"),
-            ("run read --file-size 4KB", "'4KB' is no size"),
-            ("run read --file-size=-4KiB", "'-4KiB' is no size"),
-            ("run read --file-size 99999999999TiB", "is larger than any file can be"),
-            ("run read --read-size 4096", "'4096' has no unit"),
+            ("run read --file-size 64", "invalid size '64': write a unit, as in 64KiB"),
+            ("run read --file-size 4KB", "invalid size '4KB': write a number with a unit"),
+            ("run read --file-size=-4KiB", "invalid size '-4KiB': write a number with a unit"),
+            ("run read --file-size 99999999999TiB", "no file can be that large"),
+            ("run read --read-size 4096", "invalid size '4096': write a unit"),
             (
                 "run read --span 1x",
-                "a size in multiples of the cache needs a memory limit; write --memory 256MiB",
+                "a size in multiples of the cache needs a memory limit: write --memory 256MiB",
             ),
-            ("run read --align 1", "'1' has no unit"),
-            ("run read --threads many", "'many' is no number of threads; write a whole number or 'cpus'"),
-            ("run read --threads=-1", "'-1' is no number of threads"),
-            ("run read --threads 4294967296", "'4294967296' is no number of threads"),
-            ("run read --workload walk", "unknown workload 'walk'; one of random-read, sequential-read"),
-            ("run read --cache hot", "unknown cache state 'hot'; one of cold, warm, as-is"),
-            ("run read --consume all", "unknown consumption 'all'; one of touch, sum"),
-            ("run read --descriptor none", "unknown descriptor 'none'; one of shared, per-thread"),
-            ("run read --sample 5", "'5' has no unit; write '5ms' or '5s'"),
+            ("run read --align 1", "invalid size '1': write a unit"),
+            ("run read --threads many", "invalid number of threads 'many': write a whole number or 'cpus'"),
+            ("run read --threads=-1", "invalid number of threads '-1'"),
+            ("run read --threads 4294967296", "invalid number of threads '4294967296'"),
+            (
+                "run read --workload walk",
+                "unknown workload 'walk': write one of random-read, sequential-read",
+            ),
+            ("run read --cache hot", "unknown cache state 'hot': write one of cold, warm, as-is"),
+            ("run read --consume all", "unknown consumption 'all': write one of touch, sum"),
+            ("run read --descriptor none", "unknown descriptor 'none': write one of shared, per-thread"),
+            ("run read --sample 5", "invalid time '5': write a unit, as in 5ms or 5s"),
             ("run read --seed x", "--seed"),
             ("run read --metods mmap", "'--methods'"),
             ("run read --quick --full", "cannot be used with"),
@@ -101,7 +104,7 @@ fn words_that_make_no_sense() {
             ("run read --resume", "--out"),
             (
                 "run",
-                "what is to be run is missing; write a question (read, scan, append, fill, cliff, lucene) or a plan file",
+                "missing question: write one of read, scan, append, fill, cliff, lucene or the path of a plan file",
             ),
             (
                 "run write",
@@ -118,12 +121,12 @@ fn choices_that_are_impossible() {
     refuse_all(
         &furnished(),
         &[
-            ("run read --threads 0", "0 threads read nothing; write 1 or more"),
-            ("run read --threads 2000", "2000 threads: write 1024 at most"),
+            ("run read --threads 0", "0 threads read nothing: write 1 or more"),
+            ("run read --threads 2000", "2000 threads: write at most 1024"),
             ("run read --file-size 0B", "a file of 0B holds nothing to read"),
             ("run read --file-size 4MiB --span 0B", "a span of 0B holds nothing to read"),
             ("run read --read-size 0B", "a read of 0B reads nothing"),
-            ("run read --align 0B", "an alignment of 0B is none"),
+            ("run read --align 0B", "an alignment of 0B: write 1B"),
             ("run read --reads-per-op 0", "0 reads in an operation"),
             ("run read --file-size 4MiB --read-size 8MiB", "a read of 8MiB is larger than the span of 4MiB"),
             ("run read --file-size 4MiB --span 8MiB", "the span of 8MiB is larger than the file of 4MiB"),
@@ -136,12 +139,12 @@ fn choices_that_are_impossible() {
                 "a cold sample may bring in a quarter of the span of 1MiB",
             ),
             ("run read --rounds 3", "3 rounds: write 7 to"),
-            ("run read --sample 1us", "a sample lasts 1ms to 3600s"),
+            ("run read --sample 1us", "the length of a sample is out of range: write 1ms to 3600s"),
             (
                 "run read --file data --cache cold --reads-per-op 1",
-                "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict",
+                "a cold run, or one that begins with reading the file once, drops your file from the page cache: allow it with --evict",
             ),
-            ("run read --file data --file-size 1MiB", "--file and a file size do not go together"),
+            ("run read --file data --file-size 1MiB", "--file conflicts with a file size"),
             ("run read --file data --read-size 1MiB", "a read of 1MiB is larger than the span of 256KiB"),
         ],
     );
@@ -155,18 +158,18 @@ fn files_and_directories_that_cannot_be_measured() {
             ("run read --file none", "none does not exist"),
             ("run read --file data/below", "does not exist"),
             ("run read --file dangling", "dangling is a link to /nowhere, which does not exist"),
-            ("run read --file empty", "empty is empty; there is nothing to read"),
-            ("run read --file directory", "directory is a directory; pagewise reads regular files"),
-            ("run read --file pipe", "pipe is a pipe; pagewise reads regular files"),
-            ("run read --file /dev/zero", "/dev/zero is a character device; pagewise reads regular files"),
-            ("run read --file /proc/self/status", "is made up by the kernel (proc)"),
+            ("run read --file empty", "empty is empty: there is nothing to read"),
+            ("run read --file directory", "directory is a directory: pagewise reads regular files"),
+            ("run read --file pipe", "pipe is a pipe: pagewise reads regular files"),
+            ("run read --file /dev/zero", "/dev/zero is a character device: pagewise reads regular files"),
+            ("run read --file /proc/self/status", "is generated by the kernel (proc)"),
             (
                 "run read --file /sys/kernel/mm/transparent_hugepage/enabled",
-                "is made up by the kernel (sysfs)",
+                "is generated by the kernel (sysfs)",
             ),
             ("run read --dir none", "the directory none does not exist"),
-            ("run read --dir data", "data is no directory"),
-            ("run read --dir /proc", "/proc is made up by the kernel (proc); files cannot be made there"),
+            ("run read --dir data", "data is not a directory"),
+            ("run read --dir /proc", "/proc is generated by the kernel (proc): files cannot be made there"),
             ("doctor --dir none", "the directory none does not exist"),
         ],
     );
@@ -185,7 +188,7 @@ fn block_devices_are_not_read() {
     };
     let place = Place::new();
     let finished = place.run(&["run".into(), "read".into(), "--file".into(), device]);
-    expect_refused(&finished, "is a block device; pagewise reads regular files");
+    expect_refused(&finished, "is a block device: pagewise reads regular files");
     assert!(place.entries().is_empty());
 }
 
@@ -200,7 +203,7 @@ fn what_another_user_may_not_touch() {
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("permissions");
     let Some(mut command) = place.command_as(65_534, &["run", "read", "--file", "../secret"]) else { return };
     let finished = place.finish(command.spawn().expect("start"));
-    expect_refused(&finished, "../secret may not be read by this user");
+    expect_refused(&finished, "../secret is not readable by this user");
     let mut command = place.command_as(65_534, &["run", "read", "--dir", ".."]).expect("as above");
     let finished = place.finish(command.spawn().expect("start"));
     expect_refused(&finished, "this user may not make files in ..");
@@ -232,26 +235,26 @@ fn plans_that_cannot_be_read() {
         &[
             (
                 "run typo.toml",
-                "the plan file typo.toml: unknown key 'treads'; the nearest known one is 'threads'",
+                "the plan file typo.toml: unknown key 'treads': the nearest known one is 'threads'",
             ),
-            ("run typo-quick.toml", "in [quick]: unknown key 'round'; the nearest known one is 'rounds'"),
+            ("run typo-quick.toml", "in [quick]: unknown key 'round': the nearest known one is 'rounds'"),
             (
                 "run typo-workload.toml",
-                "in [random-read]: unknown key 'method'; the nearest known one is 'methods'",
+                "in [random-read]: unknown key 'method': the nearest known one is 'methods'",
             ),
             ("run empty-list.toml", "'threads' is an empty list: there would be nothing to measure"),
             ("run empty-workload.toml", "'workload' is an empty list"),
-            ("run absurd.toml", "the matrix has 50000 cells, more than the 5000 that make sense in one run"),
+            ("run absurd.toml", "the matrix has 50000 cells: a run has at most 5000"),
             ("run repeated.toml", "1 rounds: write 7 to"),
             ("run broken.toml", "the plan file broken.toml: line 2: "),
-            ("run unit.toml", "in 'read_size': '4096' has no unit"),
+            ("run unit.toml", "in 'read_size': invalid size '4096': write a unit"),
             ("run kind.toml", "in 'methods': unknown method '3'"),
-            ("run rounds.toml", "'rounds' takes one value, it is no axis"),
-            ("run binary.toml", "binary.toml is no plan file: it is no text"),
+            ("run rounds.toml", "'rounds' is not an axis: write one value"),
+            ("run binary.toml", "binary.toml is not a plan file: it is not text"),
             ("run zeros.toml", "the plan file zeros.toml: line 1: "),
-            ("run huge.toml", "huge.toml is no plan file: it has 1048577 bytes"),
-            ("run directory", "directory is no plan file: it is no regular file"),
-            ("run pipe", "pipe is no plan file: it is no regular file"),
+            ("run huge.toml", "huge.toml is not a plan file: it has 1048577 bytes"),
+            ("run directory", "directory is not a plan file: it is not a regular file"),
+            ("run pipe", "pipe is not a plan file: it is not a regular file"),
             (
                 "run none.toml",
                 "'none.toml' is neither a question (read, scan, append, fill, cliff, lucene) nor a file",
@@ -265,7 +268,7 @@ fn results_are_never_written_over_something() {
     let place = furnished();
     let before = place.entries();
     for (out, sentence) in [
-        ("data", "data exists; continue it with --resume or name another --out"),
+        ("data", "data exists: continue it with --resume or name another --out"),
         ("dangling", "dangling exists"),
         ("directory", "directory exists"),
         ("none/run.jsonl", "the run file none/run.jsonl cannot be made: No such file"),
@@ -306,7 +309,7 @@ fn too_little_disk_is_refused_before_the_first_byte() {
     }
     // Whatever were left in it would stand on stdout.
     expect_refused(&finished, "a dataset of 12MiB does not fit");
-    assert!(finished.stderr.contains("24MiB are free, and 16MiB of them stay free"), "{finished:?}");
+    assert!(finished.stderr.contains("24MiB are free, of which 16MiB are reserved"), "{finished:?}");
 }
 
 #[test]
@@ -402,27 +405,27 @@ fn run_files_that_are_none() {
         &place,
         &[
             ("report none.jsonl", "the run file none.jsonl cannot be opened: No such file"),
-            ("report empty", "empty, line 1: the file is empty, it has no header"),
-            ("report directory", "directory is no regular file, so it is no run file"),
-            ("report /dev/null", "/dev/null is no regular file, so it is no run file"),
-            ("report binary.jsonl", "binary.jsonl, line 1: no header of a pagewise run"),
-            ("report data", "data, line 1: no header of a pagewise run"),
-            ("report only-torn.jsonl", "only-torn.jsonl, line 1: no header of a pagewise run"),
-            ("report no-header.jsonl", "no-header.jsonl, line 1: no header of a pagewise run"),
+            ("report empty", "empty, line 1: the file is empty: it has no header"),
+            ("report directory", "directory is not a run file: it is not a regular file"),
+            ("report /dev/null", "/dev/null is not a run file: it is not a regular file"),
+            ("report binary.jsonl", "binary.jsonl, line 1: not a header of a pagewise run"),
+            ("report data", "data, line 1: not a header of a pagewise run"),
+            ("report only-torn.jsonl", "only-torn.jsonl, line 1: not a header of a pagewise run"),
+            ("report no-header.jsonl", "no-header.jsonl, line 1: not a header of a pagewise run"),
             ("report cut-inside.jsonl", "cut-inside.jsonl, line 4: "),
-            ("report line-missing.jsonl", "; lines are missing"),
+            ("report line-missing.jsonl", ": lines are missing"),
             (
                 "report digit.jsonl",
-                "the record does not match its check; the file was changed after it was written",
+                "the record does not match its check: the file was changed after it was written",
             ),
             ("report two-headers.jsonl", "two-headers.jsonl, line 2: a second header"),
             ("report garbage.jsonl", "garbage.jsonl, line 6: not a record of a run"),
-            ("report behind-end.jsonl", "a record behind the end of the run"),
+            ("report behind-end.jsonl", "a record after the end of the run"),
             ("report zeros.jsonl", "zeros.jsonl, line 6: not a record of a run"),
-            ("report schema.jsonl", "line 1: the file has schema 99, this pagewise reads schemas 1 to 2"),
+            ("report schema.jsonl", "line 1: the file has schema 99: this pagewise reads schemas 1 to 2"),
             ("report run.jsonl garbage.jsonl", "garbage.jsonl, line 6"),
             ("report run.jsonl --json --csv", "cannot be used with"),
-            ("report run.jsonl --csv=run.jsonl", "run.jsonl exists; name another file"),
+            ("report run.jsonl --csv=run.jsonl", "run.jsonl exists: name another file"),
             ("report run.jsonl --csv=none/out.csv", "none/out.csv cannot be written"),
             ("run --resume --out schema.jsonl", "the file has schema 99"),
             ("run --resume --out garbage.jsonl", "garbage.jsonl, line 6"),
@@ -437,7 +440,7 @@ fn run_files_that_are_none() {
 #[test]
 fn a_pipe_as_a_run_file_is_refused_without_waiting() {
     let place = furnished();
-    expect_refused(&place.run(&["report", "pipe"]), "pipe is no regular file, so it is no run file");
+    expect_refused(&place.run(&["report", "pipe"]), "pipe is not a run file: it is not a regular file");
 }
 
 #[test]
@@ -468,7 +471,7 @@ fn a_run_is_not_resumed_elsewhere_or_otherwise() {
     let changes: &[(Change, &str)] = &[
         (
             |header| header.environment.kernel = "2.6.32".into(),
-            "the run was begun with kernel 2.6.32, here it is",
+            "the run was begun with kernel 2.6.32: here it is",
         ),
         (|header| header.environment.architecture = "vax".into(), "the run was begun with architecture vax"),
         (|header| header.environment.filesystem = "minix".into(), "the run was begun with filesystem minix"),
@@ -482,7 +485,7 @@ fn a_run_is_not_resumed_elsewhere_or_otherwise() {
             |header| header.environment.pagewise_version = "0.0.0".into(),
             "the run was begun with pagewise version 0.0.0",
         ),
-        (|header| header.worker_command = Some("/bin/other".into()), "it was begun with another worker"),
+        (|header| header.worker_command = Some("/bin/other".into()), "the worker or the JVM differs"),
     ];
     for (change, sentence) in changes {
         let text = stopped(&place, change);
@@ -493,12 +496,12 @@ fn a_run_is_not_resumed_elsewhere_or_otherwise() {
     for choice in ["--methods=mmap", "--quick", "--rounds=9", "--memory=64MiB", "--seed=1"] {
         let text = stopped(&place, |_| ());
         let finished = place.run(&["run", "--resume", "--out", "stopped.jsonl", choice]);
-        expect_refused(&finished, "--resume takes every choice from stopped.jsonl; leave the others out");
+        expect_refused(&finished, "--resume takes every choice from stopped.jsonl: leave the others out");
         assert_eq!(fs::read_to_string(place.file("stopped.jsonl")).expect("read"), text, "it was written to");
     }
     stopped(&place, |header| header.plan.question = "other".into());
     let finished = place.run(&["run", "read", "--resume", "--out", "stopped.jsonl"]);
-    expect_refused(&finished, "stopped.jsonl holds the question 'other', not 'read'");
+    expect_refused(&finished, "stopped.jsonl has the question 'other', not 'read'");
     let gone = |header: &mut Header| {
         header.plan.source = pagewise_model::Source::Dataset { directory: "/nowhere".into() };
     };
@@ -522,7 +525,7 @@ fn a_run_is_not_resumed_on_another_file() {
     // The same content, written again.
     place.write("data", vec![1; 256 << 10]);
     let finished = place.run(&["run", "--resume", "--out", "stopped.jsonl"]);
-    expect_refused(&finished, "the file is not the one that the run began with");
+    expect_refused(&finished, "the file differs from the one that the run began with");
     fs::remove_file(place.file("data")).expect("remove");
     let finished = place.run(&["run", "--resume", "--out", "stopped.jsonl"]);
     expect_refused(&finished, "data does not exist");
@@ -534,6 +537,6 @@ fn a_complete_run_has_nothing_to_resume() {
     let place = with_run(false);
     let before = fs::read(place.file("run.jsonl")).expect("read");
     let finished = place.run(&["run", "--resume", "--out", "run.jsonl"]);
-    assert!(finished.stderr.contains("run.jsonl is complete; there is nothing to resume"), "{finished:?}");
+    assert!(finished.stderr.contains("run.jsonl is complete: there is nothing to resume"), "{finished:?}");
     assert!(fs::read(place.file("run.jsonl")).expect("read") == before);
 }

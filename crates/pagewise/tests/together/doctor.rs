@@ -106,11 +106,11 @@ fn workers_of_other_languages_are_listed() {
     }
     // A JDK may be in the usual folders; the one that was asked for is told to be broken in any case.
     let jvm = capability(&findings, "worker jvm").to_string();
-    assert!(jvm.contains("JAVA_HOME: /nowhere/jdk is no folder"), "{jvm}");
+    assert!(jvm.contains("JAVA_HOME: /nowhere/jdk is not a folder"), "{jvm}");
     let python = capability(&findings, "worker python");
     assert_eq!(
         python["reason"],
-        "there is no Python 3.8 or newer: there is no python3 on PATH; there is no python on PATH"
+        "no Python 3.8 or newer was found: python3 is not on PATH; python is not on PATH"
     );
     assert!(!place.root().join(".cache").exists(), "nothing is built");
 }

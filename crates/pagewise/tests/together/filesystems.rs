@@ -110,7 +110,7 @@ fn in_memory() {
             let reason = unavailable(&samples);
             assert!(reason.contains("served from memory") || reason.contains("was refused"), "{reason}");
         } else if cell.conditions.cache == pagewise_model::CacheState::Cold {
-            assert!(unavailable(&samples).contains("keeps its files in memory; nothing to evict"));
+            assert!(unavailable(&samples).contains("keeps its files in memory: nothing to evict"));
         } else {
             expect_honest(&samples);
         }

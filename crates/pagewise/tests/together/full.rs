@@ -84,13 +84,13 @@ const WHEN_FULL: [(&str, &[&str]); 12] = [
     ("mmap:buffer=4KiB", &["WorkerDied", "the filesystem is full (ENOSPC)"]),
     ("mmap:touch", &["WorkerDied", "the filesystem is full (ENOSPC)"]),
     ("mmap:populate", &["WorkerDied", "the filesystem is full (ENOSPC)"]),
-    ("mmap:populate-write", &["unavailable: ", "the filesystem has no room"]),
-    ("mmap:prealloc", &["unavailable: fallocate", "No space left on device", "the filesystem has no room"]),
-    ("pwrite", &["unavailable: pwrite", "No space left on device", "the filesystem has no room"]),
-    ("pwrite:buffer=4KiB", &["unavailable: pwrite", "the filesystem has no room"]),
-    ("pwrite:prealloc+buffer=4KiB", &["unavailable: fallocate", "the filesystem has no room"]),
-    ("write", &["unavailable: write", "No space left on device", "the filesystem has no room"]),
-    ("write:buffer=4KiB", &["unavailable: write", "the filesystem has no room"]),
+    ("mmap:populate-write", &["unavailable: ", "the filesystem has no space"]),
+    ("mmap:prealloc", &["unavailable: fallocate", "No space left on device", "the filesystem has no space"]),
+    ("pwrite", &["unavailable: pwrite", "No space left on device", "the filesystem has no space"]),
+    ("pwrite:buffer=4KiB", &["unavailable: pwrite", "the filesystem has no space"]),
+    ("pwrite:prealloc+buffer=4KiB", &["unavailable: fallocate", "the filesystem has no space"]),
+    ("write", &["unavailable: write", "No space left on device", "the filesystem has no space"]),
+    ("write:buffer=4KiB", &["unavailable: write", "the filesystem has no space"]),
     ("mmap:pretouch=64KiB", &["the filesystem"]),
 ];
 
@@ -193,7 +193,7 @@ fn what_does_not_fit_is_refused_before_the_first_byte() {
         let directory = format!("--dir={}", directory.display());
         let finished = place.run(&["run", question, &directory, "--file-size=12MiB"]);
         support::expect_refused(&finished, "12MiB");
-        assert!(finished.stderr.contains("24MiB are free, and 16MiB of them stay free"), "{finished:?}");
+        assert!(finished.stderr.contains("24MiB are free, of which 16MiB are reserved"), "{finished:?}");
     }
     assert_eq!(fs::read_dir(&directory).expect("list").count(), 0);
     assert!(place.entries().is_empty());

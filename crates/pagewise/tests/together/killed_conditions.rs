@@ -373,8 +373,7 @@ fn a_new_run_after_a_killed_one_finds_the_machine_as_it_was() {
     place.expect_no_process();
     assert!(setting.is_changed(), "the kill left it");
     let finished = place.run(&with_readahead("new.jsonl"));
-    let said =
-        format!("set {} back to {}, which an earlier run had left", setting.path.display(), setting.original);
+    let said = format!("set {} back to {}, left by an earlier run", setting.path.display(), setting.original);
     assert!(finished.stderr.contains(&said), "{finished:?}");
     let run = load(&place.file("new.jsonl"));
     assert!(run.is_complete());

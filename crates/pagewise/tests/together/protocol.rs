@@ -258,7 +258,7 @@ fn a_file_that_became_shorter_is_a_short_read() {
 fn what_is_not_of_the_protocol_ends_the_worker_with_a_sentence() {
     for (line, reason) in [
         ("hello", "not of the protocol"),
-        (r#"{"type":"close"}"#, "a job does not begin with open"),
+        (r#"{"type":"close"}"#, "the first message of a job is not open"),
         (r#"{"type":"open","method":"pread"}"#, "not of the protocol"),
         (r#"{"type":"dance"}"#, "not of the protocol"),
     ] {

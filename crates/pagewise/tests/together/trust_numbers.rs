@@ -119,7 +119,7 @@ fn counts_that_no_run_has_are_refused_with_a_sentence() {
         (with(&head, "/plan/rounds", &largest), None, "line 1: 4294967295 rounds"),
         (with(&head, "/plan/cells/0/conditions/threads", &largest), None, "line 1: 4294967295 threads"),
         (with(&head, "/plan/cells/0/conditions/reads_per_op", &largest), None, "line 1: 4294967295 reads"),
-        (with(&head, "/plan/retakes", &largest), None, "line 1: samples are taken again 4294967295 times"),
+        (with(&head, "/plan/retakes", &largest), None, "line 1: 4294967295 repetitions of a sample"),
         (None, with(&second, "/round", &largest), "line 3: a sample of round 4294967295"),
         (None, with(&second, "/round", &json!(7)), "line 3: a sample of round 7"),
         (None, with(&second, "/attempt", &largest), "line 3: attempt 4294967295"),

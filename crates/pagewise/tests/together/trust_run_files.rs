@@ -76,7 +76,7 @@ fn no_command_of_a_run_file_is_executed() {
     });
     let line = r"pagewise run --resume --out stopped.jsonl --worker 'x=sh -c '\''id > PWNED'\'''";
     let said =
-        "stopped.jsonl cannot be resumed: it was begun with another worker, or another JVM, than was typed";
+        "stopped.jsonl cannot be resumed: the worker or the JVM differs from the one that the run began with";
     expect_untouched(&place, &RESUME, &[said, line]);
     for other in
         ["--worker=x=true", "--worker=y=true", "--jdk=.", "--jvm-args=-Xmx1g", "--worker-command=true"]
@@ -181,7 +181,7 @@ fn a_run_file_that_others_can_write_is_confirmed_by_its_user_and_refused_by_root
         let finished = as_nobody(more).expect("as above");
         expect_refused(
             &finished,
-            "it measures elsewhere, or sets something else, than was typed: pagewise run",
+            "the typed directory, file or settings differ from those of the run: pagewise run",
         );
     }
     assert!(fs::read(&path).expect("read") == before, "it was written to");
@@ -208,7 +208,7 @@ fn what_a_run_file_sets_is_shown_and_compared() {
     for other in
         ["--device-cap=microsd", "--readahead=128KiB", "--drop-caches", "--dir=.", "--file=stopped.jsonl"]
     {
-        expect_untouched(&place, &[&RESUME[..], &[other]].concat(), &["than was typed", line]);
+        expect_untouched(&place, &[&RESUME[..], &[other]].concat(), &["differ from those of the run", line]);
     }
 }
 
@@ -225,9 +225,9 @@ fn root_resumes_nothing_that_another_user_could_put_there() {
         assert!(fs::read(place.file("stopped.jsonl")).expect("read") == before, "it was written to");
     };
     symlink("stopped.jsonl", place.file("link.jsonl")).expect("link");
-    refuse("link.jsonl", "link.jsonl is a link, and a run goes on in a file itself");
+    refuse("link.jsonl", "link.jsonl is a link: name the file itself");
     fs::hard_link(place.file("stopped.jsonl"), place.file("second.jsonl")).expect("link");
-    refuse("stopped.jsonl", "stopped.jsonl has 2 names, of which one may be another user's");
+    refuse("stopped.jsonl", "stopped.jsonl has 2 names, one of which may be another user's");
     fs::remove_file(place.file("second.jsonl")).expect("remove");
     // A directory in which others may exchange it: by its mode, by its owner, by that of one above it.
     let path = place.path();
@@ -254,7 +254,7 @@ fn a_file_that_was_there_is_neither_written_nor_removed() {
     let path = place.write("mine.txt", "");
     let inode = fs::metadata(&path).expect("stat").ino();
     let finished = place.run(&[&SMALL[..], &["--file-size=4MiB", "--out=mine.txt"]].concat());
-    expect_refused(&finished, "mine.txt exists; continue it with --resume or name another --out");
+    expect_refused(&finished, "mine.txt exists: continue it with --resume or name another --out");
     let metadata = fs::metadata(&path).expect("stat");
     assert_eq!((metadata.ino(), metadata.len()), (inode, 0));
     // Another user's, in a directory that all share.

@@ -121,7 +121,7 @@ fn a_state_directory_is_closed_to_others_or_refused() {
     // One that holds other things keeps its mode.
     mode(&place.path(), 0o755);
     place.write("letters", "");
-    expect_refused(&with_state(&place, &place.path(), &["clean"]), "chmod 700 closes it");
+    expect_refused(&with_state(&place, &place.path(), &["clean"]), "close it with chmod 700");
     assert_eq!(fs::metadata(place.path()).expect("stat").mode() & 0o777, 0o755);
     assert_eq!(place.entries(), ["letters".to_string()].into());
 }
@@ -166,7 +166,7 @@ fn as_root_nothing_is_made_in_another_users_home() {
         };
         let finished = run(&words);
         assert!(
-            finished.stderr.contains("theirs, which is another user's, and root's own was taken"),
+            finished.stderr.contains("theirs, which is another user's: root's own was used"),
             "{finished:?}"
         );
         let run = load(&place.file("run.jsonl"));
@@ -195,10 +195,13 @@ fn a_journal_that_is_no_text_locks_nobody_out() {
     fs::write(&journal, bytes).expect("write");
     let cleaned = place.run(&["clean"]).expect_code(0);
     assert!(cleaned.stdout.contains(&format!("removed {}", dataset.display())), "{cleaned:?}");
-    assert!(cleaned.stdout.contains("2 broken lines of the journal of earlier runs went to "), "{cleaned:?}");
+    assert!(
+        cleaned.stdout.contains("2 broken lines of the journal of earlier runs moved to "),
+        "{cleaned:?}"
+    );
     let aside = fs::read(place.state().join("journal.broken")).expect("read");
     assert_eq!(aside, b"\xff\xfe{\"made\"\n\0\0\0\n");
-    assert_eq!(place.run(&["clean"]).expect_code(0).stdout, "Nothing was left behind.\n");
+    assert_eq!(place.run(&["clean"]).expect_code(0).stdout, "Nothing was left to clean.\n");
     let finished = place.run(&SMALL);
     finished.expect_code_for(&load(&place.file("run.jsonl")));
     place.expect_no_trace();
@@ -229,7 +232,7 @@ fn a_lock_that_fails_is_no_other_run() {
     place.run(&["clean"]).expect_code(0);
     let flock = if cfg!(target_arch = "x86_64") { "73" } else { "32" };
     let said = format!(
-        "whether another run is measuring cannot be known: flock {}: Operation not permitted (os error 1)",
+        "it is unknown whether another run is measuring: flock {}: Operation not permitted (os error 1)",
         place.state().join("lock").display()
     );
     for words in [&["clean"][..], &SMALL] {
@@ -302,7 +305,7 @@ fn what_is_on_an_unmounted_filesystem_is_kept_and_told() {
     fs::remove_file(&dataset).expect("remove");
     disk.unmount();
     disk.mount();
-    assert_eq!(place.run(&["clean"]).expect_code(0).stdout, "Nothing was left behind.\n");
+    assert_eq!(place.run(&["clean"]).expect_code(0).stdout, "Nothing was left to clean.\n");
     disk.unmount();
 }
 
@@ -324,7 +327,7 @@ fn what_is_in_a_directory_that_was_moved_is_kept_until_it_is_back_or_forgotten()
     place.run(&["clean"]).expect_code(1);
     let forgotten = place.run(&["clean", "--forget"]).expect_code(0);
     assert_eq!(forgotten.stdout, format!("forgot {}\n", dataset.display()));
-    assert_eq!(place.run(&["clean"]).expect_code(0).stdout, "Nothing was left behind.\n");
+    assert_eq!(place.run(&["clean"]).expect_code(0).stdout, "Nothing was left to clean.\n");
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn what_a_killed_build_left_is_swept() {
     assert_eq!(cleaned.stdout, format!("removed {}\n", left.display()));
     assert!(!left.exists());
     let begun = run(&[&ARGUMENTS[..], &["--methods=pread"]].concat());
-    assert!(begun.stderr.contains(&format!("removed {}, which an earlier run had left", left.display())));
+    assert!(begun.stderr.contains(&format!("removed {}, left by an earlier run", left.display())));
     assert!(!left.exists());
     // Whoever builds holds the lock.
     fs::create_dir_all(&workers).expect("directory");

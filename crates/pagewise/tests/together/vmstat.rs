@@ -61,12 +61,9 @@ fn what_it_cannot_print_is_one_sentence() {
     place.write("none.jsonl", run_file(&[]));
     place.write("one.jsonl", run_file(&[0]));
     let cases = [
-        ("none.jsonl --vmstat", "none.jsonl holds no second of the host"),
-        ("one.jsonl --vmstat", "one.jsonl holds no second of the host"),
-        (
-            "run.jsonl one.jsonl --vmstat",
-            "--vmstat prints the seconds of one run, and 2 run files were given",
-        ),
+        ("none.jsonl --vmstat", "none.jsonl has no readings of the host"),
+        ("one.jsonl --vmstat", "one.jsonl has no readings of the host"),
+        ("run.jsonl one.jsonl --vmstat", "--vmstat prints the seconds of one run: 2 run files were given"),
         ("run.jsonl --vmstat --json", "'--vmstat' cannot be used with '--json'"),
         ("run.jsonl --vmstat --csv", "'--vmstat' cannot be used with '--csv"),
         ("missing.jsonl --vmstat", "the run file missing.jsonl cannot be opened"),

@@ -114,7 +114,7 @@ fn a_worker_that_does_not_exist_is_named() {
     }
     let place = Place::new();
     let finished = place.run(&["run", "read", "--worker-command", " "]);
-    support::expect_refused(&finished, "names no program");
+    support::expect_refused(&finished, "--worker-command is empty");
 }
 
 #[test]

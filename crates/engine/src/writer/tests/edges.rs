@@ -69,7 +69,7 @@ fn a_full_filesystem_is_unavailable_with_its_reason() {
     ] {
         let failure = failure_at("/dev/full", method);
         assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), (call, 28, 1), "{method}");
-        assert!(failure.detail.ends_with("the filesystem has no room for the file"), "{}", failure.detail);
+        assert!(failure.detail.ends_with("the filesystem has no space for the file"), "{}", failure.detail);
     }
     let allocation = failure_at("/dev/full", "pwrite:prealloc");
     assert_eq!((allocation.call.as_str(), allocation.unavailable), ("fallocate", 1));
@@ -103,15 +103,15 @@ fn what_cannot_be_written_is_refused_with_its_reason() {
     says(reason("mmap", |job| job.record_bytes = 10_001), "does not fit into");
     says(reason("mmap", |job| job.record_bytes = 0), "no length");
     says(reason("mmap", |job| job.source_period = 0), "without a period");
-    says(reason("pread", |_| ()), "no method for append");
-    says(reason("mmap:in-place", |_| ()), "not for append");
+    says(reason("pread", |_| ()), "not a method for append");
+    says(reason("mmap:in-place", |_| ()), "does not apply to append");
     says(reason("mmap:pretouch=1KiB+buffer=1KiB", |_| ()), "leave one out");
     for access in ["pwrite:direct", "write:direct", "uring:depth=2+direct"] {
         says(reason_or(access, |_| (), "needs a buffer"), "needs a buffer");
         let uneven = format!("{access}+buffer=5000B");
-        says(reason_or(&uneven, |_| (), "is no multiple"), "is no multiple");
+        says(reason_or(&uneven, |_| (), "is not a multiple"), "is not a multiple");
         let behind = format!("{access}+buffer=8KiB");
-        says(reason_or(&behind, |_| (), "behind the end"), "behind the end of the file (10000 bytes)");
+        says(reason_or(&behind, |_| (), "past the end"), "past the end of the file (10000 bytes)");
     }
 }
 

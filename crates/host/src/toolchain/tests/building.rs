@@ -177,7 +177,7 @@ fn a_compiler_that_fails_is_quoted() {
     assert!(!said.contains("XDG_CACHE_HOME"), "{said}");
     assert_eq!(names(&fakes.workers()), Vec::<String>::new());
     let (fakes, found) = with_jdk("exit 0");
-    assert_says(&fakes.unbuilt(&found), &["made nothing"]);
+    assert_says(&fakes.unbuilt(&found), &["made no file"]);
     let (fakes, found) = with_jdk("kill -9 $$");
     assert_says(&fakes.unbuilt(&found), &["signal: 9"]);
     assert_eq!(names(&fakes.workers()), Vec::<String>::new());
@@ -279,7 +279,7 @@ fn a_place_that_is_no_place_is_named() {
     let said = fakes.unbuilt(&found);
     assert_says(
         &said,
-        &["open ", "/file: Not a directory (os error 20)", "; set XDG_CACHE_HOME to a folder"],
+        &["open ", "/file: Not a directory (os error 20)", "; set XDG_CACHE_HOME to a writable folder"],
     );
     fakes.set("XDG_CACHE_HOME", fakes.path("with:colon"));
     assert_says(&fakes.unbuilt(&found), &["which holds a ':'; set XDG_CACHE_HOME"]);
@@ -318,7 +318,7 @@ fn a_read_only_cache_folder_is_named() {
     let said = fakes.unbuilt(&found);
     let wanted =
         format!("mkdir {}/pagewise: Read-only file system (os error 30)", fakes.path("cache").display());
-    assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a folder"]);
+    assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a writable folder"]);
     let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");
     // The worker built before is used.
@@ -338,7 +338,10 @@ fn a_full_cache_folder_is_named_and_left_empty() {
     let Some(_mounted) = mount(&mut fakes, "size=512k", test) else { return };
     let workers = fakes.path("cache/pagewise/workers");
     let said = fakes.unbuilt(&found);
-    assert_says(&said, &["bin/javac in ", "No space left on device", "; set XDG_CACHE_HOME to a folder"]);
+    assert_says(
+        &said,
+        &["bin/javac in ", "No space left on device", "; set XDG_CACHE_HOME to a writable folder"],
+    );
     assert_eq!(names(&workers), Vec::<String>::new());
     let large = [SourceFile { name: "Large.java", text: "x".repeat(1 << 20).leak() }];
     let stop = AtomicBool::new(false);

@@ -21,12 +21,12 @@ fn a_jdk_too_old_is_named_with_its_place() {
     assert_says(
         &said,
         &[
-            "there is no JDK of version 22 or newer with its compiler: ",
+            "no JDK of version 22 or newer with its compiler was found: ",
             &format!("JAVA_HOME: 21.0.2 (Fake) at {} is too old", home.display()),
             &format!("java on PATH: 17.0.15 (Fake) at {} is too old", old.display()),
             &format!("usual folders: 1.8.0_392 (Fake) at {} is too old", oldest.display()),
             "/usr/lib/jvm, /usr/lib64/jvm",
-            "--jdk DIR names one",
+            "name one with --jdk DIR",
         ],
     );
     assert_eq!(said.matches("17.0.15").count(), 1, "each is named once: {said}");
@@ -39,7 +39,7 @@ fn a_runtime_without_the_compiler_will_not_do() {
     let said = fakes.missing(Language::Jvm);
     let wanted =
         format!("25.0.1 (Fake) at {} has no bin/javac: a runtime without the compiler", home.display());
-    assert_says(&said, &[&wanted, "JAVA_HOME is not set", "there is no java on PATH"]);
+    assert_says(&said, &[&wanted, "JAVA_HOME is not set", "java is not on PATH"]);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_broken_java_home_is_a_note_where_another_will_do() {
     fakes.set("JAVA_HOME", "/nowhere/jdk");
     let found = fakes.found(Language::Jvm);
     assert_eq!((&found.home, &*found.version), (&good, "25.0.1 (Fake)"));
-    assert_eq!(found.notes, ["JAVA_HOME: /nowhere/jdk is no folder"]);
+    assert_eq!(found.notes, ["JAVA_HOME: /nowhere/jdk is not a folder"]);
     let empty = fakes.path("empty");
     fs::create_dir(&empty).expect("folder");
     fakes.set("JAVA_HOME", &empty);
@@ -98,7 +98,7 @@ fn the_jdk_that_is_named_is_the_only_one() {
     );
     assert_says(
         &named(Path::new("/nowhere")).expect_err("nothing there").to_string(),
-        &["/nowhere is no folder"],
+        &["/nowhere is not a folder"],
     );
     assert_eq!(named(&good).expect("good").home, good);
 }
@@ -149,10 +149,7 @@ fn go_is_looked_for_on_path_and_beside_it() {
     let said = fakes.missing(Language::Go);
     assert_says(
         &said,
-        &[
-            "there is no Go 1.21 or newer: there is no go on PATH",
-            "/usr/local/go/bin, ~/go/bin, ~/sdk/go*/bin",
-        ],
+        &["no Go 1.21 or newer was found: go is not on PATH", "/usr/local/go/bin, ~/go/bin, ~/sdk/go*/bin"],
     );
     let old = fakes.go("old", "1.20.14");
     symlink(&old, fakes.path("bin/go")).expect("link");
@@ -171,12 +168,12 @@ fn python_says_whether_it_has_numpy() {
     let fakes = Fakes::new();
     assert_eq!(
         fakes.missing(Language::Python),
-        "there is no Python 3.8 or newer: there is no python3 on PATH; there is no python on PATH"
+        "no Python 3.8 or newer was found: python3 is not on PATH; python is not on PATH"
     );
     fakes.python("bin/python3", "3.7.17", "without numpy");
     assert_says(
         &fakes.missing(Language::Python),
-        &["3.7.17 at ", "bin/python3 is too old; there is no python on"],
+        &["3.7.17 at ", "bin/python3 is too old; python is not on"],
     );
     let python = fakes.python("bin/python", "3.11.7", "without numpy");
     let found = fakes.found(Language::Python);
@@ -214,9 +211,9 @@ fn the_doctor_has_a_line_for_each() {
         ["worker jvm", "worker go", "worker python"]
     );
     assert!(lines[0].is_available() && !lines[1].is_available() && !lines[2].is_available());
-    let detail = format!("25.0.1 (Fake) at {}; JAVA_HOME: /nowhere/jdk is no folder", home.display());
+    let detail = format!("25.0.1 (Fake) at {}; JAVA_HOME: /nowhere/jdk is not a folder", home.display());
     assert_eq!(lines[0].detail, detail);
-    assert!(lines[1].reason().is_some_and(|reason| reason.contains("no go on PATH")), "{}", lines[1]);
+    assert!(lines[1].reason().is_some_and(|reason| reason.contains("go is not on PATH")), "{}", lines[1]);
     assert_eq!(names(&fakes.path("home")), Vec::<String>::new(), "nothing is built");
     fakes.toolchain_variables.variables.remove(std::ffi::OsStr::new("HOME"));
     let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());

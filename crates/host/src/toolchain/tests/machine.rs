@@ -98,7 +98,10 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
     let said = machine.build(&found, &Choices::default(), &source, &AtomicBool::new(false));
     let said = said.expect_err("full").to_string();
     println!("{said}");
-    assert_says(&said, &["go build in ", "no space left on device", "; set XDG_CACHE_HOME to a folder"]);
+    assert_says(
+        &said,
+        &["go build in ", "no space left on device", "; set XDG_CACHE_HOME to a writable folder"],
+    );
     assert_eq!(names(&point.join("pagewise/workers")), Vec::<String>::new());
 }
 

@@ -223,17 +223,17 @@ fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
     let error = resolve_text("cache = \"cold\"", file(false)).expect_err("not allowed");
     assert_eq!(
         error.to_string(),
-        "a cold run, or one that begins with reading the file once, drops your file from the page cache; allow it with --evict"
+        "a cold run, or one that begins with reading the file once, drops your file from the page cache: allow it with --evict"
     );
     assert!(resolve_text("cache = \"cold\"", file(true)).is_ok());
     let error = resolve_text("file_size = \"1GiB\"", file(false)).expect_err("not together");
-    assert!(error.to_string().contains("do not go together"));
+    assert!(error.to_string().contains("conflicts with a file size"));
 }
 
 #[test]
 fn what_cannot_be_measured_is_refused_in_one_sentence() {
-    assert_eq!(refused("threads = 0"), "0 threads read nothing; write 1 or more");
-    assert!(refused("threads = 5000").contains("1024 at most"));
+    assert_eq!(refused("threads = 0"), "0 threads read nothing: write 1 or more");
+    assert!(refused("threads = 5000").contains("at most 1024"));
     assert_eq!(
         refused("file_size = \"1MiB\"\nread_size = \"2MiB\""),
         "a read of 2MiB is larger than the span of 1MiB"
@@ -328,15 +328,14 @@ fn settings_of_the_machine_are_axes_and_none_leaves_them() {
 #[test]
 fn what_the_machine_cannot_be_set_to_is_refused() {
     let with = |setting: &str| refused(&format!("workload = \"random-read\"\n{setting}"));
-    let least =
-        "a memory limit of 2MiB is below what a worker itself needs here; the least that works is 5MiB";
+    let least = "a memory limit of 2MiB is too small for a worker here: the smallest that works is 5MiB";
     assert_eq!(with("memory = \"2MiB\""), least);
-    assert!(with("cpus = \"0-9\"").starts_with("there is no CPU 4 here; online are 0-3"));
-    assert!(with("numa = \"7\"").starts_with("there is no NUMA node 7 with memory here; there is only 0"));
-    assert!(with("readahead = \"100B\"").contains("no whole number of pages"));
+    assert!(with("cpus = \"0-9\"").starts_with("CPU 4 is not online here: write CPUs of 0-3"));
+    assert!(with("numa = \"7\"").starts_with("NUMA node 7 has no memory here: there is only 0"));
+    assert!(with("readahead = \"100B\"").contains("not a whole number of pages"));
     assert!(with("memory = \"64MiB\"\nspan = \"2x\"\nnuma = \"same\"").contains("use --cache warm"));
-    assert!(with("memory = \"64MiB\"\ncache = \"as-is\"").contains("charged to others"));
-    assert!(with("cache = \"cold\"\nskew = \"zipf:0.99\"").contains("a cold sample none twice"));
+    assert!(with("memory = \"64MiB\"\ncache = \"as-is\"").contains("not charged to the worker"));
+    assert!(with("cache = \"cold\"\nskew = \"zipf:0.99\"").contains("a cold sample has none twice"));
     let sequential = refused("workload = \"sequential-read\"\ndependent = true");
     assert!(sequential.starts_with("sequential reads do not depend on each other"));
     let environment = Environment { memory_bytes: Some(Bytes::mib(512)), ..environment() };
@@ -354,14 +353,14 @@ fn what_the_machine_cannot_be_set_to_is_refused() {
     let text = "workload = \"random-read\"\nmemory = \"1GiB\"";
     assert_eq!(
         resolve_on(&machine(&environment), text),
-        "a memory limit of 1GiB is above the 512MiB that this machine has"
+        "a memory limit of 1GiB is above this machine\'s memory of 512MiB"
     );
     let in_memory =
         Machine { no_device: Some("tmpfs keeps its files in memory".into()), ..machine(&environment) };
     let text = "workload = \"random-read\"\ndevice_cap = \"emmc\"";
     assert_eq!(
         resolve_on(&in_memory, text),
-        "the cap emmc needs a block device, and there is none to be capped: tmpfs keeps its files in memory"
+        "the cap emmc needs a block device that can be capped: tmpfs keeps its files in memory"
     );
 }
 
