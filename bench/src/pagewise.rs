@@ -47,7 +47,7 @@ pub struct Request {
     pub sample_ns: u64,
     /// Seed of the offsets.
     pub seed: u64,
-    /// What the machine is set to: limit of memory and cap of the device.
+    /// Host settings: limit of memory and cap of the device.
     pub host_settings: HostSettings,
     /// The JDK of the JVM's worker, where it is not the one that pagewise finds.
     pub jdk: Option<PathBuf>,

@@ -54,7 +54,7 @@ impl fmt::Display for Bytes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// The number has no unit.
-    #[error("invalid size '{0}': write a unit, as in {0}KiB or {0}MiB")]
+    #[error("invalid size '{0}': write a unit, as in 4KiB")]
     NoUnit(String),
     /// The text is not a number with a binary unit.
     #[error("invalid size '{0}': write a number with a unit (B, KiB, MiB, GiB, TiB), as in 4KiB or 1.5GiB")]

@@ -82,7 +82,7 @@ fn words_that_make_no_sense() {
     refuse_all(
         &Place::new(),
         &[
-            ("run read --memory 256", "invalid size '256': write a unit, as in 256KiB or 256MiB"),
+            ("run read --memory 256", "invalid size '256': write a unit, as in 4KiB"),
             ("run read --memory much", "invalid size 'much': write a number with a unit"),
             ("run read --memory 1x", "invalid size '1x': write a number with a unit"),
             ("run read --memory ''", "--memory"),
@@ -195,7 +195,7 @@ fn conditions_that_are_impossible() {
 fn plans_with_conditions_that_make_no_sense() {
     let place = Place::new();
     let table = [
-        ("memory = 3", "in 'memory': invalid size '3': write a unit, as in 3KiB"),
+        ("memory = 3", "in 'memory': invalid size '3': write a unit, as in 4KiB"),
         ("memory = true", "in 'memory': invalid size 'true': write a number with a unit"),
         ("memory = []", "'memory' is an empty list: there would be nothing to measure"),
         ("memory = \"0.5x\"", "in 'memory': invalid size '0.5x': write a number with a unit"),

@@ -75,7 +75,7 @@ fn words_that_make_no_sense() {
             ("run read --jvm-args -Xmx1g", "--jdk and --jvm-args are for the jvm worker"),
             ("run lucene", "a size in multiples of the cache needs a memory limit"),
             ("run append --cache read-once", "read-once"),
-            ("run read --file-size 64", "invalid size '64': write a unit, as in 64KiB"),
+            ("run read --file-size 64", "invalid size '64': write a unit, as in 4KiB"),
             ("run read --file-size 4KB", "invalid size '4KB': write a number with a unit"),
             ("run read --file-size=-4KiB", "invalid size '-4KiB': write a number with a unit"),
             ("run read --file-size 99999999999TiB", "no file can be that large"),

@@ -26,7 +26,7 @@ fn words_that_make_no_sense() {
     refuse_all(
         &furnished(),
         &[
-            ("run append --record-size 10", "invalid size '10': write a unit, as in 10KiB or 10MiB"),
+            ("run append --record-size 10", "invalid size '10': write a unit, as in 4KiB"),
             ("run append --record-size 10KB", size),
             ("run append --record-size=-1B", size),
             ("run append --record-size ''", "--record-size"),
