@@ -170,7 +170,7 @@ fn order(ratio: Ratio, noise: Option<f64>) -> &'static str {
     } else if high < 1.0 / least {
         "the other way round"
     } else {
-        "not told apart"
+        "not distinguishable"
     }
 }
 
@@ -279,8 +279,8 @@ mod tests {
     fn an_order_holds_beyond_noise_and_two_per_cent_only() {
         let ratio = |low, high| Ratio { median: 1.0, interval: Some((low, high)) };
         assert_eq!(order(ratio(1.03, 1.5), Some(0.01)), "holds");
-        assert_eq!(order(ratio(1.03, 1.5), Some(0.05)), "not told apart");
-        assert_eq!(order(ratio(1.01, 1.5), Some(0.0)), "not told apart");
+        assert_eq!(order(ratio(1.03, 1.5), Some(0.05)), "not distinguishable");
+        assert_eq!(order(ratio(1.01, 1.5), Some(0.0)), "not distinguishable");
         assert_eq!(order(ratio(0.3, 0.9), Some(0.0)), "the other way round");
         assert_eq!(order(ratio(2.0, 3.0), None), "unknown: too few valid rounds");
         assert_eq!(order(Ratio { median: 9.0, interval: None }, Some(0.0)), "unknown: too few valid rounds");
