@@ -6,8 +6,7 @@ use super::mappings;
 use super::subject::Subject;
 use crate::proof::calls;
 
-/// Smallest share of the requested bytes that must come from the device if all must: the rest allows for a block that
-/// two reads share.
+/// Smallest share of the requested bytes from the device if all must come from it: two reads may share a block.
 pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 /// Largest share of the requested bytes that may come from the device if none may.
 pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
@@ -30,8 +29,7 @@ const CLOCK_STEP_NS: u64 = 1_000_000;
 /// See [`CLOCK_STEP_NS`].
 const CLOCK_SLEW_SHARE: f64 = 0.001;
 
-/// Return a failure if less than nearly all of the requested bytes came from the device, except for those brought in by
-/// set-up.
+/// Failure unless nearly all requested bytes came from the device, or were brought in by set-up.
 fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     let (read, requested) = (evidence.device_read_bytes?, evidence.requested_bytes);
     ((read.saturating_add(in_setup) as f64) < requested as f64 * ALL_FROM_DEVICE).then(|| {
@@ -42,9 +40,8 @@ fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     })
 }
 
-/// Bytes that WILLNEED may have brought in during set-up, some of them still on their way: the resident bytes, but no
-/// more than one readahead (`force_page_cache_ra` in mm/readahead.c), nor than a cold sample may bring in at all. More
-/// than that was brought in by another process.
+/// Bytes that WILLNEED may have brought in during set-up or still brings in: the resident bytes, but at most one
+/// readahead (`force_page_cache_ra` in mm/readahead.c), and at most the budget of a cold sample.
 fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
     let cell = subject.cell;
     if !cell.method.has(MethodOption::WillNeed) {
