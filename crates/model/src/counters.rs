@@ -112,21 +112,21 @@ counters! {
     HostCounters: Copy;
     kept {}
     gauges {
-        /// tasks that run or could.
+        /// Runnable tasks, including running ones.
         running,
-        /// tasks that wait for the device.
+        /// Tasks that wait for the device.
         blocked,
-        /// memory that nobody uses.
+        /// Unused memory.
         free_bytes,
-        /// buffers of block devices.
+        /// Buffers of block devices.
         buffer_bytes,
-        /// page cache and reclaimable kernel memory, as vmstat's column `cache`.
+        /// Page cache and reclaimable kernel memory, like vmstat's column `cache`.
         cached_bytes,
-        /// swap in use.
+        /// Swap in use.
         swapped_bytes,
-        /// pages that must still be written.
+        /// Dirty pages.
         dirty_bytes,
-        /// pages that are being written.
+        /// Pages under writeback.
         writeback_bytes,
     }
     totals {

@@ -6,7 +6,7 @@
 //!       <─────────────────────── open (the job)
 //! opened (set-up took …) ──────>
 //! ready (warmed, threads wait) ─>
-//!       <─────────────────────── idle        (only where heartbeats are asked for)
+//!       <─────────────────────── idle        (only if heartbeats are requested)
 //! idled ───────────────────────>
 //!       <─────────────────────── go          (evidence is read just before, and the table is put into its memory)
 //! sample ──────────────────────>             (and just after; `go` may come again, as when the
@@ -17,9 +17,9 @@
 //! closed (tear-down took …) ───>             (another `open` may follow; the end of stdin ends the worker)
 //! ```
 //!
-//! `workers/PROTOCOL.md` says it in full, for those who write a worker.
+//! `workers/PROTOCOL.md` describes it in full, for authors of workers.
 //!
-//! `failed` may stand in place of any answer. Values are strings, integers and arrays of integers, so
+//! `failed` may replace any answer. Values are strings, integers and arrays of integers, so
 //! that a worker in any language gets by with a small parser. A checksum is 16 hexadecimal digits,
 //! since not every JSON library keeps 64 bits of an integer.
 
@@ -174,7 +174,7 @@ pub struct Job {
     /// O_DIRECT on this architecture.
     pub direct_flag: u32,
     /// Alignment of offset, length and memory that O_DIRECT requires. Reads that are not aligned are widened, and only
-    /// the bytes asked for are consumed.
+    /// the requested bytes are consumed.
     pub direct_alignment: u64,
     /// 1: page tables of the span are filled before `ready`.
     pub warm_page_tables: u32,

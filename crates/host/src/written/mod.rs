@@ -40,7 +40,7 @@ pub struct NewFile {
 enum Before {
     /// The file was sparse.
     Zeros,
-    /// The complement of the record of the first lap.
+    /// The complement of the record of the first pass.
     Complement,
 }
 

@@ -205,7 +205,7 @@ fn a_cap_of_requests_is_the_ceiling_of_its_cells() {
 fn a_cap_of_bytes_is_the_ceiling_of_its_cells() {
     let ceilings = capped_ceilings();
     let cell = capped("mmap", "read-bandwidth=50MiB/s");
-    // 49 MiB per second in requests of 1 MiB, for 2 MiB per second asked for.
+    // 49 MiB per second in requests of 1 MiB, for 2 MiB per second requested.
     let readahead = Activity { requested_bytes_per_second: 2.0 * 1024.0 * KIB, ..active(49.0, 1024.0) };
     assert_eq!(share(ceilings.bound(&cell, &readahead)), (BoundName::DeviceBandwidth, 0.98));
 }

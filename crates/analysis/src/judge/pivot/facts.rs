@@ -52,7 +52,7 @@ pub struct MethodTable {
     pub rows: Vec<MethodRow>,
     /// The fastest methods by column.
     pub fastest: Vec<Fastest>,
-    /// The baseline compared with the methods it is held against.
+    /// The baseline compared with the methods that the plan names.
     pub advantages: Vec<Ratios>,
     /// Each method compared with itself in the first column.
     pub scaling: Vec<Ratios>,
