@@ -117,7 +117,7 @@ pub(super) fn wrong_write_faults(subject: &Subject<'_>) -> Option<String> {
     wrong.then(|| format!("{faults} page faults, {bound}: {method} takes {}", expected.words()))
 }
 
-/// The largest page that one entry of the page table's second level maps: a page full of entries of 8 bytes.
+/// The largest page that one entry of the second-lowest page table level maps: a page full of entries of 8 bytes.
 fn huge_page_bytes(page: u64) -> u64 {
     (page / 8).saturating_mul(page).max(1)
 }
