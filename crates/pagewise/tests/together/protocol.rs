@@ -202,7 +202,7 @@ fn dependent_reads_need_the_data_that_they_depend_on() {
         let Reply::Failed(failure) = worker.hear() else { panic!("{method}: not failed") };
         assert_eq!((&*failure.call, failure.errno, failure.unavailable), ("dependent read", 0, 0));
         assert_eq!(failure.offset, offsets[1] ^ (1 << 63));
-        assert!(failure.detail.contains("beyond the 262144 bytes"), "{}", failure.detail);
+        assert!(failure.detail.contains("past the 262144 bytes"), "{}", failure.detail);
         assert_eq!(worker.end().0, Some(0));
     }
 }
