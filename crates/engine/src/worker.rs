@@ -163,7 +163,7 @@ impl ParsedJob {
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
         let workload = self.work.workload();
         if workload.is_one_shot() && job.threads != 1 {
-            let detail = format!("{workload} is the work of one thread, not of {}", job.threads);
+            let detail = format!("{workload} is the work of one thread: {} were requested", job.threads);
             return Err(refusal("open", &job.path, detail));
         }
         if let Some(reason) = self.method.refuses(&self.work, job.alignment()) {

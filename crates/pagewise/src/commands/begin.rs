@@ -110,7 +110,8 @@ pub(super) fn find_workers(
         None => Program::Own,
         Some(command) => {
             let words = toolchain::split_words(command)?;
-            let (program, arguments) = words.split_first().context("--worker-command is empty: write the command of a program")?;
+            let (program, arguments) =
+                words.split_first().context("--worker-command is empty: write the command of a program")?;
             Program::stated(Stated::new(program, arguments))
         }
     };

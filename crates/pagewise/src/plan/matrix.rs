@@ -11,10 +11,7 @@ const MOST_VARIED: usize = 20 * MAX_CELLS;
 /// made.
 pub(super) fn vary<A: Clone, T: Clone>(all: Vec<A>, values: &[T], set: impl Fn(&mut A, T)) -> Result<Vec<A>> {
     let product = all.len().saturating_mul(values.len());
-    ensure!(
-        product <= MOST_VARIED,
-        "the matrix has at least {product} cells: a run has at most {MAX_CELLS}"
-    );
+    ensure!(product <= MOST_VARIED, "the matrix has at least {product} cells: a run has at most {MAX_CELLS}");
     let varied = all
         .into_iter()
         .flat_map(|one| values.iter().map(move |value| (one.clone(), value.clone())).collect::<Vec<_>>())
