@@ -4,7 +4,9 @@
 //! do to a sample ([`support::FROM_OUTSIDE`]) is left out of the comparison, but for the check under test.
 
 use crate::support::until::my_turn;
-use crate::support::{self, FROM_OUTSIDE, Place, cheating_worker, is_honest, kinds, load, of_methods};
+use crate::support::{
+    self, FROM_OUTSIDE, Place, cheating_worker, is_honest, kinds, load, of_methods, was_disturbed,
+};
 use pagewise_model::FailureKind::{
     self, ColdOverrun, Contaminated, FalseTime, Implausible, InconsistentCounts, MethodContradicted,
     MissingReads, NotCold, NotDirect, NotInForce, NotWarm, WrongBytes, WrongChecksum,
@@ -84,13 +86,19 @@ impl Asked {
     /// The honest mode of the same worker is not flagged.
     #[track_caller]
     fn honest(&self) -> &Self {
-        let run = self.run("honest");
-        let samples = of_methods(&run);
-        for sample in &samples {
-            assert!(is_honest(sample), "{} {}: {:?}", self.method, self.cache, sample.outcome);
+        for _ in 0..3 {
+            let run = self.run("honest");
+            let samples = of_methods(&run);
+            for sample in &samples {
+                assert!(is_honest(sample), "{} {}: {:?}", self.method, self.cache, sample.outcome);
+            }
+            if samples.iter().any(|sample| sample.valid().is_some()) {
+                break;
+            }
+            // Somebody who uses the device all the time leaves no sample valid, and that shows.
+            let undisturbed: Vec<_> = samples.iter().filter(|sample| !was_disturbed(sample)).collect();
+            assert!(undisturbed.is_empty(), "{} {}: {undisturbed:?}", self.method, self.cache);
         }
-        let valid = samples.iter().filter(|sample| sample.valid().is_some()).count();
-        assert!(valid > 0, "{} {}: none of {} samples is valid", self.method, self.cache, samples.len());
         self
     }
 

@@ -346,10 +346,19 @@ pub fn kinds(sample: &Sample) -> Vec<FailureKind> {
     sample.failures().iter().map(|failure| failure.kind).collect()
 }
 
-/// Whether a sample is valid, or would be on a quiet machine.
+/// Whether a sample is valid, or would be on a quiet machine. A cell whose pages do not stay in the cache ends.
 pub fn is_honest(sample: &Sample) -> bool {
-    matches!(sample.outcome, Outcome::Taken { .. })
+    !matches!(sample.outcome, Outcome::Unavailable { .. })
         && kinds(sample).iter().all(|kind| FROM_OUTSIDE.contains(kind))
+}
+
+/// Whether counters show that others used the device or a CPU that the worker waited for, beside what a check says.
+pub fn was_disturbed(sample: &Sample) -> bool {
+    let Outcome::Taken { evidence, .. } = &sample.outcome else { return false };
+    kinds(sample).iter().any(|kind| FROM_OUTSIDE.contains(kind))
+        && [evidence.device_other_bytes, evidence.run_queue_ns]
+            .iter()
+            .any(|count| count.is_some_and(|count| count > 0))
 }
 
 /// The failures of a sample that ended its cell, and the end of the worker's stderr.

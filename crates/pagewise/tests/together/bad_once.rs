@@ -360,9 +360,7 @@ fn expect_lines(run: &Run, lines: u64) {
     assert!(!samples.is_empty());
     for sample in samples {
         assert!(is_honest(sample), "{}: {:?}", sample.cell, sample.outcome);
-        let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else {
-            unreachable!("it is honest")
-        };
+        let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else { continue };
         assert_eq!((measurement.operations, evidence.checksum), (1, lines), "{}", sample.cell);
         assert_eq!(evidence.expected_checksum, Some(lines), "{}", sample.cell);
     }
@@ -463,8 +461,11 @@ fn a_file_that_shrinks_during_a_scan_is_told() {
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete());
     expect_told_of_shrinking(&run);
-    for cell in finished.judged()["cells"].as_array().expect("cells") {
-        // The first reason is told, which on a busy machine may be another.
+    let judged = finished.judged();
+    let told = |reason: &serde_json::Value| reason["kind"] == "file-changed";
+    let reasons = judged["validity"]["reasons"].as_array().expect("reasons");
+    assert!(reasons.iter().any(told), "{reasons:?}");
+    for cell in judged["cells"].as_array().expect("cells").iter().filter(|cell| cell["samples"] == 0) {
         assert!(cell["status"] == "invalid" && cell["reason"].is_string(), "{cell}");
     }
     place.expect_no_trace();
