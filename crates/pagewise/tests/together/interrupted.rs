@@ -111,7 +111,7 @@ fn a_run_that_is_stopped_keeps_its_samples_and_can_be_finished() {
 fn a_run_that_is_stopped_while_the_dataset_is_written_removes_it() {
     // Large enough that the signal comes before the end of the writing.
     for signal in [Signal::INT, Signal::TERM] {
-        stop(signal, false, "--file-size=256MiB", |place| dataset_bytes(place).is_some());
+        stop(signal, false, "--file-size=96MiB", |place| dataset_bytes(place).is_some());
     }
 }
 

@@ -129,7 +129,9 @@ fn a_state_directory_is_closed_to_others_or_refused() {
 /// Root's home is another one, and both it and temporary files are in memory.
 const OWN_HOME: &str = "mount -t tmpfs tmpfs /dev/shm && mkdir -m 700 /dev/shm/home && \
     sed 's#^root:\\([^:]*:0:0:[^:]*\\):[^:]*:#root:\\1:/dev/shm/home:#' /etc/passwd > /dev/shm/passwd && \
-    mount --bind /dev/shm/passwd /etc/passwd";
+    mount --bind /dev/shm/passwd /etc/passwd && \
+    if cache=$(PATH=$PATH:/usr/local/go/bin go env GOCACHE) && [ -d \"$cache\" ]; then \
+        mkdir -p /dev/shm/home/.cache/go-build && mount --bind \"$cache\" /dev/shm/home/.cache/go-build; fi";
 
 #[test]
 fn as_root_nothing_is_made_in_another_users_home() {
