@@ -1,17 +1,18 @@
-//! One sample: conditions on, a worker, evidence around the measured region, checks.
+//! One sample: conditions, a worker, evidence around the measured region, checks.
 //!
-//! * [`program`], [`programs`]: which program each worker is;
-//! * [`worker_warmup`]: a worker whose code is compiled as it runs is made ready;
-//! * [`files`]: what is read, and the state of its page cache;
-//! * [`accesses`]: the offset table of a cell and what its bytes must add up to;
-//! * [`task`]: what a worker is given to do: that table, a whole pass, or records;
-//! * [`setting`]: limits, caps and placement, held for a sample and undone;
-//! * [`settings`]: settings of the kernel, set and put back;
-//! * [`warming`]: the page cache as the cell asks for it;
-//! * [`evidence`]: what is seen around the measured region;
-//! * [`answer`]: what an honest worker takes to answer;
-//! * [`visit`]: one worker's conversation;
-//! * [`sample`]: the course of one sample.
+//! * [`program`], [`programs`]: the program of each worker;
+//! * [`worker_warmup`]: warm-up of a worker whose code is compiled as it runs;
+//! * [`files`]: input files and the state of their page cache;
+//! * [`accesses`]: the offset table of a cell, and the checksum of its reads;
+//! * [`task`]: the task of a worker: that table, a whole pass, or records;
+//! * [`conditions`]: limits, caps and placement, in force for one sample;
+//! * [`kernel_settings`]: settings of the kernel, in force for a run;
+//! * [`warming`]: the state of the page cache that the cell needs;
+//! * [`memory_speed`]: bandwidth of the memory, as an upper bound of rates;
+//! * [`evidence`]: counters around the measured region;
+//! * [`answer_time`]: time that an honest worker takes to answer;
+//! * [`worker_session`]: the conversation with one worker;
+//! * [`sample`]: one sample, from start to end.
 
 pub mod accesses;
 pub mod answer_time;
