@@ -429,8 +429,8 @@ mod tests {
             group: Some(GroupCounters { peak_bytes: Some(7), ..GroupCounters::default() }),
             waiting: Some(OutsideStretch { wall_ns: 4, ..OutsideStretch::default() }),
             windows: vec![
-                RateWindow { elapsed_ns: 5, operations: 1, device_read_bytes: None, resident_bytes: None },
-                RateWindow { elapsed_ns: 6, operations: 2, device_read_bytes: Some(8), resident_bytes: None },
+                RateWindow { elapsed_ns: 5, operations: 1, ..RateWindow::default() },
+                RateWindow { elapsed_ns: 6, operations: 2, device_read_bytes: Some(8), ..RateWindow::default() },
             ],
             ..Evidence::default()
         };

@@ -102,6 +102,7 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
         operations: subject.operations(),
         device_read_bytes: subject.device_bytes(),
         resident_bytes: evidence.resident_after_bytes,
+        ..RateWindow::default()
     };
     let Some(apart) = steady::apart(cell, evidence.readahead_bytes, earlier, &[*before, *after, measured])
     else {

@@ -190,6 +190,7 @@ mod tests {
             operations,
             device_read_bytes: Some(device_mib * MIB),
             resident_bytes: Some(resident_mib * MIB),
+            ..RateWindow::default()
         }
     }
 

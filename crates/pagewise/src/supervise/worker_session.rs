@@ -251,14 +251,14 @@ impl WorkerSession<'_> {
         progress: &mut GoProgress,
         sample_ns: u64,
     ) -> Result<GoOutcome, ConversationError> {
-        let before = process::totals(worker.pid()).device_read_bytes;
+        let before = process::totals(worker.pid());
         let gone = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
-        let after = process::totals(worker.pid()).device_read_bytes;
+        let during = ProcessCounters::difference(&before, &process::totals(worker.pid()));
         progress.first_operation = progress.first_operation.saturating_add(furthest(&gone.reply));
         progress.windows.push(RateWindow {
             elapsed_ns: gone.reply.elapsed_ns,
             operations: gone.reply.operations,
-            device_read_bytes: after.zip(before).and_then(|(after, before)| after.checked_sub(before)),
+            device_read_bytes: during.device_read_bytes,
             resident_bytes: self.input.residency(self.cell.conditions.span_bytes.0).resident_bytes,
         });
         Ok(gone)

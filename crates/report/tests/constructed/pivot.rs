@@ -114,6 +114,7 @@ fn course(cold: u64, operations: u64, device_bytes: u64) -> Vec<RateWindow> {
         operations: if index < cold { warm / 10 } else { warm },
         device_read_bytes: Some(if index < cold { device_bytes / cold } else { 0 }),
         resident_bytes: Some(device_bytes / cold * (index + 1).min(cold)),
+        ..RateWindow::default()
     };
     (0..12).map(window).collect()
 }

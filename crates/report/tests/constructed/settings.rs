@@ -72,6 +72,7 @@ fn windows(cold: u64, operations: u64, device_bytes: u64) -> Vec<RateWindow> {
             },
             device_read_bytes: Some(if index < cold { device_bytes / cold } else { 0 }),
             resident_bytes: Some(device_bytes / cold * (index + 1).min(cold)),
+            ..RateWindow::default()
         })
         .collect()
 }

@@ -147,6 +147,7 @@ fn windows(cell: &Cell, device_bytes: u64) -> Vec<RateWindow> {
         operations,
         device_read_bytes: Some(device_read_bytes),
         resident_bytes: Some(resident_bytes),
+        ..RateWindow::default()
     };
     match cell.conditions.cache {
         CacheState::ColdStart => {
