@@ -238,4 +238,7 @@ pub struct RateWindow {
     pub device_read_bytes: Option<u64>,
     /// Bytes of the span in the page cache at its end.
     pub resident_bytes: Option<u64>,
+    /// Involuntary context switches of the worker's threads.
+    #[serde(default)]
+    pub involuntary_switches: Option<u64>,
 }

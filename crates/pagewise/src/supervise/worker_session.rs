@@ -259,6 +259,7 @@ impl WorkerSession<'_> {
             elapsed_ns: gone.reply.elapsed_ns,
             operations: gone.reply.operations,
             device_read_bytes: during.device_read_bytes,
+            involuntary_switches: during.involuntary_switches,
             resident_bytes: self.input.residency(self.cell.conditions.span_bytes.0).resident_bytes,
         });
         Ok(gone)
