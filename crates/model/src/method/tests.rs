@@ -91,11 +91,15 @@ fn pieces_that_would_change_the_checksum_are_refused() {
         text.parse::<Method>().expect(text).refuses(&work, MACHINE).unwrap_or_default()
     };
     for (text, consume, reason) in [
-        ("read:buffer=100B", Consume::Touch, "no multiple of 4KiB, and one word of each page is touched"),
-        ("mmap:buffer=6KiB", Consume::Touch, "no multiple of 4KiB, and one word of each page is touched"),
-        ("pread:buffer=100B", Consume::Sum, "no multiple of 8B, and words of 8 bytes are added"),
-        ("read:direct+buffer=5000B", Consume::Lines, "no multiple of the 4KiB that O_DIRECT needs here"),
-        ("uring:direct+buffer=6KiB", Consume::Sum, "no multiple of the 4KiB that O_DIRECT needs here"),
+        ("read:buffer=100B", Consume::Touch, "not a multiple of 4KiB, and one word of each page is touched"),
+        ("mmap:buffer=6KiB", Consume::Touch, "not a multiple of 4KiB, and one word of each page is touched"),
+        ("pread:buffer=100B", Consume::Sum, "not a multiple of 8B, and words of 8 bytes are added"),
+        (
+            "read:direct+buffer=5000B",
+            Consume::Lines,
+            "not a multiple of the 4KiB that O_DIRECT requires here",
+        ),
+        ("uring:direct+buffer=6KiB", Consume::Sum, "not a multiple of the 4KiB that O_DIRECT requires here"),
         ("read:buffer=100B", Consume::Lines, ""),
         ("read", Consume::Touch, ""),
     ] {
