@@ -129,9 +129,7 @@ impl Since {
             Since::Refused(version) | Since::Ignored(version) => Some(version),
         }
     }
-}
 
-impl Since {
     /// True if an option of this kind takes effect on a kernel of this release, such as `6.1.0-31-amd64`, or if the
     /// kernel refuses it itself. A release that cannot be parsed is taken for old.
     pub fn acts_on(self, release: &str) -> bool {
