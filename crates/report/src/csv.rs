@@ -186,29 +186,40 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
     let names = CONDITIONS.iter().chain(HostSettings::COLUMNS).chain(OUTCOME).chain(MEASUREMENT);
     let heartbeats = HEARTBEATS.iter().map(ToString::to_string);
-    write_row(out, names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats))?;
+    let mut header = String::new();
+    push_fields(
+        &mut header,
+        names.map(ToString::to_string).chain(evidence.names().iter().cloned()).chain(heartbeats),
+    );
+    end_row(&mut header);
+    out.write_all(header.as_bytes())?;
     for (index, run) in runs.iter().enumerate() {
         let run = &*proof::again(run).run;
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
-        // The fields of a cell are the same for all its samples.
-        let of_cells: HashMap<&str, Vec<CsvField>> = run
+        // The first fields of a row are the same for all samples of a cell, and are formatted once.
+        let of_cells: HashMap<&str, String> = run
             .samples
             .iter()
             .map(|sample| sample.cell.as_str())
             .collect::<HashSet<_>>()
             .into_iter()
-            .map(|id| (id, conditions_fields(index, run, id, cells.get(id).copied())))
+            .map(|id| {
+                let mut fields = String::new();
+                push_fields(&mut fields, conditions_fields(index, run, id, cells.get(id).copied()));
+                (id, fields)
+            })
             .collect();
-        let row = |number: usize, sample: &Sample, rows: &mut Vec<u8>| {
-            let of_cell = of_cells[sample.cell.as_str()].iter().cloned();
+        let row = |number: usize, sample: &Sample, rows: &mut String| {
             let cell = cells.get(&sample.cell).copied();
             let as_of = as_of(sample, cell, run.check_context(number));
-            write_row(rows, of_cell.chain(sample_fields(sample, cell, as_of, &evidence)))
+            rows.push_str(&of_cells[sample.cell.as_str()]);
+            push_fields(rows, sample_fields(sample, cell, as_of, &evidence));
+            end_row(rows);
         };
         for (part, stretch) in run.samples.chunks(THREADS * ROWS_PER_THREAD).enumerate() {
             for rows in rows_of(part * THREADS * ROWS_PER_THREAD, stretch, row) {
-                out.write_all(&rows?)?;
+                out.write_all(rows.as_bytes())?;
             }
         }
     }
@@ -224,17 +235,18 @@ const ROWS_PER_THREAD: usize = 500;
 fn rows_of(
     first: usize,
     samples: &[Sample],
-    row: impl Fn(usize, &Sample, &mut Vec<u8>) -> io::Result<()> + Copy + Send,
-) -> Vec<io::Result<Vec<u8>>> {
+    row: impl Fn(usize, &Sample, &mut String) + Copy + Send,
+) -> Vec<String> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = samples
             .chunks(ROWS_PER_THREAD)
             .enumerate()
             .map(|(part, samples)| {
                 scope.spawn(move || {
-                    let mut rows = Vec::new();
-                    let mut numbered = (first + part * ROWS_PER_THREAD..).zip(samples);
-                    numbered.try_for_each(|(number, sample)| row(number, sample, &mut rows)).map(|()| rows)
+                    let mut rows = String::new();
+                    let numbered = (first + part * ROWS_PER_THREAD..).zip(samples);
+                    numbered.for_each(|(number, sample)| row(number, sample, &mut rows));
+                    rows
                 })
             })
             .collect();
@@ -348,8 +360,8 @@ fn details(sample: &Sample) -> String {
     sample.failures().iter().map(|failure| failure.detail.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = CsvField>) -> io::Result<()> {
-    let mut row = String::new();
+/// Append fields, each with a comma after it.
+fn push_fields(row: &mut String, fields: impl IntoIterator<Item = CsvField>) {
     for field in fields {
         match is_plain(&field) {
             true => row.push_str(&field),
@@ -357,9 +369,12 @@ fn write_row(out: &mut dyn Write, fields: impl Iterator<Item = CsvField>) -> io:
         }
         row.push(',');
     }
+}
+
+/// Replace the comma after the last field by the end of the row.
+fn end_row(row: &mut String) {
     row.pop();
     row.push_str("\r\n");
-    out.write_all(row.as_bytes())
 }
 
 /// Characters at the start of a field that make a spreadsheet take it for a formula, in all widths.
@@ -430,7 +445,12 @@ mod tests {
             waiting: Some(OutsideStretch { wall_ns: 4, ..OutsideStretch::default() }),
             windows: vec![
                 RateWindow { elapsed_ns: 5, operations: 1, ..RateWindow::default() },
-                RateWindow { elapsed_ns: 6, operations: 2, device_read_bytes: Some(8), ..RateWindow::default() },
+                RateWindow {
+                    elapsed_ns: 6,
+                    operations: 2,
+                    device_read_bytes: Some(8),
+                    ..RateWindow::default()
+                },
             ],
             ..Evidence::default()
         };
