@@ -68,6 +68,39 @@ impl Sample {
     }
 }
 
+impl Outcome {
+    /// True if the sample was disturbed from outside, so that it is taken again.
+    pub fn worth_retaking(&self) -> bool {
+        let from_outside = |failure: &Failure| {
+            matches!(
+                failure.kind,
+                FailureKind::NotCold
+                    | FailureKind::NotWarm
+                    | FailureKind::Contaminated
+                    | FailureKind::FalseTime
+                    | FailureKind::NotSettled
+                    | FailureKind::ChargedToOtherCgroup
+                    | FailureKind::LimitNotHeld
+                    | FailureKind::SettingMismatch
+                    | FailureKind::KilledFromOutside
+            )
+        };
+        match self {
+            Outcome::Taken { failures, .. } | Outcome::Broken { failures, .. } => {
+                // Other users of the machine may make a sample look like anything.
+                let contaminated = failures.iter().any(|failure| failure.kind == FailureKind::Contaminated);
+                !failures.is_empty() && (contaminated || failures.iter().all(from_outside))
+            }
+            Outcome::Unavailable { .. } => false,
+        }
+    }
+
+    /// True if the cell can have no further samples.
+    pub fn ends_cell(&self) -> bool {
+        !matches!(self, Outcome::Taken { .. })
+    }
+}
+
 /// The worker's measurement. By itself it is not proof.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {

@@ -10,8 +10,6 @@ use std::collections::{HashMap, HashSet};
 use pagewise_model::random::Random;
 use pagewise_model::{CacheState, Cell, Conditions, Outcome, Plan, Role, Sample};
 
-use crate::supervise::sample::{ends_cell, worth_retaking};
-
 /// The cells of a plan in the order of round `round`.
 pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
     let mut random = Random::for_purpose(plan.seed, &format!("order of round {round}"));
@@ -89,7 +87,7 @@ impl Ledger {
     pub fn note(&mut self, sample: &Sample) {
         let key = (sample.cell.clone(), sample.round);
         self.attempts.insert(key.clone(), sample.attempt + 1);
-        if worth_retaking(&sample.outcome) && sample.attempt < self.retakes {
+        if sample.outcome.worth_retaking() && sample.attempt < self.retakes {
             return;
         }
         if sample.valid().is_some() {
@@ -98,7 +96,7 @@ impl Ledger {
         // Once supported, a method may be supported again, as with huge pages.
         let refused_now =
             matches!(sample.outcome, Outcome::Unavailable { .. }) && self.measured.contains(&sample.cell);
-        if ends_cell(&sample.outcome) && !refused_now {
+        if sample.outcome.ends_cell() && !refused_now {
             self.ended.insert(sample.cell.clone());
         }
         self.done.insert(key);

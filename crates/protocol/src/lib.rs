@@ -17,4 +17,5 @@ pub use conversation::{Conversation, ConversationError, EXIT_PATIENCE, Wait};
 pub use ending::died_of_sigbus;
 pub use messages::{
     Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
+    inherited_path,
 };

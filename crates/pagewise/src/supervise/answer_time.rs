@@ -11,11 +11,10 @@ use pagewise_host::{OffsetTable, TableMemory};
 use pagewise_model::{
     Bytes, CacheState, Conditions, Consume, Content, Descriptor, HostSettings, Reads, Skew, Work,
 };
-use pagewise_protocol::{ConversationError, Go, Job, Wait};
+use pagewise_protocol::{ConversationError, Go, Job, Wait, inherited_path};
 use pagewise_sys::SharedMemory;
 
 use super::program::Program;
-use super::sample::descriptor_path;
 
 const FILE_BYTES: u64 = 1 << 20;
 const PHASE_NS: u64 = 2_000_000;
@@ -53,11 +52,11 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
     table_memory.put(&table, &table.as_drawn());
     let job = Job {
-        path: descriptor_path(file.file()),
+        path: inherited_path(file.file()),
         table_path: table_memory.path(),
         table_reads: table.reads(),
         direct_alignment: page_bytes,
-        handover_path: descriptor_path(handover.file()),
+        handover_path: inherited_path(handover.file()),
         ..Job::of("pread", &conditions, page_bytes)
     };
     let mut worker = Program::Own.start(|command| Ok(pagewise_sys::child::die_with_parent(command)))?;

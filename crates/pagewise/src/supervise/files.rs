@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use pagewise_host::{
     Dataset, EvictError, FileKey, NewFile, Residency, WarmError, cache, files, reference, written,
@@ -17,7 +18,7 @@ use pagewise_protocol::ConversationError;
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
-use super::task::RecordTask;
+use super::records::RecordTask;
 
 /// Where the bytes of an input are known from.
 enum ContentSource {
@@ -279,4 +280,12 @@ fn read_direct(file: &File, offset: u64, into: &mut [u8]) -> std::io::Result<()>
     }
     into.copy_from_slice(&buffer.bytes()[inner..inner + into.len()]);
     Ok(())
+}
+
+/// Storage that reads slower than this makes set-up of a whole file time out.
+const SLOWEST_BYTES_PER_SECOND: u64 = 2 << 20;
+
+/// Upper bound for the time of reading so many bytes.
+pub fn slowest(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
 }

@@ -4,6 +4,7 @@
 //! * [`worker_warmup`]: warm-up of a worker whose code is compiled as it runs;
 //! * [`files`]: input files and the state of their page cache;
 //! * [`accesses`]: the offset table of a cell, and the checksum of its reads;
+//! * [`records`]: records of a writer, with their content;
 //! * [`task`]: the task of a worker: that table, a whole pass, or records;
 //! * [`conditions`]: limits, caps and placement, in force for one sample;
 //! * [`kernel_settings`]: settings of the kernel, in force for a run;
@@ -23,6 +24,7 @@ pub mod kernel_settings;
 pub mod memory_speed;
 pub mod program;
 pub mod programs;
+mod records;
 pub mod sample;
 pub mod task;
 pub mod warming;

@@ -7,9 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pagewise_host::toolchain::{Built, WorkerFolder};
-use pagewise_protocol::{Conversation, ConversationError};
-
-use super::sample::descriptor_path;
+use pagewise_protocol::{Conversation, ConversationError, inherited_path};
 
 /// Which program is a worker.
 #[derive(Clone, Debug)]
@@ -55,7 +53,7 @@ impl Stated {
 
     /// Has a JVM write its safepoints into `memory`, and the worker read them there.
     pub fn log_safepoints(&mut self, memory: OwnedFd) {
-        let path = descriptor_path(&memory);
+        let path = inherited_path(&memory);
         let flags = [
             format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"),
             format!("-Dpagewise.safepoint-log={path}"),

@@ -1,7 +1,6 @@
 //! The course of one sample: setting of the machine, state of the cache, worker, evidence, verification, checks.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,13 +19,12 @@ use super::conditions::{ConditionGuard, ConditionSetter};
 use super::files::{Input, NoState};
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
-use super::task::{RecordTask, Task, Tasks};
+use super::records::RecordTask;
+use super::task::{Task, Tasks};
 use super::warming;
 use super::worker_session::{WorkerSession, idle_ns};
 use crate::state::State;
 
-/// A storage that reads slower than this makes set-up of a whole file time out.
-const SLOWEST_BYTES_PER_SECOND: u64 = 2 << 20;
 /// Anonymous memory for a ceiling may take this part of what is available.
 const ANONYMOUS_MEMORY_SHARE: u64 = 2;
 
@@ -307,11 +305,6 @@ fn without_state(state: NoState) -> Result<Outcome, Stopped> {
     }
 }
 
-/// Reading so many bytes takes no longer than this.
-pub fn slowest(bytes: u64) -> Duration {
-    Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
-}
-
 /// Why O_DIRECT means nothing on this filesystem, though it was accepted (tmpfs since Linux 6.6).
 fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option<String> {
     let reading = cell.conditions.workload().is_reading();
@@ -365,40 +358,4 @@ fn finish(
         });
     }
     Ok(Outcome::Broken { failures, stderr_tail })
-}
-
-/// The path by which a worker opens a file or memory that it inherits.
-pub fn descriptor_path(file: &impl AsRawFd) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
-/// Whether a sample was disturbed from outside: then it is taken again.
-pub fn worth_retaking(outcome: &Outcome) -> bool {
-    let from_outside = |failure: &Failure| {
-        matches!(
-            failure.kind,
-            FailureKind::NotCold
-                | FailureKind::NotWarm
-                | FailureKind::Contaminated
-                | FailureKind::FalseTime
-                | FailureKind::NotSettled
-                | FailureKind::ChargedToOtherCgroup
-                | FailureKind::LimitNotHeld
-                | FailureKind::SettingMismatch
-                | FailureKind::KilledFromOutside
-        )
-    };
-    match outcome {
-        Outcome::Taken { failures, .. } | Outcome::Broken { failures, .. } => {
-            // What others do besides may make a sample look like anything.
-            let contaminated = failures.iter().any(|failure| failure.kind == FailureKind::Contaminated);
-            !failures.is_empty() && (contaminated || failures.iter().all(from_outside))
-        }
-        Outcome::Unavailable { .. } => false,
-    }
-}
-
-/// Whether nothing more can come of the cell.
-pub fn ends_cell(outcome: &Outcome) -> bool {
-    !matches!(outcome, Outcome::Taken { .. })
 }

@@ -5,16 +5,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pagewise_host::{OperationOrder, TableError, TableMemory, reference};
 use pagewise_model::random::mix;
-use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, RecordRing, Work, content};
+use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, Work};
 use pagewise_protocol::{Job, SampleReply};
-use pagewise_sys::SharedMemory;
 
 use super::accesses::{Accesses, AccessesCache};
 use super::files::Input;
-use super::sample::descriptor_path;
+use super::records::RecordTask;
 
 /// What a worker is given to do.
 pub enum Task<'a> {
@@ -27,29 +26,6 @@ pub enum Task<'a> {
     },
     /// Records, one after the other.
     Records(&'a RecordTask),
-}
-
-/// Records and what they hold.
-pub struct RecordTask {
-    /// Where they come to lie.
-    pub ring: RecordRing,
-    source: SharedMemory,
-    seed: u64,
-}
-
-impl RecordTask {
-    fn new(ring: RecordRing, seed: u64) -> Result<Self> {
-        let len = ring.source_bytes() as usize;
-        let mut source = SharedMemory::create("pagewise-source", len)
-            .context("memory for what records hold cannot be had")?;
-        content::fill(seed, 0, source.bytes_mut());
-        Ok(Self { ring, source, seed })
-    }
-
-    /// What records hold, by [`RecordRing::source_range`].
-    pub fn source(&self) -> &[u8] {
-        self.source.bytes()
-    }
 }
 
 /// What a pass over an input comes to; learned once, because it takes a pass.
@@ -198,7 +174,7 @@ impl Task<'_> {
             }
             Task::Pass { .. } => {}
             Task::Records(records) => {
-                job.source_path = descriptor_path(records.source.file());
+                job.source_path = records.source_path();
                 job.gap_seed = mix(records.seed);
             }
         }

@@ -16,7 +16,7 @@ use pagewise_model::{CacheState, Cell, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 
 use super::conditions::ConditionGuard;
-use super::files::{Input, NoState};
+use super::files::{Input, NoState, slowest};
 
 /// How often the wish to stop is looked at.
 const STOP_CHECK: Duration = Duration::from_millis(2);
@@ -95,7 +95,7 @@ fn from_inside(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let command = held.prepare(&mut command).map_err(|error| failed(error.to_string()))?;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    let deadline = Instant::now() + patience + super::sample::slowest(len);
+    let deadline = Instant::now() + patience + slowest(len);
     let ended: io::Result<Option<ExitStatus>> = loop {
         match child.try_wait() {
             Ok(None) if stop.load(Ordering::Relaxed) => break Ok(None),

@@ -16,14 +16,13 @@ use pagewise_model::{
     Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
     WorkerWarmup,
 };
-use pagewise_protocol::{Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait};
+use pagewise_protocol::{Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait, inherited_path};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::evidence::{Stretches, Totals, between};
-use super::files::{Input, NoState};
-use super::sample::{descriptor_path, slowest};
+use super::files::{Input, NoState, slowest};
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 
@@ -341,7 +340,7 @@ impl WorkerSession<'_> {
                 mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
             ),
             table_path: inherited.table.as_ref().map_or_else(String::new, TableMemory::path),
-            handover_path: descriptor_path(inherited.handover.file()),
+            handover_path: inherited_path(inherited.handover.file()),
             ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
         };
         self.task.describe(conditions, &mut job);

@@ -8,10 +8,8 @@ use std::time::Instant;
 
 use pagewise_host::{OffsetTable, TableError, TableMemory};
 use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, WorkerWarmup};
-use pagewise_protocol::{Conversation, ConversationError, Go, Job, SampleReply, Wait};
+use pagewise_protocol::{Conversation, ConversationError, Go, Job, SampleReply, Wait, inherited_path};
 use pagewise_sys::SharedMemory;
-
-use super::sample::descriptor_path;
 
 /// The usual size of the small file.
 const FILE_BYTES: u64 = 4 << 20;
@@ -84,7 +82,7 @@ impl WarmupFile {
             ..job
         };
         match &self.memory {
-            Some(memory) => job.path = descriptor_path(memory.file()),
+            Some(memory) => job.path = inherited_path(memory.file()),
             // What real data lead to is not in the small part.
             None => job.dependent = 0,
         }
