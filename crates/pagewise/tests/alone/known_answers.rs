@@ -61,13 +61,15 @@ fn data_that_fit_the_memory_are_read_from_it() {
             let capacity = cells(&taken.run, method(name))[0].conditions.cache_capacity().expect("a limit").0;
             let span = cells(&taken.run, method(name))[0].conditions.span_bytes.0;
             assert!(span.abs_diff(capacity / 2) <= 1 << 20, "{span} of {capacity}");
-            // A page of the worker's own code may have to come back; with readahead it is not one alone.
+            // Pages of the worker's own code may have to come back, and the host may reclaim pages that look idle.
             let (read, faults) = (seen.device_read_bytes.expect("bytes"), seen.major_faults.expect("faults"));
             assert!(read <= 1 << 20 && faults <= 8, "{name}: {read} bytes, {faults} faults");
             let group = seen.group.as_ref().expect("a group");
             assert_eq!(group.limit_bytes, Some(64 << 20));
-            assert_eq!((group.refaults, seen.resident_after_bytes), (Some(0), Some(span)), "{name}");
-            assert!(group.file_bytes.is_some_and(|bytes| bytes >= span), "{name}: {group:?}");
+            assert!(group.refaults.is_some_and(|pages| pages <= 8), "{name}: {group:?}");
+            let resident = seen.resident_after_bytes.expect("residency");
+            assert!(span - resident <= 8 * 4096, "{name}: {resident} of {span}");
+            assert!(group.file_bytes.is_some_and(|bytes| bytes >= resident), "{name}: {group:?}");
         }
     }
 }
