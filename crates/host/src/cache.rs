@@ -272,9 +272,7 @@ pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, Warm
     while let Some(resident_bytes) = after.resident_bytes
         && resident_bytes < len
     {
-        let is_later = passes >= WARM_PASSES;
-        let are_few = len - resident_bytes <= len / FEW_PAGES;
-        if is_later && !(are_few && passes < WARM_PASSES + LATER_WARM_PASSES) {
+        let Some(pause) = pause_before_pass(passes, resident_bytes, len) else {
             let available_bytes = Memory::read().available_bytes;
             return Err(WarmError::DoesNotStay {
                 path: path_of(file),
@@ -283,15 +281,23 @@ pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, Warm
                 passes,
                 available_bytes,
             });
-        }
-        if is_later {
-            thread::sleep(WARM_PAUSE);
-        }
+        };
+        thread::sleep(pause);
         read_bytes += read_missing(file, len, stop)?;
         after = residency(file, len);
         passes += 1;
     }
     Ok(WarmedFile { read_bytes, after })
+}
+
+/// Pause before another pass of warming, after `passes` of them left `resident_bytes` of `len` in the cache; `None` if
+/// that would not help.
+pub fn pause_before_pass(passes: u32, resident_bytes: u64, len: u64) -> Option<Duration> {
+    let are_few = len - resident_bytes <= len / FEW_PAGES;
+    match passes {
+        0..WARM_PASSES => Some(Duration::ZERO),
+        _ => (are_few && passes < WARM_PASSES + LATER_WARM_PASSES).then_some(WARM_PAUSE),
+    }
 }
 
 /// Make one pass over the file; blocks in the cache are skipped.

@@ -22,8 +22,6 @@ use super::files::{Input, NoState, slowest};
 const STOP_CHECK: Duration = Duration::from_millis(2);
 /// Reads of the process that warms: large, since the device should be the limit.
 const READ_BYTES: usize = 1 << 20;
-/// The kernel may take a page here and there while a file is read; as often, what all fits is read again.
-const PASSES: u32 = 3;
 /// The last part of the limit is left to the worker, so that it need not wait for reclaim when it starts.
 const LEFT_SHARE: u64 = 16;
 
@@ -57,21 +55,18 @@ pub fn prepare(
             }
             let fits = conditions.fits_memory();
             let most = if fits { span } else { span.min(capacity.0 - capacity.0 / LEFT_SHARE) };
-            let mut missing = None;
-            for _ in 0..PASSES {
+            for passes in 1.. {
                 from_inside(input, most, held, patience, stop)?;
                 let resident = input.residency(span).resident_bytes;
-                missing = resident.filter(|resident| fits && *resident < span);
-                if missing.is_none() {
-                    break;
-                }
+                let Some(resident) = resident.filter(|resident| fits && *resident < span) else { break };
+                let Some(pause) = cache::pause_before_pass(passes, resident, span) else {
+                    return Err(not_warm(format!(
+                        "only {resident} of {span} bytes stay in the page cache under the memory limit, after {passes} passes"
+                    )));
+                };
+                std::thread::sleep(pause);
             }
-            match missing {
-                Some(resident) => Err(not_warm(format!(
-                    "only {resident} of {span} bytes stay in the page cache under the memory limit, after {PASSES} passes"
-                ))),
-                None => Ok(()),
-            }
+            Ok(())
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_limit_that_is_lifted_behind_the_workers_back() {
         Outcome::Taken { evidence, .. } => {
             evidence.group.as_ref().and_then(|group| group.limit_bytes) == Some(LIFTED)
         }
-        other => panic!("{other:?}"),
+        _ => false,
     };
     let enough = |run: Run| run.samples.iter().filter(|sample| is_lifted(sample)).count() >= SAMPLES;
     let samples = stop_when(&place, &FITS, enough).samples;
