@@ -173,7 +173,10 @@ impl Place {
         // The build directory may be closed to others.
         let program = self.root().join("pagewise");
         if !program.exists() {
-            fs::copy(PAGEWISE, &program).expect("copy");
+            // By another process: a descriptor of ours for writing could be inherited by what another test starts at the
+            // same time, and a program that is open for writing cannot be executed.
+            let copied = Command::new("cp").arg(PAGEWISE).arg(&program).status().expect("cp");
+            assert!(copied.success(), "{copied}");
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
         }
         let mut command = Command::new(program);
