@@ -9,7 +9,7 @@ use crate::proof::measured::total_ns;
 
 /// A rate may exceed the measured bandwidth of this machine's memory by this factor: caches, and a busy moment during
 /// that measurement.
-const MEMORY_FACTOR: f64 = 1.5;
+pub const MEMORY_FACTOR: f64 = 1.5;
 
 /// This many latencies, none of them short, do not fall into one bucket of 1 %.
 const SCATTERED: u64 = 100;

@@ -8,6 +8,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use pagewise_analysis::proof::plausible::MEMORY_FACTOR;
 use pagewise_host::memory::Memory;
 use pagewise_model::{Access, Cell, Consume, MethodOption, Skew, Work};
 use pagewise_sys::AnonymousMemory;
@@ -27,6 +28,8 @@ const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(1);
 /// How often it is measured again before a sample is called faster.
 const AGAIN: usize = 10;
+/// Pause before a further measurement where a sample would be called implausible: other load on the memory may last a while.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +62,9 @@ impl MemorySpeeds {
         for _ in 0..AGAIN {
             if rate <= known.saturating_mul(threads) as f64 {
                 break;
+            }
+            if rate > known.saturating_mul(threads) as f64 * MEMORY_FACTOR {
+                std::thread::sleep(PAUSE);
             }
             *known = (*known).max(measure(kind).ok()?);
         }
