@@ -10,11 +10,11 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
+use pagewise_model::run::{Header, Record};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
-    Method, Outcome, Plan, Reads, Role, Sample, Skew, Source, ThreadCounters, Work,
+    Bytes, CacheState, Cell, Conditions, Environment, Evidence, Method, Outcome, Plan, Reads, Role, Sample,
+    ThreadCounters, Work,
 };
 
 use crate::dataset::Scratch;
@@ -79,24 +79,8 @@ fn write_run(path: &Path, cells: usize, samples: usize, methods: usize) -> Resul
     let cells: Vec<Cell> = (0..cells).map(|index| cell(index, methods)).collect::<Result<_>>()?;
     let rounds = samples.div_ceil(cells.len()).max(7) as u32;
     let header = Header {
-        schema: SCHEMA_VERSION,
-        plan: Plan {
-            question: "read".into(),
-            source: Source::Dataset { directory: "/data".into() },
-            seed: 1,
-            rounds,
-            sample_ns: 200_000_000,
-            latency_ns: 0,
-            retakes: 2,
-            drop_caches: false,
-            workers: Default::default(),
-            search: None,
-            pivot: None,
-            cells: cells.clone(),
-        },
         environment: Environment { page_bytes: 4096, cpus: 4, ..Environment::default() },
-        workers: Vec::new(),
-        worker_command: None,
+        ..Header::of(Plan { rounds, sample_ns: 200_000_000, retakes: 2, ..Plan::of(cells.clone()) })
     };
     let mut file = BufWriter::new(File::create(path).with_context(|| path.display().to_string())?);
     file.write_all(Record::Header(Box::new(header)).to_line().as_bytes())?;
@@ -130,21 +114,17 @@ fn cell(index: usize, methods: usize) -> Result<Cell> {
     .parse()
     .map_err(|error| anyhow::anyhow!("{error}"))?;
     let conditions = Conditions {
-        work: Work::RandomRead(Reads {
-            read_bytes: Bytes::kib(4 * (1 + comparison as u64 % 16)),
-            reads_per_op: 1 + (comparison as u32 / 16) % 8,
-            align_bytes: Bytes::kib(4),
-            skew: Skew::Uniform,
-            dependent: false,
-            consume: Consume::Touch,
-        }),
         threads: 1 + (comparison as u32 / 128) % 8,
-        file_bytes: Bytes::gib(1 + comparison as u64 / 1024),
         span_bytes: Bytes::gib(1),
-        content: Content::Random,
         cache: CacheState::Warm,
-        descriptor: Descriptor::Shared,
-        host_settings: HostSettings::default(),
+        ..Conditions::of(
+            Work::RandomRead(Reads {
+                reads_per_op: 1 + (comparison as u32 / 16) % 8,
+                align_bytes: Bytes::kib(4),
+                ..Reads::of(Bytes::kib(4 * (1 + comparison as u64 % 16)))
+            }),
+            Bytes::gib(1 + comparison as u64 / 1024),
+        )
     };
     Ok(Cell { role, method, conditions })
 }

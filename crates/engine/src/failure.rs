@@ -43,14 +43,13 @@ pub fn refusal(call: &str, path: &str, detail: String) -> CallFailure {
     }
 }
 
+/// An option that this access does nothing for, which must not be measured under its name.
+pub fn without_effect(word: &str, path: &str) -> CallFailure {
+    refusal("open", path, format!("option '{word}' has no effect on this access"))
+}
+
 /// A read that returned fewer bytes than the file has at that offset.
 pub fn short(call: &str, path: &str, offset: u64, expected: usize, received: usize) -> CallFailure {
-    CallFailure {
-        call: call.to_string(),
-        errno: 0,
-        path: path.to_string(),
-        offset,
-        detail: format!("{call} at offset {offset} of {path} returned {received} of {expected} bytes"),
-        unavailable: 0,
-    }
+    let detail = format!("{call} at offset {offset} of {path} returned {received} of {expected} bytes");
+    CallFailure { offset, ..refusal(call, path, detail) }
 }

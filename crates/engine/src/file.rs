@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::effects::{Effects, Step};
-use crate::failure::{failed, refusal, refused, short};
+use crate::failure::{failed, refused, short, without_effect};
 
 /// RWF_DONTCACHE (Linux 6.14), not yet defined by rustix.
 pub(crate) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
@@ -62,7 +62,7 @@ impl DataFile {
     pub fn open_advised(&self) -> Result<OwnedFd, CallFailure> {
         let file = self.open(self.effects.direct)?;
         for (word, step) in &self.effects.steps {
-            let Step::Advise(Some(advice), _) = step else { return Err(self.without_effect(word)) };
+            let Step::Advise(Some(advice), _) = step else { return Err(without_effect(word, &self.path)) };
             self.advise_file(&file, *advice)?;
         }
         Ok(file)
@@ -88,18 +88,13 @@ impl DataFile {
         let mapping = FileMapping::new(&file, self.span_bytes, self.effects.populate)
             .map_err(|error| failed("mmap", error, &self.path, 0))?;
         for (word, step) in &self.effects.steps {
-            let Step::Advise(_, Some(advice)) = step else { return Err(self.without_effect(word)) };
+            let Step::Advise(_, Some(advice)) = step else { return Err(without_effect(word, &self.path)) };
             let advice = map_advice(*advice);
             mapping
                 .advise(0..self.span_bytes, advice)
                 .map_err(|error| refused(advice.name(), error, &self.path))?;
         }
         Ok(mapping)
-    }
-
-    /// An option without effect on this access must not be measured under its name.
-    fn without_effect(&self, word: &str) -> CallFailure {
-        refusal("open", &self.path, format!("option '{word}' has no effect on this access"))
     }
 
     /// Read the span into anonymous memory, in huge pages if available: the kernel's own mapping of the page cache has

@@ -90,6 +90,20 @@ const CAPACITY_GRAIN: u64 = 1 << 20;
 const FITTING_TENTHS: u64 = 9;
 
 impl Conditions {
+    /// `work` by one thread on a whole file of random bytes, with nothing set.
+    pub fn of(work: Work, file_bytes: Bytes) -> Self {
+        Self {
+            work,
+            threads: 1,
+            file_bytes,
+            span_bytes: file_bytes,
+            content: Content::Random,
+            cache: CacheState::AsIs,
+            descriptor: Descriptor::Shared,
+            host_settings: HostSettings::default(),
+        }
+    }
+
     /// The workload's name.
     pub fn workload(&self) -> Workload {
         self.work.workload()

@@ -104,6 +104,24 @@ const FIXED_WORK_NS: u64 = 60_000_000_000;
 pub const LEAD_IN_NS: u64 = 650_000_000;
 
 impl Plan {
+    /// A plan of `cells` with seven rounds of 100 ms, on datasets in the current directory.
+    pub fn of(cells: Vec<Cell>) -> Self {
+        Self {
+            question: "read".to_string(),
+            source: Source::Dataset { directory: ".".into() },
+            seed: 1,
+            rounds: 7,
+            sample_ns: 100_000_000,
+            latency_ns: 0,
+            retakes: 1,
+            drop_caches: false,
+            workers: WorkerChoices::default(),
+            search: None,
+            pivot: None,
+            cells,
+        }
+    }
+
     /// Durations of the throughput phase and the latency phase of a sample of `cell`. Under a device cap a sample is
     /// long compared with the kernel's pauses, and latencies are meaningless. The lead-in ends with the first read of a
     /// burst. The sample ends in the middle of a pause, so that it holds whole slices. One that ended with a pause would
@@ -192,7 +210,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::host_settings::HostSettings;
-    use crate::{Consume, Descriptor, Method, Reads, Skew, Work};
+    use crate::{Method, Reads, Work};
 
     fn phases(sample_ms: u64, cap: Option<&str>) -> (u64, u64) {
         let device_cap = cap.map(|cap| cap.parse().expect("a cap"));
@@ -200,36 +218,15 @@ mod tests {
             role: Role::Measured,
             method: Method::anonymous(),
             conditions: Conditions {
-                work: Work::RandomRead(Reads {
-                    read_bytes: Bytes::kib(4),
-                    reads_per_op: 1,
-                    align_bytes: Bytes::kib(4),
-                    skew: Skew::Uniform,
-                    dependent: false,
-                    consume: Consume::Touch,
-                }),
-                threads: 1,
-                file_bytes: Bytes::mib(1),
-                span_bytes: Bytes::mib(1),
-                content: Content::Random,
-                cache: CacheState::AsIs,
-                descriptor: Descriptor::Shared,
                 host_settings: HostSettings { device_cap, ..HostSettings::default() },
+                ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1))
             },
         };
         let plan = Plan {
-            question: "read".into(),
-            source: Source::Dataset { directory: "/data".into() },
-            seed: 1,
-            rounds: 7,
             sample_ns: sample_ms * 1_000_000,
             latency_ns: 5_000_000,
             retakes: 0,
-            drop_caches: false,
-            workers: WorkerChoices::default(),
-            search: None,
-            pivot: None,
-            cells: Vec::new(),
+            ..Plan::of(Vec::new())
         };
         plan.phases_ns(&cell)
     }

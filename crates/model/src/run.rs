@@ -73,6 +73,19 @@ pub struct Header {
     pub worker_command: Option<String>,
 }
 
+impl Header {
+    /// The header of a run of `plan` in an unknown environment, with pagewise's own worker.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            schema: SCHEMA_VERSION,
+            plan,
+            environment: Environment::default(),
+            workers: Vec::new(),
+            worker_command: None,
+        }
+    }
+}
+
 /// A whole run file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
@@ -223,6 +236,19 @@ fn schema_of(record: &str) -> Option<u64> {
 }
 
 impl Run {
+    /// A run that has taken `samples` and was not completed.
+    pub fn of(header: Header, samples: Vec<Sample>) -> Self {
+        Self {
+            header,
+            checks: Vec::new(),
+            samples,
+            seconds: Vec::new(),
+            elapsed_ns: None,
+            intact_bytes: 0,
+            resumptions: 0,
+        }
+    }
+
     /// Parse the text of a run file.
     pub fn parse(text: &[u8]) -> Result<Self, RunError> {
         let intact = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
@@ -255,15 +281,7 @@ impl Run {
         match record {
             Record::Header(header) => {
                 header.plan.check_limits().map_err(|reason| RunError::Beyond { line: 1, reason })?;
-                Ok(Run {
-                    header: *header,
-                    checks: Vec::new(),
-                    samples: Vec::new(),
-                    seconds: Vec::new(),
-                    elapsed_ns: None,
-                    intact_bytes,
-                    resumptions: 0,
-                })
+                Ok(Run { intact_bytes, ..Run::of(*header, Vec::new()) })
             }
             _ => Err(RunError::NoHeader("the file begins with another record".to_string())),
         }
@@ -318,31 +336,16 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Source;
     use crate::sample::{Evidence, FailureKind, Outcome};
-    use crate::workers::{WorkerChoices, WorkerWarmup};
+    use crate::workers::WorkerWarmup;
 
     fn header() -> Record {
-        Record::Header(Box::new(Header {
-            schema: SCHEMA_VERSION,
-            plan: Plan {
-                question: "read".into(),
-                source: Source::Dataset { directory: "/data".into() },
-                seed: 1,
-                rounds: 7,
-                sample_ns: 1,
-                latency_ns: 1,
-                retakes: 0,
-                drop_caches: false,
-                workers: WorkerChoices::default(),
-                search: None,
-                pivot: None,
-                cells: Vec::new(),
-            },
-            environment: Environment::default(),
-            workers: Vec::new(),
-            worker_command: None,
-        }))
+        Record::Header(Box::new(Header::of(Plan {
+            sample_ns: 1,
+            latency_ns: 1,
+            retakes: 0,
+            ..Plan::of(Vec::new())
+        })))
     }
 
     fn sample(round: u32) -> Record {

@@ -75,6 +75,20 @@ pub struct Reads {
     pub consume: Consume,
 }
 
+impl Reads {
+    /// One read per operation, aligned to its size, uniformly distributed.
+    pub const fn of(read_bytes: Bytes) -> Self {
+        Self {
+            read_bytes,
+            reads_per_op: 1,
+            align_bytes: read_bytes,
+            skew: Skew::Uniform,
+            dependent: false,
+            consume: Consume::Touch,
+        }
+    }
+}
+
 /// The whole file, front to back, by one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scan {

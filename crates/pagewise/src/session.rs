@@ -243,16 +243,7 @@ impl Rounds<'_> {
         if self.course.header.plan.search.is_none() {
             return Ok(false);
         }
-        let run = Run {
-            header: self.course.header.clone(),
-            // Samples of this process, and of one of the same version.
-            checks: Vec::new(),
-            samples: std::mem::take(&mut self.samples),
-            seconds: Vec::new(),
-            elapsed_ns: None,
-            intact_bytes: 0,
-            resumptions: 0,
-        };
+        let run = Run::of(self.course.header.clone(), std::mem::take(&mut self.samples));
         let next = search::next(&run);
         self.samples = run.samples;
         match next {

@@ -207,30 +207,11 @@ fn read(mut file: &File, path: &Path) -> Result<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewise_model::run::SCHEMA_VERSION;
-    use pagewise_model::{Environment, Plan, Source};
+
+    use pagewise_model::Plan;
 
     fn header() -> Header {
-        Header {
-            schema: SCHEMA_VERSION,
-            plan: Plan {
-                question: "read".into(),
-                source: Source::Dataset { directory: ".".into() },
-                seed: 0,
-                rounds: 7,
-                sample_ns: 1,
-                latency_ns: 1,
-                retakes: 0,
-                drop_caches: false,
-                workers: Default::default(),
-                search: None,
-                pivot: None,
-                cells: Vec::new(),
-            },
-            environment: Environment::default(),
-            workers: Vec::new(),
-            worker_command: None,
-        }
+        Header::of(Plan { seed: 0, sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(Vec::new()) })
     }
 
     #[test]

@@ -412,14 +412,8 @@ mod tests {
 
     #[test]
     fn a_job_is_understood_as_it_was_meant() {
-        let reads = Reads {
-            read_bytes: Bytes(64),
-            reads_per_op: 8,
-            align_bytes: Bytes::kib(4),
-            skew: Skew::Uniform,
-            dependent: true,
-            consume: Consume::Touch,
-        };
+        let reads =
+            Reads { reads_per_op: 8, align_bytes: Bytes::kib(4), dependent: true, ..Reads::of(Bytes(64)) };
         let sync = Sync::Every(Bytes::kib(64));
         for work in [
             Work::RandomRead(reads),
@@ -429,14 +423,9 @@ mod tests {
             Work::Fill(Fill { block_bytes: Bytes::kib(12), sync }),
         ] {
             let conditions = Conditions {
-                work,
                 threads: 2,
-                file_bytes: Bytes::mib(1),
-                span_bytes: Bytes::mib(1),
-                content: pagewise_model::Content::Random,
-                cache: pagewise_model::CacheState::AsIs,
                 descriptor: Descriptor::PerThread,
-                host_settings: Default::default(),
+                ..Conditions::of(work, Bytes::mib(1))
             };
             let job = Job::of("pread", &conditions, 4096);
             assert_eq!(job.understand(), Ok(Understood { work, per_thread: true }));

@@ -8,9 +8,7 @@ use crate::judge::verdict::Verdict;
 use crate::proof::honest;
 use pagewise_model::run::Header;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{
-    Bytes, CacheState, Cell, Consume, Environment, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
-};
+use pagewise_model::{Bytes, CacheState, Cell, Consume, Failure, FailureKind, Outcome, Plan, Role, Sample};
 
 const ROUNDS: u32 = 8;
 
@@ -36,32 +34,14 @@ fn run(entries: &[(Cell, u64)]) -> Run {
         })
         .collect();
     Run {
-        header: Header {
-            schema: SCHEMA_VERSION,
-            plan: Plan {
-                question: "read".into(),
-                source: Source::Dataset { directory: "data".into() },
-                seed: 1,
-                rounds: ROUNDS,
-                sample_ns: 100_000_000,
-                latency_ns: 0,
-                retakes: 1,
-                drop_caches: false,
-                workers: Default::default(),
-                search: None,
-                pivot: None,
-                cells: entries.iter().map(|(cell, _)| cell.clone()).collect(),
-            },
-            environment: Environment::default(),
-            workers: Vec::new(),
-            worker_command: None,
-        },
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
         elapsed_ns: Some(1),
-        intact_bytes: 0,
-        resumptions: 0,
+        ..Run::of(
+            Header::of(Plan {
+                rounds: ROUNDS,
+                ..Plan::of(entries.iter().map(|(cell, _)| cell.clone()).collect())
+            }),
+            samples,
+        )
     }
 }
 

@@ -97,8 +97,8 @@ impl Again<'_> {
 mod tests {
     use super::*;
     use crate::proof::honest;
-    use pagewise_model::run::{Header, SCHEMA_VERSION};
-    use pagewise_model::{CacheState, Environment, FailureKind, Plan, Source};
+    use pagewise_model::run::Header;
+    use pagewise_model::{CacheState, FailureKind, Plan};
 
     /// A file with a sample of `pread`, whose evidence has `change`.
     fn run(change: impl Fn(&mut pagewise_model::Evidence), failures: Vec<Failure>) -> Run {
@@ -112,35 +112,8 @@ mod tests {
             started_ns: 0,
             outcome: Outcome::Taken { measurement, evidence: Box::new(evidence), failures },
         };
-        let plan = Plan {
-            question: "read".into(),
-            source: Source::Dataset { directory: "/data".into() },
-            seed: 1,
-            rounds: 7,
-            sample_ns: 1,
-            latency_ns: 1,
-            retakes: 0,
-            drop_caches: false,
-            workers: Default::default(),
-            search: None,
-            pivot: None,
-            cells: vec![cell],
-        };
-        Run {
-            header: Header {
-                schema: SCHEMA_VERSION,
-                plan,
-                environment: Environment::default(),
-                workers: Vec::new(),
-                worker_command: None,
-            },
-            checks: vec![(0, honest::CONTEXT)],
-            samples: vec![sample],
-            seconds: Vec::new(),
-            elapsed_ns: None,
-            intact_bytes: 0,
-            resumptions: 0,
-        }
+        let plan = Plan { sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(vec![cell]) };
+        Run { checks: vec![(0, honest::CONTEXT)], ..Run::of(Header::of(plan), vec![sample]) }
     }
 
     fn failure(kind: FailureKind) -> Failure {

@@ -27,8 +27,8 @@ use pagewise_model::random::Random;
 use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
-    Method, Outcome, Plan, Reads, Role, Sample, Skew, Source, Work,
+    Bytes, CacheState, Cell, Conditions, Environment, Evidence, HostSettings, Method, Outcome, Plan, Reads,
+    Role, Sample, Work,
 };
 
 use super::{Next, next};
@@ -150,15 +150,7 @@ pub fn drive(plan: Plan, random: &mut Random, scatter: &Scatter, rate: impl Fn(&
     let environment = Environment { page_bytes: 4096, ..Environment::default() };
     let header =
         Header { schema: SCHEMA_VERSION, plan, environment, workers: Vec::new(), worker_command: None };
-    let mut run = Run {
-        header,
-        checks: Vec::new(),
-        samples: Vec::new(),
-        seconds: Vec::new(),
-        elapsed_ns: None,
-        intact_bytes: 0,
-        resumptions: 0,
-    };
+    let mut run = Run::of(header, Vec::new());
     for _ in 0..MOST_BATCHES {
         for round in 0..run.header.plan.rounds {
             let common = (scatter.round * normal(random)).exp();
@@ -215,20 +207,13 @@ pub fn plan(setting: &SearchScenario) -> Plan {
     }
     Plan {
         question: "cliff".to_string(),
-        source: Source::Dataset { directory: "data".to_string() },
-        seed: 1,
         rounds: setting.rounds,
-        sample_ns: 100_000_000,
-        latency_ns: 0,
         retakes: 0,
-        drop_caches: false,
-        workers: Default::default(),
         search: Some(CliffSearch {
             tolerance_thousandths: setting.tolerance_thousandths,
             prefetch_windows: Vec::new(),
         }),
-        pivot: None,
-        cells,
+        ..Plan::of(cells)
     }
 }
 
@@ -236,21 +221,13 @@ pub fn plan(setting: &SearchScenario) -> Plan {
 pub(crate) fn conditions(ratio: f64) -> Conditions {
     let read_bytes = Bytes::kib(16);
     let mut conditions = Conditions {
-        work: Work::RandomRead(Reads {
-            read_bytes,
-            reads_per_op: 16,
-            align_bytes: read_bytes,
-            skew: Skew::Uniform,
-            dependent: false,
-            consume: Consume::Touch,
-        }),
-        threads: 1,
-        file_bytes: Bytes::mib(512),
         span_bytes: read_bytes,
-        content: Content::Random,
         cache: CacheState::Warm,
-        descriptor: Descriptor::Shared,
         host_settings: HostSettings { memory_limit_bytes: Some(Bytes::mib(128)), ..HostSettings::default() },
+        ..Conditions::of(
+            Work::RandomRead(Reads { reads_per_op: 16, ..Reads::of(read_bytes) }),
+            Bytes::mib(512),
+        )
     };
     let capacity = conditions.cache_capacity().expect("there is a limit").0 as f64;
     conditions.span_bytes = Bytes((ratio * capacity) as u64 / read_bytes.0 * read_bytes.0);

@@ -7,6 +7,7 @@ use pagewise_model::Method;
 use pagewise_protocol::CallFailure;
 
 use super::{Due, ReadTarget, Reader};
+use crate::failure::refusal;
 
 /// A reader that can follow a chain of dependent reads.
 pub(super) trait Follow: Reader + Sized + 'static {
@@ -57,11 +58,11 @@ impl<E> ChainStopped<E> {
             ChainStopped::OutOfRange(offset) => offset,
             ChainStopped::Read(error) => return of_read(error),
         };
-        let (path, span_bytes) = (target.file.path.clone(), target.file.span_bytes);
+        let (path, span_bytes) = (&target.file.path, target.file.span_bytes);
         let detail = format!(
             "a dependent read of {path} led to offset {offset}, past the {span_bytes} bytes of the span: its data differ from those used to build the offset table"
         );
-        CallFailure { call: "dependent read".to_string(), errno: 0, path, offset, detail, unavailable: 0 }
+        CallFailure { offset, ..refusal("dependent read", path, detail) }
     }
 }
 

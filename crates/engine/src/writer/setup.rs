@@ -11,19 +11,12 @@ use rustix::io::Errno;
 
 use super::WriteTarget;
 use crate::effects::Step;
-use crate::failure::{failed, refused};
+use crate::failure::{failed, refusal, refused, without_effect};
 use crate::file::map_advice;
 
 /// A job that no machine can do: the cell is unavailable, and `detail` is the reason.
 pub(super) fn impossible(path: &str, detail: String) -> CallFailure {
-    CallFailure {
-        call: "open".to_string(),
-        errno: 0,
-        path: path.to_string(),
-        offset: 0,
-        detail,
-        unavailable: 1,
-    }
+    CallFailure { unavailable: 1, ..refusal("open", path, detail) }
 }
 
 /// A failed call that needs space in the filesystem; without space the cell is unavailable.
@@ -69,7 +62,7 @@ impl WriteTarget {
         for (word, step) in &self.effects.steps {
             match step {
                 Step::SetUp(SetUpStep::Allocate) => self.allocate(file)?,
-                _ => return Err(self.without_effect(word)),
+                _ => return Err(without_effect(word, &self.path)),
             }
         }
         Ok(())
@@ -105,15 +98,11 @@ impl WriteTarget {
                     mapped.lock().map_err(|error| lock_failure(error, &self.path))?;
                 }
                 Step::SetUp(SetUpStep::Allocate) | Step::Advise(_, None) => {
-                    return Err(self.without_effect(word));
+                    return Err(without_effect(word, &self.path));
                 }
             }
         }
         mapping.map_or_else(map, Ok)
-    }
-
-    fn without_effect(&self, word: &str) -> CallFailure {
-        impossible(&self.path, format!("option '{word}' has no effect on this access"))
     }
 
     fn advise(&self, mapping: &WritableMapping, advice: Advice) -> Result<(), CallFailure> {

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::*;
 use crate::{cache, scratch};
-use pagewise_model::{Bytes, CacheState, Descriptor, Skew, Work, Workload};
+use pagewise_model::{Bytes, CacheState, Work, Workload};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
@@ -18,24 +18,15 @@ fn conditions(
     read: u64,
     align: u64,
 ) -> Conditions {
-    let reads = Reads {
-        read_bytes: Bytes(read),
-        reads_per_op: 3,
-        align_bytes: Bytes(align),
-        skew: Skew::Uniform,
-        dependent: false,
-        consume,
-    };
+    let reads = Reads { reads_per_op: 3, align_bytes: Bytes(align), consume, ..Reads::of(Bytes(read)) };
     let sequential = workload == Workload::SequentialRead;
     Conditions {
-        work: if sequential { Work::SequentialRead(reads) } else { Work::RandomRead(reads) },
         threads: 2,
-        file_bytes: Bytes(span),
-        span_bytes: Bytes(span),
-        content: Content::Random,
         cache,
-        descriptor: Descriptor::Shared,
-        host_settings: pagewise_model::HostSettings::default(),
+        ..Conditions::of(
+            if sequential { Work::SequentialRead(reads) } else { Work::RandomRead(reads) },
+            Bytes(span),
+        )
     }
 }
 

@@ -1,33 +1,25 @@
 //! Tables for every kind of conditions.
 
 use super::*;
-use pagewise_model::{Bytes, Consume, Content, Descriptor, Scan, Work, content};
+use pagewise_model::{Bytes, Consume, Descriptor, Scan, Work, content};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 fn conditions(workload: Workload, cache: CacheState, span: u64, read: u64, align: u64) -> Conditions {
-    let reads = Reads {
-        read_bytes: Bytes(read),
-        reads_per_op: 4,
-        align_bytes: Bytes(align),
-        skew: Skew::Uniform,
-        dependent: false,
-        consume: Consume::Touch,
-    };
+    let reads = Reads { reads_per_op: 4, align_bytes: Bytes(align), ..Reads::of(Bytes(read)) };
     Conditions {
-        work: match workload {
-            Workload::RandomRead => Work::RandomRead(reads),
-            Workload::SequentialRead => Work::SequentialRead(reads),
-            _ => Work::Scan(Scan { consume: Consume::Lines }),
-        },
         threads: 2,
-        file_bytes: Bytes(span + 77),
         span_bytes: Bytes(span),
-        content: Content::Random,
         cache,
-        descriptor: Descriptor::Shared,
-        host_settings: pagewise_model::HostSettings::default(),
+        ..Conditions::of(
+            match workload {
+                Workload::RandomRead => Work::RandomRead(reads),
+                Workload::SequentialRead => Work::SequentialRead(reads),
+                _ => Work::Scan(Scan { consume: Consume::Lines }),
+            },
+            Bytes(span + 77),
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pagewise_model::{
     Access, Alignment, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings,
-    Method, MethodOption, Reads, Role, Skew, Sync, Work, Workload,
+    Method, MethodOption, Reads, Role, Sync, Work, Workload,
 };
 
 /// Size of the reads of the bandwidth ceiling.
@@ -93,12 +93,10 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
         ..cell.conditions.clone()
     };
     let reads = |read_bytes: Bytes, reads_per_op: u32, align_bytes: Bytes, consume: Consume| Reads {
-        read_bytes,
         reads_per_op,
         align_bytes: Bytes(align_bytes.0.next_multiple_of(page_bytes)),
-        skew: Skew::Uniform,
-        dependent: false,
         consume,
+        ..Reads::of(read_bytes)
     };
     let mut all = Vec::new();
     let Some(own) = cell.conditions.reads() else {

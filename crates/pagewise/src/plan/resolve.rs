@@ -290,14 +290,7 @@ fn reads(layers: &[&Layer], workload: Workload) -> Result<Vec<Reads>> {
     let reads_per_op = choose(layers, workload, |axes| &axes.reads_per_op).unwrap_or(vec![16]);
     let align = choose(layers, workload, |axes| &axes.align).unwrap_or(vec![Bytes::kib(4)]);
     let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Touch]);
-    let mut all = vec![Reads {
-        read_bytes: Bytes(0),
-        reads_per_op: 0,
-        align_bytes: Bytes(0),
-        skew: Skew::Uniform,
-        dependent: false,
-        consume: Consume::Touch,
-    }];
+    let mut all = vec![Reads { reads_per_op: 0, ..Reads::of(Bytes(0)) }];
     all = vary(all, &skew, |reads, value| reads.skew = value)?;
     all = vary(all, &dependent, |reads, value| reads.dependent = value)?;
     all = vary(all, &read_size, |reads, value| reads.read_bytes = value)?;
@@ -401,14 +394,10 @@ impl Resolved {
     fn conditions(&self, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
         let Some(work) = self.work.first() else { return Ok(Vec::new()) };
         let mut all = vec![Conditions {
-            work: *work,
             threads: 0,
-            file_bytes: Bytes(0),
-            span_bytes: Bytes(0),
             content: work.usual_content(),
             cache: CacheState::Warm,
-            descriptor: Descriptor::Shared,
-            host_settings: HostSettings::default(),
+            ..Conditions::of(*work, Bytes(0))
         }];
         all = vary(all, &self.host_settings, |conditions, value| conditions.host_settings = value)?;
         all = vary(all, &self.threads, |conditions, value| conditions.threads = value)?;

@@ -8,9 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_host::{OffsetTable, TableMemory};
-use pagewise_model::{
-    Bytes, CacheState, Conditions, Consume, Content, Descriptor, HostSettings, Reads, Skew, Work,
-};
+use pagewise_model::{Bytes, Conditions, Reads, Work};
 use pagewise_protocol::{ConversationError, Go, Job, Wait, inherited_path};
 use pagewise_sys::SharedMemory;
 
@@ -30,23 +28,7 @@ pub fn answer_ns(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Opti
 fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec<u64>, ConversationError> {
     let file = memory("pagewise-answer")?;
     let handover = memory("pagewise-handover")?;
-    let conditions = Conditions {
-        work: Work::RandomRead(Reads {
-            read_bytes: Bytes::kib(4),
-            reads_per_op: 1,
-            align_bytes: Bytes::kib(4),
-            skew: Skew::Uniform,
-            dependent: false,
-            consume: Consume::Touch,
-        }),
-        threads: 1,
-        file_bytes: Bytes(FILE_BYTES),
-        span_bytes: Bytes(FILE_BYTES),
-        content: Content::Random,
-        cache: CacheState::AsIs,
-        descriptor: Descriptor::Shared,
-        host_settings: HostSettings::default(),
-    };
+    let conditions = Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes(FILE_BYTES));
     let lack = |error: pagewise_host::TableError| ConversationError::lack(error.to_string());
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;

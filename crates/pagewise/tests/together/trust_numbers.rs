@@ -4,11 +4,10 @@
 use std::process::Command;
 
 use crate::support::Place;
-use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
+use pagewise_model::run::{Header, Record};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, HostSettings,
-    Outcome, Plan, Reads, Role, Sample, Skew, Source, Work, WorkerChoices,
+    Bytes, CacheState, Cell, Conditions, Environment, Evidence, Outcome, Plan, Reads, Role, Sample, Work,
 };
 use serde_json::{Value, json};
 
@@ -22,45 +21,23 @@ fn cell(index: usize, methods: usize) -> Cell {
         role: Role::Measured,
         method: text.parse().expect("a method"),
         conditions: Conditions {
-            work: Work::RandomRead(Reads {
-                read_bytes: Bytes::kib(4 + 4 * (comparison % 64)),
-                reads_per_op: 1 + (comparison / 64) as u32,
-                align_bytes: Bytes::kib(4),
-                skew: Skew::Uniform,
-                dependent: false,
-                consume: Consume::Touch,
-            }),
-            threads: 1,
-            file_bytes: Bytes::gib(1),
-            span_bytes: Bytes::gib(1),
-            content: Content::Random,
             cache: CacheState::Warm,
-            descriptor: Descriptor::Shared,
-            host_settings: HostSettings::default(),
+            ..Conditions::of(
+                Work::RandomRead(Reads {
+                    reads_per_op: 1 + (comparison / 64) as u32,
+                    align_bytes: Bytes::kib(4),
+                    ..Reads::of(Bytes::kib(4 + 4 * (comparison % 64)))
+                }),
+                Bytes::gib(1),
+            )
         },
     }
 }
 
 fn header(rounds: u32, cells: Vec<Cell>) -> Record {
     Record::Header(Box::new(Header {
-        schema: SCHEMA_VERSION,
-        plan: Plan {
-            question: "read".into(),
-            source: Source::Dataset { directory: "/data".into() },
-            seed: 1,
-            rounds,
-            sample_ns: 200_000_000,
-            latency_ns: 0,
-            retakes: 2,
-            drop_caches: false,
-            workers: WorkerChoices::default(),
-            search: None,
-            pivot: None,
-            cells,
-        },
         environment: Environment { page_bytes: 4096, cpus: 2, ..Environment::default() },
-        workers: Vec::new(),
-        worker_command: None,
+        ..Header::of(Plan { rounds, sample_ns: 200_000_000, retakes: 2, ..Plan::of(cells) })
     }))
 }
 

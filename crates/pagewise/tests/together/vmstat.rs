@@ -1,31 +1,12 @@
 //! `report --vmstat` as a command: what it prints, and what it refuses.
 
 use crate::support::Place;
+use pagewise_model::Plan;
 use pagewise_model::counters::{HostCounters, HostSecond};
-use pagewise_model::run::{Header, Record, SCHEMA_VERSION};
-use pagewise_model::{Environment, Plan, Source};
+use pagewise_model::run::{Header, Record};
 
 fn run_file(seconds: &[u64]) -> String {
-    let header = Header {
-        schema: SCHEMA_VERSION,
-        plan: Plan {
-            question: "read".into(),
-            source: Source::Dataset { directory: "/data".into() },
-            seed: 1,
-            rounds: 7,
-            sample_ns: 1,
-            latency_ns: 1,
-            retakes: 0,
-            drop_caches: false,
-            workers: Default::default(),
-            search: None,
-            pivot: None,
-            cells: Vec::new(),
-        },
-        environment: Environment::default(),
-        workers: Vec::new(),
-        worker_command: None,
-    };
+    let header = Header::of(Plan { sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(Vec::new()) });
     let second = |second: &u64| HostSecond {
         at_ns: second * 1_000_000_000,
         begins: *second == 0,

@@ -5,11 +5,11 @@ mod pivot;
 mod settings;
 mod workers;
 
-use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
+use pagewise_model::run::{Header, Run};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, Environment, Evidence, Failure,
-    FailureKind, Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
+    Bytes, CacheState, Cell, Conditions, Consume, Content, Environment, Evidence, Failure, FailureKind,
+    Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
 pub use one_shot::{append, fill, part, scan};
@@ -36,21 +36,14 @@ struct Figures {
 
 fn conditions(cache: CacheState, read_bytes: Bytes) -> Conditions {
     Conditions {
-        work: Work::RandomRead(Reads {
-            read_bytes,
-            reads_per_op: if read_bytes.0 == 16 << 10 { 16 } else { 1 },
-            align_bytes: read_bytes,
-            skew: pagewise_model::Skew::Uniform,
-            dependent: false,
-            consume: Consume::Touch,
-        }),
-        threads: 1,
-        file_bytes: Bytes::gib(1),
-        span_bytes: Bytes::gib(1),
-        content: Content::Random,
         cache,
-        descriptor: Descriptor::Shared,
-        host_settings: pagewise_model::HostSettings::default(),
+        ..Conditions::of(
+            Work::RandomRead(Reads {
+                reads_per_op: if read_bytes.0 == 16 << 10 { 16 } else { 1 },
+                ..Reads::of(read_bytes)
+            }),
+            Bytes::gib(1),
+        )
     }
 }
 
@@ -195,24 +188,14 @@ fn environment() -> Environment {
 
 fn header() -> Header {
     Header {
-        schema: SCHEMA_VERSION,
-        plan: Plan {
-            question: "read".into(),
+        environment: environment(),
+        ..Header::of(Plan {
             source: Source::Dataset { directory: "data".into() },
             seed: 42,
             rounds: ROUNDS,
             sample_ns: 200_000_000,
-            latency_ns: 0,
-            retakes: 1,
-            drop_caches: false,
-            workers: Default::default(),
-            search: None,
-            pivot: None,
-            cells: figures().iter().map(cell).collect(),
-        },
-        environment: environment(),
-        workers: Vec::new(),
-        worker_command: None,
+            ..Plan::of(figures().iter().map(cell).collect())
+        })
     }
 }
 
@@ -234,15 +217,7 @@ pub fn complete() -> Run {
         }
     }
     let elapsed_ns = Some(61_000_000_000);
-    Run {
-        header: header(),
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
-        elapsed_ns,
-        intact_bytes: 0,
-        resumptions: 0,
-    }
+    Run { elapsed_ns, ..Run::of(header(), samples) }
 }
 
 /// A run with another worker that was killed in its second round, with a sample of each outcome.
@@ -264,15 +239,7 @@ pub fn killed() -> Run {
         stderr_tail: "line one\nline two".into(),
     };
     let header = Header { worker_command: Some("scripted-worker".into()), ..header() };
-    Run {
-        header,
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
-        elapsed_ns: None,
-        intact_bytes: 0,
-        resumptions: 1,
-    }
+    Run { resumptions: 1, ..Run::of(header, samples) }
 }
 
 /// A run of the cache as it was found, which it filled in its first round. Nothing wins: one method is near
@@ -311,13 +278,5 @@ pub fn unclear() -> Run {
     let header = header();
     let plan = Plan { rounds: 9, cells: all.iter().map(cell).collect(), ..header.plan };
     let elapsed_ns = Some(9_000_000_000);
-    Run {
-        header: Header { plan, ..header },
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
-        elapsed_ns,
-        intact_bytes: 0,
-        resumptions: 0,
-    }
+    Run { elapsed_ns, ..Run::of(Header { plan, ..header }, samples) }
 }

@@ -21,16 +21,7 @@ fn times(role: Role, method: &'static str, conditions: &Conditions, phases_ns: [
 }
 
 fn once(work: Work, file_bytes: u64, content: Content) -> Conditions {
-    Conditions {
-        work,
-        threads: 1,
-        file_bytes: Bytes(file_bytes),
-        span_bytes: Bytes(file_bytes),
-        content,
-        cache: CacheState::Cold,
-        descriptor: Descriptor::Shared,
-        host_settings: pagewise_model::HostSettings::default(),
-    }
+    Conditions { content, cache: CacheState::Cold, ..Conditions::of(work, Bytes(file_bytes)) }
 }
 
 fn cell_of(times: &Times) -> Cell {
@@ -88,13 +79,11 @@ fn run_of(question: &str, all: &[Times], sample: impl Fn(&Times, usize, u32) -> 
     let header = header();
     let cells = all.iter().map(cell_of).collect();
     Run {
-        header: Header { plan: Plan { question: question.into(), cells, ..header.plan }, ..header },
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
         elapsed_ns: Some(90_000_000_000),
-        intact_bytes: 0,
-        resumptions: 0,
+        ..Run::of(
+            Header { plan: Plan { question: question.into(), cells, ..header.plan }, ..header },
+            samples,
+        )
     }
 }
 
@@ -115,14 +104,7 @@ pub fn scan() -> Run {
     use Role::{Ceiling, Control, Measured};
     let cold = once(Work::Scan(Scan { consume: Consume::Lines }), 866_782_000, Content::Text);
     let warm = Conditions { cache: CacheState::Warm, ..cold.clone() };
-    let large = Reads {
-        read_bytes: Bytes::mib(1),
-        reads_per_op: 1,
-        align_bytes: Bytes::mib(1),
-        skew: pagewise_model::Skew::Uniform,
-        dependent: false,
-        consume: Consume::Touch,
-    };
+    let large = Reads::of(Bytes::mib(1));
     let device = once(Work::SequentialRead(large), 866_782_000, Content::Text);
     let all = [
         times(Measured, "mmap", &cold, [MS / 40, 720 * MS, 31 * MS]),

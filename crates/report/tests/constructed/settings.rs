@@ -133,12 +133,7 @@ pub fn settings() -> Run {
     let header = header();
     let cells: Vec<Cell> = all.iter().map(cell).collect();
     Run {
-        header: Header { plan: Plan { cells, ..header.plan }, ..header },
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
         elapsed_ns: Some(30_000_000_000),
-        intact_bytes: 0,
-        resumptions: 0,
+        ..Run::of(Header { plan: Plan { cells, ..header.plan }, ..header }, samples)
     }
 }

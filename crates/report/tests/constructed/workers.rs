@@ -117,13 +117,5 @@ pub fn workers() -> Run {
     ];
     let mut plan = Plan { cells: all.iter().map(cell).collect(), ..header.plan };
     plan.workers.heartbeat_ns = 1_000_000;
-    Run {
-        header: Header { plan, workers, ..header },
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
-        elapsed_ns: Some(30_000_000_000),
-        intact_bytes: 0,
-        resumptions: 0,
-    }
+    Run { elapsed_ns: Some(30_000_000_000), ..Run::of(Header { plan, workers, ..header }, samples) }
 }

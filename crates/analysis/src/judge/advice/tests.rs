@@ -10,8 +10,8 @@ use super::*;
 use crate::judge::judge;
 use crate::judge::judged::Judged;
 use crate::proof::honest;
-use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
-use pagewise_model::{Cell, Environment, Failure, FailureKind, Outcome, Plan, Role, Sample, Source};
+use pagewise_model::run::{Header, Run};
+use pagewise_model::{Cell, Failure, FailureKind, Outcome, Plan, Role, Sample};
 
 pub(super) const ROUNDS: u32 = 8;
 pub(super) const MS: u64 = 1_000_000;
@@ -91,32 +91,16 @@ pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
     }
     cells.extend(controls);
     judge(&Run {
-        header: Header {
-            schema: SCHEMA_VERSION,
-            plan: Plan {
+        elapsed_ns: Some(1),
+        ..Run::of(
+            Header::of(Plan {
                 question: "constructed".into(),
-                source: Source::Dataset { directory: "data".into() },
-                seed: 1,
                 rounds,
                 sample_ns: 100 * MS,
-                latency_ns: 0,
-                retakes: 1,
-                drop_caches: false,
-                workers: Default::default(),
-                search: None,
-                pivot: None,
-                cells: cells.iter().map(|timed| timed.cell.clone()).collect(),
-            },
-            environment: Environment::default(),
-            workers: Vec::new(),
-            worker_command: None,
-        },
-        checks: Vec::new(),
-        samples: (0..rounds).flat_map(|round| cells.iter().map(move |timed| timed.sample(round))).collect(),
-        seconds: Vec::new(),
-        elapsed_ns: Some(1),
-        intact_bytes: 0,
-        resumptions: 0,
+                ..Plan::of(cells.iter().map(|timed| timed.cell.clone()).collect())
+            }),
+            (0..rounds).flat_map(|round| cells.iter().map(move |timed| timed.sample(round))).collect(),
+        )
     })
 }
 

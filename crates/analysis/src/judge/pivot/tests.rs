@@ -7,9 +7,9 @@ use crate::judge::judged::Judged;
 use crate::judge::verdict::Finding;
 use crate::proof::honest;
 use pagewise_model::pivot::{Pivot, PivotColumn, PivotColumns};
-use pagewise_model::run::{Header, SCHEMA_VERSION};
+use pagewise_model::run::Header;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample, Source,
+    Bytes, CacheState, Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample,
 };
 
 const ROUNDS: u32 = 8;
@@ -79,34 +79,12 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
     }
     let plan = Plan {
         question: "mine".into(),
-        source: Source::Dataset { directory: "data".into() },
-        seed: 1,
         rounds: ROUNDS,
-        sample_ns: 100_000_000,
-        latency_ns: 0,
-        retakes: 1,
-        drop_caches: false,
-        workers: Default::default(),
-        search: None,
         pivot: Some(asked()),
-        cells: cells.into_iter().map(|rated| rated.cell).collect(),
+        ..Plan::of(cells.into_iter().map(|rated| rated.cell).collect())
     };
     let environment = Environment { cpus: 2, ..Environment::default() };
-    Run {
-        header: Header {
-            schema: SCHEMA_VERSION,
-            plan,
-            environment,
-            workers: Vec::new(),
-            worker_command: None,
-        },
-        checks: Vec::new(),
-        samples,
-        seconds: Vec::new(),
-        elapsed_ns: Some(1),
-        intact_bytes: 0,
-        resumptions: 0,
-    }
+    Run { elapsed_ns: Some(1), ..Run::of(Header { environment, ..Header::of(plan) }, samples) }
 }
 
 fn tables_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Tables {

@@ -8,8 +8,8 @@ use crate::proof::calls;
 use pagewise_model::CacheState;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
-    Bytes, Conditions, Consume, Content, Descriptor, DeviceCap, GroupCounters, HostSettings, KernelSettings,
-    MethodOption, Numa, RateWindow, Reads, Role, Work,
+    Bytes, Conditions, Consume, DeviceCap, GroupCounters, HostSettings, KernelSettings, MethodOption, Numa,
+    RateWindow, Reads, Role, Work,
 };
 
 pub(crate) use one_shot::{append, fill, scan, synced};
@@ -34,21 +34,12 @@ pub(crate) fn cell(method: &str, cache: CacheState) -> Cell {
         role: Role::Measured,
         method,
         conditions: Conditions {
-            work: Work::RandomRead(Reads {
-                read_bytes: Bytes::kib(16),
-                reads_per_op: 16,
-                align_bytes: Bytes::kib(16),
-                skew: pagewise_model::Skew::Uniform,
-                dependent: false,
-                consume: Consume::Touch,
-            }),
             threads: 2,
-            file_bytes: Bytes::mib(256),
-            span_bytes: Bytes::mib(256),
-            content: Content::Random,
             cache,
-            descriptor: Descriptor::Shared,
-            host_settings: pagewise_model::HostSettings::default(),
+            ..Conditions::of(
+                Work::RandomRead(Reads { reads_per_op: 16, ..Reads::of(Bytes::kib(16)) }),
+                Bytes::mib(256),
+            )
         },
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, NewFile, files, process};
 use pagewise_model::random::mix;
-use pagewise_model::{Alignment, Bytes, CacheState, Conditions, Content, Descriptor, HostSettings, Work};
+use pagewise_model::{Alignment, Conditions, Content};
 use pagewise_protocol::{Conversation, Job};
 use pagewise_sys::SharedMemory;
 use rustix::fs::OFlags;
@@ -89,21 +89,6 @@ impl Ground {
     pub fn missing_path(&mut self) -> Result<String> {
         let path = self.state.reserve(&self.directory, name(self.seed, &mut self.made))?;
         path.to_str().map(str::to_string).context("the directory is no UTF-8 text")
-    }
-
-    /// The conditions of a trial on a file of so many bytes: one thread, all of the file, nothing set.
-    pub fn conditions(work: Work, file_bytes: u64) -> Conditions {
-        let file_bytes = Bytes(file_bytes);
-        Conditions {
-            work,
-            threads: 1,
-            file_bytes,
-            span_bytes: file_bytes,
-            content: Content::Random,
-            cache: CacheState::AsIs,
-            descriptor: Descriptor::Shared,
-            host_settings: HostSettings::default(),
-        }
     }
 
     /// What buffers must be multiples of here.

@@ -6,7 +6,7 @@ use pagewise_protocol::claims::Asked;
 use pagewise_protocol::{Go, Job};
 
 use super::examiner::{Examiner, Gone, Part, Visit};
-use super::ground::{Ground, ReadFile};
+use super::ground::ReadFile;
 use super::meaning::{self, Watch};
 
 /// How long a pass may last.
@@ -74,7 +74,7 @@ fn file<'a>(examiner: &'a Examiner<'_>, pass: &Pass) -> &'a ReadFile {
 
 fn conditions(examiner: &Examiner<'_>, pass: &Pass) -> Conditions {
     let file_bytes = file(examiner, pass).bytes.len() as u64;
-    let mut conditions = Ground::conditions(Work::Scan(Scan { consume: pass.consume }), file_bytes);
+    let mut conditions = Conditions::of(Work::Scan(Scan { consume: pass.consume }), Bytes(file_bytes));
     if pass.part {
         conditions.span_bytes = Bytes(PART_BYTES);
     }

@@ -3,12 +3,14 @@
 use pagewise_host::{FileKey, ReadBack};
 use pagewise_model::random::mix;
 use pagewise_model::sample::Written;
-use pagewise_model::{Access, Append, Bytes, Fill, Method, RecordRing, Sync, Work, Workload, content};
+use pagewise_model::{
+    Access, Append, Bytes, Conditions, Fill, Method, RecordRing, Sync, Work, Workload, content,
+};
 use pagewise_protocol::claims::Asked;
 use pagewise_protocol::{ConversationError, Go, Job, SampleReply};
 
 use super::examiner::{Examiner, Part, Visit};
-use super::ground::{Ground, Removed, descriptor_path, memory_of};
+use super::ground::{Removed, descriptor_path, memory_of};
 use super::meaning::Watch;
 
 /// How long the records may take.
@@ -105,7 +107,7 @@ fn visit_writing(
     visit: &mut Visit,
 ) -> Part<()> {
     let lack = |error: String| ("a file to write", ConversationError::lack(error));
-    let conditions = Ground::conditions(work(workload, writing), writing.file_bytes);
+    let conditions = Conditions::of(work(workload, writing), Bytes(writing.file_bytes));
     let ring = conditions.ring().expect("only writes are tried here");
     let new = examiner.ground.new_file(writing.file_bytes).map_err(|error| lack(format!("{error:#}")))?;
     let new = Removed(new);

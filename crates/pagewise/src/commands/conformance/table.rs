@@ -80,7 +80,7 @@ impl Shape {
             threads: self.threads,
             span_bytes: Bytes(file_bytes / self.span_divisor),
             descriptor,
-            ..Ground::conditions(work, file_bytes)
+            ..Conditions::of(work, Bytes(file_bytes))
         }
     }
 }
