@@ -1,47 +1,48 @@
-//! A worker process and its lines, with a time-out for every answer.
+//! A conversation with a worker, line by line, with a timeout for every answer.
 //!
-//! A worker may die, hang, talk nonsense, talk without end, fill its stderr, close its pipes or leave a child that holds them;
-//! each becomes a [`ConversationError`] with a sentence, and the end of stderr is kept to be shown. One poll(2) waits for all that the
-//! process can do, and what is said to it is shorter than a pipe, so nothing that it does blocks the one who asks. The process does not outlive this value, nor, as `start` is
-//! told, the supervisor; what it forked ends with it (`family`).
+//! A worker may die, hang, talk nonsense, talk without end, fill its stderr, close its pipes or leave a child that holds
+//! them. Each becomes a [`ConversationError`] with a sentence, and the tail of stderr is kept. One poll(2) waits for
+//! everything that the worker can do, and a request is shorter than a pipe, so no worker can block the supervisor. The
+//! worker does not outlive this value, nor what it forked (`family`).
 
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_model::{Failure, FailureKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::Pid;
 
 use crate::ending::{ending, kind_of};
-use crate::family;
-use crate::messages::{Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use crate::messages::{
+    Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+};
+use crate::peer::{Peer, Pipes};
 
-/// No line of the protocol comes near this.
+/// Maximum length of a line; no line of the protocol comes near it.
 const MAX_LINE_BYTES: usize = 4 << 20;
-/// How much of a line is shown.
+/// Length of a line as it is shown.
 const SHOWN_CHARS: usize = 120;
-/// Lines that are no messages: so many are kept.
+/// Maximum number of kept lines that are no messages.
 const KEPT_STRAYS: usize = 3;
-/// How much of stderr is kept.
+/// Length of the kept tail of stderr.
 const STDERR_TAIL_BYTES: usize = 4096;
-/// What is read of it at a time.
+/// Length of one read of stderr.
 const STDERR_CHUNK_BYTES: usize = 4096;
-/// The most that a pipe holds unless root made it larger (/proc/sys/fs/pipe-max-size).
+/// Capacity of a pipe unless root made it larger (/proc/sys/fs/pipe-max-size).
 const LARGEST_PIPE_BYTES: usize = 1 << 20;
-/// How long the last words of a dead worker are read at most.
+/// Maximum time for reading the last words of a dead worker.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
-/// How often the wish to stop is looked at.
+/// Interval at which the stop flag is examined.
 const STOP_CHECK: Duration = Duration::from_millis(50);
-/// How often a process that is to end is looked at.
+/// Interval at which an ending worker is examined.
 const END_CHECK: Duration = Duration::from_millis(1);
-/// How long a worker may take to end after its last answer.
+/// Maximum time for a worker to end after its last answer.
 pub const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why a conversation ended early.
+/// Reason that a conversation ended early.
 #[derive(Debug)]
 pub enum ConversationError {
     /// The user wants to stop.
@@ -61,91 +62,102 @@ fn nonsense(detail: String) -> ConversationError {
 }
 
 impl ConversationError {
-    /// Something that a conversation needs cannot be had.
+    /// Resource that a conversation needs and cannot have.
     pub fn lack(detail: String) -> Self {
         broken(FailureKind::CallFailed, detail)
     }
 }
 
-/// How long an answer is waited for.
+/// Time limit of an answer.
 #[derive(Clone, Copy)]
 pub struct Wait<'a> {
-    /// At most so long.
+    /// Maximum time.
     pub patience: Duration,
-    /// No longer once this is set.
+    /// Ends the wait once it is set.
     pub stop: &'a AtomicBool,
 }
 
 impl Wait<'_> {
-    /// Longer by what the work takes.
+    /// The limit, extended by the duration of the work.
     pub fn and(self, work: Duration) -> Self {
         Self { patience: self.patience + work, ..self }
     }
 }
 
+/// Wait for one kind of answer and take a value from it; any other is an error.
+macro_rules! answer {
+    ($self:ident, $wait:expr, $awaited:literal, $reply:pat => $value:expr) => {
+        match $self.receive($awaited, $wait)? {
+            $reply => Ok($value),
+            other => Err(unexpected($awaited, &other)),
+        }
+    };
+}
+
 /// A worker that was started.
 pub struct Conversation {
-    child: Child,
-    /// Whether its status was collected, after which its number may be another process's.
-    collected: bool,
-    /// `None` once there is nothing more to be said.
-    stdin: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
+    peer: Peer,
+    /// Each pipe is `None` once it is closed.
+    pipes: Pipes,
     received: Vec<u8>,
     stderr_tail: Vec<u8>,
-    /// Lines that are no messages, where they are passed over.
+    /// Lines that are no messages, if they are passed over.
     strays: Option<Vec<String>>,
 }
 
 impl Conversation {
-    /// Starts a worker of its own process group, as `prepare` has it start. `shown` names it in sentences.
+    /// Start a worker process in a group of its own, after `prepare`. `shown` names it in sentences.
     pub fn start(
-        mut command: Command,
+        command: Command,
         shown: &str,
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
     ) -> Result<Self, ConversationError> {
-        let died = |error: io::Error| {
-            broken(FailureKind::WorkerDied, format!("{shown} could not be started: {error}"))
-        };
-        family::adopt();
-        // A Ctrl-C on the terminal does not reach it: who speaks with it ends it.
-        command.process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = prepare(&mut command).and_then(Command::spawn).map_err(died)?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (received, stderr_tail) = (Vec::new(), Vec::new());
-        Ok(Self { child, collected: false, stdin, stdout, stderr, received, stderr_tail, strays: None })
+        Self::with(Peer::process(command, prepare), shown)
     }
 
-    /// Passes over lines that are no messages; else one ends the conversation.
+    /// Start a worker that is a thread of this process: `serve` reads requests and writes replies until requests end. For
+    /// tests of the supervisor; its counters are those of this process, so a sample of it proves nothing.
+    pub fn within(
+        serve: impl FnOnce(PipeReader, PipeWriter) -> io::Result<()> + Send + 'static,
+    ) -> Result<Self, ConversationError> {
+        Self::with(Peer::thread(serve), "the worker")
+    }
+
+    fn with(started: io::Result<(Peer, Pipes)>, shown: &str) -> Result<Self, ConversationError> {
+        let (peer, pipes) = started.map_err(|error| {
+            broken(FailureKind::WorkerDied, format!("{shown} could not be started: {error}"))
+        })?;
+        Ok(Self { peer, pipes, received: Vec::new(), stderr_tail: Vec::new(), strays: None })
+    }
+
+    /// Pass over lines that are no messages, instead of ending the conversation.
     pub fn pass_over_strays(&mut self) {
         self.strays.get_or_insert_default();
     }
 
-    /// The first of those that were passed over.
+    /// The first lines that were passed over.
     pub fn take_strays(&mut self) -> Vec<String> {
         self.strays.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Its process id, which is that of its group too.
+    /// Its process id, which is also the id of its group.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.peer.pid()
     }
 
-    /// Processes of its group that live.
+    /// Live processes of its group.
     pub fn processes(&self) -> Vec<u32> {
-        family::of_group(self.pid())
+        self.peer.processes()
     }
 
-    /// Says something.
+    /// Send a request.
     pub fn send(&mut self, request: &Request) -> Result<(), ConversationError> {
         self.send_line(&serde_json::to_string(request).expect("requests have string keys only"))
     }
 
-    /// Says a line as it is.
+    /// Send a line as it is.
     pub fn send_line(&mut self, line: &str) -> Result<(), ConversationError> {
-        let stdin = self.stdin.as_mut().expect("nothing is said after the end");
+        let stdin = self.pipes.stdin.as_mut().expect("requests are sent before the end");
         match stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()) {
             Ok(()) => Ok(()),
             // A closed pipe: the worker is dead or dying, and how it died says more.
@@ -153,15 +165,12 @@ impl Conversation {
         }
     }
 
-    /// Waits for `hello`, of whatever version.
+    /// Wait for `hello` of any version.
     pub fn hello(&mut self, wait: Wait<'_>) -> Result<Hello, ConversationError> {
-        match self.receive("hello", wait)? {
-            Reply::Hello(hello) => Ok(hello),
-            other => Err(unexpected("hello", &other)),
-        }
+        answer!(self, wait, "hello", Reply::Hello(hello) => hello)
     }
 
-    /// Waits for `hello` and checks the version.
+    /// Wait for `hello` and check its version.
     pub fn greet(&mut self, wait: Wait<'_>) -> Result<Hello, ConversationError> {
         let hello = self.hello(wait)?;
         if hello.protocol != PROTOCOL_VERSION {
@@ -173,70 +182,52 @@ impl Conversation {
         Ok(hello)
     }
 
-    /// Sends `open` and waits for `opened`: what set-up took by the worker's clock, in ns. `ready` is still to come.
+    /// Send `open` and wait for `opened`: the duration of set-up by the worker's clock, in ns. `ready` follows.
     pub fn open(&mut self, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
         self.send(&Request::Open(Box::new(job.clone())))?;
         self.opened(wait)
     }
 
-    /// Waits for `opened`.
+    /// Wait for `opened`.
     pub fn opened(&mut self, wait: Wait<'_>) -> Result<u64, ConversationError> {
-        match self.receive("opened", wait)? {
-            Reply::Opened { setup_ns } => Ok(setup_ns),
-            other => Err(unexpected("opened", &other)),
-        }
+        answer!(self, wait, "opened", Reply::Opened { setup_ns } => setup_ns)
     }
 
-    /// Waits for `ready`: what passed since `opened` by the worker's clock, in ns.
+    /// Wait for `ready`: the time since `opened` by the worker's clock, in ns.
     pub fn ready(&mut self, wait: Wait<'_>) -> Result<u64, ConversationError> {
-        match self.receive("ready", wait)? {
-            Reply::Ready { warmup_ns } => Ok(warmup_ns),
-            other => Err(unexpected("ready", &other)),
-        }
+        answer!(self, wait, "ready", Reply::Ready { warmup_ns } => warmup_ns)
     }
 
-    /// Has the worker do nothing but beat for `idle_ns`.
+    /// Have the worker beat for `idle_ns` and do nothing else.
     pub fn idle(&mut self, idle_ns: u64, wait: Wait<'_>) -> Result<Beats, ConversationError> {
         self.send(&Request::Idle { idle_ns })?;
-        match self.receive("idled", wait)? {
-            Reply::Idled(beats) => Ok(beats),
-            other => Err(unexpected("idled", &other)),
-        }
+        answer!(self, wait, "idled", Reply::Idled(beats) => beats)
     }
 
-    /// Sends `go` and waits for `sample`.
+    /// Send `go` and wait for `sample`.
     pub fn go(&mut self, go: Go, wait: Wait<'_>) -> Result<SampleReply, ConversationError> {
         self.send(&Request::Go(go))?;
         self.sample(wait)
     }
 
-    /// Waits for `sample`.
+    /// Wait for `sample`.
     pub fn sample(&mut self, wait: Wait<'_>) -> Result<SampleReply, ConversationError> {
-        match self.receive("sample", wait)? {
-            Reply::Sample(sample) => Ok(*sample),
-            other => Err(unexpected("sample", &other)),
-        }
+        answer!(self, wait, "sample", Reply::Sample(sample) => *sample)
     }
 
-    /// Has single reads done: how many the worker says it did.
+    /// Have single reads performed; returns the number that the worker reports.
     pub fn verify(&mut self, offsets: Vec<u64>, wait: Wait<'_>) -> Result<u64, ConversationError> {
-        self.send(&Request::Verify(crate::Verify { offsets }))?;
-        match self.receive("verified", wait)? {
-            Reply::Verified { reads } => Ok(reads),
-            other => Err(unexpected("verified", &other)),
-        }
+        self.send(&Request::Verify(Verify { offsets }))?;
+        answer!(self, wait, "verified", Reply::Verified { reads } => reads)
     }
 
-    /// Sends `close` and waits for `closed`: what tear-down took by the worker's clock, and the sync as a part of it, in ns.
+    /// Send `close` and wait for `closed`: the duration of tear-down by the worker's clock and its part for the sync, in ns.
     pub fn close(&mut self, wait: Wait<'_>) -> Result<(u64, u64), ConversationError> {
         self.send(&Request::Close)?;
-        match self.receive("closed", wait)? {
-            Reply::Closed { teardown_ns, sync_ns } => Ok((teardown_ns, sync_ns)),
-            other => Err(unexpected("closed", &other)),
-        }
+        answer!(self, wait, "closed", Reply::Closed { teardown_ns, sync_ns } => (teardown_ns, sync_ns))
     }
 
-    /// Waits for an answer; `failed` comes back as trouble.
+    /// Wait for any answer; `failed` is an error.
     pub fn receive(&mut self, awaited: &str, wait: Wait<'_>) -> Result<Reply, ConversationError> {
         let deadline = Instant::now() + wait.patience;
         loop {
@@ -263,7 +254,7 @@ impl Conversation {
         deadline: Instant,
         wait: Wait<'_>,
     ) -> Result<Vec<u8>, ConversationError> {
-        // Every byte is looked at once, however long the line becomes.
+        // Every byte is examined once, whatever the length of the line.
         let mut searched = 0;
         loop {
             if let Some(end) = self.received[searched..].iter().position(|byte| *byte == b'\n') {
@@ -283,10 +274,10 @@ impl Conversation {
             if left.is_zero() {
                 return Err(broken(FailureKind::WorkerHung, self.silence(awaited, wait.patience)));
             }
-            // Asked before reading: what was written before the end is read below. What it forked may hold its stdout open.
-            let has_ended = self.has_ended();
+            // Asked before reading, so that everything written before the end is read. A forked child may hold stdout open.
+            let has_ended = self.peer.has_ended();
             self.read_some(STOP_CHECK.min(left));
-            if self.stdout.is_none() || has_ended && self.received.len() == searched {
+            if self.pipes.stdout.is_none() || has_ended && self.received.len() == searched {
                 return Err(self.death(awaited));
             }
         }
@@ -303,41 +294,37 @@ impl Conversation {
         }
     }
 
-    /// Reads what stdout and stderr have, once one of them has something or `patience` is over.
+    /// Read from stdout and stderr once one of them has something or `patience` is over.
     fn read_some(&mut self, patience: Duration) {
-        let fds = [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)];
+        let fds = [&self.pipes.stdout, &self.pipes.stderr];
         let [stdout, stderr] = readable(fds, patience);
         if stderr {
             self.read_stderr();
         }
         if stdout {
             let mut chunk = [0; 65_536];
-            match self.stdout.as_mut().map(|stdout| stdout.read(&mut chunk)) {
+            match self.pipes.stdout.as_mut().map(|stdout| stdout.read(&mut chunk)) {
                 Some(Ok(len)) if len > 0 => self.received.extend_from_slice(&chunk[..len]),
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => self.stdout = None,
+                _ => self.pipes.stdout = None,
             }
         }
     }
 
     fn read_stderr(&mut self) {
         let mut chunk = [0; STDERR_CHUNK_BYTES];
-        match self.stderr.as_mut().map(|stderr| stderr.read(&mut chunk)) {
+        match self.pipes.stderr.as_mut().map(|stderr| stderr.read(&mut chunk)) {
             Some(Ok(len)) if len > 0 => {
                 self.stderr_tail.extend_from_slice(&chunk[..len]);
                 let excess = self.stderr_tail.len().saturating_sub(STDERR_TAIL_BYTES);
                 self.stderr_tail.drain(..excess);
             }
             Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            _ => self.stderr = None,
+            _ => self.pipes.stderr = None,
         }
     }
 
-    fn has_ended(&self) -> bool {
-        self.collected || family::has_ended(Pid::from_child(&self.child))
-    }
-
-    /// How a worker died that should have sent something.
+    /// The death of a worker that should have sent `awaited`.
     fn death(&mut self, awaited: &str) -> ConversationError {
         match self.ends_within(EXIT_PATIENCE).then(|| self.kill()).flatten() {
             Some(status) => {
@@ -350,15 +337,15 @@ impl Conversation {
         }
     }
 
-    /// Says that there is nothing more to do, by the end of stdin.
+    /// Close stdin, which tells the worker to end.
     pub fn say_no_more(&mut self) {
-        self.stdin = None;
+        self.pipes.stdin = None;
     }
 
-    /// Waits for the process to end, whatever it still has to say; what it forked may live on.
+    /// Wait for the worker to end, and drop everything it still writes; what it forked may live on.
     pub fn ends_within(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
-        while !self.has_ended() {
+        while !self.peer.has_ended() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -369,21 +356,12 @@ impl Conversation {
         true
     }
 
-    /// Kills the process, if it lives, with all that it forked; how it ended.
+    /// Kill the worker, if it lives, with everything it forked; returns its status.
     fn kill(&mut self) -> Option<ExitStatus> {
-        if !self.collected {
-            // The group is that of the process for certain as long as that has not been collected.
-            family::kill_group(Pid::from_child(&self.child));
-            let _ = self.child.kill();
-        }
-        let status = self.child.wait().ok();
-        self.collected = true;
-        family::kill_orphans();
-        status
+        self.peer.end(&mut self.pipes)
     }
 
-    /// Says that there is nothing more to do, and waits until the process has ended, so that what it mapped and cached is
-    /// released.
+    /// Tell the worker to end and wait until it has, so that its mappings and memory are released.
     pub fn end(mut self, patience: Duration) -> Result<(), ConversationError> {
         self.say_no_more();
         if !self.ends_within(patience) {
@@ -399,16 +377,15 @@ impl Conversation {
         }
     }
 
-    /// The end of its stderr; kills the worker, so that stderr has an end.
+    /// The tail of its stderr, after killing the worker.
     pub fn last_words(&mut self, stop: &AtomicBool) -> String {
         self.kill();
-        // A grandchild may hold the pipe open and go on writing: what the worker wrote is there already, so as much is taken
-        // as a pipe can hold, and nobody is waited for.
+        // A grandchild may hold the pipe open and go on writing. Everything the worker wrote is in the pipe already, so at
+        // most the capacity of a pipe is read, without waiting.
         let deadline = Instant::now() + LAST_WORDS_PATIENCE;
         for _ in 0..LARGEST_PIPE_BYTES / STDERR_CHUNK_BYTES {
             let is_over = stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
-            let fds = [self.stderr.as_ref().map(AsFd::as_fd)];
-            if is_over || fds[0].is_none() || readable(fds, Duration::ZERO) == [false] {
+            if is_over || readable([&self.pipes.stderr], Duration::ZERO) == [false] {
                 break;
             }
             self.read_stderr();
@@ -423,8 +400,9 @@ impl Drop for Conversation {
     }
 }
 
-/// Which of the descriptors that there are have something, or an end; none of them if a signal came first.
-fn readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], patience: Duration) -> [bool; N] {
+/// The open pipes that have something to read, or an end; none if a signal came first.
+fn readable<const N: usize>(pipes: [&Option<File>; N], patience: Duration) -> [bool; N] {
+    let fds: [Option<BorrowedFd<'_>>; N] = pipes.map(|pipe| pipe.as_ref().map(AsFd::as_fd));
     let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
@@ -433,7 +411,7 @@ fn readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], patience: Duration
     fds.map(|fd| fd.is_some() && ready.next().unwrap_or(false))
 }
 
-/// ConversationError for an answer that is of the protocol but not in place.
+/// An answer of the protocol that is out of place.
 fn unexpected(awaited: &str, reply: &Reply) -> ConversationError {
     let text = serde_json::to_string(reply).unwrap_or_default();
     nonsense(format!("instead of {awaited} the worker sent '{}'", shown(text.as_bytes())))
@@ -448,15 +426,15 @@ fn unreadable(awaited: &str, line: &[u8], error: &serde_json::Error) -> Conversa
     nonsense(format!("instead of {awaited} the worker sent '{}' ({why})", shown(line)))
 }
 
-/// Whether a line is an object with a type: a message, right or wrong.
+/// True for an object with a type: a message, right or wrong.
 fn is_message(line: &[u8]) -> bool {
     let value: Result<serde_json::Value, _> = serde_json::from_slice(line);
     let typed = value.is_ok_and(|value| value.get("type").is_some_and(serde_json::Value::is_string));
-    // A number that JSON has and 64 bits have not is no stray either.
+    // A message with a number beyond 64 bits is not a stray either.
     typed || line.trim_ascii_start().starts_with(b"{\"type\"")
 }
 
-/// The beginning of a line, to be shown.
+/// The beginning of a line for a sentence.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end();

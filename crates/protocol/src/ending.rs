@@ -1,4 +1,4 @@
-//! How a worker ended that should have gone on.
+//! The end of a worker that should have gone on.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -17,7 +17,7 @@ const NAMED: [(Signal, &str); 7] = [
     (Signal::HUP, "SIGHUP"),
 ];
 
-/// Whether what ended a process came from outside: these signals are sent, and no fault raises them.
+/// The kind of an end. These signals come from outside: no fault of the worker raises them.
 pub(crate) fn kind_of(status: ExitStatus) -> FailureKind {
     match status.signal().and_then(Signal::from_named_raw) {
         Some(Signal::KILL | Signal::TERM | Signal::INT | Signal::HUP) => FailureKind::KilledFromOutside,
@@ -25,7 +25,7 @@ pub(crate) fn kind_of(status: ExitStatus) -> FailureKind {
     }
 }
 
-/// How a process ended, as what it did.
+/// A verb phrase for the end of a process.
 pub(crate) fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) if code > 0 => format!("ended with status {code}"),
@@ -37,7 +37,7 @@ pub(crate) fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// Whether a SIGBUS ended it, by what is told of it.
+/// True if a SIGBUS ended the worker.
 pub fn died_of_sigbus(failure: &Failure) -> bool {
     failure.kind == FailureKind::WorkerDied && failure.detail.contains("SIGBUS")
 }

@@ -1,10 +1,12 @@
-//! What a worker forks ends with it.
+//! The processes that a worker forked, which end with it.
 //!
-//! A worker leads a process group of its own, which is killed when the worker has ended. What left the group, as a daemon
-//! does, loses its parent sooner or later and then becomes a child of this process (PR_SET_CHILD_SUBREAPER, Linux 3.4),
-//! which has no other children at that time: those are killed too, and what they forked becomes children in turn. A
-//! process that was started with children of somebody else's, as by a shell that replaced itself, or that is the first one
-//! of a PID namespace, to which all orphans come, adopts nobody: it could not tell those of a worker from theirs.
+//! A worker leads a process group of its own, which is killed when the worker has ended. A process that left the group, as a
+//! daemon does, loses its parent sooner or later and becomes a child of this process (PR_SET_CHILD_SUBREAPER, Linux 3.4).
+//! This process has no other children at that time, so those are killed too; their own children follow in turn.
+//!
+//! A process that was started with children of somebody else, as by a shell that replaced itself, adopts nobody, because it
+//! could not distinguish them from those of a worker. The same holds for the first process of a PID namespace, to which all
+//! orphans come.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -15,24 +17,24 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, set_child_subreaper, waitid,
 };
 
-/// How long killed processes may take to end.
+/// Maximum time for killed processes to end.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Has orphans of workers become children of this process. Called before the first one is started.
+/// Let orphans of workers become children of this process. Called before the first worker is started.
 pub(crate) fn adopt() -> bool {
     static ADOPTS: OnceLock<bool> = OnceLock::new();
     *ADOPTS
         .get_or_init(|| !getpid().is_init() && !has_children() && set_child_subreaper(Some(getpid())).is_ok())
 }
 
-/// Kills the group of a worker that has not been waited for, so that its number is nobody else's yet.
+/// Kill the group of a worker whose status was not collected, so that its id belongs to nobody else yet.
 pub(crate) fn kill_group(leader: Pid) {
-    // It is an error that there is nobody to be killed.
+    // An empty group is an error.
     let _ = kill_process_group(leader, Signal::KILL);
 }
 
-/// Kills what a worker left that has been waited for.
+/// Kill the orphans of a worker whose status was collected.
 pub(crate) fn kill_orphans() {
     let deadline = Instant::now() + GONE_WITHIN;
     while adopt() && has_children() && Instant::now() < deadline {
@@ -44,7 +46,7 @@ pub(crate) fn kill_orphans() {
     }
 }
 
-/// Whether a process has ended, without collecting it.
+/// True if a process has ended; its status is not collected.
 pub(crate) fn has_ended(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {

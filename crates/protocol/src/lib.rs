@@ -1,17 +1,18 @@
-//! What supervisor and worker say to each other. `workers/PROTOCOL.md` says it in full, for those who write a worker.
+//! The protocol between supervisor and worker. `workers/PROTOCOL.md` describes it in full, for authors of workers.
 //!
-//! * [`messages`]: each line, and what it holds;
-//! * [`conversation`]: a worker process, its lines, and how it ended;
-//! * [`claims`]: what a sample claims, and by which tolerances it is held to that.
+//! * [`messages`]: the lines and their fields;
+//! * [`conversation`]: a worker, its lines, and its end;
+//! * [`claims`]: the claims of a sample and their tolerances.
 //!
-//! The engine answers with these messages, `run` and `conformance` ask with them, and a run file is judged by the same claims:
-//! so they are a room of their own, above the words of the model and below all who speak.
+//! The engine answers with these messages, `run` and `conformance` send them, and a run file is judged by the same claims.
+//! So they are a room of their own, above the model and below everything that speaks.
 
 pub mod claims;
 pub mod conversation;
 mod ending;
 mod family;
 pub mod messages;
+mod peer;
 
 pub use conversation::{Conversation, ConversationError, EXIT_PATIENCE, Wait};
 pub use ending::died_of_sigbus;

@@ -1,11 +1,10 @@
 //! Programs that are no honest workers, each a line of the shell.
 
-use std::fs::File;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
+use crate::family;
 
 /// Never reached by what is tried here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -127,7 +126,7 @@ fn what_a_worker_forks_ends_with_it() {
 fn last_words_have_an_end_whoever_goes_on_writing() {
     let mut endless = shell("read never");
     // There is always more to be read of it, as of a pipe into which a grandchild writes.
-    endless.stderr = Some(OwnedFd::from(File::open("/dev/zero").expect("/dev/zero")).into());
+    endless.pipes.stderr = Some(File::open("/dev/zero").expect("/dev/zero"));
     endless.last_words(&AtomicBool::new(false));
     assert_eq!(endless.stderr_tail.len(), STDERR_TAIL_BYTES);
 }
@@ -135,7 +134,7 @@ fn last_words_have_an_end_whoever_goes_on_writing() {
 #[test]
 fn who_wants_to_stop_waits_for_no_last_words() {
     let mut endless = shell("read never");
-    endless.stderr = Some(OwnedFd::from(File::open("/dev/zero").expect("/dev/zero")).into());
+    endless.pipes.stderr = Some(File::open("/dev/zero").expect("/dev/zero"));
     assert_eq!(endless.last_words(&AtomicBool::new(true)), "");
 }
 
@@ -146,6 +145,27 @@ fn a_full_pipe_is_read_to_its_end() {
     writing.write_all(&vec![b'x'; (256 << 10) - 4096]).expect("it holds that");
     writing.write_all(b" the end").expect("and that");
     let mut dead = shell("read never");
-    dead.stderr = Some(OwnedFd::from(reading).into());
+    dead.pipes.stderr = Some(std::os::fd::OwnedFd::from(reading).into());
     assert!(dead.last_words(&AtomicBool::new(false)).ends_with("x the end"));
+}
+
+#[test]
+fn a_thread_serves_as_a_worker_and_ends_with_its_conversation() {
+    let stop = AtomicBool::new(false);
+    let wait = Wait { patience: PATIENCE, stop: &stop };
+    let ready = |mut replies: PipeWriter| writeln!(replies, r#"{{"type":"ready","warmup_ns":7}}"#);
+    let mut patient = Conversation::within(move |mut requests, replies| {
+        ready(replies)?;
+        // Until there are no more.
+        requests.read_to_end(&mut Vec::new()).map(drop)
+    })
+    .expect("a thread");
+    assert_eq!(patient.ready(wait).expect("an answer"), 7);
+    assert!(patient.end(PATIENCE).is_ok());
+
+    let mut fails = Conversation::within(|_, _| Err(io::Error::other("no more"))).expect("a thread");
+    let told = failure(fails.ready(wait).expect_err("it fails"));
+    assert_eq!(told.kind, FailureKind::WorkerDied);
+    assert_eq!(told.detail, "the worker ended with status 1 before it sent ready");
+    assert_eq!(fails.last_words(&stop), "worker: no more");
 }
