@@ -91,7 +91,7 @@ impl RunSession {
             taken: earlier.len() as u64,
             // Only a search uses them again.
             samples: if plan.search.is_some() { earlier } else { Vec::new() },
-            course: self,
+            session: self,
             sampler,
             series,
             started,
@@ -103,7 +103,7 @@ impl RunSession {
             if let SamplingEnd::Interrupted = rounds.take_from(first)? {
                 return Ok(SamplingEnd::Interrupted);
             }
-            first = rounds.course.header.plan.cells.len();
+            first = rounds.session.header.plan.cells.len();
             if !rounds.extend()? {
                 break;
             }
@@ -174,7 +174,7 @@ impl RunSession {
 
 /// Rounds of samples, and their inputs.
 struct Rounds<'a> {
-    course: &'a mut RunSession,
+    session: &'a mut RunSession,
     sampler: Sampler<'a>,
     series: Series,
     started: Instant,
@@ -189,12 +189,12 @@ struct Rounds<'a> {
 
 impl Rounds<'_> {
     fn elapsed_ns(&self) -> u64 {
-        self.course.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
+        self.session.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
     }
 
     /// Take all rounds of the cells from `first` on.
     fn take_from(&mut self, first: usize) -> Result<SamplingEnd> {
-        let plan = self.course.header.plan.clone();
+        let plan = self.session.header.plan.clone();
         self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan));
         for round in 0..plan.rounds {
             for index in order(&plan, round).into_iter().filter(|index| *index >= first) {
@@ -207,7 +207,7 @@ impl Rounds<'_> {
                 ));
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
                     let started_ns = self.elapsed_ns();
-                    let taken = self.sampler.take(cell, round, &mut self.course.state);
+                    let taken = self.sampler.take(cell, round, &mut self.session.state);
                     let Ok(outcome) = taken.map_err(|Stopped| ()) else {
                         return Ok(SamplingEnd::Interrupted);
                     };
@@ -221,7 +221,7 @@ impl Rounds<'_> {
                     if plan.search.is_some() {
                         self.samples.push(sample.clone());
                     }
-                    self.course.store.append(&Record::Sample(Box::new(sample)))?;
+                    self.session.store.append(&Record::Sample(Box::new(sample)))?;
                     self.note_seconds()?;
                 }
                 self.progress.advance(1);
@@ -235,24 +235,27 @@ impl Rounds<'_> {
         if seconds.is_empty() {
             return Ok(());
         }
-        self.course.store.append(&Record::Seconds { seconds })
+        self.session.store.append(&Record::Seconds { seconds })
     }
 
     /// Add the next cells of the search; false if there are none.
     fn extend(&mut self) -> Result<bool> {
-        if self.course.header.plan.search.is_none() {
+        if self.session.header.plan.search.is_none() {
             return Ok(false);
         }
-        let run = Run::of(self.course.header.clone(), std::mem::take(&mut self.samples));
+        let run = Run::of(self.session.header.clone(), std::mem::take(&mut self.samples));
         let next = search::next(&run);
         self.samples = run.samples;
         match next {
             Next::Done => Ok(false),
             Next::Measure(cells) => {
-                self.course.store.append(&Record::Extended { cells: cells.clone() })?;
-                self.course.header.plan.cells.extend(cells);
+                self.session.store.append(&Record::Extended { cells: cells.clone() })?;
+                self.session.header.plan.cells.extend(cells);
                 Ok(true)
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,16 +104,6 @@ kinds! {
     DiesAtStart = "dies-at-start",
     /// Never says anything.
     HangsAtStart = "hangs-at-start",
-    /// Says something that is no JSON.
-    Nonsense = "nonsense",
-    /// Says something that is JSON and of the protocol, but of no meaning here.
-    OutOfTurn = "out-of-turn",
-    /// A library's warning on stdout between two answers.
-    StrayOutput = "stray-output",
-    /// A line without an end.
-    EndlessLine = "endless-line",
-    /// Speaks the next version of the protocol.
-    OtherProtocol = "other-protocol",
     /// Megabytes on stderr; honest otherwise.
     FloodsStderr = "floods-stderr",
     /// Megabytes on stderr, and then it ends.
@@ -122,16 +112,6 @@ kinds! {
     // In the course of a job; `pread` only.
     /// Aborts after `opened`.
     DiesAfterOpened = "dies-after-opened",
-    /// Never answers `go`.
-    IgnoresGo = "ignores-go",
-    /// A number of more than 64 bits.
-    OverflowingNumber = "overflowing-number",
-    /// Says that a call failed.
-    CallFails = "call-fails",
-    /// Says that a call is not offered here.
-    CallRefused = "call-refused",
-    /// Ends with status 9 after `closed`.
-    ExitsNonzero = "exits-nonzero",
     /// Does not end after `closed`.
     Lingers = "lingers",
 }

@@ -85,15 +85,6 @@ fn start(kind: Kind) -> io::Result<()> {
             std::process::exit(3);
         }
         Kind::HangsAtStart => hang(),
-        Kind::Nonsense => say_text("Good morning."),
-        Kind::OutOfTurn => say(&Reply::Verified { reads: 1 }),
-        Kind::EndlessLine => {
-            let piece = [b'x'; 65_536];
-            let mut stdout = io::stdout().lock();
-            loop {
-                stdout.write_all(&piece)?;
-            }
-        }
         Kind::FloodsStderr | Kind::FloodsStderrAndDies => {
             let line = [b'.'; 4095];
             for _ in 0..1024 {
@@ -111,7 +102,7 @@ fn start(kind: Kind) -> io::Result<()> {
 }
 
 fn converse(kind: Kind) -> io::Result<()> {
-    let protocol = PROTOCOL_VERSION + u32::from(kind == Kind::OtherProtocol);
+    let protocol = PROTOCOL_VERSION;
     let (worker, version) = ("cheating".to_string(), "1".to_string());
     let methods = "pread,mmap".to_string();
     say(&Reply::Hello(Hello { protocol, worker, version, random_read: methods, ..Hello::default() }))?;
@@ -125,19 +116,11 @@ fn converse(kind: Kind) -> io::Result<()> {
 
 /// One job, to closed.
 fn serve(kind: Kind, job: Job, requests: &mut impl Iterator<Item = io::Result<Request>>) -> io::Result<()> {
-    if kind == Kind::StrayOutput {
-        say_text("WARNING: a deprecated method has been called")?;
-    }
     let method: Method = serde_json::from_value(job.method.clone().into())?;
     // Misbehaviour that ends the worker is for `pread`; beside it the run must go on.
     let fault = if method.access() == Access::Pread { kind } else { Kind::Honest };
     if !matches!(method.access(), Access::Pread | Access::Mmap) {
         return say(&Reply::Failed(call_failure(&job, "it knows pread and mmap only", 1)));
-    }
-    match fault {
-        Kind::CallFails => return say(&Reply::Failed(call_failure(&job, "open failed: EIO", 0))),
-        Kind::CallRefused => return say(&Reply::Failed(call_failure(&job, "open was refused: EPERM", 1))),
-        _ => {}
     }
     let started = Instant::now();
     let mut reader = Reader::open(kind, job, method)?;
@@ -151,14 +134,7 @@ fn serve(kind: Kind, job: Job, requests: &mut impl Iterator<Item = io::Result<Re
     say(&Reply::Ready { warmup_ns: nanoseconds(started) })?;
     for request in requests {
         match request? {
-            Request::Go(go) => match fault {
-                Kind::IgnoresGo => hang(),
-                Kind::OverflowingNumber => {
-                    let text = serde_json::to_string(&Reply::Sample(Box::default()))?;
-                    say_text(&text.replace("\"operations\":0", "\"operations\":18446744073709551616"))?;
-                }
-                _ => say(&Reply::Sample(Box::new(reader.sample(&go)?)))?,
-            },
+            Request::Go(go) => say(&Reply::Sample(Box::new(reader.sample(&go)?)))?,
             Request::Verify(verify) => {
                 reader.hand_over(&verify.offsets)?;
                 say(&Reply::Verified { reads: verify.offsets.len() as u64 })?;
@@ -167,7 +143,6 @@ fn serve(kind: Kind, job: Job, requests: &mut impl Iterator<Item = io::Result<Re
                 drop(reader);
                 say(&Reply::Closed { teardown_ns: 1, sync_ns: 0 })?;
                 match fault {
-                    Kind::ExitsNonzero => std::process::exit(9),
                     Kind::Lingers => hang(),
                     _ => return Ok(()),
                 }

@@ -131,13 +131,13 @@ pub(super) fn find_workers(
 
 /// Complete a run file.
 pub(super) fn finish(
-    course: RunSession,
+    session: RunSession,
     programs: Programs,
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Taken> {
-    let again = line_of(course.store.path(), &course.header);
-    match course.complete(programs, options.patience, stop) {
+    let again = line_of(session.store.path(), &session.header);
+    match session.complete(programs, options.patience, stop) {
         Ok((SamplingEnd::Completed, path)) => Ok(Taken::File(path)),
         Ok((SamplingEnd::Interrupted, path)) => {
             say(format_args!(

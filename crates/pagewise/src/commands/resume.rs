@@ -92,7 +92,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     store.append(&Record::Resumed { unix_s: unix_s() })?;
     let elapsed_before_ns =
         run.samples.last().map_or(0, |sample| sample.started_ns.saturating_add(run.header.plan.sample_ns));
-    let course = RunSession {
+    let session = RunSession {
         header: run.header,
         store,
         earlier: run.samples,
@@ -100,7 +100,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         state,
         random: fresh_seed(),
     };
-    finish(course, programs, options, &stop)
+    finish(session, programs, options, &stop)
 }
 
 /// Refuse a command line that does not repeat the necessary arguments.

@@ -1,6 +1,8 @@
 //! Which program a worker is, with all that it is started with.
 
 use std::io;
+#[cfg(test)]
+use std::io::{PipeReader, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,6 +18,9 @@ pub enum Program {
     Own,
     /// Another one.
     Stated(Arc<Stated>),
+    /// A thread of this process that serves as a worker.
+    #[cfg(test)]
+    Thread(fn(PipeReader, PipeWriter) -> io::Result<()>),
 }
 
 /// A program with all that it is started with.
@@ -86,15 +91,11 @@ impl Program {
         &self,
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,
     ) -> Result<Conversation, ConversationError> {
-        Conversation::start(self.command(), &self.shown(), prepare)
-    }
-
-    fn command(&self) -> Command {
         match self {
             Program::Own => {
                 let mut command = Command::new("/proc/self/exe");
                 command.arg("worker");
-                command
+                Conversation::start(command, "the worker", prepare)
             }
             Program::Stated(stated) => {
                 let mut command = Command::new(&stated.program);
@@ -102,15 +103,10 @@ impl Program {
                 for variable in stated.unset {
                     command.env_remove(variable);
                 }
-                command
+                Conversation::start(command, &format!("the worker '{}'", stated.command()[0]), prepare)
             }
-        }
-    }
-
-    fn shown(&self) -> String {
-        match self {
-            Program::Own => "the worker".to_string(),
-            Program::Stated(stated) => format!("the worker '{}'", stated.command()[0]),
+            #[cfg(test)]
+            Program::Thread(serve) => Conversation::within(*serve),
         }
     }
 }

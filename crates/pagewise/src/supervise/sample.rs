@@ -1,4 +1,4 @@
-//! The course of one sample: setting of the machine, state of the cache, worker, evidence, verification, checks.
+//! One sample: settings of the machine, state of the cache, worker, evidence, verification, checks.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -169,7 +169,7 @@ impl<'a> Sampler<'a> {
         if !practises && let Err(state) = prepare() {
             return without_state(state);
         }
-        let mut visit = WorkerSession {
+        let mut session = WorkerSession {
             cell,
             input,
             task: self.tasks.of(cell),
@@ -190,11 +190,11 @@ impl<'a> Sampler<'a> {
             host: &mut self.host,
         };
         // Made before the worker, which inherits it.
-        let mut inherited = match visit.inherited() {
+        let mut inherited = match session.inherited() {
             Ok(inherited) => inherited,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
-        let warmup_file = match visit.warmup_file() {
+        let warmup_file = match session.warmup_file() {
             Ok(warmup_file) => warmup_file,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
@@ -202,14 +202,14 @@ impl<'a> Sampler<'a> {
             Ok(worker) => worker,
             Err(trouble) => return finish(trouble, None, input, &held, self.stop),
         };
-        let worker_warmup = match visit.meet(&mut worker, &inherited, warmup_file.as_ref()) {
+        let worker_warmup = match session.meet(&mut worker, &inherited, warmup_file.as_ref()) {
             Ok(worker_warmup) => worker_warmup,
             Err(trouble) => return finish(trouble, Some(worker), input, &held, self.stop),
         };
         if practises && let Err(state) = prepare() {
             return without_state(state);
         }
-        match visit.converse(&mut worker, &mut inherited) {
+        match session.converse(&mut worker, &mut inherited) {
             Ok((measurement, mut evidence)) => {
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =

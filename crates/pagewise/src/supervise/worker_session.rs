@@ -1,4 +1,4 @@
-//! One worker's visit to one cell: the conversation, with evidence read around the measured region.
+//! The conversation about one cell, with evidence read around the measured region.
 //!
 //! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
 //! `sample`. Verification comes behind it, so that it changes none of the counters.
@@ -44,7 +44,7 @@ const COLD_START_WINDOWS: usize = 600;
 const IDLE_MIN_NS: u64 = 50_000_000;
 const IDLE_MAX_NS: u64 = 500_000_000;
 
-/// One worker's visit to one cell.
+/// The conversation with one worker about one cell.
 pub struct WorkerSession<'a> {
     pub cell: &'a Cell,
     pub input: &'a Input,

@@ -7,7 +7,7 @@ use crate::support::{
     self, Finished, Place, cheating_worker, is_honest, kinds, load, misbehaving_worker, of_method, skipped,
 };
 use pagewise_host::toolchain::{self, Choices, Language};
-use pagewise_model::FailureKind::{FalseTime, WorkerDied, WorkerHung, WorkerNonsense};
+use pagewise_model::FailureKind::{FalseTime, WorkerDied};
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome};
 
@@ -101,12 +101,6 @@ fn one_that_is_honest_is_a_method_like_any_other() {
 }
 
 #[test]
-fn one_that_prints_to_stdout_by_itself() {
-    let quoted = "instead of opened the worker sent 'WARNING: a deprecated method has been called'";
-    ends_its_cell(&misbehaving_worker("stray-line"), &[], WorkerNonsense, quoted);
-}
-
-#[test]
 fn one_that_dies_in_start_up_with_a_stack_trace() {
     let detail = "ended with status 3 before it sent hello";
     let (run, place) = ends_its_cell(&misbehaving_worker("dies"), &[], WorkerDied, detail);
@@ -116,24 +110,6 @@ fn one_that_dies_in_start_up_with_a_stack_trace() {
     }
     let table = place.run(&["report", "run.jsonl"]).stdout;
     assert!(table.contains("IllegalStateException"), "the end of its stderr is not shown: {table}");
-}
-
-#[test]
-fn one_that_ignores_go() {
-    let detail = "did not send sample within 1 s";
-    ends_its_cell(&cheating_worker("ignores-go"), &["--patience=1"], WorkerHung, detail);
-}
-
-#[test]
-fn one_that_answers_after_the_time_out() {
-    let detail = "did not send sample within 1 s";
-    ends_its_cell(&misbehaving_worker("late-sample"), &["--patience=1"], WorkerHung, detail);
-}
-
-#[test]
-fn one_that_sends_a_number_that_overflows() {
-    let detail = "instead of sample the worker sent";
-    ends_its_cell(&misbehaving_worker("overflow"), &[], WorkerNonsense, detail);
 }
 
 #[test]

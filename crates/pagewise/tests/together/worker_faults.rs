@@ -3,10 +3,9 @@
 use crate::support::{
     self, Finished, PAGEWISE, Place, broken, cheating_worker, is_honest, kinds, load, of_method, of_methods,
 };
-use pagewise_model::FailureKind::{CallFailed, KilledFromOutside, WorkerDied, WorkerHung, WorkerNonsense};
+use pagewise_model::FailureKind::{KilledFromOutside, WorkerDied, WorkerHung, WorkerNonsense};
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Sample};
-use pagewise_protocol::PROTOCOL_VERSION;
 
 const ARGUMENTS: [&str; 11] = [
     "run",
@@ -125,48 +124,8 @@ fn a_worker_that_is_another_program_is_refused() {
 }
 
 #[test]
-fn a_worker_that_says_nothing_is_given_up() {
-    ends_every_cell("hangs-at-start", WorkerHung, "did not send hello within 1 s");
-}
-
-#[test]
-fn a_worker_that_ignores_go_is_given_up() {
-    ends_its_cell("ignores-go", WorkerHung, "did not send sample within 1 s");
-}
-
-#[test]
 fn a_worker_that_does_not_end_is_ended() {
     ends_its_cell("lingers", WorkerHung, "did not end within");
-}
-
-#[test]
-fn nonsense_is_quoted() {
-    ends_every_cell("nonsense", WorkerNonsense, "instead of hello the worker sent 'Good morning.'");
-    ends_every_cell("out-of-turn", WorkerNonsense, r#"instead of hello the worker sent '{"type":"verified""#);
-    ends_every_cell(
-        "stray-output",
-        WorkerNonsense,
-        "instead of opened the worker sent 'WARNING: a deprecated",
-    );
-}
-
-#[test]
-fn an_endless_line_is_not_collected() {
-    ends_every_cell("endless-line", WorkerNonsense, "a line of over");
-}
-
-#[test]
-fn another_version_of_the_protocol_is_refused() {
-    let run = ends_every_cell("other-protocol", WorkerNonsense, "speaks protocol");
-    let (failures, _) = broken(&run.samples[0]);
-    let (other, own) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
-    let told = format!("'cheating' 1 speaks protocol {other}, pagewise speaks {own}");
-    assert!(failures[0].detail.contains(&told), "{failures:?}");
-}
-
-#[test]
-fn a_number_that_overflows_is_refused() {
-    ends_its_cell("overflowing-number", WorkerNonsense, "18446744073709551616");
 }
 
 #[test]
@@ -175,28 +134,6 @@ fn a_worker_that_dies_after_opened_shows_its_last_words() {
     for sample in of_method(&run, "pread") {
         assert_eq!(broken(sample).1, "assertion failed: the worker is well");
     }
-}
-
-#[test]
-fn a_worker_that_fails_after_its_last_answer_is_not_believed() {
-    ends_its_cell("exits-nonzero", WorkerDied, "ended with status 9 after its last answer");
-}
-
-#[test]
-fn a_call_that_fails_ends_the_cell_and_one_that_is_refused_makes_it_unavailable() {
-    ends_its_cell("call-fails", CallFailed, "open failed: EIO");
-    let (run, finished) = run("call-refused");
-    for sample in of_method(&run, "pread") {
-        assert!(
-            matches!(&sample.outcome, Outcome::Unavailable { reason } if reason.contains("open was refused: EPERM")),
-            "{:?}",
-            sample.outcome
-        );
-    }
-    expect_others_whole(&run);
-    let judged = finished.judged();
-    let cells = judged["cells"].as_array().expect("cells");
-    assert!(cells.iter().any(|cell| cell["method"] == "pread" && cell["status"] == "unavailable"));
 }
 
 #[test]
