@@ -12,6 +12,9 @@
 //! conservative for others. Few samples do not support a high level: five give at most 93.75 %, six 96.9 %, seven 98.4
 //! %.
 
+pub mod lasting;
+pub mod paired;
+
 /// The median of `values`, the mean of the middle two if their number is even; `None` if empty.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
@@ -88,6 +91,11 @@ impl ByRound {
     /// Figures of consecutive rounds from round 0.
     pub fn of_each(figures: &[Option<f64>]) -> Self {
         (0..).zip(figures).filter_map(|(round, figure)| Some((round, (*figure)?))).collect()
+    }
+
+    /// Each round with its figure.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        self.0.iter().copied()
     }
 
     /// The figures.
