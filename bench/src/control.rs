@@ -50,7 +50,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let scratch = Scratch::new(&options.dir)?;
     let pagewise = options.executable.find(&scratch)?;
     let dataset = Dataset::create(&scratch, options.file_size)?;
-    let (mut winners, mut ties, mut none) = (0u64, 0u64, 0u64);
+    let (mut winners, mut open, mut none) = (0u64, 0u64, 0u64);
     for index in 0..options.comparisons {
         dataset.require_cached()?;
         let method = if index % 2 == 0 { "pread" } else { "mmap" };
@@ -71,12 +71,13 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
         };
         let judgement = judge(&pagewise.run(&dataset, &request)?)?;
         match judgement.verdict {
-            Verdict::Winner => {
+            Verdict::Best => {
                 winners += 1;
                 let ratio = judgement.ratios.first().map_or(1.0, |ratio| ratio.ratio);
                 writeln!(out, "comparison {index}, {method} {}: winner by {ratio:.3}", request.read_bytes)?;
             }
-            Verdict::Tie => ties += 1,
+            Verdict::Tie | Verdict::Close => {}
+            Verdict::Open => open += 1,
             Verdict::NotComparable => {
                 none += 1;
                 let reason = judgement.reason.unwrap_or_default();
@@ -87,7 +88,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     }
     writeln!(
         out,
-        "{} comparisons of a method with itself: {winners} winners, {ties} ties, {none} not comparable; at most \
+        "{} comparisons of a method with itself: {winners} winners, {open} open, {none} not comparable; at most \
          {:.0} winners are allowed",
         options.comparisons,
         WINNERS_AT_MOST * options.comparisons as f64
@@ -105,9 +106,5 @@ fn judge(run: &Run) -> Result<Judgement> {
     };
     let one = find(Descriptor::Shared, Role::Measured)?.rates();
     let other = find(Descriptor::PerThread, Role::Measured)?.rates();
-    let control = find(Descriptor::Shared, Role::Control)?.rates();
-    Ok(match verdict::noise(&one, &control) {
-        Some(noise) => verdict::judge(&[&one, &other], noise),
-        None => Judgement::not_comparable("the noise is unknown".to_string(), Vec::new()),
-    })
+    Ok(verdict::judge(&[&one, &other]))
 }

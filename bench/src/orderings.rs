@@ -2,7 +2,7 @@
 //!
 //! Two plan files (`plans/`), each one run of pagewise. For every ordering the ratio of two methods in the same
 //! rounds with its interval, by the functions that make those of the judged JSON (which has them against the leader only);
-//! it holds if the interval lies beyond the noise of the run and 2 %. Below stands the evidence that says why.
+//! it holds if the interval lies beyond 2 %. Below stands the evidence that says why.
 
 use std::fs;
 use std::io::Write;
@@ -29,7 +29,7 @@ const ORDER: [(&str, &str); 3] =
 /// What plain mmap reads at least for a byte asked, and mmap:random at most for one that was not there.
 const PLAIN_AT_LEAST: f64 = 10.0;
 const RANDOM_AT_MOST: f64 = 1.1;
-/// Differences below this are not claimed, whatever the noise.
+/// Differences below this are not claimed.
 const NEAR: f64 = 0.02;
 
 /// Whether published orderings hold here, and why.
@@ -120,18 +120,16 @@ fn heading(judged: &Judged, out: &mut impl Write) -> Result<()> {
 fn rates(run: &Run, out: &mut impl Write) -> Result<()> {
     let (judged, cells) = (pagewise_analysis::judge(run), collect(run));
     heading(&judged, out)?;
-    writeln!(out, "\n| conditions | published | here: ratio of rates | noise | |\n|---|---|---|---|---|")?;
+    writeln!(out, "\n| conditions | published | here: ratio of rates | |\n|---|---|---|---|")?;
     for comparison in &judged.comparisons {
         for (faster, slower) in ORDER {
             let ratio = paired(comparison, &cells, faster, slower);
-            let verdict =
-                ratio.map_or("unknown: too few valid rounds", |ratio| order(ratio, comparison.noise));
+            let verdict = ratio.map_or("unknown: too few valid rounds", order);
             writeln!(
                 out,
-                "| {} | {slower} < {faster} | {} | {} | {verdict} |",
+                "| {} | {slower} < {faster} | {} | {verdict} |",
                 label(comparison),
                 ratio.map_or("–".to_string(), |ratio| ratio.to_string()),
-                comparison.noise.map_or("unknown".to_string(), |noise| format!("{:.1} %", noise * 100.0)),
             )?;
         }
     }
@@ -159,12 +157,10 @@ fn paired(comparison: &Comparison, cells: &[CellSamples<'_>], over: &str, under:
     Ratio::of_logs(&paired_log_ratios(&rates(over)?, &rates(under)?))
 }
 
-/// Whether the first is faster beyond doubt and noise.
-fn order(ratio: Ratio, noise: Option<f64>) -> &'static str {
-    let (Some((low, high)), Some(noise)) = (ratio.interval, noise) else {
-        return "unknown: too few valid rounds";
-    };
-    let least = 1.0 + noise.max(NEAR);
+/// The order that the interval supports.
+fn order(ratio: Ratio) -> &'static str {
+    let Some((low, high)) = ratio.interval else { return "unknown: too few valid rounds" };
+    let least = 1.0 + NEAR;
     if low > least {
         "holds"
     } else if high < 1.0 / least {
@@ -276,13 +272,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_holds_beyond_noise_and_two_per_cent_only() {
+    fn an_order_holds_beyond_two_per_cent_only() {
         let ratio = |low, high| Ratio { median: 1.0, interval: Some((low, high)) };
-        assert_eq!(order(ratio(1.03, 1.5), Some(0.01)), "holds");
-        assert_eq!(order(ratio(1.03, 1.5), Some(0.05)), "not distinguishable");
-        assert_eq!(order(ratio(1.01, 1.5), Some(0.0)), "not distinguishable");
-        assert_eq!(order(ratio(0.3, 0.9), Some(0.0)), "the other way round");
-        assert_eq!(order(ratio(2.0, 3.0), None), "unknown: too few valid rounds");
-        assert_eq!(order(Ratio { median: 9.0, interval: None }, Some(0.0)), "unknown: too few valid rounds");
+        assert_eq!(order(ratio(1.03, 1.5)), "holds");
+        assert_eq!(order(ratio(1.01, 1.5)), "not distinguishable");
+        assert_eq!(order(ratio(0.3, 0.9)), "the other way round");
+        assert_eq!(order(Ratio { median: 9.0, interval: None }), "unknown: too few valid rounds");
     }
 }

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pagewise_analysis::judge::simulation::{ComparisonScenario, Scatter, simulate};
+use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, Sampling, Scatter, simulate};
 use pagewise_analysis::judge::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
 
 /// How often the verdict names a winner among equals, on made-up comparisons.
@@ -37,11 +37,9 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
         for methods in 2..=10 {
             for rounds in [QUICK_ROUNDS as usize, FULL_ROUNDS as usize] {
                 let tally = |truth: Vec<f64>| {
-                    simulate(
-                        &ComparisonScenario { truth, rounds, scatter },
-                        options.comparisons,
-                        options.seed,
-                    )
+                    let (sampling, noise) = (Sampling::Rounds(rounds), Noise::Scatter(scatter));
+                    let scenario = ComparisonScenario { truth, sampling, noise };
+                    simulate(&scenario, options.comparisons, options.seed)
                 };
                 let equals = tally(vec![1.0; methods]);
                 let mut truth = vec![0.6; methods];

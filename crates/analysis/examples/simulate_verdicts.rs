@@ -1,12 +1,12 @@
 //! Prints how often the verdict is wrong on made-up comparisons whose answer is known.
 //!
-//! `simulate_verdicts [COMPARISONS [SEED]]`, 10,000 of each setting if none is given. The levels of the
-//! verdict were chosen with the default seed; another one shows what they are worth on unseen draws.
+//! `simulate_verdicts [COMPARISONS [SEED]]`, 3,000 of each setting if none is given.
 
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use pagewise_analysis::judge::simulation::{ComparisonScenario, Scatter, simulate};
+use pagewise_analysis::judge::race::Looks;
+use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, Sampling, simulate};
 
 fn settings() -> Vec<(&'static str, Vec<f64>)> {
     let with_best = |best: &[f64], others: f64, methods: usize| {
@@ -22,6 +22,8 @@ fn settings() -> Vec<(&'static str, Vec<f64>)> {
         ("2 equal, 1 at 60 %", with_best(&[1.0, 1.0], 0.6, 3)),
         ("2 equal, 8 at 60 %", with_best(&[1.0, 1.0], 0.6, 10)),
         ("2 equal, 8 at 97 %", with_best(&[1.0, 1.0], 0.97, 10)),
+        ("2 equal, 2 at 80 %, 2 at 60 %", vec![1.0, 1.0, 0.8, 0.8, 0.6, 0.6]),
+        ("best by 20 % of 2", with_best(&[1.2], 1.0, 2)),
         ("best by 5 % of 2", with_best(&[1.05], 1.0, 2)),
         ("best by 5 % of 10", with_best(&[1.05], 1.0, 10)),
         ("best by 10 % of 2", with_best(&[1.10], 1.0, 2)),
@@ -41,30 +43,44 @@ fn argument<T: FromStr>(index: usize) -> io::Result<Option<T>> {
     std::env::args().nth(index).map(parse).transpose()
 }
 
+fn samplings() -> Vec<(&'static str, Sampling)> {
+    vec![
+        ("9 rounds", Sampling::Rounds(9)),
+        ("33 rounds", Sampling::Rounds(33)),
+        ("quick race", Sampling::Race(Looks::quick(), 16.0)),
+        ("full race", Sampling::Race(Looks::full(), 89.0)),
+    ]
+}
+
 fn main() -> io::Result<()> {
-    let comparisons = argument(1)?.unwrap_or(10_000);
-    let seed = argument(2)?.unwrap_or(20_260_101);
+    let comparisons = argument(1)?.unwrap_or(3_000);
+    let seed = argument(2)?.unwrap_or(20_261_122);
     let mut out = io::stdout().lock();
     writeln!(out, "{comparisons} comparisons of each setting, seed {seed}; shares in percent\n")?;
     writeln!(
         out,
-        "{:8} {:20} {:>6} {:>8} {:>8} {:>10} {:>8}",
-        "noise", "methods", "rounds", "winner", "false", "excluded", "none"
+        "| noise | methods | sampling | best found | false best | false behind | open | 1.2x told |"
     )?;
-    for (noise, scatter) in [("typical", Scatter::TYPICAL), ("heavy", Scatter::HEAVY)] {
-        for (name, truth) in settings() {
-            for rounds in [7, 9, 11, 15, 21, 31, 33] {
-                let setting = ComparisonScenario { truth: truth.clone(), rounds, scatter };
+    writeln!(out, "|---|---|---|---|---|---|---|---|")?;
+    for (name, noise) in Noise::all() {
+        for (methods, truth) in settings() {
+            for (shown, sampling) in samplings() {
+                let setting = ComparisonScenario { truth: truth.clone(), sampling, noise: noise.clone() };
                 let tally = simulate(&setting, comparisons, seed);
-                let percent = |count| 100.0 * tally.share(count);
+                let percent = |count: u32| format!("{:.1}", 100.0 * tally.share(count));
+                let told = match tally.far {
+                    0 => "–".to_string(),
+                    far => format!("{:.1}", 100.0 * f64::from(tally.far_behind) / f64::from(far)),
+                };
                 writeln!(
                     out,
-                    "{noise:8} {name:20} {rounds:>6} {:>8.2} {:>8.2} {:>10.2} {:>8.2}",
+                    "| {name} | {methods} | {shown} | {} | {} | {} | {} | {told} |",
                     percent(tally.right_winner),
                     percent(tally.false_winner),
                     percent(tally.false_exclusion),
-                    percent(tally.not_comparable),
+                    percent(tally.open),
                 )?;
+                out.flush()?;
             }
         }
     }

@@ -14,28 +14,44 @@ mod judged;
 pub mod label;
 pub mod latency;
 pub mod pivot;
+pub mod race;
 pub mod simulation;
 mod stall;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
 
+use pagewise_model::format::percent;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 
 use crate::proof::{self, Again};
-use advice::advise_all;
+use advice::{PRICE_OF_SIMPLICITY, advise_all};
 use bound::Ceilings;
 use collected::{CellSamples, collect};
+use race::Looks;
+use verdict::SMALLEST_DIFFERENCE;
+
+use crate::statistics::paired::PairedTest;
+use crate::statistics::paired_log_ratios;
 
 pub use cell::{ById, CellJudgement, MedianInterval, Parameters, Status};
 pub use cold_start::ColdWindow;
-pub use comparison::{AsIs, ComparedConditions, Comparison, NoiseSource, RatioToLeader, Unranked};
+pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
 pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
 pub use stall::{Lateness, Stall, stall_withheld, worst};
 
-/// Judge a run, complete or not. Today's checks are applied if the run file holds the context they need.
+/// Share of runs in which the control of some comparison raises a false alarm.
+const FALSE_ALARMS: f64 = 0.01;
+
+/// Judge a run, complete or not, with the usual price of simplicity.
 pub fn judge(run: &Run) -> Judged {
+    judge_at(run, PRICE_OF_SIMPLICITY)
+}
+
+/// Judge a run, complete or not. Today's checks are applied if the run file holds the context they need. A simpler method
+/// is recommended if it is at most the share `price` slower than the leader.
+pub fn judge_at(run: &Run, price: f64) -> Judged {
     let checked = proof::again(run);
     let run = &*checked.run;
     let samples = collect(run);
@@ -43,16 +59,18 @@ pub fn judge(run: &Run) -> Judged {
     let cells: Vec<CellJudgement> =
         samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
     let sides = comparison::sides(&samples);
-    let noise = sides.iter().filter_map(comparison::Side::noise).max_by(f64::total_cmp);
-    let comparisons: Vec<Comparison> = sides.iter().map(|side| side.compare(noise)).collect();
-    let advice = advise_all(&comparisons, &cells);
+    let comparisons = comparison::compare_all(&sides, &Looks::once(), true);
+    let advice = advise_all(&comparisons, &cells, &samples, price);
     let summary = summary(run, &samples);
     let validity = validity(&samples, &checked);
     let pivot = run.header.plan.pivot.as_ref();
     let pivot = pivot.map(|pivot| pivot::tables(run, pivot, &samples, &cells, &comparisons));
     Judged {
         schema: SCHEMA_VERSION,
-        warnings: warnings(run, &summary, &checked),
+        warnings: warnings(run, &summary, &checked)
+            .into_iter()
+            .chain(unlike_itself(&sides, &comparisons))
+            .collect(),
         run: summary,
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
         environment: run.header.environment.clone(),
@@ -127,6 +145,27 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
     }
     warnings.extend(run.header.environment.warnings.iter().cloned());
     warnings
+}
+
+/// A warning if two series of one method differ by more than chance explains: something is not random here, such as the
+/// order or the memory that a worker gets. It withholds nothing.
+fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> Option<String> {
+    let pairs: Vec<_> = sides.iter().flat_map(comparison::Side::controls).collect();
+    let level = FALSE_ALARMS / pairs.len().max(1) as f64;
+    let stretch = comparisons.iter().map(|comparison| comparison.stretch).fold(1.0, f64::max);
+    let differs = pairs.iter().find_map(|(baseline, control)| {
+        let log_ratios = paired_log_ratios(&baseline.rates(), &control.rates());
+        let test = PairedTest::new(vec![log_ratios], stretch);
+        let apart = test.exceeds(0, 0.0, level / 2.0) || test.falls_below(0, 0.0, level / 2.0);
+        let by = test.estimate(0).abs().exp_m1();
+        (apart && by > SMALLEST_DIFFERENCE).then_some((&baseline.cell.method, by))
+    });
+    let (method, by) = differs?;
+    Some(format!(
+        "two series of {method} differ by {}, more than chance explains: something is not random here, such as the order or \
+         the memory that workers get",
+        percent(by)
+    ))
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {

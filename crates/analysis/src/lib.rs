@@ -10,6 +10,6 @@ pub mod proof;
 pub mod search;
 pub mod statistics;
 
-pub use judge::{Judged, judge};
+pub use judge::{Judged, judge, judge_at};
 pub use pagewise_model::{Beating, CheckContext as Context};
 pub use proof::{failures, no_effect};

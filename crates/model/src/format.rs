@@ -144,6 +144,11 @@ pub fn percent(share: f64) -> String {
     if value >= 9.95 { format!("{value:.0} %") } else { format!("{} %", trimmed(&format!("{value:.1}"))) }
 }
 
+/// A bound as whole percent, rounded up: `7 %` for 0.0601.
+pub fn percent_up(share: f64) -> String {
+    format!("{:.0} %", (share * 100.0 - 1e-9).ceil().max(0.0))
+}
+
 /// A share as a whole percentage, rounded down: a share below 1 is never shown as 100 %.
 pub fn percent_down(share: f64) -> String {
     // Shares of counts can lie just below a whole number: 0.29 x 100 is slightly less than 29.

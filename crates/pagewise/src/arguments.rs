@@ -207,6 +207,9 @@ pub struct ReportArguments {
     /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's columns
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub vmstat: bool,
+    /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub price_of_simplicity: u8,
 }
 
 /// `pagewise doctor`.

@@ -14,7 +14,7 @@ use pagewise_model::pivot::PivotColumn;
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::paragraph;
-use pagewise_model::format::{MISSING, bytes, percent, plain, time};
+use pagewise_model::format::{MISSING, bytes, plain, time};
 
 /// Columns between two columns of a table.
 const BETWEEN: usize = 2;
@@ -29,20 +29,9 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
         return paragraph(out, "", "the run has no reads by the offset table, so there is no table", width);
     }
     if !tables.tables.is_empty() {
-        let noise = match tables.noise {
-            Some(noise) => {
-                format!(
-                    "distinguished from 1 by more than 2 % and the noise of the run (at most {})",
-                    percent(noise)
-                )
-            }
-            None => "not distinguished from 1, because the noise of the run is unknown".to_string(),
-        };
-        let text = format!(
-            "Scores in operations per millisecond: the median over rounds, and its 95 % interval. Ratios are paired by round, \
-             and {noise}."
-        );
-        paragraph(out, "", &text, width)?;
+        let text = "Scores in operations per millisecond: the median over rounds, and its 95 % interval. Ratios are \
+                    paired by round, with their 98 % interval, and distinguished from 1 by more than 2 %.";
+        paragraph(out, "", text, width)?;
     }
     for table in &tables.tables {
         writeln!(out)?;
@@ -94,8 +83,10 @@ fn score(score: &Option<Score>) -> String {
 fn fastest(found: &Fastest) -> String {
     let column = found.column;
     match (found.verdict, found.methods.as_slice()) {
-        (Verdict::Winner, [winner]) => format!("fastest at {column}: {winner}"),
-        (Verdict::Tie, [_, ..]) => format!("fastest at {column}: {} ({NOT_TOLD})", listed(&found.methods)),
+        (Verdict::Best, [best]) => format!("fastest at {column}: {best}"),
+        (Verdict::Tie | Verdict::Close | Verdict::Open, [_, ..]) => {
+            format!("fastest at {column}: {} ({NOT_TOLD})", listed(&found.methods))
+        }
         _ => {
             let reason = found.reason.as_deref().unwrap_or("the data do not support a verdict");
             format!("fastest at {column}: unknown, because {reason}")
@@ -189,7 +180,6 @@ fn ratio(ratio: &Option<PairedRatio>) -> String {
         Finding::Higher | Finding::Lower => words,
         Finding::Indistinguishable => format!("{words} {NOT_TOLD}"),
         Finding::TooFewRounds => format!("{words} too few rounds"),
-        Finding::NoiseUnknown => format!("{words} noise unknown"),
     }
 }
 

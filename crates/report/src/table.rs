@@ -19,13 +19,17 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::listed;
-use pagewise_analysis::judge::verdict::Verdict;
-use pagewise_analysis::judge::{CellJudgement, Comparison, NoiseSource, Status};
+use pagewise_analysis::judge::verdict::{Place, Verdict};
+use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::paragraph::{NARROWEST, WIDEST, paragraph};
 use crate::{cliff, pivot};
-use pagewise_model::format::{bytes, counted, percent, percent_down, rate};
+use columns::against_leader;
+use pagewise_model::format::{bytes, counted, percent_down, rate, times};
+
+/// From this factor on, disturbances that outlast rounds are reported.
+const LASTING: f64 = 1.2;
 
 /// Write all of a judged run for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
@@ -60,40 +64,28 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
 }
 
 fn verdict(comparison: &Comparison) -> String {
-    let noise = match (comparison.noise.map(percent), comparison.noise_source) {
-        (None, _) => String::new(),
-        (Some(noise), None | Some(NoiseSource::Control)) => format!(" (noise of the run: {noise})"),
-        (Some(noise), Some(NoiseSource::OtherControls)) => format!(
-            " (noise of the run: {noise}, as in other comparisons: the control of this one lost too many rounds)"
-        ),
-        (Some(noise), Some(NoiseSource::Ratios)) => format!(
-            " (noise of the run: {noise}, by the scatter of the ratios alone: the control lost too many rounds)"
+    let leader = comparison.leader.as_deref().unwrap_or("the leader");
+    let staying = || comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
+    let words: Vec<String> =
+        staying().map(|ratio| format!("{} {}", ratio.method, against_leader(ratio))).collect();
+    let said = match comparison.verdict {
+        Verdict::Best => format!("{leader} is best"),
+        Verdict::Tie => format!("a tie within 2 % of {}", listed(&comparison.staying())),
+        Verdict::Close => format!("close: {leader} is ahead, {}", words.join(", ")),
+        Verdict::Open => format!("open: {leader} is ahead, {}; these rounds do not tell", words.join(", ")),
+        Verdict::NotComparable => format!(
+            "not comparable, because {}",
+            comparison.reason.as_deref().unwrap_or("the data do not support a verdict")
         ),
     };
-    match comparison.verdict {
-        Verdict::Winner => {
-            format!("Verdict: {} wins{noise}.", comparison.winner.as_deref().unwrap_or("the leader"))
-        }
-        Verdict::Tie => format!("Verdict: {}{noise}.", tie(comparison)),
-        Verdict::NotComparable => format!(
-            "Verdict: not comparable, because {}{noise}.",
-            comparison.reason.as_deref().unwrap_or("the data do not support one")
+    let stretched = match comparison.stretch > LASTING {
+        true => format!(
+            " Disturbances outlast rounds here: intervals are {} times as long for that.",
+            times(comparison.stretch)
         ),
-    }
-}
-
-/// Methods that are as good as the leader, and methods that are in the tie only because nothing is known of them.
-fn tie(comparison: &Comparison) -> String {
-    let words = |methods: Vec<&str>| methods.into_iter().map(String::from).collect::<Vec<_>>();
-    let (near, unclear) = (words(comparison.near()), words(comparison.unclear()));
-    match (near.as_slice(), unclear.as_slice()) {
-        ([leader], _) => {
-            format!("unclear: {leader} leads, {} cannot be distinguished from it", listed(&unclear))
-        }
-        (_, []) => format!("a tie of {}", near.join(", ")),
-        (_, [only]) => format!("a tie of {}; {only} is unclear", near.join(", ")),
-        _ => format!("a tie of {}; {} are unclear", near.join(", "), listed(&unclear)),
-    }
+        false => String::new(),
+    };
+    format!("Verdict: {said}.{stretched}")
 }
 
 /// State of the page cache, if the run used it as found.

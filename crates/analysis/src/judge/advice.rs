@@ -1,7 +1,8 @@
 //! Advice: what to choose in each comparison, in one sentence, with notes that explain it.
 //!
-//! Pure functions of judged cells and comparisons. A sentence claims nothing beyond these: a difference within the noise
-//! is not a difference, and an unclear verdict gives no advice.
+//! Pure functions of judged cells, comparisons and samples. A sentence claims nothing beyond these. If a best method is
+//! known, or one is ahead, there is advice: the simplest method whose *bound* is within the price of simplicity, else the
+//! leader.
 
 mod append;
 mod case;
@@ -20,68 +21,71 @@ use pagewise_model::{CacheState, Workload};
 
 use crate::judge::bound::{AT_CEILING, BoundName};
 use crate::judge::cell::{ById, CellJudgement, by_id};
+use crate::judge::collected::CellSamples;
 use crate::judge::comparison::{ComparedConditions, Comparison};
-use crate::judge::verdict::{FEWEST_ROUNDS, NEAR, SMALLEST_DIFFERENCE, Verdict};
+use crate::judge::verdict::{Place, Verdict};
 use case::Case;
 use effort::effort;
-use given::unsteady;
-use pagewise_model::format::times;
+use pagewise_model::format::{percent_up, times};
 use phrases::what;
 
-pub use given::{Buffers, Recommendation, UNSTEADY};
+pub use given::{Buffers, PRICE_OF_SIMPLICITY, Recommendation};
 pub use headline::headline;
 pub use phrases::listed;
 pub use read_advice::AMPLIFIED;
 
-/// Return the advice that follows from each comparison; `cells` are all of the run.
-pub fn advise_all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<Recommendation> {
+/// Return the advice that follows from each comparison; `cells` and `samples` are all of the run. A simpler method is
+/// recommended if it is at most the share `price` slower than the leader.
+pub(super) fn advise_all(
+    comparisons: &[Comparison],
+    cells: &[CellJudgement],
+    samples: &[CellSamples<'_>],
+    price: f64,
+) -> Vec<Recommendation> {
     let by_id = by_id(cells);
+    let case = |comparison| {
+        let compared = compared(comparison, &by_id);
+        Case { comparison, compared, cells, samples, recommended: choice(comparison, price) }
+    };
     let mut all: Vec<Recommendation> =
-        comparisons.iter().map(|comparison| advise(comparison, cells, &by_id)).collect();
+        comparisons.iter().map(|comparison| advise(&case(comparison))).collect();
     for (index, sentence) in append::by_file_size(&all) {
         all[index].notes.push(sentence);
     }
     all
 }
 
-/// Return the advice that follows from a comparison; `cells` are all of the run.
-fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) -> Recommendation {
-    let compared: Vec<&CellJudgement> =
-        comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied()).collect();
-    let obstacle = obstacle(comparison, &compared);
-    let (recommended, alternatives) = match obstacle {
-        Some(_) => (None, Vec::new()),
-        None => choice(comparison),
-    };
-    let reason = match &recommended {
-        Some(_) => None,
-        None => Some(obstacle.unwrap_or_else(|| "the data do not support a verdict".to_string())),
-    };
-    let sentence = sentence(comparison, &compared, recommended.as_deref(), &alternatives, reason.as_deref());
-    let case = Case { comparison, compared, cells, recommended: recommended.as_deref() };
+fn compared<'a>(comparison: &Comparison, by_id: &ById<'a>) -> Vec<&'a CellJudgement> {
+    comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied()).collect()
+}
+
+/// Return the advice that follows from a comparison.
+fn advise(case: &Case<'_>) -> Recommendation {
+    let comparison = case.comparison;
     let (insight, buffers, notes) = match comparison.conditions.conditions.workload() {
-        Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), read_advice::notes(&case)),
+        Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), read_advice::notes(case)),
         Workload::Scan => {
-            let (insight, notes) = scan::explain(&case);
+            let (insight, notes) = scan::explain(case);
             (insight, Vec::new(), notes)
         }
         Workload::Append => {
-            let (buffers, notes) = append::explain(&case);
+            let (buffers, notes) = append::explain(case);
             (None, buffers, notes)
         }
         Workload::Fill => {
-            let (insight, notes) = fill::explain(&case);
+            let (insight, notes) = fill::explain(case);
             (insight, Vec::new(), notes)
         }
     };
-    let stalls = stall::sentences(&case);
+    let stalls = stall::sentences(case);
     let first = insight.as_ref().map(|insight| format!("{insight}."));
+    let others = comparison.staying().into_iter().filter(|method| case.recommended != Some(*method));
     Recommendation {
         conditions: comparison.conditions.clone(),
-        recommended,
-        alternatives,
-        reason,
-        sentence,
+        recommended: case.recommended.map(String::from),
+        alternatives: others.map(String::from).collect(),
+        reason: case.silence(),
+        sentence: sentence(case),
         insight,
         buffers,
         notes: first.into_iter().chain(notes).collect(),
@@ -89,75 +93,47 @@ fn advise(comparison: &Comparison, cells: &[CellJudgement], by_id: &ById<'_>) ->
     }
 }
 
-fn sentence(
-    comparison: &Comparison,
-    compared: &[&CellJudgement],
-    recommended: Option<&str>,
-    alternatives: &[String],
-    reason: Option<&str>,
-) -> String {
+/// The simplest method whose bound is within `price`; the leader has none to pay. `None` if the methods are not
+/// comparable.
+fn choice(comparison: &Comparison, price: f64) -> Option<&str> {
+    let affordable = |method: &&str| comparison.bound(method).is_some_and(|bound| bound <= price);
+    comparison.staying().into_iter().filter(affordable).min_by_key(|method| effort(method))
+}
+
+fn sentence(case: &Case<'_>) -> String {
+    let Case { comparison, compared, .. } = case;
     let subject = subject(&comparison.conditions);
-    let Some(method) = recommended else {
-        return format!("{subject}: no advice, because {}.", reason.unwrap_or_default());
+    let (Some(method), Some(leader)) = (case.recommended, comparison.leader.as_deref()) else {
+        return format!("{subject}: no advice, because {}.", case.silence().unwrap_or_default());
     };
-    let bound = bound_of(method, compared).unwrap_or_default();
-    match comparison.verdict {
-        Verdict::Winner => format!("{subject}: choose {method}; {}{bound}.", lead(comparison)),
-        _ => format!(
-            "{subject}: choose {method}{}{bound}; {} cannot be distinguished from the best in these rounds{}.",
-            why_simplest(comparison, method),
-            listed(alternatives),
-            if comparison.unclear().is_empty() { "" } else { ", more rounds (--full) may decide" }
-        ),
+    let limit = bound_of(method, compared).unwrap_or_default();
+    if comparison.verdict == Verdict::Best {
+        return format!("{subject}: choose {method}; {}{limit}.", lead(comparison));
     }
-}
-
-fn choice(comparison: &Comparison) -> (Option<String>, Vec<String>) {
-    match comparison.verdict {
-        Verdict::Winner => (comparison.winner.clone(), Vec::new()),
-        Verdict::Tie => {
-            // A method that may be far behind is not recommended for its simplicity.
-            let simplest =
-                comparison.near().into_iter().min_by_key(|method| effort(method)).map(String::from);
-            let others = comparison.tied.iter().filter(|method| Some(*method) != simplest.as_ref());
-            (simplest.clone(), others.cloned().collect())
+    let why = match comparison.bound(method) {
+        Some(bound) if method != leader => {
+            format!(": simpler, at most {} slower than {leader}", percent_up(bound))
         }
-        Verdict::NotComparable => (None, Vec::new()),
-    }
-}
-
-/// Reason that nothing is recommended; `None` if something is.
-fn obstacle(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String> {
-    match comparison.verdict {
-        Verdict::Winner => None,
-        Verdict::NotComparable => comparison.reason.clone(),
-        Verdict::Tie => unsteady(comparison).or_else(|| may_be_faster(comparison, cells)),
-    }
-}
-
-/// The leader is chosen among methods with enough rounds; another method of the tie may be faster.
-fn may_be_faster(comparison: &Comparison, cells: &[&CellJudgement]) -> Option<String> {
-    let rival = comparison
-        .ratios
-        .iter()
-        .find(|ratio| ratio.ratio < 1.0 / NEAR && comparison.tied.contains(&ratio.method))?;
-    let valid = cells.iter().find(|cell| cell.id == rival.cell).map_or(rival.rounds, |cell| cell.samples);
-    let why = match rival.rounds {
-        FEWEST_ROUNDS.. => "these rounds do not decide".to_string(),
-        // Valid rounds may not count: the leader was not valid in them, or the page cache differed.
-        paired if paired < valid => format!("only {paired} of its rounds can be compared"),
-        1 => "only 1 of its rounds is valid".to_string(),
-        paired => format!("only {paired} of its rounds are valid"),
+        _ => String::new(),
     };
-    Some(format!("{} may be faster, but {why}", rival.method))
+    let simpler = simpler(comparison, method);
+    format!("{subject}: choose {method}{why}{limit}{simpler}.")
 }
 
-/// Reason that a method other than the leader is recommended.
-fn why_simplest(comparison: &Comparison, method: &str) -> String {
-    if comparison.leader.as_deref() == Some(method) {
-        return String::new();
+/// The methods that are simpler than `method` and not behind the leader, with what they may cost.
+fn simpler(comparison: &Comparison, method: &str) -> String {
+    let simpler = comparison.staying().into_iter().filter(|other| effort(other) < effort(method));
+    let words: Vec<String> = simpler
+        .map(|other| match comparison.bound(other) {
+            Some(bound) => format!("{other} (at most {} slower)", percent_up(bound)),
+            None => format!("{other} (in too few rounds)"),
+        })
+        .collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => format!("; simpler and not shown to be behind is {one}"),
+        several => format!("; simpler and not shown to be behind are {}", listed(several)),
     }
-    format!(" (the simplest of those within {:.0} %)", SMALLEST_DIFFERENCE * 100.0)
 }
 
 fn subject(conditions: &ComparedConditions) -> String {
@@ -169,7 +145,9 @@ fn subject(conditions: &ComparedConditions) -> String {
 }
 
 fn lead(comparison: &Comparison) -> String {
-    let Some(next) = comparison.ratios.first() else { return String::new() };
+    let Some(next) = comparison.ratios.iter().find(|ratio| ratio.place == Place::Behind) else {
+        return "it is alone".to_string();
+    };
     let interval = match (next.low, next.high) {
         (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
         _ => String::new(),

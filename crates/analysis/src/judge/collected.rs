@@ -35,6 +35,12 @@ impl<'a> CellSamples<'a> {
         self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
     }
 
+    /// A figure of each valid sample, by round.
+    pub fn by_round(&self, figure: impl Fn(&Measurement) -> f64) -> ByRound {
+        let of = |(round, sample): (&u32, &&Sample)| Some((*round, figure(sample.valid()?.0)));
+        self.rounds.iter().filter_map(of).collect()
+    }
+
     /// The ranked figure, by round: operations per second; for a cold start, the inverse of the time to warm; for
     /// one-shot work, the inverse of the total, including set-up and tear-down. A cold start that did not become warm
     /// has none, and neither has work that was not completed.
@@ -53,6 +59,14 @@ impl<'a> CellSamples<'a> {
             Some(ops_per_second(measurement))
         };
         self.rounds.iter().filter_map(|(round, sample)| Some((*round, rate(sample)?))).collect()
+    }
+
+    /// Number of rounds, from the first, in which it was tried; all there are if its cell ended early, since it takes no
+    /// more samples.
+    pub fn rounds_tried(&self) -> u32 {
+        let ended = self.attempts.iter().any(|sample| !matches!(sample.outcome, Outcome::Taken { .. }));
+        let last = self.attempts.iter().map(|sample| sample.round).max();
+        if ended { u32::MAX } else { last.map_or(0, |round| round + 1) }
     }
 
     /// Reason that the machine does not support it; `None` if any attempt got further.

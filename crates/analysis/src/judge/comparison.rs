@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::label::label;
 use crate::judge::collected::CellSamples;
-use crate::judge::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Rates, Verdict};
+use crate::judge::race::{Entrant, Looks, standings};
+use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 use crate::proof::measured::covered;
 use crate::statistics::median;
 
@@ -29,30 +30,22 @@ pub struct RatioToLeader {
     pub method: String,
     /// Its cell.
     pub cell: String,
-    /// Median over rounds of leader / other.
+    /// The method that it is compared with: the leader, or, if it left the race, the leader of that time.
+    pub leader: String,
+    /// Its place.
+    pub place: Place,
+    /// Leader over other: a trimmed mean of the paired ratios.
     pub ratio: f64,
-    /// Interval of that median.
+    /// Interval of that ratio: at the level of the claim if it is behind, else at 95 %.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
     /// Coverage of that interval.
     pub coverage: Option<f64>,
+    /// The most that it may be behind, as a share; `None` if it is behind for certain, or with too few rounds.
+    pub bound: Option<f64>,
     /// Rounds in which both are valid.
     pub rounds: usize,
-    /// True if the leader is faster, statistically and beyond the noise.
-    pub distinguishable: bool,
-}
-
-/// Source of the noise of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoiseSource {
-    /// One of its methods, which was measured twice.
-    Control,
-    /// Its own control has too few valid rounds; the largest noise of any other control of the run is used.
-    OtherControls,
-    /// No control of the run has enough valid rounds; the scatter of the ratios between its methods is used.
-    Ratios,
 }
 
 /// A method that is shown but not ranked.
@@ -78,15 +71,13 @@ pub struct Comparison {
     /// Its verdict.
     pub verdict: Verdict,
     /// The method that beats every other.
-    pub winner: Option<String>,
-    /// The method that is ahead, whether or not it wins.
+    pub best: Option<String>,
+    /// The method that is ahead, whether or not it is the best for certain.
     pub leader: Option<String>,
-    /// Methods that are not distinguishable from the best, the leader first.
-    pub tied: Vec<String>,
-    /// Difference of a method from itself in this run, as a share.
-    pub noise: Option<f64>,
-    /// Source of the noise.
-    pub noise_source: Option<NoiseSource>,
+    /// Factor by which intervals are longer because disturbances outlast rounds; 1 if they do not.
+    pub stretch: f64,
+    /// Valid rounds of the leader.
+    pub rounds: usize,
     /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<RatioToLeader>,
     /// Methods that are shown but not ranked.
@@ -121,26 +112,19 @@ impl AsIs {
 }
 
 impl Comparison {
-    /// Methods of a tie that are as good as the leader by the median of enough rounds, the leader first.
-    pub fn near(&self) -> Vec<&str> {
-        self.in_tie(true)
+    /// The leader and the methods that are not behind it, the closest first.
+    pub fn staying(&self) -> Vec<&str> {
+        let others = self.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
+        self.leader.as_deref().into_iter().chain(others.map(|ratio| ratio.method.as_str())).collect()
     }
 
-    /// Methods of a tie for which these rounds show neither that they are near the leader nor that they are behind it.
-    pub fn unclear(&self) -> Vec<&str> {
-        self.in_tie(false)
-    }
-
-    fn in_tie(&self, near: bool) -> Vec<&str> {
-        let mut ratios: HashMap<&str, &RatioToLeader> = HashMap::new();
-        for ratio in &self.ratios {
-            ratios.entry(&ratio.method).or_insert(ratio);
+    /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None` if it is behind for
+    /// certain, not ranked, or has too few rounds for a bound.
+    pub fn bound(&self, method: &str) -> Option<f64> {
+        if self.leader.as_deref() == Some(method) {
+            return Some(0.0);
         }
-        let is_near = |method: &str| match ratios.get(method) {
-            Some(ratio) => ratio.rounds >= FEWEST_ROUNDS && (1.0 / NEAR..=NEAR).contains(&ratio.ratio),
-            None => self.leader.as_deref() == Some(method),
-        };
-        self.tied.iter().map(String::as_str).filter(|method| is_near(method) == near).collect()
+        self.ratios.iter().find(|ratio| ratio.method == method)?.bound
     }
 }
 
@@ -171,42 +155,61 @@ pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
     sides
 }
 
-impl Side<'_> {
-    /// Judge them; `noise_elsewhere` is the largest noise of the run's controls.
-    pub(crate) fn compare(&self, noise_elsewhere: Option<f64>) -> Comparison {
-        compare(self, noise_elsewhere)
-    }
-
-    /// The noise of its own controls.
-    pub(crate) fn noise(&self) -> Option<f64> {
-        let ranked: Vec<&CellSamples<'_>> =
-            self.measured.iter().copied().filter(|cell| not_ranked(cell).is_none()).collect();
-        noise(&self.measured, &self.controls, &settled_rounds(self.conditions, &ranked))
+impl<'a> Side<'a> {
+    /// The control cells, each with the measured cell of the same method.
+    pub(crate) fn controls(&self) -> impl Iterator<Item = (&'a CellSamples<'a>, &'a CellSamples<'a>)> + '_ {
+        self.controls.iter().filter_map(|control| {
+            let baseline = self.measured.iter().find(|cell| cell.cell.method == control.cell.method)?;
+            Some((*baseline, *control))
+        })
     }
 }
 
-fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
-    let Side { conditions, measured, controls } = side;
-    let mut unranked = Vec::new();
-    let mut ranked = Vec::new();
-    for cell in measured {
-        match not_ranked(cell) {
-            Some(reason) => unranked.push(Unranked { reason, ..named(cell) }),
-            None => ranked.push(*cell),
+/// Judge all comparisons of a run, one race. `ended` says that no further rounds come.
+pub(crate) fn compare_all(sides: &[Side<'_>], looks: &Looks, ended: bool) -> Vec<Comparison> {
+    let ranked: Vec<RankedCells<'_>> = sides.iter().map(RankedCells::of).collect();
+    let entrants: Vec<Vec<Entrant>> = ranked.iter().map(RankedCells::entrants).collect();
+    let standings = standings(&entrants, looks, ended);
+    let judged = sides.iter().zip(&ranked).zip(entrants.iter().zip(&standings));
+    judged
+        .map(|((side, ranked), (entrants, standing))| {
+            compare(side, ranked, verdict::judge_standing(entrants, standing), standing.stretch)
+        })
+        .collect()
+}
+
+/// The cells of a side that are ranked, and those that are not.
+struct RankedCells<'a> {
+    ranked: Vec<&'a CellSamples<'a>>,
+    unranked: Vec<Unranked>,
+    settled: Settled,
+}
+
+impl<'a> RankedCells<'a> {
+    fn of(side: &Side<'a>) -> Self {
+        let (mut ranked, mut unranked) = (Vec::new(), Vec::new());
+        for cell in &side.measured {
+            match not_ranked(cell) {
+                Some(reason) => unranked.push(Unranked { reason, ..named(cell) }),
+                None => ranked.push(*cell),
+            }
         }
+        let settled = settled_rounds(side.conditions, &ranked);
+        Self { ranked, unranked, settled }
     }
-    let settled = settled_rounds(conditions, &ranked);
-    let own = noise(measured, controls, &settled).map(|noise| (noise, NoiseSource::Control));
-    let of_others = || noise_elsewhere.map(|noise| (noise, NoiseSource::OtherControls));
-    let of_ratios = || {
-        let rates: Vec<Rates> = ranked.iter().map(|cell| settled.rates(cell)).collect();
-        let scatter = verdict::scatter(&rates.iter().collect::<Vec<_>>());
-        scatter.map(|noise| (noise, NoiseSource::Ratios))
-    };
-    // A plan without a control did not ask for the difference of a method from itself, and nothing else measures it.
-    let lost = || (!controls.is_empty()).then(|| of_others().or_else(of_ratios)).flatten();
-    let (noise, noise_source) = own.or_else(lost).unzip();
-    let judgement = judge(conditions, &ranked, noise, &settled);
+
+    fn entrants(&self) -> Vec<Entrant> {
+        let entrant =
+            |cell: &&CellSamples<'_>| Entrant { rates: self.settled.rates(cell), tried: cell.rounds_tried() };
+        self.ranked.iter().map(entrant).collect()
+    }
+}
+
+fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, stretch: f64) -> Comparison {
+    let Side { conditions, measured, controls } = side;
+    let RankedCells { ranked, settled, .. } = cells;
+    let judgement = trusted(conditions, ranked, judgement, settled);
+    let mut unranked = cells.unranked.clone();
     unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
         let cell = ranked[*index];
         let reason = match (without_figure(cell), not_covered(cell)) {
@@ -214,7 +217,7 @@ fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
             (samples, Some(part)) => format!("{reason}; it {part} in {samples} more"),
             (samples, None) => format!("{reason}; it did not become warm in {samples} more"),
         };
-        Unranked { reason, ..named(ranked[*index]) }
+        Unranked { reason, ..named(cell) }
     }));
     let method = |index: usize| ranked[index].cell.method.to_string();
     let leader = judgement.leader.map(method);
@@ -223,28 +226,29 @@ fn compare(side: &Side<'_>, noise_elsewhere: Option<f64>) -> Comparison {
         cells: measured.iter().map(|cell| cell.id.clone()).collect(),
         controls: controls.iter().map(|cell| cell.id.clone()).collect(),
         verdict: judgement.verdict,
-        winner: leader.clone().filter(|_| judgement.verdict == Verdict::Winner),
+        best: leader.clone().filter(|_| judgement.verdict == Verdict::Best),
         leader,
-        tied: judgement.tied.iter().map(|index| method(*index)).collect(),
-        noise,
-        noise_source,
+        stretch,
+        rounds: judgement.leader.map_or(0, |leader| settled.rates(ranked[leader]).count()),
         ratios: judgement
             .ratios
             .iter()
             .map(|ratio| RatioToLeader {
                 method: method(ratio.other),
                 cell: ranked[ratio.other].id.clone(),
+                leader: method(ratio.leader),
+                place: ratio.place,
                 ratio: ratio.ratio,
                 low: ratio.interval.map(|interval| interval.low),
                 high: ratio.interval.map(|interval| interval.high),
                 coverage: ratio.interval.map(|interval| interval.coverage),
+                bound: ratio.bound,
                 rounds: ratio.rounds,
-                distinguishable: ratio.beaten,
             })
             .collect(),
         unranked,
         reason: judgement.reason,
-        as_is: as_is(conditions, &ranked, &settled),
+        as_is: as_is(conditions, ranked, settled),
     }
 }
 
@@ -303,17 +307,6 @@ fn without_figure(cell: &CellSamples<'_>) -> usize {
     cell.valid().count() - cell.rates().count()
 }
 
-/// The largest noise of any control; `None` if none can show it.
-fn noise(measured: &[&CellSamples<'_>], controls: &[&CellSamples<'_>], settled: &Settled) -> Option<f64> {
-    controls
-        .iter()
-        .filter_map(|control| {
-            let baseline = measured.iter().find(|cell| cell.cell.method == control.cell.method)?;
-            verdict::noise(&settled.rates(baseline), &settled.rates(control))
-        })
-        .max_by(f64::total_cmp)
-}
-
 /// The rounds in which a ranked cell has a valid sample, and whether each counts.
 struct Settled(BTreeMap<u32, bool>);
 
@@ -332,26 +325,17 @@ impl Settled {
     }
 }
 
-fn judge(
+/// The judgement, unless the page cache makes its rounds incomparable.
+fn trusted(
     conditions: &Conditions,
     ranked: &[&CellSamples<'_>],
-    noise: Option<f64>,
+    judgement: Judgement,
     settled: &Settled,
 ) -> Judgement {
-    let rates: Vec<Rates> = ranked.iter().map(|cell| settled.rates(cell)).collect();
-    let judgement = verdict::judge(&rates.iter().collect::<Vec<_>>(), noise.unwrap_or(0.0));
-    let changed = cache_that_changed(conditions, ranked, settled);
-    if judgement.verdict == Verdict::NotComparable {
-        return match changed {
-            Some(reason) => Judgement::not_comparable(reason, judgement.unranked),
-            None => judgement,
-        };
-    }
-    let spoilt = cache_that_is_unknown(conditions, ranked).or_else(|| {
-        noise.is_none().then(|| {
-            "the noise of the run is unknown: too few valid rounds of a method and its control".to_string()
-        })
-    });
+    let spoilt = match judgement.verdict {
+        Verdict::NotComparable => cache_that_changed(conditions, ranked, settled),
+        _ => cache_that_is_unknown(conditions, ranked),
+    };
     match spoilt {
         Some(reason) => Judgement::not_comparable(reason, judgement.unranked),
         None => judgement,

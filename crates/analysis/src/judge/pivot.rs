@@ -3,7 +3,7 @@
 //! Each set of conditions that differ only in the columns' quantity is a table: methods as rows, the score in operations
 //! per millisecond with the interval of its median. Derived from it: the baseline against others, each method against
 //! itself in the first column, and, if threads are columns, the remaining score as the data grow. Ratios are paired by
-//! round. A difference is reported only if the ratio's interval excludes 1 and its median exceeds the noise of the run.
+//! round. A difference is reported only if the ratio's interval excludes 1 and the ratio exceeds 2 %.
 //! Counters show what methods wait for.
 
 mod cold;
@@ -42,5 +42,5 @@ pub(crate) fn tables(
     let falls = table::falls(&data, &groups, &tables);
     let cold_starts = cold::cold_starts(&data);
     let sentences = sentences::of_all(&data, &tables, &cold_starts);
-    Tables { cpus: data.cpus, noise: data.noise(&[]), tables, falls, cold_starts, sentences }
+    Tables { cpus: data.cpus, tables, falls, cold_starts, sentences }
 }

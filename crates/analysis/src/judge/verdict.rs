@@ -1,65 +1,38 @@
-//! The verdict of one comparison: the winning method, or the methods that are not distinguishable.
+//! The verdict of one comparison: the best method, or a bound for each that cannot be distinguished from it.
 //!
-//! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round. Method A *beats*
-//! method B if both hold:
+//! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round. Every claim and every
+//! interval comes from one test ([`PairedTest`]), so a word and the interval beside it never contradict each other. The
+//! leader is the method whose median ratio is over 1 against the most others. The [`crate::judge::race`] decides which
+//! methods are behind it; the others get a *bound*: the most that they may be behind, with [`BOUND_LEVEL`] certainty. The
+//! bound gives the place: a *tie* within [`TIED`], *close* within [`CLOSE`], *open* beyond.
 //!
-//! 1. the interval of the median paired ratio A / B, from order statistics with a coverage of at least [`CLAIM_LEVEL`],
-//!    is above 1;
-//! 2. the median ratio exceeds 1 + max([`SMALLEST_DIFFERENCE`], noise).
+//! If several methods are equally the best, one of them is called best in at most [`FALSE_WINNERS`] of comparisons,
+//! whatever the distribution of noise is; [`crate::judge::simulation`] runs this code on simulated noise and documents
+//! the results.
 //!
-//! Both require [`FEWEST_ROUNDS`] rounds with a valid sample of each. [`decide`] implements this rule, and nothing else
-//! decides between two rates.
-//!
-//! A wins if it beats *every* other ranked method. That takes the number of methods into account without widening the
-//! intervals (an intersection-union test, Berger 1982): if two or more methods are equally the best, a false winner
-//! among them must at least beat one equal. By the first rule alone that happens to at most 1 - [`CLAIM_LEVEL`] of
-//! comparisons, both directions together, whatever the distribution of noise; with the second rule it is below 2 % in
-//! simulation, heavy tails included.
-//!
-//! A method with fewer than [`FEWEST_ROUNDS`] rounds, because it lost samples, is not ranked. It still prevents another
-//! from winning unless it was slower beyond the noise in each of its rounds. Otherwise a rival's bad luck would make a
-//! winner.
-//!
-//! In a tie, other claims are made: that the methods outside of the tied set are slower than the leader. Each is one of
-//! many, and the leader was chosen by the same data. [`FALSE_EXCLUSIONS`] is therefore divided by the number of claims
-//! (Bonferroni). If the rounds are too few for such a level, all of them must show a difference beyond the noise.
-//!
-//! *Noise* is the difference between a method and itself (role `control`): the largest distance from 1 within the
-//! interval of their median ratio at [`NOISE_LEVEL`]. A high level would be wrong here. With seven rounds the interval
-//! would reach from the smallest to the largest ratio, so that one disturbed sample would hide every difference. The
-//! first rule already covers chance within the rounds. Noise adds effects that pairing cannot show, such as an effect of
-//! the order or of the memory that a worker happens to get. If the control of a comparison lost its samples, the noise
-//! is the largest of the run's other controls; if none is left, it is the [`scatter`] of the ratios themselves.
-//!
-//! [`crate::judge::simulation`] runs this code on simulated noise and documents the results.
+//! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked. It still prevents another from being the best
+//! unless it was slower in each of its rounds. Otherwise a rival's bad luck would make a winner.
 
 use serde::Serialize;
 
-use crate::statistics::{ByRound, Interval, median, median_interval, paired_log_ratios};
+use super::race::{self, Departure, Entrant, Looks, Standing, leader};
+pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
+pub use crate::statistics::paired::FEWEST_ROUNDS;
+use crate::statistics::paired::PairedTest;
+use crate::statistics::{Interval, paired_log_ratios};
 
-/// Coverage of the interval on which a difference is claimed. The resulting ranks: of 7 rounds all, of 9 all but one, of
-/// 33 the eleventh.
-pub const CLAIM_LEVEL: f64 = 0.96;
-/// In a tie, the share of comparisons in which any equal of the leader may be called slower.
-pub const FALSE_EXCLUSIONS: f64 = 0.02;
-/// Coverage of the interval by which a difference narrows the search for a change of order: six of seven rounds, nine of
-/// eleven. The change itself is already known from firm differences. With the level of a verdict, one disturbed sample
-/// in seven rounds would leave the middle unclear.
-pub const NARROWING_LEVEL: f64 = 0.85;
-/// Smallest difference that is claimed, however certain: as a share of the slower rate.
-pub const SMALLEST_DIFFERENCE: f64 = 0.02;
-/// A tie does not say that methods are equal, only that these rounds do not distinguish them. Those whose median ratio
-/// is within this factor of the leader are as good as it; nothing is known of the others.
+/// A median ratio within this factor is no difference.
 pub const NEAR: f64 = 1.0 + SMALLEST_DIFFERENCE;
-/// Coverage of the interval that gives the noise; possible from three rounds.
-pub const NOISE_LEVEL: f64 = 0.65;
-/// Fewest paired rounds that support a claim: seven cover 98.4 %.
-pub const FEWEST_ROUNDS: usize = 7;
-/// Rounds of a quick run. Nine still support a claim if one of them is disturbed or one sample is lost. Seven do not,
-/// and find a method that is 10 % better far less often (54 against 87 of 100 comparisons).
+/// Largest bound of a tie.
+pub const TIED: f64 = SMALLEST_DIFFERENCE;
+/// Largest bound of a method that is close.
+pub const CLOSE: f64 = 0.20;
+/// Two-sided level of a difference that narrows the search for a change of order. The change itself is already known from
+/// firm differences.
+pub const NARROWING_LEVEL: f64 = 0.15;
+/// Rounds of a quick run of a fixed number.
 pub const QUICK_ROUNDS: u32 = 9;
-/// Rounds of a full run: they find a method that is 5 % better than nine others (see
-/// [`crate::judge::simulation`]). 31 fall just short of that in 95 of 100 comparisons.
+/// Rounds of a full run of a fixed number.
 pub const FULL_ROUNDS: u32 = 33;
 
 /// Outcome of a comparison.
@@ -67,60 +40,95 @@ pub const FULL_ROUNDS: u32 = 33;
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// One method beats every other.
-    Winner,
-    /// Some methods are not distinguishable from the best.
+    Best,
+    /// All that stay are as good as the leader, within 2 %.
     Tie,
+    /// All that stay have a bound of at most 20 %.
+    Close,
+    /// At least one has no such bound.
+    Open,
     /// The data do not support a comparison.
     NotComparable,
 }
 
-/// Rates of one method, by round with a valid sample of it.
-pub type Rates = ByRound;
+/// Standing of a method against the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// At most 2 % behind.
+    Tie,
+    /// At most 20 % behind.
+    Close,
+    /// Possibly further behind, or ahead: these rounds do not decide.
+    Open,
+    /// Behind.
+    Behind,
+}
+
+impl Place {
+    fn of_bound(bound: Option<f64>) -> Self {
+        match bound {
+            Some(bound) if bound <= TIED => Place::Tie,
+            Some(bound) if bound <= CLOSE => Place::Close,
+            _ => Place::Open,
+        }
+    }
+}
 
 /// Comparison of the leader with one other method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     /// The other method, as an index.
     pub other: usize,
-    /// Median over the rounds of leader / other.
+    /// The leader, or, of a method that left the race, the leader of that time: another one may have overtaken it since.
+    pub leader: usize,
+    /// Leader over other: a trimmed mean over the rounds.
     pub ratio: f64,
-    /// Interval of that median; `None` with too few paired rounds.
+    /// Interval of that ratio, at the level of the claim if it is behind, else at [`BOUND_LEVEL`]; `None` with too few
+    /// rounds.
     pub interval: Option<Interval>,
     /// Rounds in which both are valid.
     pub rounds: usize,
-    /// True if the leader beats it.
-    pub beaten: bool,
-    /// True if the leader was faster by more than the noise in every round.
-    pub always_behind: bool,
+    /// Its place.
+    pub place: Place,
+    /// The most that it may be behind, as a share; `None` if it is behind for certain, or with too few rounds.
+    pub bound: Option<f64>,
 }
 
 /// Finding from the paired ratios of two rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// The first is higher, statistically and beyond the noise.
+    /// The first is higher.
     Higher,
-    /// The first is lower, statistically and beyond the noise.
+    /// The first is lower.
     Lower,
     /// The two are not distinguishable in these rounds.
     #[serde(rename = "not-told-apart")]
     Indistinguishable,
     /// Too few rounds have both.
     TooFewRounds,
-    /// No control shows the difference of a method from itself in this run.
-    NoiseUnknown,
 }
 
-/// Number of simultaneous claims, which determines the required coverage of a ratio's interval.
+/// Number of simultaneous claims, which determines the level of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimedTogether {
-    /// One difference: [`CLAIM_LEVEL`].
+    /// One difference: [`FALSE_WINNERS`].
     Alone,
-    /// One of this many: [`FALSE_EXCLUSIONS`] divided by their number. If the rounds are too few for that level, all of
-    /// them must show a difference beyond the noise.
+    /// One of this many: [`FALSE_WINNERS`] divided by their number.
     OneOf(usize),
     /// A step of a search between firm differences: [`NARROWING_LEVEL`].
     Narrowing,
+}
+
+impl ClaimedTogether {
+    fn level(self) -> f64 {
+        match self {
+            ClaimedTogether::Alone => FALSE_WINNERS,
+            ClaimedTogether::OneOf(claims) => FALSE_WINNERS / claims.max(1) as f64,
+            ClaimedTogether::Narrowing => NARROWING_LEVEL,
+        }
+    }
 }
 
 /// Result of comparing two rates by their paired ratios.
@@ -128,85 +136,41 @@ pub enum ClaimedTogether {
 pub struct Decision {
     /// The finding.
     pub finding: Finding,
-    /// Logarithm of their median; `None` if no round has both.
+    /// Logarithm of the ratio; `None` if no round has both.
     pub log_ratio: Option<f64>,
-    /// Interval of the median at [`CLAIM_LEVEL`], as ratios; `None` with too few rounds.
+    /// Interval of the ratio at the level of the claim; `None` with too few rounds.
     pub interval: Option<Interval>,
     /// Rounds that have both.
     pub rounds: usize,
-    /// True if the same rate is ahead by more than the noise in each of them.
-    pub in_every_round: bool,
 }
 
 impl Decision {
-    /// The median ratio; 1 if no round has both.
-    pub fn ratio(&self) -> f64 {
-        self.log_ratio.unwrap_or(0.0).exp()
-    }
-
     /// True if one of the two is ahead.
     pub fn is_clear(&self) -> bool {
         matches!(self.finding, Finding::Higher | Finding::Lower)
     }
 }
 
-/// Compare two rates: the only rule, used by verdicts, the cliff and the tables by threads. `log_ratios` are those of
-/// [`paired_log_ratios`], of the first rate over the second.
-pub fn decide(log_ratios: &[f64], noise: Option<f64>, claim: ClaimedTogether) -> Decision {
-    let log_ratio = median(log_ratios);
-    let threshold = noise.map(|noise| noise.max(SMALLEST_DIFFERENCE).ln_1p());
-    let every =
-        |beyond: &dyn Fn(f64) -> bool| !log_ratios.is_empty() && log_ratios.iter().copied().all(beyond);
-    let (always_above, always_below) = match threshold {
-        Some(threshold) => (every(&|ratio| ratio > threshold), every(&|ratio| ratio < -threshold)),
-        None => (false, false),
-    };
-    let at = |level: f64| median_interval(log_ratios, level);
-    let (above, below) = match (claim, at(claim.level())) {
-        (_, Some(ends)) => (ends.low > 0.0, ends.high < 0.0),
-        (ClaimedTogether::OneOf(_), None) => (always_above, always_below),
-        (ClaimedTogether::Alone | ClaimedTogether::Narrowing, None) => (false, false),
-    };
-    let finding = match (log_ratio, threshold) {
-        _ if log_ratios.len() < FEWEST_ROUNDS => Finding::TooFewRounds,
-        (None, _) => Finding::TooFewRounds,
-        (Some(_), None) => Finding::NoiseUnknown,
-        (Some(middle), Some(threshold)) if above && middle > threshold => Finding::Higher,
-        (Some(middle), Some(threshold)) if below && middle < -threshold => Finding::Lower,
+/// Compare two rates by the test of verdicts: for the cliff and the tables by threads. `log_ratios` are those of
+/// [`paired_log_ratios`], of the first rate over the second; a difference up to the share `least` is not claimed, and
+/// intervals are longer by `stretch`.
+pub fn decide(log_ratios: &[f64], least: f64, stretch: f64, claim: ClaimedTogether) -> Decision {
+    let rounds = log_ratios.len();
+    let test = PairedTest::new(vec![log_ratios.to_vec()], stretch);
+    let (level, estimate) = (claim.level(), test.estimate(0));
+    let least = least.max(SMALLEST_DIFFERENCE).ln_1p();
+    let finding = match estimate {
+        _ if rounds < FEWEST_ROUNDS => Finding::TooFewRounds,
+        estimate if estimate > least && test.exceeds(0, 0.0, level / 2.0) => Finding::Higher,
+        estimate if estimate < -least && test.falls_below(0, 0.0, level / 2.0) => Finding::Lower,
         _ => Finding::Indistinguishable,
     };
-    let as_ratios = |ends: Interval| Interval { low: ends.low.exp(), high: ends.high.exp(), ..ends };
-    Decision {
-        finding,
-        log_ratio,
-        interval: at(CLAIM_LEVEL).map(as_ratios),
-        rounds: log_ratios.len(),
-        in_every_round: always_above || always_below,
-    }
+    let log_ratio = (rounds > 0).then_some(estimate);
+    Decision { finding, log_ratio, interval: test.interval(0, level).map(as_ratios), rounds }
 }
 
-impl ClaimedTogether {
-    fn level(self) -> f64 {
-        match self {
-            ClaimedTogether::Alone => CLAIM_LEVEL,
-            ClaimedTogether::OneOf(claims) => 1.0 - FALSE_EXCLUSIONS / claims.max(1) as f64,
-            ClaimedTogether::Narrowing => NARROWING_LEVEL,
-        }
-    }
-}
-
-impl Ratio {
-    fn of(other: usize, decision: Decision) -> Self {
-        let ratio = decision.ratio();
-        Self {
-            other,
-            ratio,
-            interval: decision.interval,
-            rounds: decision.rounds,
-            beaten: decision.finding == Finding::Higher,
-            always_behind: decision.in_every_round && ratio > 1.0,
-        }
-    }
+fn as_ratios(interval: Interval) -> Interval {
+    Interval { low: interval.low.exp(), high: interval.high.exp(), ..interval }
 }
 
 /// The judgement of one comparison; methods are indices into the given slice.
@@ -214,10 +178,8 @@ impl Ratio {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// The method with a median ratio over 1 against the most others; the winner if there is one.
+    /// The method with a median ratio over 1 against the most others; the best if there is one.
     pub leader: Option<usize>,
-    /// Methods that are not distinguishable from the best, the leader first; empty unless the verdict is a tie.
-    pub tied: Vec<usize>,
     /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<Ratio>,
     /// Methods that could not be ranked, with the reason.
@@ -232,69 +194,88 @@ impl Judgement {
         Self {
             verdict: Verdict::NotComparable,
             leader: None,
-            tied: Vec::new(),
             ratios: Vec::new(),
             unranked,
             reason: Some(reason),
         }
     }
+
+    /// The leader and the methods that are not behind it.
+    pub fn staying(&self) -> Vec<usize> {
+        let others = self.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
+        self.leader.into_iter().chain(others.map(|ratio| ratio.other)).collect()
+    }
 }
 
-/// The noise of a run: the largest distance from 1 of the median ratio between a method and itself, as a share; `None`
-/// if too few rounds have both.
-pub fn noise(baseline: &Rates, control: &Rates) -> Option<f64> {
-    let interval = median_interval(&paired_log_ratios(control, baseline), NOISE_LEVEL)?;
-    Some(interval.high.abs().max(interval.low.abs()).exp_m1())
+/// Judge methods of one comparison by their rates in a fixed number of rounds.
+pub fn judge(methods: &[&Rates]) -> Judgement {
+    let entrants: Vec<Entrant> =
+        methods.iter().map(|rates| Entrant { rates: (*rates).clone(), tried: u32::MAX }).collect();
+    let comparison = std::slice::from_ref(&entrants);
+    let standing = race::standings(comparison, &Looks::once(), true).remove(0);
+    judge_standing(&entrants, &standing)
 }
 
-/// The noise if no method was measured against itself: the largest distance from a median ratio to the ends of its
-/// interval, over the ratios of all methods to the leader; `None` if too few rounds have both. It includes the scatter
-/// within the rounds, but not differences between cells that are the same in all rounds.
-pub fn scatter(methods: &[&Rates]) -> Option<f64> {
-    let all: Vec<usize> = (0..methods.len()).filter(|method| methods[*method].count() > 0).collect();
-    let leader = if all.is_empty() { return None } else { leader(methods, &all) };
-    let of_method = |method: &usize| {
-        let log_ratios = paired_log_ratios(methods[leader], methods[*method]);
-        let (interval, middle) = (median_interval(&log_ratios, NOISE_LEVEL)?, median(&log_ratios)?);
-        Some((interval.high - middle).max(middle - interval.low).exp_m1())
-    };
-    all.iter().filter(|method| **method != leader).filter_map(of_method).max_by(f64::total_cmp)
-}
-
-/// Judge `methods` by their rates in each round, given the noise of the run.
-pub fn judge(methods: &[&Rates], noise: f64) -> Judgement {
-    let valid = |method: usize| methods[method].count();
+/// Judge methods of one comparison as the race left them.
+pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
+    let rates: Vec<&Rates> = entrants.iter().map(|entrant| &entrant.rates).collect();
+    let valid = |method: usize| rates[method].count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
-        (0..methods.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
+        (0..rates.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
         short.iter().map(|method| (*method, too_few_rounds(valid(*method)))).collect();
     if ranked.len() < 2 {
-        return Judgement::not_comparable(too_few_methods(methods.len(), ranked.len()), unranked);
+        return Judgement::not_comparable(too_few_methods(rates.len(), ranked.len()), unranked);
     }
-    let leader = leader(methods, &ranked);
-    let decided = |other: usize, claim: ClaimedTogether| {
-        decide(&paired_log_ratios(methods[leader], methods[other]), Some(noise), claim)
+    let staying: Vec<usize> =
+        standing.staying.iter().copied().filter(|method| ranked.contains(method)).collect();
+    let leader = leader(&rates, if staying.is_empty() { &ranked } else { &staying });
+    let is_rival = |method: &usize| {
+        let common = !paired_log_ratios(rates[leader], rates[*method]).is_empty();
+        ranked.contains(method) || common && !race::always_behind(rates[leader], rates[*method])
     };
-    let against = |others: &[usize]| -> Vec<Ratio> {
-        let others = others.iter().filter(|other| **other != leader);
-        others.map(|other| Ratio::of(*other, decided(*other, ClaimedTogether::Alone))).collect()
-    };
-    let mut ratios = against(&ranked);
-    // A method that lost some samples is still a rival unless each of its samples shows otherwise.
-    ratios.extend(against(&short).into_iter().filter(|ratio| ratio.rounds > 0 && !ratio.always_behind));
-    unranked.retain(|(method, _)| ratios.iter().all(|ratio| ratio.other != *method));
+    let rivals: Vec<usize> = (0..rates.len()).filter(|method| *method != leader).filter(is_rival).collect();
+    unranked.retain(|(method, _)| !rivals.contains(method));
+    let departure = |method: usize| standing.departed.iter().find(|departure| departure.method == method);
+    let (out, stay): (Vec<usize>, Vec<usize>) =
+        rivals.into_iter().partition(|rival| departure(*rival).is_some());
+    let mut ratios = staying_ratios(&rates, leader, &stay, standing.stretch);
+    ratios.extend(out.iter().filter_map(|rival| departure(*rival)).map(behind));
     ratios.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
-    if ratios.iter().all(|ratio| ratio.beaten) {
-        let (leader, tied) = (Some(leader), Vec::new());
-        return Judgement { verdict: Verdict::Winner, leader, tied, ratios, unranked, reason: None };
+    let worst = ratios.iter().map(|ratio| ratio.place).filter(|place| *place != Place::Behind).max();
+    let verdict = match worst {
+        None | Some(Place::Behind) => Verdict::Best,
+        Some(Place::Tie) => Verdict::Tie,
+        Some(Place::Close) => Verdict::Close,
+        Some(Place::Open) => Verdict::Open,
+    };
+    Judgement { verdict, leader: Some(leader), ratios, unranked, reason: None }
+}
+
+/// Ratios with bounds for methods that stay.
+fn staying_ratios(rates: &[&Rates], leader: usize, rivals: &[usize], stretch: f64) -> Vec<Ratio> {
+    let differences = rivals.iter().map(|rival| paired_log_ratios(rates[leader], rates[*rival]));
+    let test = PairedTest::new(differences.collect(), stretch);
+    let ratio = |(index, rival): (usize, &usize)| {
+        let interval = test.interval(index, 1.0 - BOUND_LEVEL).map(as_ratios);
+        let bound = interval.map(|interval| (interval.high - 1.0).max(0.0));
+        let (other, rounds, ratio) = (*rival, test.rounds(index), test.estimate(index).exp());
+        Ratio { other, leader, ratio, interval, rounds, place: Place::of_bound(bound), bound }
+    };
+    rivals.iter().enumerate().map(ratio).collect()
+}
+
+/// The ratio of a method that left the race, to the leader of that time.
+fn behind(departure: &Departure) -> Ratio {
+    Ratio {
+        other: departure.method,
+        leader: departure.leader,
+        ratio: departure.log_ratio.exp(),
+        interval: Some(as_ratios(departure.interval)),
+        rounds: departure.rounds,
+        place: Place::Behind,
+        bound: None,
     }
-    let claims = ratios.len();
-    for ratio in ratios.iter_mut().filter(|ratio| ratio.beaten) {
-        ratio.beaten = decided(ratio.other, ClaimedTogether::OneOf(claims)).finding == Finding::Higher;
-    }
-    let tied = ratios.iter().filter(|ratio| !ratio.beaten).map(|ratio| ratio.other);
-    let tied = std::iter::once(leader).chain(tied).collect();
-    Judgement { verdict: Verdict::Tie, leader: Some(leader), tied, ratios, unranked, reason: None }
 }
 
 fn too_few_rounds(valid: usize) -> String {
@@ -311,159 +292,13 @@ fn too_few_methods(methods: usize, ranked: usize) -> String {
     }
 }
 
-/// The method whose median ratio is over 1 against the most others (Copeland); among equals the one with the best
-/// median. Medians alone would favour a method whose invalid samples fell into slow rounds.
-fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
-    let mut wins = vec![0; methods.len()];
-    for (index, left) in ranked.iter().enumerate() {
-        for right in &ranked[index + 1..] {
-            match median(&paired_log_ratios(methods[*left], methods[*right])) {
-                Some(ratio) if ratio > 0.0 => wins[*left] += 1,
-                Some(ratio) if ratio < 0.0 => wins[*right] += 1,
-                _ => {}
-            }
-        }
-    }
-    let own_median = |method: usize| median(&methods[method].values()).unwrap_or(0.0);
-    let best = ranked.iter().copied().max_by(|left, right| {
-        // Of equal methods the first written wins, hence the reversed indices.
-        let medians = || own_median(*left).total_cmp(&own_median(*right));
-        wins[*left].cmp(&wins[*right]).then_with(medians).then(right.cmp(left))
-    });
-    best.expect("at least two are ranked")
+/// The largest distance of a method from itself, as a share: that of the mean ratio between two series of it; `None` if
+/// too few rounds have both.
+pub fn drift(baseline: &Rates, control: &Rates) -> Option<f64> {
+    let differences = paired_log_ratios(control, baseline);
+    let enough = differences.len() >= FEWEST_ROUNDS;
+    enough.then(|| PairedTest::new(vec![differences], 1.0).estimate(0).abs().exp_m1())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn judge(methods: &[&Vec<Option<f64>>], noise: f64) -> Judgement {
-        let rates: Vec<Rates> = methods.iter().map(|method| Rates::of_each(method)).collect();
-        super::judge(&rates.iter().collect::<Vec<_>>(), noise)
-    }
-
-    fn noise(baseline: &[Option<f64>], control: &[Option<f64>]) -> Option<f64> {
-        super::noise(&Rates::of_each(baseline), &Rates::of_each(control))
-    }
-
-    fn rates(values: &[f64]) -> Vec<Option<f64>> {
-        values.iter().copied().map(Some).collect()
-    }
-
-    const STEADY: [f64; 7] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8];
-
-    fn scaled(factor: f64) -> Vec<Option<f64>> {
-        STEADY
-            .iter()
-            .enumerate()
-            .map(|(round, rate)| Some(rate * factor * (1.0 + round as f64 * 1e-4)))
-            .collect()
-    }
-
-    #[test]
-    fn a_method_that_beats_all_others_wins() {
-        let judgement = judge(&[&scaled(1.0), &scaled(1.5), &scaled(0.7)], 0.01);
-        assert_eq!((judgement.verdict, judgement.leader), (Verdict::Winner, Some(1)));
-        assert_eq!(judgement.ratios[0].other, 0);
-        assert!((judgement.ratios[0].ratio - 1.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn nothing_below_two_percent_is_claimed_however_sure() {
-        let judgement = judge(&[&scaled(1.0), &scaled(1.019)], 0.0);
-        assert_eq!((judgement.verdict, judgement.tied), (Verdict::Tie, vec![1, 0]));
-    }
-
-    #[test]
-    fn a_difference_within_the_noise_is_a_tie() {
-        let judgement = judge(&[&scaled(1.0), &scaled(1.2)], 0.25);
-        assert_eq!(judgement.verdict, Verdict::Tie);
-    }
-
-    #[test]
-    fn one_round_the_other_way_is_a_tie_at_seven_rounds() {
-        let mut disturbed = scaled(1.5);
-        disturbed[3] = Some(50.0);
-        assert_eq!(judge(&[&scaled(1.0), &disturbed], 0.0).verdict, Verdict::Tie);
-    }
-
-    #[test]
-    fn those_far_behind_are_not_in_the_tie() {
-        let judgement = judge(&[&scaled(1.0), &scaled(1.01), &scaled(0.5)], 0.0);
-        assert_eq!((judgement.verdict, judgement.tied), (Verdict::Tie, vec![1, 0]));
-        assert!(judgement.ratios[1].beaten && !judgement.ratios[0].beaten);
-    }
-
-    #[test]
-    fn a_method_with_too_few_rounds_does_not_spoil_the_others() {
-        let mut gaps = scaled(0.6);
-        gaps[2] = None;
-        let judgement = judge(&[&scaled(1.0), &scaled(1.5), &gaps], 0.0);
-        assert_eq!((judgement.verdict, judgement.leader), (Verdict::Winner, Some(1)));
-        assert_eq!(
-            judgement.unranked,
-            [(2, "6 rounds have a valid sample, and a verdict needs 7".to_string())]
-        );
-    }
-
-    #[test]
-    fn a_rival_that_lost_a_sample_leaves_no_winner() {
-        let mut gaps = scaled(1.6);
-        gaps[2] = None;
-        let judgement = judge(&[&scaled(1.0), &scaled(1.5), &gaps], 0.0);
-        assert_eq!((judgement.verdict, judgement.tied), (Verdict::Tie, vec![1, 2]));
-        assert!(judgement.unranked.is_empty());
-    }
-
-    #[test]
-    fn one_method_or_none_cannot_be_compared() {
-        assert_eq!(judge(&[], 0.0).reason.as_deref(), Some("no method could be measured"));
-        assert_eq!(judge(&[&scaled(1.0)], 0.0).reason.as_deref(), Some("there is only one method"));
-        let short = rates(&STEADY[..6]);
-        let judgement = judge(&[&short, &short], 0.0);
-        assert_eq!(judgement.verdict, Verdict::NotComparable);
-        assert_eq!(judgement.unranked.len(), 2);
-    }
-
-    #[test]
-    fn too_few_common_rounds_cannot_be_told_apart() {
-        let left: Vec<_> = (0..14).map(|round| (round < 7).then_some(100.0)).collect();
-        let right: Vec<_> = (0..14).map(|round| (round >= 7).then_some(10.0)).collect();
-        assert_eq!(judge(&[&left, &right], 0.0).verdict, Verdict::Tie);
-    }
-
-    #[test]
-    fn invalid_samples_in_slow_rounds_make_no_leader() {
-        // Rounds 0 to 9 are slow for all; the second method is missing from them and has the better median.
-        let first: Vec<_> = (0..20).map(|round| Some(if round < 10 { 50.0 } else { 103.0 })).collect();
-        let second: Vec<_> = (0..20).map(|round| (round >= 10).then_some(100.0)).collect();
-        assert_eq!(judge(&[&first, &second], 0.0).leader, Some(0));
-    }
-
-    #[test]
-    fn scatter_is_how_far_ratios_reach_beside_their_median() {
-        let of = |methods: &[&Vec<Option<f64>>]| {
-            let rates: Vec<Rates> = methods.iter().map(|method| Rates::of_each(method)).collect();
-            super::scatter(&rates.iter().collect::<Vec<_>>())
-        };
-        assert!(of(&[&scaled(1.0), &scaled(1.5)]).expect("seven rounds") < 1e-3);
-        let mut wide = scaled(1.5);
-        for (round, rate) in wide.iter_mut().enumerate() {
-            *rate = rate.map(|rate| if round % 2 == 0 { rate * 1.2 } else { rate });
-        }
-        let found = of(&[&scaled(1.0), &wide]).expect("seven rounds");
-        assert!((found - 0.2).abs() < 0.01, "{found}");
-        assert_eq!((of(&[]), of(&[&scaled(1.0)])), (None, None));
-    }
-
-    #[test]
-    fn noise_is_how_far_a_method_is_from_itself() {
-        assert!(noise(&scaled(1.0), &scaled(1.0)).expect("seven rounds") < 1e-3);
-        let away = noise(&scaled(1.0), &scaled(0.8)).expect("seven rounds");
-        assert!((away - 0.25).abs() < 1e-3, "{away}");
-        let mut disturbed = scaled(1.0);
-        disturbed[0] = Some(10.0);
-        assert!(noise(&scaled(1.0), &disturbed).expect("seven rounds") < 1e-3, "one sample hides all");
-        assert_eq!(noise(&rates(&STEADY[..2]), &rates(&STEADY[..2])), None);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::judge::advice::headline;
 use pagewise_analysis::judge::label::label;
-use pagewise_analysis::{Judged, judge};
+use pagewise_analysis::{Judged, judge, judge_at};
 use pagewise_model::format::{bytes, duration, time};
 use pagewise_model::run::Run;
 use pagewise_model::{CacheState, Cell, Plan, Role, Source, Untrusted};
@@ -26,7 +26,8 @@ pub fn report(arguments: &ReportArguments) -> Result<CommandEnd> {
         return print_seconds(&arguments.runs);
     }
     let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
-    let judged: Vec<Judged> = runs.iter().map(judge).collect();
+    let price = f64::from(arguments.price_of_simplicity) / 100.0;
+    let judged: Vec<Judged> = runs.iter().map(|run| judge_at(run, price)).collect();
     let mut out = output::stdout();
     match &arguments.csv {
         Some(path) if path == Path::new("-") => csv::write(&mut out, &runs)?,

@@ -12,6 +12,8 @@ use pagewise_model::{
 };
 
 use super::axes::{choose, ensure_all_used};
+use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
+
 use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
@@ -21,10 +23,10 @@ use crate::supervise::programs::unnamed;
 
 /// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
-/// A published matrix may have the rounds of its study: medians without an interval, and no verdict.
+/// A published matrix may have the rounds of its study: medians without an interval, and from five rounds on a verdict.
 const MIN_PUBLISHED_ROUNDS: u32 = 3;
 /// A trial cannot have as many rounds as a verdict needs.
-const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=MIN_ROUNDS - 1;
+const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=FEWEST_ROUNDS as u32 - 1;
 /// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
 /// Repetitions of samples disturbed from outside.

@@ -82,7 +82,7 @@ impl Asked {
         }
         for comparison in judged["comparisons"].as_array().expect("comparisons") {
             if measured.iter().all(|cell| cell["status"] != "ok") {
-                assert!(comparison["winner"].is_null(), "{kind}: {comparison}");
+                assert!(comparison["best"].is_null(), "{kind}: {comparison}");
             }
         }
     }

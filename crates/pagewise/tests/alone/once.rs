@@ -20,7 +20,7 @@ const OWN_FAULTS: u64 = 512;
 const ANSWER_BYTES: u64 = 64 << 10;
 
 fn words<'a>(question: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let common = ["--trial-rounds=6", "--seed=7", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let common = ["--trial-rounds=4", "--seed=7", "--no-ceilings", "--json", "--out=run.jsonl"];
     [&["run", question][..], &common, more].concat()
 }
 

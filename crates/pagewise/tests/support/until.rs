@@ -22,7 +22,7 @@ const COMMON: [&str; 10] = [
     "read",
     "--workload=random-read",
     "--threads=1",
-    "--trial-rounds=6",
+    "--trial-rounds=4",
     "--latency=1ms",
     "--align=16KiB",
     "--read-size=16KiB",

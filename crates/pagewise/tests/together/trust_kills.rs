@@ -135,8 +135,5 @@ fn a_run_whose_control_was_lost_has_its_verdict() {
     let measured = |cell: &serde_json::Value| cell["role"] == "measured" && cell["samples"] == 7;
     if judged["cells"].as_array().expect("cells").iter().filter(|cell| measured(cell)).count() == 2 {
         assert_ne!(comparison["verdict"], "not-comparable", "{comparison}");
-        assert_eq!(comparison["noise_source"], "ratios");
-        let table = place.run(&["report", "lost.jsonl"]).stdout;
-        assert!(table.replace("\n    ", " ").contains("by the scatter of the ratios alone"), "{table}");
     }
 }

@@ -20,7 +20,7 @@ const SMALL: [&str; 10] = [
     "--methods=pread",
     "--threads=1",
     "--cache=warm",
-    "--trial-rounds=6",
+    "--trial-rounds=4",
     "--sample=1ms",
     "--latency=1ms",
     "--no-ceilings",

@@ -1,6 +1,6 @@
 //! The columns of records into a ring file.
 
-use super::columns::{METHOD, PLACE, limit, stalls, vs_best};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, or_missing};
 use super::one_shot::{in_units, longest, mebi, p999};
 use pagewise_model::format::{grouped, mebibytes, rate, time};
@@ -9,13 +9,11 @@ use pagewise_model::format::{grouped, mebibytes, rate, time};
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::words("ns/record [95 %]", 0, |_, cell| {
-        or_missing(cell.ns_per_op.as_ref(), |value| value.told(rate))
-    }),
+    Column::numbers("ns/record", 0, |_, cell| or_missing(cell.ns_per_op, |value| rate(value.median))),
     Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median))),
     Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
     Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)),
-    Column::numbers("vs best", 0, vs_best),
+    VS_BEST,
     Column::numbers("set-up", 5, |_, cell| or_missing(cell.prepared_ns(), time)),
     Column::numbers("tear-down (sync)", 6, |_, cell| {
         or_missing(cell.teardown_ns, |all| teardown(all, cell.sync_ns))

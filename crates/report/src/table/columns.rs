@@ -1,10 +1,11 @@
 //! Columns that all tables have: method, place, distance to the leader, bound, and stalls.
 
 use pagewise_analysis::judge::bound::AT_CEILING;
-use pagewise_analysis::judge::{CellJudgement, worst};
+use pagewise_analysis::judge::verdict::Place;
+use pagewise_analysis::judge::{CellJudgement, RatioToLeader, worst};
 
-use super::grid::{Column, ComparisonView};
-use pagewise_model::format::{MISSING, percent, rate, time};
+use super::grid::Column;
+use pagewise_model::format::{MISSING, percent, percent_up, time, times};
 
 /// Heading of the bound of a cell.
 pub(super) const LIMITED_BY: &str = "limited by";
@@ -36,13 +37,23 @@ pub(super) fn stall(cell: &CellJudgement) -> String {
     format!("{} {} / {} ({idle})", worst.kind, time(worst.busy.p99_ns), time(worst.busy.max_ns))
 }
 
-/// Ratio of the leader's rate to the cell's, within rounds.
-pub(super) fn vs_best(ComparisonView { standings, .. }: &ComparisonView<'_>, cell: &CellJudgement) -> String {
-    match standings.vs_best(cell) {
-        Some(ratio) => format!("{}x", rate(ratio)),
-        None if standings.leads(cell) => "1.00x".to_string(),
-        None => MISSING.to_string(),
+/// Interval of the leader's rate over the cell's, or the bound of a cell that is not behind.
+pub(super) const VS_BEST: Column = Column::words("vs best", 0, |view, cell| {
+    view.standings.ratio(cell).map_or_else(|| MISSING.to_string(), against_leader)
+});
+
+/// `1.18x to 1.51x` behind, `within 6 %`, or, if open, `0.90x to 1.40x`.
+pub(super) fn against_leader(ratio: &RatioToLeader) -> String {
+    match (ratio.place, ratio.low, ratio.high, ratio.bound) {
+        (Place::Tie | Place::Close, _, _, Some(bound)) => format!("within {}", percent_up(bound)),
+        (_, Some(low), Some(high), _) => format!("{} to {}", factor(low), factor(high)),
+        _ => "too few rounds".to_string(),
     }
+}
+
+/// A ratio; close to 1 with the digits that show on which side it is.
+fn factor(ratio: f64) -> String {
+    if (0.99..1.01).contains(&ratio) { format!("{ratio:.3}x") } else { format!("{}x", times(ratio)) }
 }
 
 /// The bound, with the share of it that was reached.

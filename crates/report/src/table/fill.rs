@@ -2,9 +2,9 @@
 
 use pagewise_analysis::judge::CellJudgement;
 
-use super::columns::{METHOD, PLACE, limit, stalls, vs_best};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, ComparisonView, or_missing};
-use super::one_shot::{faults, in_units, longest, mebi, p999, seen, total};
+use super::one_shot::{faults, in_units, longest, mebi, p999, seen};
 use pagewise_model::format::{MISSING, grouped};
 
 const MILLISECOND_NS: f64 = 1e6;
@@ -16,8 +16,8 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("set-up ms", 2, |_, cell| in_units(cell.prepared_ns(), MILLISECOND_NS)),
     Column::numbers("fill ms", 1, |_, cell| in_units(cell.measured_ns, MILLISECOND_NS)),
     Column::numbers("tear-down ms", 7, |_, cell| in_units(cell.teardown_ns, MILLISECOND_NS)),
-    Column::words("total ms [95 %]", 0, |_, cell| total(cell, MILLISECOND_NS)),
-    Column::numbers("vs best", 0, vs_best),
+    Column::numbers("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
+    VS_BEST,
     Column::numbers("p99.9", 3, |_, cell| p999(cell)),
     Column::numbers("max", 5, |_, cell| longest(cell)),
     Column::numbers("faults set-up / fill", 6, |_, cell| faults_of_phases(cell)),

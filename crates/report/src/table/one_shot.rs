@@ -14,11 +14,6 @@ pub(super) fn seen<T>(
     or_missing(cell.evidence.as_ref().and_then(figure), text)
 }
 
-/// Set-up, measured region and tear-down with the interval of their sum, in units of `unit_ns`.
-pub(super) fn total(cell: &CellJudgement, unit_ns: f64) -> String {
-    or_missing(cell.total_interval_ns.as_ref(), |total| total.told(|value| plain(value / unit_ns)))
-}
-
 /// A time in units of `unit_ns`.
 pub(super) fn in_units(nanoseconds: Option<u64>, unit_ns: f64) -> String {
     or_missing(nanoseconds, |value| plain(value as f64 / unit_ns))

@@ -2,7 +2,7 @@
 
 use pagewise_model::CacheState;
 
-use super::columns::{METHOD, PLACE, limit, stalls, vs_best};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, ComparisonView, or_missing};
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
@@ -18,19 +18,17 @@ fn no_cold_start(view: &ComparisonView<'_>) -> bool {
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::words("time to warm [95 % interval]", 0, |_, cell| {
-        or_missing(cell.time_to_warm_ns.as_ref(), |value| value.told(time))
+    Column::numbers("time to warm", 0, |_, cell| {
+        or_missing(cell.time_to_warm_ns, |value| time(value.median))
     })
     .only(cold_start),
     Column::numbers("read until then", 1, |_, cell| {
         or_missing(cell.bytes_to_warm, |read| bytes(read.median))
     })
     .only(cold_start),
-    Column::words("ops/s [95 % interval]", 0, |_, cell| {
-        or_missing(cell.ops_per_second.as_ref(), |value| value.told(rate))
-    })
-    .only(no_cold_start),
-    Column::numbers("vs best", 0, vs_best),
+    Column::numbers("ops/s", 0, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median)))
+        .only(no_cold_start),
+    VS_BEST,
     Column::numbers("ops/s once warm", 2, |_, cell| {
         let last = cell.cold_start.as_ref().and_then(|course| course.last());
         or_missing(last, |window| rate(window.ops_per_second))

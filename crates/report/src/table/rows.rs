@@ -118,7 +118,7 @@ fn sorted<'a>(
 ) -> Vec<&'a CellJudgement> {
     let mut cells: Vec<&CellJudgement> =
         comparison.cells.iter().filter_map(|id| cells.get(id.as_str()).copied()).collect();
-    let behind = |cell: &CellJudgement| standings.vs_best(cell).unwrap_or(f64::INFINITY);
+    let behind = |cell: &CellJudgement| standings.ratio(cell).map_or(f64::INFINITY, |ratio| ratio.ratio);
     cells.sort_by(|left, right| {
         let last =
             |cell: &CellJudgement| (speed(cell) == 0.0, standings.is_unranked(cell), !standings.leads(cell));

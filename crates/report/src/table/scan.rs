@@ -6,9 +6,9 @@ use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 use pagewise_model::{Access, Worker};
 
-use super::columns::{METHOD, PLACE, limit, stalls, vs_best};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, ComparisonView, drawn, or_missing};
-use super::one_shot::{faults, seen, total};
+use super::one_shot::{faults, in_units, seen};
 use crate::paragraph::{paragraph, write_lines};
 use pagewise_model::format::{bytes, difference, grouped, mebibytes, percent, time};
 
@@ -21,8 +21,8 @@ const LITTLE: &str = "<0.03";
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::words("total s [95 %]", 0, |_, cell| total(cell, SECOND_NS)),
-    Column::numbers("vs best", 0, vs_best),
+    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
+    VS_BEST,
     Column::numbers("MiB/s", 6, |_, cell| or_missing(file_per_second(cell), mebibytes)),
     Column::numbers("block-in MiB/s", 7, |_, cell| or_missing(device_per_second(cell), mebibytes)),
     Column::numbers("of device", 5, |_, cell| or_missing(cell.of_device_bandwidth, percent))

@@ -1,19 +1,18 @@
 //! Position of a cell in its comparison: its place, its ratio to the leader, and the reason that it has no place.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
+use pagewise_analysis::judge::verdict::{Place, Verdict};
+use pagewise_analysis::judge::{CellJudgement, Comparison, RatioToLeader, Status};
 
 use pagewise_model::format::counted;
 
 /// Positions of the cells of a comparison, for lookup by cell.
 pub(super) struct Standings<'a> {
-    winner: Option<&'a str>,
+    verdict: Verdict,
     leader: Option<&'a str>,
-    near: HashSet<&'a str>,
-    unclear: HashSet<&'a str>,
     /// Ratio of the leader to a cell, by the cell's id.
-    behind: HashMap<&'a str, f64>,
+    ratios: HashMap<&'a str, &'a RatioToLeader>,
     /// Reason that a cell is shown without a rank, by its id.
     unranked: HashMap<&'a str, &'a str>,
 }
@@ -23,11 +22,9 @@ impl<'a> Standings<'a> {
     pub(super) fn of(comparison: &'a Comparison) -> Self {
         let unranked = comparison.unranked.iter();
         Self {
-            winner: comparison.winner.as_deref(),
+            verdict: comparison.verdict,
             leader: comparison.leader.as_deref(),
-            near: comparison.near().into_iter().collect(),
-            unclear: comparison.unclear().into_iter().collect(),
-            behind: comparison.ratios.iter().map(|ratio| (ratio.cell.as_str(), ratio.ratio)).collect(),
+            ratios: comparison.ratios.iter().map(|ratio| (ratio.cell.as_str(), ratio)).collect(),
             unranked: unranked.map(|cell| (cell.cell.as_str(), cell.reason.as_str())).collect(),
         }
     }
@@ -42,25 +39,29 @@ impl<'a> Standings<'a> {
         self.leader == Some(cell.method.as_str())
     }
 
-    /// Ratio of the leader's rate to the cell's, within rounds.
-    pub(super) fn vs_best(&self, cell: &CellJudgement) -> Option<f64> {
-        self.behind.get(cell.id.as_str()).copied()
+    /// The leader compared with the cell.
+    pub(super) fn ratio(&self, cell: &CellJudgement) -> Option<&'a RatioToLeader> {
+        self.ratios.get(cell.id.as_str()).copied()
     }
 
     /// Its place as a word.
     pub(super) fn place(&self, cell: &CellJudgement) -> String {
-        let method = cell.method.as_str();
         let word = match cell.status {
             Status::Unavailable => "unavailable",
             Status::Invalid => "invalid",
             Status::Ok if self.is_unranked(cell) => "not ranked",
-            Status::Ok if self.winner == Some(method) => "best",
-            Status::Ok if self.unclear.contains(method) => "unclear",
-            Status::Ok if self.near.contains(method) => match self.near.len() {
-                1 => "leads",
-                _ => "tie",
+            Status::Ok if self.leads(cell) => match self.verdict {
+                Verdict::Best => "best",
+                Verdict::Tie => "tie",
+                _ => "ahead",
             },
-            Status::Ok => "",
+            Status::Ok => match self.ratio(cell).map(|ratio| ratio.place) {
+                Some(Place::Tie) => "tie",
+                Some(Place::Close) => "close",
+                Some(Place::Open) => "open",
+                Some(Place::Behind) => "behind",
+                None => "",
+            },
         };
         word.to_string()
     }

@@ -8,14 +8,11 @@ use super::case::Case;
 use super::given::{Buffers, Recommendation};
 use super::phrases::{capital, listed};
 use crate::judge::cell::CellJudgement;
-use crate::judge::comparison::Comparison;
-use crate::judge::verdict::{FEWEST_ROUNDS, Verdict};
-use pagewise_model::format::{bytes, percent, time, times};
+use crate::judge::verdict::{BOUND_LEVEL, CLOSE, FALSE_WINNERS, FEWEST_ROUNDS, SMALLEST_DIFFERENCE};
+use crate::proof::measured::ops_per_second;
+use crate::statistics::paired::PairedTest;
+use pagewise_model::format::{bytes, percent_up, time, times};
 
-/// Buffers within this share of the best are as good as it.
-pub const AS_GOOD: f64 = 0.03;
-/// Above this noise of the comparison, buffers are not distinguishable.
-pub const LOUDEST: f64 = 0.10;
 /// From this many bytes written by the device per byte appended, write amplification is reported.
 const WRITTEN_AGAIN: f64 = 1.05;
 
@@ -25,14 +22,6 @@ pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
     let debts = notes_of_writes(case);
     if families.is_empty() {
         return (Vec::new(), debts);
-    }
-    let noise = case.comparison.noise.filter(|noise| *noise > LOUDEST);
-    if let Some(noise) = noise.filter(|_| case.comparison.verdict != Verdict::NotComparable) {
-        let silent = format!(
-            "The smallest good buffer is not reported: a method measured twice differed by {}.",
-            percent(noise)
-        );
-        return (Vec::new(), std::iter::once(silent).chain(debts).collect());
     }
     if let Some(reason) = case.silence() {
         let silent = format!("No buffer is advised, because {reason}.");
@@ -109,54 +98,54 @@ impl BufferFamily<'_> {
         }
         let best =
             (0..self.members.len()).min_by(|a, b| self.members[*a].ns.total_cmp(&self.members[*b].ns))?;
-        let tolerance = case.comparison.noise.unwrap_or(0.0).max(AS_GOOD);
-        let over = |index: usize| self.members[index].ns / self.members[best].ns;
-        let good = |index: &usize| over(*index) <= 1.0 + tolerance;
+        let cost = |index: usize| {
+            case.paired(self.members[best].cell, self.members[index].cell, ops_per_second).unwrap_or_default()
+        };
+        let test = PairedTest::new((0..self.members.len()).map(cost).collect(), case.comparison.stretch);
+        let claims = (self.members.len() - 1) as f64;
+        let is_behind = |index: &usize| {
+            test.estimate(*index) > SMALLEST_DIFFERENCE.ln_1p()
+                && test.exceeds(*index, 0.0, FALSE_WINNERS / 2.0 / claims)
+        };
+        let bound = |index: &usize| match *index == best {
+            true => Some(0.0),
+            false => Some(test.interval(*index, 1.0 - BOUND_LEVEL)?.high.exp_m1().max(0.0)),
+        };
+        let good = |index: &usize| !is_behind(index) && bound(index).is_some_and(|bound| bound <= CLOSE);
         let first = (0..best).rev().take_while(good).last().unwrap_or(best);
         let last = (best..self.members.len()).take_while(good).last().unwrap_or(best);
         let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
-        // By its total it may be as good as the leader, or not distinguishable from it: it is not said to cost more
-        // then.
-        let Comparison { leader, tied, .. } = case.comparison;
-        let in_tie = |cell: &CellJudgement| leader.iter().chain(tied).any(|method| *method == cell.method);
-        let told = |index: &usize| {
-            over(*index) > 1.0 + tolerance
-                && !in_tie(self.members[*index].cell)
-                && case.times_faster(self.members[best].cell, self.members[*index].cell).is_some()
-        };
         let buffer = |index: usize| self.members[index].buffer;
-        let unclear: Vec<Bytes> = outside().filter(|index| !told(index)).map(buffer).collect();
+        let unclear: Vec<Bytes> = outside().filter(|index| !is_behind(index)).map(buffer).collect();
         let behind: Vec<String> = outside()
-            .filter(told)
-            .map(|index| format!("{} costs {}x", with(buffer(index)), times(over(index))))
+            .filter(is_behind)
+            .map(|index| format!("{} costs {}x", with(buffer(index)), times(test.estimate(index).exp())))
             .collect();
         let mut found = Buffers {
             base: self.base.clone(),
             smallest_bytes: buffer(first),
             largest_bytes: buffer(last),
+            bound: (first..=last).filter_map(|index| bound(&index)).fold(0.0, f64::max),
             best_bytes: buffer(best),
             best_ns_per_op: self.members[best].ns,
             unclear_bytes: unclear,
             sentence: String::new(),
         };
-        found.sentence = self.sentence(&found, tolerance, &behind);
+        found.sentence = self.sentence(&found, &behind);
         Some(found)
     }
 
-    fn sentence(&self, found: &Buffers, tolerance: f64, behind: &[String]) -> String {
+    fn sentence(&self, found: &Buffers, behind: &[String]) -> String {
         let (smallest, largest) = (found.smallest_bytes, found.largest_bytes);
         let best = format!("the best ({} a record)", time(found.best_ns_per_op));
-        let within = match tolerance > AS_GOOD {
-            true => format!("within {}, the noise of this run, of {best}", percent(tolerance)),
-            false => format!("within {} of {best}", percent(tolerance)),
-        };
+        let within = format!("at most {} slower than {best}", percent_up(found.bound));
         let unclear_below = found.unclear_bytes.iter().any(|unclear| *unclear < smallest);
         let known = if unclear_below { "buffer known to be good" } else { "good buffer" };
         let of = format!("{} (by the records alone, without set-up)", self.base);
         let lead = match (smallest.0, smallest == largest) {
             (_, true) if !found.unclear_bytes.is_empty() => {
                 let leads = with(smallest);
-                format!("{of}: {leads} leads ({} a record)", time(found.best_ns_per_op))
+                format!("{of}: {leads} is ahead ({} a record)", time(found.best_ns_per_op))
             }
             (0, true) => format!("{of}: no buffer is {best}"),
             (0, false) => {
@@ -173,8 +162,13 @@ impl BufferFamily<'_> {
             ),
         };
         let unclear: Vec<String> = found.unclear_bytes.iter().map(|buffer| with(*buffer)).collect();
-        let unclear = (!unclear.is_empty())
-            .then(|| format!("{} cannot be distinguished from the best in these rounds", listed(&unclear)));
+        let unclear = (!unclear.is_empty()).then(|| {
+            format!(
+                "whether {} {} behind is open",
+                listed(&unclear),
+                if unclear.len() == 1 { "is" } else { "are" }
+            )
+        });
         let behind = (!behind.is_empty()).then(|| behind.join(", "));
         let parts: Vec<String> =
             [Some(lead), behind, unclear].into_iter().flatten().chain(self.missing.iter().cloned()).collect();

@@ -1,10 +1,13 @@
 //! One comparison with its cells, and the claims that may be made about two of them.
 
-use crate::judge::cell::{CellJudgement, Status};
-use crate::judge::comparison::{Comparison, RatioToLeader};
-use crate::judge::verdict::{FEWEST_ROUNDS, SMALLEST_DIFFERENCE, Verdict};
+use pagewise_model::sample::Measurement;
 
-use super::given::{UNSTEADY, unsteady};
+use crate::judge::cell::{CellJudgement, Status};
+use crate::judge::collected::CellSamples;
+use crate::judge::comparison::Comparison;
+use crate::judge::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, Verdict, decide};
+use crate::proof::measured::total_ns;
+use crate::statistics::paired_log_ratios;
 
 /// One comparison with its cells.
 pub(super) struct Case<'a> {
@@ -14,6 +17,8 @@ pub(super) struct Case<'a> {
     pub compared: Vec<&'a CellJudgement>,
     /// All cells of the run.
     pub cells: &'a [CellJudgement],
+    /// All samples of the run.
+    pub samples: &'a [CellSamples<'a>],
     /// The recommended method, if there is one.
     pub recommended: Option<&'a str>,
 }
@@ -54,62 +59,53 @@ impl<'a> Case<'a> {
         Some(format!("{method} is not ranked: {reason}"))
     }
 
-    /// Smallest difference that is reported, as a share.
-    pub fn least(&self) -> f64 {
-        self.comparison.noise.unwrap_or(0.0).max(SMALLEST_DIFFERENCE)
-    }
-
     /// Reason that nothing can be said about the differences of methods; `None` if something can.
     pub fn silence(&self) -> Option<String> {
-        match self.comparison.verdict {
-            Verdict::NotComparable => Some(
-                self.comparison
-                    .reason
-                    .clone()
-                    .unwrap_or_else(|| "the data do not support a verdict".to_string()),
-            ),
-            _ => unsteady(self.comparison),
-        }
+        let reason = self.comparison.reason.clone();
+        (self.comparison.verdict == Verdict::NotComparable)
+            .then(|| reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
     }
 
-    /// True if the noise of the run leaves nothing to report.
-    pub fn is_unsteady(&self) -> bool {
-        self.comparison.noise.is_some_and(|noise| noise > UNSTEADY)
+    /// The samples of a cell.
+    fn samples(&self, cell: &CellJudgement) -> Option<&'a CellSamples<'a>> {
+        self.samples.iter().find(|samples| samples.id == cell.id)
+    }
+
+    /// Log ratios of a figure of `left` over that of `right`, paired by round.
+    pub fn paired(
+        &self,
+        left: &CellJudgement,
+        right: &CellJudgement,
+        figure: impl Fn(&Measurement) -> f64,
+    ) -> Option<Vec<f64>> {
+        let figures = |cell: &CellJudgement| Some(self.samples(cell)?.by_round(&figure));
+        Some(paired_log_ratios(&figures(left)?, &figures(right)?))
+    }
+
+    fn decide(&self, log_ratios: &[f64]) -> Decision {
+        decide(log_ratios, SMALLEST_DIFFERENCE, self.comparison.stretch, ClaimedTogether::Alone)
     }
 
     /// Compare the totals of two methods; `None` unless both are ranked on enough rounds.
     pub fn total(&self, method: &str, other: &str) -> Option<Total> {
-        let leader = self.comparison.leader.as_deref()?;
-        let behind = |method: &str| {
-            let found = self.comparison.ratios.iter().find(|ratio| ratio.method == method);
-            found.filter(|ratio| ratio.rounds >= FEWEST_ROUNDS)
-        };
-        let told = |ratio: &RatioToLeader, total: fn(f64) -> Total| {
-            if ratio.distinguishable { total(ratio.ratio) } else { Total::Indistinguishable }
-        };
-        if method == leader {
-            return Some(told(behind(other)?, Total::Gains));
+        let cell = |method: &str| self.ranked().find(|cell| cell.method == method);
+        let log_ratios =
+            self.paired(cell(other)?, cell(method)?, |measurement| total_ns(measurement) as f64)?;
+        let decision = self.decide(&log_ratios);
+        let ratio = decision.log_ratio?.exp();
+        match decision.finding {
+            Finding::Higher => Some(Total::Gains(ratio)),
+            Finding::Lower => Some(Total::Costs(1.0 / ratio)),
+            Finding::Indistinguishable => Some(Total::Indistinguishable),
+            Finding::TooFewRounds => None,
         }
-        if other == leader {
-            return Some(told(behind(method)?, Total::Costs));
-        }
-        let (own, others) = (behind(method)?, behind(other)?);
-        let gain = others.ratio / own.ratio;
-        let apart = |ahead: Option<f64>, behind: Option<f64>| ahead.zip(behind).is_some_and(|(a, b)| a < b);
-        Some(match gain {
-            gain if gain > 1.0 + self.least() && apart(own.high, others.low) => Total::Gains(gain),
-            gain if gain < 1.0 / (1.0 + self.least()) && apart(others.high, own.low) => {
-                Total::Costs(1.0 / gain)
-            }
-            _ => Total::Indistinguishable,
-        })
     }
 
-    /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None` unless the intervals of
-    /// both are separate and the ratio exceeds the noise.
+    /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None` unless they are
+    /// distinguishable.
     pub fn times_faster(&self, fast: &CellJudgement, slow: &CellJudgement) -> Option<f64> {
-        let (fast, slow) = (fast.ns_per_op?, slow.ns_per_op?);
-        let ratio = slow.median / fast.median;
-        (ratio > 1.0 + self.least() && fast.high? < slow.low?).then_some(ratio)
+        let log_ratios = self.paired(slow, fast, |measurement| measurement.measured_ns as f64)?;
+        let decision = self.decide(&log_ratios);
+        (decision.finding == Finding::Higher).then(|| decision.log_ratio.unwrap_or(0.0).exp())
     }
 }

@@ -101,7 +101,7 @@ fn totals(one: &CellJudgement, other: &CellJudgement) -> String {
 /// Sentence about a thread that touches pages ahead, if it makes the fill as fast and its longest blocks short.
 fn steady_writer(case: &Case<'_>, prefaulted: &CellJudgement, plain: &CellJudgement) -> Option<String> {
     let pretouch = pretouching(case)?;
-    if !hides(case, pretouch, prefaulted, plain) {
+    if !hides(pretouch, prefaulted, plain) {
         return None;
     }
     let (own, plains) = (p999(pretouch)?, p999(plain)?);
@@ -115,18 +115,12 @@ fn steady_writer(case: &Case<'_>, prefaulted: &CellJudgement, plain: &CellJudgem
     ))
 }
 
-fn hides(
-    case: &Case<'_>,
-    pretouch: &CellJudgement,
-    prefaulted: &CellJudgement,
-    plain: &CellJudgement,
-) -> bool {
+fn hides(pretouch: &CellJudgement, prefaulted: &CellJudgement, plain: &CellJudgement) -> bool {
     let as_fast = pretouch
         .measured_ns
         .zip(prefaulted.measured_ns)
         .is_some_and(|(own, best)| own as f64 <= best as f64 * HIDDEN);
-    let shorter =
-        p999(pretouch).zip(p999(plain)).is_some_and(|(own, plain)| own * (1.0 + case.least()) < plain);
+    let shorter = p999(pretouch).zip(p999(plain)).is_some_and(|(own, plain)| own * NEAR < plain);
     as_fast && shorter
 }
 
@@ -140,7 +134,7 @@ fn pretouching<'a>(case: &Case<'a>) -> Option<&'a CellJudgement> {
 /// Sentence about a pre-toucher that does not hide the faults.
 fn pretouch_in_sight(case: &Case<'_>) -> Option<String> {
     let (pretouch, prefaulted, plain) = (pretouching(case)?, prefaulted(case)?, plain(case).ok()?);
-    if hides(case, pretouch, prefaulted, plain) {
+    if hides(pretouch, prefaulted, plain) {
         return None;
     }
     let tail = match (p999(pretouch), p999(plain)) {

@@ -1,27 +1,29 @@
-//! The result types of advice, and the noise above which there is none.
+//! The result types of advice, and the price of simplicity.
 
 use pagewise_model::Bytes;
 use serde::Serialize;
 
-use crate::judge::comparison::{ComparedConditions, Comparison};
+use crate::judge::comparison::ComparedConditions;
 
-/// A tie with more noise than this, as a share, gives no advice: the machine decided, not the methods.
-pub const UNSTEADY: f64 = 0.5;
+/// The price that simplicity is worth: a simpler method is recommended if it is at most this share slower than the leader.
+pub const PRICE_OF_SIMPLICITY: f64 = 0.05;
 
 /// Methods of one comparison that differ only in their buffer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Buffers {
     /// The method without its buffer: `mmap:prealloc`.
     pub base: String,
-    /// The smallest buffer that is as good as the best; 0: none needed.
+    /// The smallest buffer from which on, up to the best, all are within `bound`; 0: none needed.
     pub smallest_bytes: Bytes,
-    /// The largest buffer up to which all are as good.
+    /// The largest buffer up to which all are within `bound`.
     pub largest_bytes: Bytes,
+    /// The most that any of those may be slower than the best, as a share; 0 if there is only the best.
+    pub bound: f64,
     /// The best buffer; 0: none.
     pub best_bytes: Bytes,
     /// Nanoseconds per record with the best.
     pub best_ns_per_op: f64,
-    /// Buffers that these rounds show neither as good as the best nor as worse.
+    /// Buffers outside of that range which these rounds do not show to be slower.
     pub unclear_bytes: Vec<Bytes>,
     /// All of it as a sentence.
     pub sentence: String,
@@ -34,7 +36,7 @@ pub struct Recommendation {
     pub conditions: ComparedConditions,
     /// Recommended method; `None` if the data do not support a recommendation.
     pub recommended: Option<String>,
-    /// Methods that are not distinguishable from it.
+    /// The other methods that are not behind the leader.
     pub alternatives: Vec<String>,
     /// Reason that nothing is recommended; `None` if something is.
     pub reason: Option<String>,
@@ -49,9 +51,4 @@ pub struct Recommendation {
     pub notes: Vec<String>,
     /// Effects of methods on everything else in their process, one sentence each; empty for a run without heartbeats.
     pub stalls: Vec<String>,
-}
-
-pub(super) fn unsteady(comparison: &Comparison) -> Option<String> {
-    let noise = comparison.noise.filter(|noise| *noise > UNSTEADY)?;
-    Some(format!("the machine was too unsteady: a method measured twice differed by {:.0} %", noise * 100.0))
 }

@@ -6,7 +6,7 @@ use super::append::split;
 use super::given::Recommendation;
 use super::phrases::{capital, listed, what};
 use crate::judge::judged::Judged;
-use pagewise_model::format::bytes;
+use pagewise_model::format::{bytes, percent_up};
 
 /// Return the summary of a run, in at most two sentences: what to choose under which conditions, and what that means.
 /// Random reads represent reads, and a cold scan represents scans. Empty if nothing was compared.
@@ -105,8 +105,9 @@ fn choice(advice: &Recommendation) -> String {
     };
     let tie = match advice.alternatives.len() {
         0 => None,
-        1 | 2 => Some(format!("{} cannot be distinguished from it", listed(&advice.alternatives))),
-        others => Some(format!("{others} others cannot be distinguished from it")),
+        1 => Some(format!("{} is not shown to be behind", listed(&advice.alternatives))),
+        2 => Some(format!("{} are not shown to be behind", listed(&advice.alternatives))),
+        others => Some(format!("{others} others are not shown to be behind")),
     };
     let notes: Vec<String> = tie.into_iter().chain(buffer(advice, method)).collect();
     match notes.is_empty() {
@@ -115,7 +116,7 @@ fn choice(advice: &Recommendation) -> String {
     }
 }
 
-/// The smallest buffer with which the method is as good.
+/// The smallest buffer that is not shown to be behind.
 fn buffer(advice: &Recommendation, method: &str) -> Option<String> {
     let (base, own) = split(method)?;
     let found = advice.buffers.iter().find(|found| found.base == base)?;
@@ -123,7 +124,11 @@ fn buffer(advice: &Recommendation, method: &str) -> Option<String> {
         return None;
     }
     Some(match found.smallest_bytes.0 {
-        0 => "without a buffer it is as good".to_string(),
-        _ => format!("a buffer of {} is as good", bytes(found.smallest_bytes)),
+        0 => format!("without a buffer at most {} slower", percent_up(found.bound)),
+        _ => format!(
+            "at most {} slower with a buffer of {}",
+            percent_up(found.bound),
+            bytes(found.smallest_bytes)
+        ),
     })
 }

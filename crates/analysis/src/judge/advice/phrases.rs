@@ -3,10 +3,11 @@
 use pagewise_model::Workload;
 
 /// `a, b and c`.
-pub fn listed(words: &[String]) -> String {
-    match words {
+pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.as_slice() {
         [] => String::new(),
-        [only] => only.clone(),
+        [only] => only.to_string(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

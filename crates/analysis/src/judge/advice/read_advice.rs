@@ -5,6 +5,7 @@ use pagewise_model::Access;
 use super::case::Case;
 use crate::judge::cell::CellJudgement;
 use crate::judge::comparison::Comparison;
+use crate::judge::verdict::Place;
 use pagewise_model::format::times;
 
 /// From this many bytes read per byte requested, read amplification explains a result.
@@ -33,7 +34,7 @@ pub(super) fn amplification(case: &Case<'_>) -> Vec<String> {
 
 /// Sentence about the faults of a mapping that is slower.
 fn faults(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
-    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.distinguishable);
+    let behind = comparison.ratios.iter().any(|ratio| ratio.cell == cell.id && ratio.place == Place::Behind);
     let seen = cell.evidence.as_ref().filter(|_| behind && cell.moves == Access::Mmap)?;
     let many = |per_op: &f64| *per_op >= FAULTS_PER_OP;
     if let Some(major) = seen.major_faults_per_op.filter(many) {

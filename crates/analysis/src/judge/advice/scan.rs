@@ -7,7 +7,7 @@ use super::phrases::{capital, listed};
 use super::read_advice::amplification;
 use crate::judge::bound::BoundName;
 use crate::judge::cell::{CellJudgement, Status};
-use crate::judge::verdict::FEWEST_ROUNDS;
+use crate::judge::verdict::{FEWEST_ROUNDS, NEAR};
 use pagewise_model::format::{percent, time, times};
 
 /// From this share of the device's bandwidth, no method can gain what a user would notice.
@@ -37,9 +37,6 @@ fn insight(case: &Case<'_>) -> Result<String, String> {
     let unknown = || format!("the share of this device that {} reaches was not measured", stream.method);
     let share =
         stream.of_device_bandwidth.ok_or_else(|| ceiling_too_low(case, stream).unwrap_or_else(unknown))?;
-    if case.is_unsteady() {
-        return Err("the machine was too unsteady".to_string());
-    }
     if stream.samples < FEWEST_ROUNDS {
         return Err(format!(
             "{} has {} valid rounds, and {FEWEST_ROUNDS} are needed",
@@ -158,7 +155,7 @@ fn counting(case: &Case<'_>) -> Option<String> {
         candidates.into_iter().find_map(|cell| Some((cell, cell.total_ns?, touching(case, cell)?)))?;
     let (all, alone) = (time(full_ns), time(touched_ns));
     let method = &cell.method;
-    if full_ns as f64 <= touched_ns as f64 * (1.0 + case.least()) {
+    if full_ns as f64 <= touched_ns as f64 * NEAR {
         return Some(format!(
             "{consumes} costs {method} no distinguishable time: {all}, and {alone} where pages are only touched."
         ));

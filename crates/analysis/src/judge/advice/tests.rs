@@ -7,6 +7,7 @@ mod scan;
 mod workers;
 
 use super::*;
+use crate::judge::collected::collect;
 use crate::judge::judge;
 use crate::judge::judged::Judged;
 use crate::proof::honest;
@@ -70,18 +71,29 @@ impl Timed {
     }
 }
 
-/// The judged run of these cells in `rounds` rounds. The first of each comparison has a control, which takes `noise`
-/// longer.
-pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
+/// A run with its judgement.
+pub(super) struct JudgedRun {
+    run: Run,
+    judged: Judged,
+}
+
+impl std::ops::Deref for JudgedRun {
+    type Target = Judged;
+    fn deref(&self) -> &Judged {
+        &self.judged
+    }
+}
+
+/// The judged run of these cells in `rounds` rounds. The first of each comparison has a control.
+pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>) -> JudgedRun {
     let mut cells = cells;
     let mut controls: Vec<Timed> = Vec::new();
     for timed in &cells {
         if controls.iter().all(|control| control.cell.conditions != timed.cell.conditions) {
             let cell = Cell { role: Role::Control, ..timed.cell.clone() };
-            let slower = |ns: u64| (ns as f64 * (1.0 + noise)) as u64;
             controls.push(Timed {
-                setup_ns: slower(timed.setup_ns),
-                measured_ns: slower(timed.measured_ns),
+                setup_ns: timed.setup_ns,
+                measured_ns: timed.measured_ns,
                 cell,
                 unsteady: timed.unsteady,
                 latency: None,
@@ -90,7 +102,7 @@ pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
         }
     }
     cells.extend(controls);
-    judge(&Run {
+    let run = Run {
         elapsed_ns: Some(1),
         ..Run::of(
             Header::of(Plan {
@@ -101,18 +113,21 @@ pub(super) fn judged_in(rounds: u32, cells: Vec<Timed>, noise: f64) -> Judged {
             }),
             (0..rounds).flat_map(|round| cells.iter().map(move |timed| timed.sample(round))).collect(),
         )
-    })
+    };
+    let judged = judge(&run);
+    JudgedRun { run, judged }
 }
 
-pub(super) fn judged(cells: Vec<Timed>) -> Judged {
-    judged_in(ROUNDS, cells, 0.0)
+pub(super) fn judged(cells: Vec<Timed>) -> JudgedRun {
+    judged_in(ROUNDS, cells)
 }
 
 /// The judged run with its cells changed.
-pub(super) fn changed(mut judged: Judged, change: impl Fn(&mut CellJudgement)) -> Judged {
+pub(super) fn changed(mut of: JudgedRun, change: impl Fn(&mut CellJudgement)) -> JudgedRun {
+    let judged = &mut of.judged;
     judged.cells.iter_mut().for_each(change);
-    judged.advice = advise_all(&judged.comparisons, &judged.cells);
-    judged
+    judged.advice = advise_all(&judged.comparisons, &judged.cells, &collect(&of.run), PRICE_OF_SIMPLICITY);
+    of
 }
 
 /// Panics unless one of the notes is `note`.

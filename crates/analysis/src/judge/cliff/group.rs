@@ -6,8 +6,8 @@ use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
 
 use crate::judge::collected::CellSamples;
-use crate::judge::verdict::{self, ClaimedTogether, Finding, NEAR, Verdict, decide};
-use crate::statistics::{median, paired_log_ratios};
+use crate::judge::verdict::{self, ClaimedTogether, Finding, NEAR, SMALLEST_DIFFERENCE, decide};
+use crate::statistics::{lasting, median, paired_log_ratios};
 
 /// One cell of a group.
 #[derive(Clone, Debug)]
@@ -60,14 +60,15 @@ pub(crate) struct SpanComparison {
     pub(crate) wins: bool,
     /// True if it also holds as one of as many claims as pairs of methods times ratios of the grid.
     pub(crate) firm: bool,
-    /// Median of the logarithm of the first rate over the second.
+    /// Logarithm of the first rate over the second.
     pub(crate) log_ratio: Option<f64>,
 }
 
 impl SpanComparison {
-    /// Compare the ratios of two methods, as one of `claims`.
-    fn of(span: u64, log_ratios: &[f64], noise: Option<f64>, claims: usize) -> Self {
-        let decided = |claim| decide(log_ratios, noise, claim);
+    /// Compare the ratios of two methods, as one of `claims`; differences up to the share `least` are not claimed,
+    /// and intervals are longer by `stretch`.
+    fn of(span: u64, log_ratios: &[f64], least: f64, stretch: f64, claims: usize) -> Self {
+        let decided = |claim| decide(log_ratios, least, stretch, claim);
         let narrowing = decided(ClaimedTogether::Narrowing);
         Self {
             span,
@@ -107,6 +108,8 @@ pub(crate) struct CliffGroup<'a> {
     methods: Vec<&'a Method>,
     /// Pairs of methods times ratios of the grid: the number of simultaneous claims.
     claims: usize,
+    /// Factor by which intervals are longer because disturbances outlast rounds.
+    stretch: f64,
 }
 
 impl<'a> CliffGroup<'a> {
@@ -129,6 +132,7 @@ impl<'a> CliffGroup<'a> {
                     families: Vec::new(),
                     methods: Vec::new(),
                     claims: 1,
+                    stretch: 1.0,
                 });
                 groups.len() - 1
             });
@@ -148,9 +152,26 @@ impl<'a> CliffGroup<'a> {
             group.families = group.find_families(windows);
             group.methods = group.find_methods();
             let methods = group.methods.len();
+            group.stretch = group.find_stretch();
             group.claims = (methods * methods.saturating_sub(1) / 2 * group.grid().len()).max(1);
         }
         groups
+    }
+
+    fn find_stretch(&self) -> f64 {
+        let mut beside: Vec<Vec<&GroupCell<'a>>> = Vec::new();
+        for member in &self.measured {
+            let of = |cells: &&mut Vec<&GroupCell<'a>>| {
+                cells[0].span() == member.span() && cells[0].beside(member)
+            };
+            match beside.iter_mut().find(of) {
+                Some(cells) => cells.push(member),
+                None => beside.push(vec![member]),
+            }
+        }
+        let rates = |cells: &Vec<&'_ GroupCell<'a>>| cells.iter().map(|cell| cell.rates.clone()).collect();
+        let rates: Vec<Vec<verdict::Rates>> = beside.iter().map(rates).collect();
+        lasting::stretch(&rates.iter().map(|rates| rates.iter().collect()).collect::<Vec<_>>())
     }
 
     /// Windows tried at the smallest span that has more than one of them.
@@ -269,65 +290,62 @@ impl<'a> CliffGroup<'a> {
         self.controls.iter().any(|control| control.span() == span && control.method() == method)
     }
 
-    /// Compare `first` and `second` at a span; `None` unless both were planned.
+    /// Compare `first` and `second` at a span; `None` unless both were planned and can be compared.
     pub(crate) fn compare(&self, first: &Method, second: &Method, span: u64) -> Option<SpanComparison> {
         let (left, right) = (self.member(first, span)?, self.member(second, span)?);
         let log_ratios = paired_log_ratios(&left.rates, &right.rates);
-        Some(SpanComparison::of(span, &log_ratios, self.noise_between(left, right), self.claims))
+        let least = self.least_between(left, right)?;
+        Some(SpanComparison::of(span, &log_ratios, least, self.stretch, self.claims))
     }
 
-    /// Difference of a method from itself, measured with these two.
-    fn noise_between(&self, left: &GroupCell<'_>, right: &GroupCell<'_>) -> Option<f64> {
-        let span = left.span();
+    /// The smallest difference that is claimed between two cells. Cells of one batch are paired by round. Between batches
+    /// the machine may have drifted, by as much as a method differs from a control of it that was measured with the
+    /// other batch; `None` without such a control.
+    fn least_between(&self, left: &GroupCell<'_>, right: &GroupCell<'_>) -> Option<f64> {
         if left.beside(right) {
-            let own = self.largest_noise(|control, baseline| {
-                control.span() == span && control.beside(left) && baseline.beside(control)
-            });
-            // A ratio without a control is taken to be as noisy as the noisiest that has one.
-            return own.or_else(|| self.largest_noise(|control, baseline| control.beside(baseline)));
+            return Some(SMALLEST_DIFFERENCE);
         }
-        // They were measured in different rounds. Only a control that was measured apart from its own method in the same
-        // way shows the effect of that.
-        self.largest_noise(|control, baseline| {
-            let bridges =
-                |from: &GroupCell<'_>, to: &GroupCell<'_>| baseline.beside(from) && control.beside(to);
-            control.span() == span && (bridges(left, right) || bridges(right, left))
-        })
-    }
-
-    fn largest_noise(&self, counts: impl Fn(&GroupCell<'_>, &GroupCell<'_>) -> bool) -> Option<f64> {
+        let bridges =
+            |from: &GroupCell<'_>, to: &GroupCell<'_>, baseline: &GroupCell<'_>, control: &GroupCell<'_>| {
+                baseline.beside(from) && control.beside(to)
+            };
         self.controls
             .iter()
+            .filter(|control| control.span() == left.span())
             .filter_map(|control| {
                 let baseline = self.member(control.method(), control.span())?;
-                counts(control, baseline).then(|| verdict::noise(&baseline.rates, &control.rates))?
+                let counts =
+                    bridges(left, right, baseline, control) || bridges(right, left, baseline, control);
+                counts.then(|| verdict::drift(&baseline.rates, &control.rates))?
             })
             .max_by(f64::total_cmp)
     }
 
-    /// The methods that lead at a span or are not distinguishable from the leader, the leader first; empty if the data
-    /// do not support a comparison.
+    /// The methods that lead at a span or are not behind the leader, the leader first; empty if the data do not support a
+    /// comparison.
     pub(crate) fn leaders(&self, span: u64) -> Vec<&'a Method> {
-        let mut ranked: Vec<(&'a Method, &GroupCell<'a>)> = self
-            .methods
+        let sampled =
+            |method: &&Method| self.member(method, span).is_some_and(|cell| cell.median_rate().is_some());
+        let methods: Vec<&'a Method> = self.methods.iter().copied().filter(sampled).collect();
+        let lead = |method: &Method, other: &Method| {
+            self.compare(method, other, span).and_then(|compared| compared.log_ratio).unwrap_or(0.0) > 0.0
+        };
+        let wins = |method: &Method| methods.iter().filter(|other| lead(method, other)).count();
+        let Some(leader) = methods.iter().copied().rev().max_by_key(|method| wins(method)) else {
+            return Vec::new();
+        };
+        let compared: Vec<(&'a Method, SpanComparison)> = methods
             .iter()
-            .copied()
-            .filter_map(|method| Some((method, self.member(method, span)?)))
-            .filter(|(_, member)| member.median_rate().is_some())
+            .filter(|method| **method != leader)
+            .filter_map(|method| Some((*method, self.compare(leader, method, span)?)))
+            .filter(|(_, compared)| compared.faster != Finding::TooFewRounds)
             .collect();
-        let Some((_, reference)) = ranked.first().copied() else { return Vec::new() };
-        // Skip methods measured in different rounds for which no control estimates the noise between them.
-        let noise_of = |member: &GroupCell<'a>| self.noise_between(reference, member);
-        ranked.retain(|(_, member)| noise_of(member).is_some());
-        let noises = ranked.iter().filter_map(|(_, member)| noise_of(member));
-        let Some(noise) = noises.max_by(f64::total_cmp) else { return Vec::new() };
-        let rates: Vec<&verdict::Rates> = ranked.iter().map(|(_, member)| &member.rates).collect();
-        let judgement = verdict::judge(&rates, noise);
-        match judgement.verdict {
-            Verdict::Winner => judgement.leader.into_iter().map(|index| ranked[index].0).collect(),
-            Verdict::Tie => judgement.tied.into_iter().map(|index| ranked[index].0).collect(),
-            Verdict::NotComparable => Vec::new(),
+        if compared.is_empty() {
+            return Vec::new();
         }
+        let stays = |compared: &SpanComparison| !(compared.wins && compared.log_ratio > Some(0.0));
+        let others = compared.iter().filter(|(_, compared)| stays(compared)).map(|(method, _)| *method);
+        std::iter::once(leader).chain(others).collect()
     }
 }
 
@@ -342,6 +360,7 @@ fn ascending(spans: impl Iterator<Item = u64>) -> Vec<u64> {
 mod tests {
     use super::*;
     use crate::judge::pivot::PairedRatio;
+    use crate::judge::verdict::Verdict;
     use proptest::prelude::*;
 
     /// Rates of a method in rounds, some of them lost: near 1, or near a difference.
@@ -361,14 +380,14 @@ mod tests {
         fn verdict_cliff_and_table_tell_the_same_of_the_same_ratios(
             first in rates(),
             second in rates(),
-            noise in prop_oneof![Just(0.0), 0.0..0.3],
         ) {
             let (first, second) = (verdict::Rates::of_each(&first), verdict::Rates::of_each(&second));
             let log_ratios = paired_log_ratios(&first, &second);
-            let judgement = verdict::judge(&[&first, &second], noise);
-            let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Winner);
-            let told = SpanComparison::of(0, &log_ratios, Some(noise), 1);
-            let table = PairedRatio::of(&first, &second, Some(noise)).map(|ratio| ratio.told);
+            let judgement = verdict::judge(&[&first, &second]);
+            let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Best);
+            let stretch = lasting::stretch(&[vec![&first, &second]]);
+            let told = SpanComparison::of(0, &log_ratios, 0.0, stretch, 1);
+            let table = PairedRatio::of(&first, &second, stretch).map(|ratio| ratio.told);
             let expected = match winner {
                 Some(0) => Some(Finding::Higher),
                 Some(_) => Some(Finding::Lower),
@@ -380,7 +399,7 @@ mod tests {
             // more.
             prop_assert!(expected.is_none_or(|winner| told.faster == winner));
             prop_assert!(!told.firm || told.wins);
-            // Fewer than seven common rounds decide nothing anywhere.
+            // Too few common rounds decide nothing anywhere.
             if log_ratios.len() < verdict::FEWEST_ROUNDS {
                 prop_assert_eq!((expected, told.faster), (None, Finding::TooFewRounds));
             }

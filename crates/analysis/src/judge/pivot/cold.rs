@@ -35,7 +35,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let cell = |method: &str| found.iter().find(|(_, cell)| cell.method == method).copied();
     let both = pair.and_then(|(baseline, against)| Some((cell(baseline)?, cell(against[0])?)));
     let other_over_baseline = both.and_then(|((baseline, _), (other, _))| {
-        PairedRatio::of(&other.rates(), &baseline.rates(), data.noise(&[comparison]))
+        PairedRatio::of(&other.rates(), &baseline.rates(), comparison.stretch)
     });
     let at = PivotColumn::Threads(conditions.threads);
     let sentence = match (both, &data.pivot.baseline) {
@@ -129,9 +129,6 @@ fn sentence(
                 "{at} it is unknown whether {other_name} warms faster than {baseline_name}: only {rounds} have both times"
             )
         }
-        Finding::NoiseUnknown => format!(
-            "{at} it is unknown whether {other_name} warms faster than {baseline_name}: the noise of the run is unknown"
-        ),
     };
     format!("{verdict}{}.", figures(baseline, other))
 }

@@ -19,8 +19,6 @@ use crate::judge::verdict::Verdict;
 pub struct Tables {
     /// CPUs of the machine.
     pub cpus: u32,
-    /// Largest difference of a method from itself in this run, as a share; `None` if unknown.
-    pub noise: Option<f64>,
     /// One for each set of conditions that differ in more than the columns, in the order of the plan.
     pub tables: Vec<MethodTable>,
     /// If threads are columns: the remaining score of each method as the data grow.
@@ -210,14 +208,6 @@ impl<'a> Data<'a> {
     ) -> Option<(&'a CellSamples<'a>, &'a CellJudgement)> {
         let found = comparison.cells.iter().filter_map(|id| Some((self.samples(id)?, self.judged(id)?)));
         found.into_iter().find(|(_, cell)| cell.method == method)
-    }
-
-    /// Noise for a ratio between cells of these comparisons: the largest of theirs; without one, that of the run.
-    pub(super) fn noise(&self, comparisons: &[&Comparison]) -> Option<f64> {
-        let largest = |noises: Vec<f64>| noises.into_iter().max_by(f64::total_cmp);
-        let own: Option<Vec<f64>> = comparisons.iter().map(|comparison| comparison.noise).collect();
-        let of_run = || largest(self.comparisons.iter().filter_map(|comparison| comparison.noise).collect());
-        own.and_then(largest).or_else(of_run)
     }
 }
 

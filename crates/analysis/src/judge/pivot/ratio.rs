@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::judge::verdict::{ClaimedTogether, Finding, Rates, decide};
+use crate::judge::verdict::{ClaimedTogether, Finding, Rates, SMALLEST_DIFFERENCE, decide};
 use crate::statistics::paired_log_ratios;
 use pagewise_model::format::times;
 
-/// The median over rounds of one rate over another.
+/// One rate over another, paired by round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PairedRatio {
-    /// The median.
+    /// The ratio: a trimmed mean.
     pub ratio: f64,
     /// Lower end of its interval; `None` with too few rounds.
     pub low: Option<f64>,
@@ -22,9 +22,10 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
-    /// Ratio of `rates` over `others`, given the noise of the run; `None` if no round has both.
-    pub(crate) fn of(rates: &Rates, others: &Rates, noise: Option<f64>) -> Option<Self> {
-        let decision = decide(&paired_log_ratios(rates, others), noise, ClaimedTogether::Alone);
+    /// Ratio of `rates` over `others`, with an interval longer by `stretch`; `None` if no round has both.
+    pub(crate) fn of(rates: &Rates, others: &Rates, stretch: f64) -> Option<Self> {
+        let log_ratios = paired_log_ratios(rates, others);
+        let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, stretch, ClaimedTogether::Alone);
         Some(Self {
             ratio: decision.log_ratio?.exp(),
             low: decision.interval.map(|ends| ends.low),

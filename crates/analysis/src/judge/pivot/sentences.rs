@@ -46,9 +46,6 @@ fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
         Finding::TooFewRounds => {
             format!("{column} cannot be compared ({words} in {} rounds, too few)", ratio.rounds)
         }
-        Finding::NoiseUnknown => {
-            format!("{column} cannot be compared ({words}, and the noise of the run is unknown)")
-        }
     }
 }
 

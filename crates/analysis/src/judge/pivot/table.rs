@@ -10,7 +10,6 @@ use super::{sentences, waits};
 use crate::judge::cell::MedianInterval;
 use crate::judge::comparison::Comparison;
 use crate::judge::label::{LabelPart, data_over_cache, label_without};
-use crate::judge::verdict::Verdict;
 
 /// Spans whose multiples of the cache differ by at most this are one size: they are whole MiB, and threads take some of
 /// the cache.
@@ -140,11 +139,7 @@ fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score
 }
 
 fn fastest(data: &Data<'_>, comparison: &Comparison) -> Fastest {
-    let methods = match comparison.verdict {
-        Verdict::Winner => comparison.winner.iter().cloned().collect(),
-        Verdict::Tie => comparison.tied.clone(),
-        Verdict::NotComparable => Vec::new(),
-    };
+    let methods = comparison.staying().into_iter().map(String::from).collect();
     Fastest {
         column: column(data, comparison),
         verdict: comparison.verdict,
@@ -182,7 +177,7 @@ type CellIndex<'a> = (&'a Comparison, &'a str);
 /// The rate of one cell over that of another, paired by round.
 fn between(data: &Data<'_>, left: CellIndex<'_>, right: CellIndex<'_>) -> Option<PairedRatio> {
     let rates = |(comparison, method): CellIndex<'_>| Some(data.cell(comparison, method)?.0.rates());
-    PairedRatio::of(&rates(left)?, &rates(right)?, data.noise(&[left.0, right.0]))
+    PairedRatio::of(&rates(left)?, &rates(right)?, left.0.stretch)
 }
 
 /// The largest size of the data compared with the smallest, for each pattern and warm-up that has both.

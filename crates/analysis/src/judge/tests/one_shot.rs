@@ -49,7 +49,7 @@ fn work_that_is_done_once_is_ranked_by_its_total() {
     // The fill alone is 2.5 times as fast; with its set-up it is slower.
     let judged = judge(&run_of(&fills([1, 100, 9], [90, 40, 10])));
     let comparison = &judged.comparisons[0];
-    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("mmap")));
+    assert_eq!((comparison.verdict, comparison.best.as_deref()), (Verdict::Best, Some("mmap")));
     assert!((comparison.ratios[0].ratio - 140.0 / 110.0).abs() < 1e-6, "{:?}", comparison.ratios);
     let prepared = &judged.cells[2];
     assert_eq!((prepared.setup_ns, prepared.teardown_ns), (Some(90_000_000), Some(10_000_000)));
@@ -88,7 +88,7 @@ fn a_method_that_did_not_cover_its_ring_is_not_ranked() {
         (unranked.method.as_str(), unranked.reason.as_str()),
         ("uring:depth=1", "covered 12 % of its ring in 60 s")
     );
-    assert_eq!(judged.comparisons[0].winner.as_deref(), Some("mmap"));
+    assert_eq!(judged.comparisons[0].best.as_deref(), Some("mmap"));
     assert_eq!((judged.cells[3].samples, judged.cells[3].invalid_samples), (8, 0));
     assert!((judged.cells[3].covered.expect("fixed work") - 0.1299).abs() < 1e-4);
     assert_eq!(judged.cells[0].covered, Some(1.0));
@@ -108,7 +108,7 @@ fn a_cold_scan_counts_its_set_up() {
         timed(Role::Measured, scan("mmap:in-place"), [1, 80, 1]),
     ]));
     let comparison = &judged.comparisons[0];
-    assert_eq!((comparison.unranked.len(), comparison.winner.as_deref()), (0, Some("mmap:in-place")));
+    assert_eq!((comparison.unranked.len(), comparison.best.as_deref()), (0, Some("mmap:in-place")));
     let cell = &judged.cells[0];
     let per_second = cell.bytes_per_second.expect("a rate").median;
     assert!((per_second / (64.0 * 1024.0 * 1024.0 / 0.1) - 1.0).abs() < 1e-6, "{per_second}");

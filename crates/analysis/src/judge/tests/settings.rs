@@ -131,7 +131,7 @@ fn a_cold_start_is_ranked_by_its_time_to_warm() {
     });
     let judged = judge(&run);
     let comparison = &judged.comparisons[0];
-    assert_eq!((comparison.verdict, comparison.winner.as_deref()), (Verdict::Winner, Some("pread")));
+    assert_eq!((comparison.verdict, comparison.best.as_deref()), (Verdict::Best, Some("pread")));
     let (mmap, pread, direct) = (&judged.cells[0], &judged.cells[1], &judged.cells[3]);
     assert_eq!(mmap.time_to_warm_ns.map(|time| time.median), Some(100e6));
     assert_eq!(pread.time_to_warm_ns.map(|time| time.median), Some(60e6));

@@ -34,7 +34,7 @@ fn the_plateau_has_edges() {
         ("100B", 20.0),
         ("4KiB", 12.2),
         ("64KiB", 12.0),
-        ("1MiB", 12.3),
+        ("1MiB", 12.2),
         ("16MiB", 13.0),
     ]));
     let found = buffers(&judged);
@@ -45,17 +45,17 @@ fn the_plateau_has_edges() {
     assert!((found.best_ns_per_op - 12.04).abs() < 0.01, "{}", found.best_ns_per_op);
     assert_eq!(
         found.sentence,
-        "mmap (by the records alone, without set-up): the smallest good buffer is 4 KiB: from it to 1 MiB all are within 3 % of the best (12 ns a record); \
+        "mmap (by the records alone, without set-up): the smallest good buffer is 4 KiB: from it to 1 MiB all are at most 2 % slower than the best (12 ns a record); \
          no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
     );
     noted(&judged.advice[0], &found.sentence);
 }
 
 #[test]
-fn what_lies_at_the_edge_is_good_and_beyond_it_is_not() {
+fn what_is_within_two_percent_is_good_and_what_is_behind_is_not() {
     let smallest = |ns: f64| buffers(&judged(mapped(&[("4KiB", ns), ("64KiB", 12.0)]))).smallest_bytes;
-    assert_eq!(smallest(12.0 * 1.029), Bytes::kib(4));
-    assert_eq!(smallest(12.0 * 1.035), Bytes::kib(64));
+    assert_eq!(smallest(12.0 * 1.019), Bytes::kib(4));
+    assert_eq!(smallest(12.0 * 1.025), Bytes::kib(64));
 }
 
 #[test]
@@ -66,11 +66,7 @@ fn a_gap_ends_the_plateau() {
         (found.smallest_bytes, found.unclear_bytes.as_slice()),
         (Bytes::kib(64), &[Bytes::kib(1)][..])
     );
-    assert!(
-        found
-            .sentence
-            .ends_with("4 KiB costs 1.17x; 1 KiB cannot be distinguished from the best in these rounds.")
-    );
+    assert!(found.sentence.ends_with("4 KiB costs 1.17x; whether 1 KiB is behind is open."));
 }
 
 #[test]
@@ -79,7 +75,7 @@ fn a_buffer_that_is_not_needed_is_not_advised() {
     assert_eq!(buffers(&none).smallest_bytes, Bytes(0));
     assert_eq!(
         buffers(&none).sentence,
-        "mmap (by the records alone, without set-up): no buffer is needed: without one and up to 64 KiB all are within 3 % of the best (12 ns a record)."
+        "mmap (by the records alone, without set-up): no buffer is needed: without one and up to 64 KiB all are at most 2 % slower than the best (12 ns a record)."
     );
     let worse = judged(mapped(&[("", 10.0), ("4KiB", 12.0), ("64KiB", 13.0)]));
     assert_eq!(
@@ -100,76 +96,40 @@ fn what_swings_is_unclear_and_not_behind() {
     );
     assert_eq!(
         found.sentence,
-        "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are within 3 % of the best \
-         (12 ns a record); 4 KiB cannot be distinguished from the best in these rounds."
+        "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are at most 18 % slower than \
+         the best (12 ns a record); whether 4 KiB is behind is open."
     );
     let mut cells = mapped(&[("64KiB", 12.0)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     assert_eq!(
         buffers(&self::judged(cells)).sentence,
-        "mmap (by the records alone, without set-up): 64 KiB leads (12 ns a record); 4 KiB cannot be distinguished from the best in these rounds."
+        "mmap (by the records alone, without set-up): 64 KiB is ahead (12 ns a record); whether 4 KiB is behind is open."
     );
 }
 
 #[test]
-fn noise_widens_what_is_as_good() {
-    let cells = mapped(&[("4KiB", 12.9), ("64KiB", 12.0), ("1KiB", 14.0)]);
-    let judged = judged_in(ROUNDS, cells, 0.09);
+fn scatter_widens_the_bound_of_what_is_good() {
+    let mut cells = mapped(&[("64KiB", 12.0), ("1KiB", 24.0)]);
+    cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.08));
+    let judged = judged(cells);
     let found = buffers(&judged);
     assert_eq!(found.smallest_bytes, Bytes::kib(4));
+    assert!((0.05..0.12).contains(&found.bound), "{}", found.bound);
     assert!(
-        found
-            .sentence
-            .contains("within 9 %, the noise of this run, of the best (12 ns a record); 1 KiB costs 1.17x"),
+        found.sentence.contains("% slower than the best") && found.sentence.contains("1 KiB costs 2.0"),
         "{}",
         found.sentence
     );
 }
 
 #[test]
-fn no_buffer_is_named_where_a_method_measured_twice_differs_by_more_than_a_tenth() {
-    let advice = |noise| {
-        let cells = mapped(&[("4KiB", 12.0), ("64KiB", 12.1), ("16KiB", 25.8)]);
-        judged_in(ROUNDS, cells, noise).advice.remove(0)
-    };
-    assert_eq!(advice(0.09).buffers.len(), 1);
-    let loud = advice(0.12);
-    assert!(loud.buffers.is_empty());
-    noted(&loud, "The smallest good buffer is not reported: a method measured twice differed by 12 %.");
-    assert!(!loud.notes.iter().any(|note| note.contains("costs")), "{:#?}", loud.notes);
-}
-
-#[test]
-fn what_ties_in_total_is_not_said_to_cost_more() {
-    let with_setup = |ms: u64| {
-        let mut cells = mapped(&[("4KiB", 12.0), ("64KiB", 12.1), ("1KiB", 14.0)]);
-        cells.iter_mut().for_each(|timed| timed.setup_ns = ms * MS);
-        judged(cells)
-    };
-    let ends = "1 KiB costs 1.17x.";
-    let apart = with_setup(0);
-    assert!(buffers(&apart).sentence.ends_with(ends), "{}", buffers(&apart).sentence);
-    // 0.2 ms of records are negligible next to that.
-    let tied = with_setup(100);
-    assert!(tied.comparisons[0].tied.iter().any(|method| method == "mmap:buffer=1KiB"));
-    let sentence = &buffers(&tied).sentence;
-    assert!(sentence.ends_with("1 KiB cannot be distinguished from the best in these rounds."), "{sentence}");
-}
-
-#[test]
-fn nothing_is_said_of_buffers_above_the_noise_or_with_too_few_rounds() {
+fn nothing_is_said_of_buffers_with_too_few_rounds() {
     let cells = || mapped(&[("4KiB", 13.0), ("64KiB", 12.0)]);
-    let loud = judged_in(ROUNDS, cells(), 0.6);
-    assert!(loud.advice[0].buffers.is_empty());
-    noted(
-        &loud.advice[0],
-        "The smallest good buffer is not reported: a method measured twice differed by 60 %.",
-    );
-    let short = judged_in(3, cells(), 0.0);
+    let short = judged_in(3, cells());
     assert!(short.advice[0].buffers.is_empty());
     assert!(
         short.advice[0].notes[0]
-            .starts_with("No buffer is advised, because no method has the 7 valid rounds")
+            .starts_with("No buffer is advised, because no method has the 5 valid rounds")
     );
 }
 
@@ -285,15 +245,16 @@ fn a_headline_has_each_size_of_record() {
     assert_eq!(
         headline(&both),
         [
-            "Appending: records of 100 B: choose mmap:buffer=4KiB (mmap:buffer=64KiB cannot be distinguished from it); records of 1 \
+            "Appending: records of 100 B: choose mmap:buffer=4KiB (mmap:buffer=64KiB is not shown to be behind); records of 1 \
           KiB: choose mmap."
         ]
     );
     let alike = |ns| vec![append("mmap", ns), append("pwrite", 300.0)];
     let both = judged(alike(20.0).into_iter().chain(alike(21.0).into_iter().map(kib)).collect());
     assert_eq!(headline(&both), ["Appending: records of 100 B and records of 1 KiB: choose mmap."]);
-    let smaller = judged(
-        mapped(&[("4KiB", 12.25), ("64KiB", 11.99)]).into_iter().chain([append("mmap", 28.0)]).collect(),
-    );
-    assert_eq!(headline(&smaller), ["Appending: choose mmap:buffer=64KiB (a buffer of 4 KiB is as good)."]);
+    let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
+    cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.10));
+    cells.push(append("mmap", 28.0));
+    let told = headline(&judged(cells)).remove(0);
+    assert!(told.contains("% slower with a buffer of 4 KiB)"), "{told}");
 }

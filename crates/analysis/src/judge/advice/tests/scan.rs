@@ -11,7 +11,7 @@ fn scan(method: &str, cache: CacheState, total_ms: u64) -> Timed {
 }
 
 /// A cold run in which the stream reaches a share of the device.
-fn reaching(share: f64, ring_ms: u64) -> Judged {
+fn reaching(share: f64, ring_ms: u64) -> JudgedRun {
     let cold = CacheState::Cold;
     let run =
         judged(vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 120), scan(RING, cold, ring_ms)]);
@@ -38,7 +38,7 @@ fn a_stream_at_97_percent_leaves_nothing_to_gain() {
     assert_eq!(
         headline(&judged),
         [
-            "A cold scan: choose read:buffer=64KiB (uring:direct+depth=8+buffer=256KiB cannot be distinguished from it).",
+            "A cold scan: choose read:buffer=64KiB (uring:direct+depth=8+buffer=256KiB is not shown to be behind).",
             "read:buffer=64KiB already runs at 97 % of this device: no method can gain more than 3 %."
         ]
     );
@@ -81,7 +81,7 @@ fn the_edges_of_the_insight() {
 }
 
 /// A cold run in which `method` went beyond the ceiling, so that no method has a share of it.
-fn beyond(method: &str) -> Judged {
+fn beyond(method: &str) -> JudgedRun {
     changed(reaching(0.9, 200), |cell| {
         cell.of_device_bandwidth = None;
         cell.beyond_device_ceiling = (cell.method == method).then_some(1.3);
@@ -129,12 +129,9 @@ fn without_a_ceiling_or_a_stream_or_quiet_nothing_is_known_to_be_gained() {
         why(&invalid),
         "The possible gain of a method is unknown, because read:buffer=64KiB is not ranked: no sample of it is valid."
     );
-    let loud = judged_in(ROUNDS, vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 110)], 0.6);
-    let loud = changed(loud, |cell| cell.of_device_bandwidth = Some(0.6));
-    assert!(why(&loud).ends_with("because the machine was too unsteady."));
-    let short = judged_in(3, vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 110)], 0.0);
+    let short = judged_in(3, vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 110)]);
     let short = changed(short, |cell| cell.of_device_bandwidth = Some(0.6));
-    assert!(why(&short).ends_with("because read:buffer=64KiB has 3 valid rounds, and 7 are needed."));
+    assert!(why(&short).ends_with("because read:buffer=64KiB has 3 valid rounds, and 5 are needed."));
 }
 
 #[test]

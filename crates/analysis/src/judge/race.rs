@@ -1,0 +1,294 @@
+//! The race: which methods of each comparison are still in question, look by look.
+//!
+//! All methods run the first rounds. At a *look*, after a number of rounds that is known beforehand, each comparison is
+//! judged by the methods that are still in it:
+//!
+//! * the leader is *best* if it beats every rival at the level of the look: that decides the comparison (an
+//!   intersection-union test, Berger 1982: the number of rivals needs no correction);
+//! * else a rival is *behind* if the leader beats it at that level divided by the number of rivals (Bonferroni): it
+//!   leaves the race, and later rounds go to those that stay;
+//! * the rest *tie* if each is at most [`SMALLEST_DIFFERENCE`] behind with [`BOUND_LEVEL`] certainty: that decides it too.
+//!
+//! A method beats another if [`PairedTest`] says so and the estimate exceeds [`SMALLEST_DIFFERENCE`].
+//!
+//! The levels of all looks add up to [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is kept for
+//! the last look, whenever that comes, and the first three looks have a tenth, a quarter and a half of an ordinary share.
+//! A run with a fixed number of rounds has one look, at its end, with all of it.
+//!
+//! The race is a pure function of rates by round: an interrupted run goes on as it would have, and whoever reads the run
+//! file sees the same race.
+
+use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest};
+use crate::statistics::{ByRound, Interval, lasting, median, paired_log_ratios};
+
+/// Share of comparisons in which one of several equals may be called the best, and in which any equal of the leader may
+/// be called behind.
+pub const FALSE_WINNERS: f64 = 0.02;
+/// Smallest difference that is claimed, however certain: as a share of the slower rate.
+pub const SMALLEST_DIFFERENCE: f64 = 0.02;
+/// Certainty of a bound: the interval's coverage.
+pub const BOUND_LEVEL: f64 = 0.95;
+
+/// Rounds after which quick runs look.
+const QUICK: [u32; 8] = [5, 7, 10, 14, 20, 28, 40, 56];
+/// Further rounds of full runs.
+const FULL: [u32; 4] = [80, 112, 160, 224];
+/// Shares of the first looks, in ordinary ones.
+const FIRST: [f64; 3] = [0.1, 0.25, 0.5];
+/// Looks that share the half of the error that is not kept for the last one.
+const QUICK_SHARES: f64 = 4.0;
+const FULL_SHARES: f64 = 5.0;
+
+/// Rates of one method, by round with a valid sample of it.
+pub type Rates = ByRound;
+
+/// When a race looks, and how much error each look may spend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looks {
+    /// Rounds, ascending, with the two-sided level of each.
+    looks: Vec<(u32, f64)>,
+    /// Level of the last look for a claim of the best, and for claims of those behind.
+    last: (f64, f64),
+}
+
+impl Looks {
+    /// One look, after all rounds. The leader is chosen by the same rounds as those behind it, so these have half of the
+    /// level.
+    pub fn once() -> Self {
+        Self { looks: Vec::new(), last: (FALSE_WINNERS, FALSE_WINNERS / 2.0) }
+    }
+
+    /// The looks of a quick run.
+    pub fn quick() -> Self {
+        Self::spend(&QUICK, QUICK_SHARES)
+    }
+
+    /// The looks of a full run.
+    pub fn full() -> Self {
+        Self::spend(&[&QUICK[..], &FULL].concat(), FULL_SHARES)
+    }
+
+    fn spend(rounds: &[u32], shares: f64) -> Self {
+        let share = FALSE_WINNERS / 2.0 / shares;
+        let level = |index: usize| share * FIRST.get(index).copied().unwrap_or(1.0);
+        let looks = rounds.iter().enumerate().map(|(index, rounds)| (*rounds, level(index)));
+        Self { looks: looks.collect(), last: (FALSE_WINNERS / 2.0, FALSE_WINNERS / 2.0) }
+    }
+
+    /// Rounds of the look that follows `rounds`; `None` after the last.
+    pub fn next(&self, rounds: u32) -> Option<u32> {
+        self.looks.iter().map(|(look, _)| *look).find(|look| *look > rounds)
+    }
+}
+
+/// A method of a comparison.
+#[derive(Clone, Debug)]
+pub struct Entrant {
+    /// Its rates.
+    pub rates: Rates,
+    /// Rounds from the first that were tried, valid or not; all there are for a method that takes no more samples.
+    pub tried: u32,
+}
+
+/// A rival that left the race because it is behind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Departure {
+    /// The rival.
+    pub method: usize,
+    /// The leader at that look.
+    pub leader: usize,
+    /// Common rounds at that look.
+    pub rounds: usize,
+    /// Two-sided level of the claim.
+    pub level: f64,
+    /// Logarithm of the leader's rate over the rival's.
+    pub log_ratio: f64,
+    /// Interval of that logarithm at the level of the claim.
+    pub interval: Interval,
+}
+
+/// A comparison as the race left it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Methods that are still in it, in their order.
+    pub staying: Vec<usize>,
+    /// Methods that left it.
+    pub departed: Vec<Departure>,
+    /// True if no further round can change it.
+    pub decided: bool,
+    /// Factor by which intervals are longer because disturbances outlast rounds.
+    pub stretch: f64,
+}
+
+/// Run the race over all comparisons of a run. `ended` says that no further rounds come.
+pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Vec<Standing> {
+    let mut standings: Vec<Standing> = comparisons
+        .iter()
+        .map(|entrants| Standing {
+            staying: (0..entrants.len()).collect(),
+            stretch: 1.0,
+            ..Standing::default()
+        })
+        .collect();
+    let mut seen = vec![0; comparisons.len()];
+    for (rounds, level) in &looks.looks {
+        let reached = |index: usize, standings: &[Standing]| {
+            let Standing { staying, decided, .. } = &standings[index];
+            !decided && staying.len() > 1 && has(&comparisons[index], staying, *rounds)
+        };
+        let here: Vec<usize> = (0..comparisons.len()).filter(|index| reached(*index, &standings)).collect();
+        let stretch = stretch(comparisons, &standings, &here, *rounds);
+        for index in here {
+            // With no whole round beyond it, this look is the last.
+            let is_last = ended && !has(&comparisons[index], &standings[index].staying, rounds + 1);
+            let levels = if is_last || looks.next(*rounds).is_none() { looks.last } else { (*level, *level) };
+            look(&comparisons[index], &mut standings[index], *rounds, levels, stretch);
+            seen[index] = *rounds;
+        }
+    }
+    if ended {
+        // What was left of the budget bought rounds that reach no look.
+        let beyond = |index: usize| {
+            let staying = &standings[index].staying;
+            let is_once = looks.looks.is_empty();
+            !standings[index].decided
+                && staying.len() > 1
+                && (is_once || has(&comparisons[index], staying, seen[index] + 1))
+        };
+        let here: Vec<usize> = (0..comparisons.len()).filter(|index| beyond(*index)).collect();
+        let stretch = stretch(comparisons, &standings, &here, u32::MAX);
+        for index in here {
+            look(&comparisons[index], &mut standings[index], u32::MAX, looks.last, stretch);
+        }
+    }
+    standings
+}
+
+/// Samples to take next: a number of rounds of some methods of each comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The first of these rounds.
+    pub from: u32,
+    /// The round after the last.
+    pub to: u32,
+    /// Methods that stay, by comparison; none of one that is decided.
+    pub methods: Vec<Vec<usize>>,
+}
+
+/// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by comparison and method,
+/// `left` those that remain of the budget. The first look is paid whatever it costs.
+pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Step> {
+    let standings = standings(comparisons, looks, false);
+    let is_open = |standing: &Standing| !standing.decided && standing.staying.len() > 1;
+    let methods: Vec<Vec<usize>> = standings
+        .iter()
+        .map(|standing| if is_open(standing) { standing.staying.clone() } else { Vec::new() })
+        .collect();
+    let pairs = || {
+        methods
+            .iter()
+            .enumerate()
+            .flat_map(|(index, methods)| methods.iter().map(move |method| (index, *method)))
+    };
+    let from = pairs().map(|(index, method)| comparisons[index][method].tried).min()?;
+    let to = looks.next(from)?;
+    let cost: f64 = pairs().map(|(index, method)| costs[index][method]).sum();
+    // Rounding must not take a round from a budget that pays for it.
+    let paid = (left.max(0.0) / cost.max(1e-9) + 1e-9).floor().min(f64::from(u32::MAX)) as u32;
+    let to = if from < *looks.looks.first().map(|(first, _)| first)? {
+        to
+    } else {
+        to.min(from.saturating_add(paid))
+    };
+    (to > from).then_some(Step { from, to, methods })
+}
+
+/// True if every method that stays was tried in so many rounds.
+fn has(entrants: &[Entrant], staying: &[usize], rounds: u32) -> bool {
+    staying.iter().all(|method| entrants[*method].tried >= rounds)
+}
+
+/// The factor for disturbances that outlast rounds, from the methods that stay in these comparisons.
+fn stretch(comparisons: &[Vec<Entrant>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
+    let rates: Vec<Vec<Rates>> = here
+        .iter()
+        .map(|index| {
+            let staying = standings[*index].staying.iter();
+            staying.map(|method| before(&comparisons[*index][*method].rates, rounds)).collect()
+        })
+        .collect();
+    lasting::stretch(&rates.iter().map(|methods| methods.iter().collect()).collect::<Vec<_>>())
+}
+
+/// Rates of the first rounds.
+pub(super) fn before(rates: &Rates, rounds: u32) -> Rates {
+    rates.clone().within(|round| round < rounds)
+}
+
+/// Judge one comparison at a look, with the levels for the best and for those behind.
+fn look(
+    entrants: &[Entrant],
+    standing: &mut Standing,
+    rounds: u32,
+    (best, behind): (f64, f64),
+    stretch: f64,
+) {
+    let rates: Vec<Rates> = entrants.iter().map(|entrant| before(&entrant.rates, rounds)).collect();
+    let ranked: Vec<usize> =
+        standing.staying.iter().copied().filter(|method| rates[*method].count() >= FEWEST_ROUNDS).collect();
+    standing.stretch = stretch;
+    if ranked.len() < 2 {
+        return;
+    }
+    let leader = leader(&rates.iter().collect::<Vec<_>>(), &ranked);
+    // One that lost its samples is a rival too, of which nothing can be claimed.
+    let rivals: Vec<usize> = standing.staying.iter().copied().filter(|method| *method != leader).collect();
+    let differences = rivals.iter().map(|rival| paired_log_ratios(&rates[leader], &rates[*rival]));
+    let test = PairedTest::new(differences.collect(), stretch);
+    let least = SMALLEST_DIFFERENCE.ln_1p();
+    let beats =
+        |index: usize, level: f64| test.estimate(index) > least && test.exceeds(index, 0.0, level / 2.0);
+    let can_rank = |index: &usize| {
+        rates[rivals[*index]].count() >= FEWEST_ROUNDS
+            || !always_behind(&rates[leader], &rates[rivals[*index]])
+    };
+    let counted: Vec<usize> = (0..rivals.len()).filter(can_rank).collect();
+    let wins = counted.iter().all(|index| beats(*index, best));
+    let level = if wins { best } else { behind / counted.len().max(1) as f64 };
+    for index in (0..rivals.len()).filter(|index| beats(*index, level)) {
+        let Some(interval) = test.interval(index, level) else { continue };
+        let (method, rounds, log_ratio) = (rivals[index], test.rounds(index), test.estimate(index));
+        standing.departed.push(Departure { method, leader, rounds, level, log_ratio, interval });
+        standing.staying.retain(|staying| *staying != method);
+    }
+    let tie = |index: &usize| test.falls_below(*index, least, (1.0 - BOUND_LEVEL) / 2.0);
+    let stays = |index: &usize| standing.staying.contains(&rivals[*index]);
+    standing.decided = wins || counted.iter().filter(|index| stays(index)).all(tie);
+}
+
+/// The method whose median ratio is over 1 against the most others (Copeland); among equals the one with the best
+/// median. Medians alone would favour a method whose invalid samples fell into slow rounds.
+pub(super) fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
+    let mut wins = vec![0; methods.len()];
+    for (index, left) in ranked.iter().enumerate() {
+        for right in &ranked[index + 1..] {
+            match median(&paired_log_ratios(methods[*left], methods[*right])) {
+                Some(ratio) if ratio > 0.0 => wins[*left] += 1,
+                Some(ratio) if ratio < 0.0 => wins[*right] += 1,
+                _ => {}
+            }
+        }
+    }
+    let own_median = |method: usize| median(&methods[method].values()).unwrap_or(0.0);
+    let best = ranked.iter().copied().max_by(|left, right| {
+        // Of equal methods the first written wins, hence the reversed indices.
+        let medians = || own_median(*left).total_cmp(&own_median(*right));
+        wins[*left].cmp(&wins[*right]).then_with(medians).then(right.cmp(left))
+    });
+    best.expect("at least one is ranked")
+}
+
+/// True if a rival with too few rounds was slower in each of them.
+pub(super) fn always_behind(leader: &Rates, rival: &Rates) -> bool {
+    paired_log_ratios(leader, rival).into_iter().all(|ratio| ratio > SMALLEST_DIFFERENCE.ln_1p())
+}
