@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pagewise_sys::child::die_with_parent;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -47,11 +48,12 @@ fn first_lines(text: &str) -> String {
     joined.chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARACTERS).collect()
 }
 
-/// Run `command`, with its own process group and pipes for its output. The error is the reason: not started, too slow,
-/// stopped.
+/// Run `command`, with its own process group and pipes for its output. It dies with this process, so that it does not
+/// write on into a folder that somebody else sweeps. The error is the reason: not started, too slow, stopped.
 pub(super) fn run(command: &mut Command, within: Duration, stop: &AtomicBool) -> Result<Said, String> {
     let deadline = Instant::now() + within;
-    let mut child = command.spawn().map_err(|error| format!("could not be started: {error}"))?;
+    let mut child =
+        die_with_parent(command).spawn().map_err(|error| format!("could not be started: {error}"))?;
     let awaited = wait(&mut child, deadline, stop);
     match awaited {
         Ok(said) => Ok(said),

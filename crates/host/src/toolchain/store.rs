@@ -33,6 +33,10 @@ const LOCK: &str = ".lock";
 const TEMPORARY: &str = ".tmp-";
 /// Number of folders of one language that are kept: the newest.
 const KEPT: usize = 4;
+/// Time for a compiler that dies with its build to end.
+const DYING: Duration = Duration::from_secs(5);
+/// Time between a fork and its exec, beyond which the lock belongs to a live build.
+const EXECUTED: Duration = Duration::from_millis(500);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const REMEDY: &str = "set XDG_CACHE_HOME to a writable folder of yours with free space";
 
@@ -207,10 +211,15 @@ impl WorkerStore {
             return Vec::new();
         }
         let Ok(lock) = workers.file(LOCK, OFlags::RDWR | OFlags::CREATE) else { return Vec::new() };
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => sweep(&workers),
-            Err(_) => Vec::new(),
+        // The child of a killed build holds the lock until it is executed, or killed too.
+        let deadline = Instant::now() + EXECUTED;
+        while rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if Instant::now() >= deadline {
+                return Vec::new();
+            }
+            thread::sleep(LOCK_PAUSE);
         }
+        sweep(&workers)
     }
 
     /// Wait for another pagewise that builds, and lock.
@@ -254,8 +263,22 @@ fn is_temporary(name: &OsStr) -> bool {
 /// Remove the remains of killed builds; those that cannot be removed do no harm.
 fn sweep(workers: &Directory) -> Vec<PathBuf> {
     let names = workers.names().unwrap_or_default().into_iter().filter(|name| is_temporary(name));
-    let gone = names.filter(|name| fs::remove_dir_all(workers.through(name)).is_ok());
+    let gone = names.filter(|name| is_removed(&workers.through(name)));
     gone.map(|name| workers.path().join(name)).collect()
+}
+
+/// Remove a folder. A compiler that is being killed with its build may still write into it.
+fn is_removed(folder: &Path) -> bool {
+    let deadline = Instant::now() + DYING;
+    loop {
+        match fs::remove_dir_all(folder) {
+            Ok(()) => return true,
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && Instant::now() < deadline => {
+                thread::sleep(LOCK_PAUSE);
+            }
+            Err(_) => return false,
+        }
+    }
 }
 
 /// Keep a few folders of each language, for other versions of pagewise or of the toolchain.

@@ -134,6 +134,24 @@ fn what_a_killed_build_left_is_swept() {
 }
 
 #[test]
+fn what_a_dying_compiler_still_writes_is_swept() {
+    let (fakes, found) = with_jdk(JAVAC);
+    let left = fakes.workers().join(".tmp-1/product");
+    fs::create_dir_all(&left).expect("folder");
+    let writes = {
+        let left = left.clone();
+        move || {
+            // Until the folder is gone, or for so many files.
+            (0..3000).take_while(|number| fs::write(left.join(number.to_string()), "half").is_ok()).count()
+        }
+    };
+    let compiler = std::thread::spawn(writes);
+    fakes.build(&found).expect("built");
+    compiler.join().expect("no panic");
+    assert_eq!(names(&fakes.workers()).len(), 1);
+}
+
+#[test]
 fn who_builds_is_waited_for() {
     let (mut fakes, found) = with_jdk(JAVAC);
     let live = fakes.workers().join(".tmp-1");

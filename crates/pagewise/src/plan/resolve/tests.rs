@@ -204,10 +204,7 @@ fn a_trial_has_too_few_rounds_for_a_verdict_and_no_more() {
     for variant in [Variant::Standard, Variant::Quick, Variant::Full] {
         let plan = trial(variant, 4).expect("a plan");
         assert_eq!(plan.rounds, 4);
-        assert!(
-            plan.cells.iter().all(|cell| cell.role != Role::Control),
-            "nothing is compared"
-        );
+        assert!(plan.cells.iter().all(|cell| cell.role != Role::Control), "nothing is compared");
         for rounds in [0, 5, 33] {
             let refused = trial(variant, rounds).expect_err("refused").to_string();
             assert_eq!(refused, format!("{rounds} rounds: write 1 to 4, since a trial has no verdict"));
