@@ -86,7 +86,7 @@ impl Looks {
 pub struct Entrant {
     /// Its rates.
     pub rates: Rates,
-    /// Rounds from the first that were tried, valid or not; all there are for a method that takes no more samples.
+    /// Rounds from the first that were tried, valid or not; [`u32::MAX`] for a method that takes no more samples.
     pub tried: u32,
 }
 
@@ -139,8 +139,8 @@ pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Ve
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| reached(*index, &standings)).collect();
         let stretch = stretch(comparisons, &standings, &here, *rounds);
         for index in here {
-            // With no whole round beyond it, this look is the last.
-            let is_last = ended && !has(&comparisons[index], &standings[index].staying, rounds + 1);
+            // With no round beyond it, this look is the last.
+            let is_last = ended && !goes_on(&comparisons[index], &standings[index].staying, *rounds);
             let levels = if is_last || looks.next(*rounds).is_none() { looks.last } else { (*level, *level) };
             look(&comparisons[index], &mut standings[index], *rounds, levels, stretch);
             seen[index] = *rounds;
@@ -153,7 +153,7 @@ pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Ve
             let is_once = looks.looks.is_empty();
             !standings[index].decided
                 && staying.len() > 1
-                && (is_once || has(&comparisons[index], staying, seen[index] + 1))
+                && (is_once || goes_on(&comparisons[index], staying, seen[index]))
         };
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| beyond(*index)).collect();
         let stretch = stretch(comparisons, &standings, &here, u32::MAX);
@@ -206,6 +206,12 @@ pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], lef
 /// True if every method that stays was tried in so many rounds.
 fn has(entrants: &[Entrant], staying: &[usize], rounds: u32) -> bool {
     staying.iter().all(|method| entrants[*method].tried >= rounds)
+}
+
+/// True if any of these methods was tried in a later round. Those that are found to be behind at a look have none, and the
+/// others go on.
+fn goes_on(entrants: &[Entrant], methods: &[usize], rounds: u32) -> bool {
+    methods.iter().any(|method| (rounds + 1..u32::MAX).contains(&entrants[*method].tried))
 }
 
 /// The factor for disturbances that outlast rounds, from the methods that stay in these comparisons.
@@ -291,4 +297,68 @@ pub(super) fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
 /// True if a rival with too few rounds was slower in each of them.
 pub(super) fn always_behind(leader: &Rates, rival: &Rates) -> bool {
     paired_log_ratios(leader, rival).into_iter().all(|ratio| ratio > SMALLEST_DIFFERENCE.ln_1p())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two methods with a tiny scatter, and one far behind.
+    fn entrants(tried: [u32; 3]) -> Vec<Entrant> {
+        let rate = |method: usize, round: u32| {
+            let scatter = 1.0 + 0.001 * f64::from((round * 7 + method as u32 * 3) % 5);
+            scatter * [1.0, 1.0, 0.5][method]
+        };
+        let of = |method: usize| Entrant {
+            rates: (0..tried[method].min(60)).map(|round| (round, rate(method, round))).collect(),
+            tried: tried[method],
+        };
+        (0..3).map(of).collect()
+    }
+
+    #[test]
+    fn what_is_behind_leaves_and_the_rest_goes_on() {
+        let costs = [vec![1.0; 3]];
+        let step = |tried: [u32; 3], left: f64| next(&[entrants(tried)], &Looks::quick(), &costs, left);
+        let first = Step { from: 0, to: 5, methods: vec![vec![0, 1, 2]] };
+        assert_eq!(step([0; 3], 0.0), Some(first), "the first look is paid whatever it costs");
+        let tie = step([5; 3], 100.0);
+        assert_eq!(tie, None, "the two are a tie within 2 %, and the third is behind: {tie:?}");
+    }
+
+    #[test]
+    fn a_look_is_the_last_only_if_nobody_goes_on() {
+        // The third left at five rounds; the others went on to ten.
+        let level = |tried: [u32; 3], ended: bool| {
+            let standing = standings(&[entrants(tried)], &Looks::quick(), ended).remove(0);
+            standing.departed.iter().find(|departure| departure.method == 2).map(|departure| departure.level)
+        };
+        let of_look = Looks::quick().looks[0].1 / 2.0;
+        assert_eq!(level([10, 10, 5], true), Some(of_look));
+        assert_eq!(level([10, 10, 5], false), Some(of_look));
+        assert_eq!(level([5; 3], false), Some(of_look));
+        assert_eq!(level([5; 3], true), Some(FALSE_WINNERS / 2.0 / 2.0));
+    }
+
+    #[test]
+    fn the_levels_of_all_looks_are_spent_once() {
+        for looks in [Looks::quick(), Looks::full()] {
+            let (last, earlier) = looks.looks.split_last().expect("looks");
+            let spent: f64 = earlier.iter().map(|(_, level)| level).sum();
+            assert!(spent <= 1.5 * FALSE_WINNERS, "looks share rounds: {spent}");
+            assert!(looks.last.0 >= last.1 && looks.next(last.0).is_none());
+        }
+        assert_eq!(Looks::once().next(0), None);
+    }
+
+    #[test]
+    fn a_budget_buys_whole_rounds() {
+        let noisy = |method: u32| Entrant {
+            rates: (0..5).map(|round| (round, f64::from(1 + (round * 3 + method * 2) % 4))).collect(),
+            tried: 5,
+        };
+        let comparison = [vec![noisy(0), noisy(1)]];
+        let to = |left: f64| next(&comparison, &Looks::quick(), &[vec![1.0, 1.0]], left).map(|step| step.to);
+        assert_eq!((to(1.9), to(2.0), to(3.9), to(100.0)), (None, Some(6), Some(6), Some(7)));
+    }
 }

@@ -18,6 +18,8 @@ pub use noise::{Noise, Scatter, Source};
 
 /// Rounds of the longest race.
 const MOST_ROUNDS: usize = 224;
+/// Methods of the comparisons beside the first one of a run, all equal.
+const BESIDE_METHODS: [usize; 3] = [3, 5, 8];
 /// From this ratio on a method is far behind.
 const FAR: f64 = 1.2;
 
@@ -81,41 +83,50 @@ pub fn simulate(setting: &ComparisonScenario, comparisons: u32, seed: u64) -> Co
 }
 
 fn judged(setting: &ComparisonScenario, source: &Source, random: &mut Random) -> Judgement {
-    let methods = setting.truth.len();
-    match &setting.sampling {
-        Sampling::Rounds(rounds) => {
-            let rates = rates(&setting.truth, &source.draw(methods, *rounds, random));
-            verdict::judge(&rates.iter().collect::<Vec<_>>())
-        }
-        Sampling::Race(looks, budget) => {
-            let rates = rates(&setting.truth, &source.draw(methods, MOST_ROUNDS, random));
-            raced(&rates, looks, budget * methods as f64)
+    let most = match &setting.sampling {
+        Sampling::Rounds(rounds) => *rounds,
+        Sampling::Race(..) => MOST_ROUNDS,
+    };
+    let draw = |truth: &[f64], random: &mut Random| rates(truth, &source.draw(truth.len(), most, random));
+    let mut run = vec![draw(&setting.truth, random)];
+    if matches!(setting.noise, Noise::Lasting(_)) {
+        // What outlasts rounds is seen over all comparisons of a run.
+        run.extend(BESIDE_METHODS.map(|methods| draw(&vec![1.0; methods], random)));
+    }
+    let (comparisons, looks) = match &setting.sampling {
+        Sampling::Rounds(_) => (entrants(&run, &tried(&run, u32::MAX)), &Looks::once()),
+        Sampling::Race(looks, budget) => (raced(&run, looks, *budget), looks),
+    };
+    let standing = race::standings(&comparisons, looks, true).remove(0);
+    verdict::judge_standing(&comparisons[0], &standing)
+}
+
+/// The race over given rates, with a budget of so many samples for each method on average.
+fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Entrant>> {
+    let mut tried = tried(run, 0);
+    let costs: Vec<Vec<f64>> = run.iter().map(|methods| vec![1.0; methods.len()]).collect();
+    let budget = budget * run.iter().map(Vec::len).sum::<usize>() as f64;
+    loop {
+        let comparisons = entrants(run, &tried);
+        let left = budget - f64::from(tried.iter().flatten().sum::<u32>());
+        let Some(step) = race::next(&comparisons, looks, &costs, left) else { return comparisons };
+        for (tried, methods) in tried.iter_mut().zip(step.methods) {
+            methods.into_iter().for_each(|method| tried[method] = step.to);
         }
     }
 }
 
-/// The race over given rates, with a budget of samples.
-fn raced(rates: &[Rates], looks: &Looks, budget: f64) -> Judgement {
-    let mut tried = vec![0; rates.len()];
-    let costs = [vec![1.0; rates.len()]];
-    let entrants = |tried: &[u32]| -> Vec<Entrant> {
-        let entrant = |(rates, tried): (&Rates, &u32)| Entrant {
-            rates: rates.clone().within(|round| round < *tried),
-            tried: *tried,
-        };
-        rates.iter().zip(tried).map(entrant).collect()
+fn tried(run: &[Vec<Rates>], rounds: u32) -> Vec<Vec<u32>> {
+    run.iter().map(|methods| vec![rounds; methods.len()]).collect()
+}
+
+/// The rates of the rounds that were tried.
+fn entrants(run: &[Vec<Rates>], tried: &[Vec<u32>]) -> Vec<Vec<Entrant>> {
+    let entrant = |(rates, tried): (&Rates, &u32)| Entrant {
+        rates: rates.clone().within(|round| round < *tried),
+        tried: *tried,
     };
-    loop {
-        let comparison = [entrants(&tried)];
-        let left = budget - f64::from(tried.iter().sum::<u32>());
-        let Some(step) = race::next(&comparison, looks, &costs, left) else {
-            let standing = race::standings(&comparison, looks, true).remove(0);
-            return verdict::judge_standing(&comparison[0], &standing);
-        };
-        for method in &step.methods[0] {
-            tried[*method] = step.to;
-        }
-    }
+    run.iter().zip(tried).map(|(methods, tried)| methods.iter().zip(tried).map(entrant).collect()).collect()
 }
 
 fn rates(truth: &[f64], logs: &[Vec<Option<f64>>]) -> Vec<Rates> {
@@ -183,7 +194,10 @@ mod tests {
             for sampling in [Sampling::Rounds(QUICK_ROUNDS as usize), Sampling::Race(Looks::quick(), 16.0)] {
                 let tally = simulate(&setting(&[1.0; 2], sampling.clone(), noise.clone()), COMPARISONS, 1);
                 let share = tally.share(tally.false_winner);
-                assert!(share <= FALSE_AT_MOST, "{name}, {sampling:?}: {tally:?}");
+                // Nine rounds show in part only what lasts from one to the next.
+                let in_part = matches!((&noise, &sampling), (Noise::Lasting(_), Sampling::Rounds(_)));
+                let most = if in_part { 0.08 } else { FALSE_AT_MOST };
+                assert!(share <= most, "{name}, {sampling:?}: {tally:?}");
             }
         }
     }

@@ -23,11 +23,12 @@ pub fn stretch(comparisons: &[Vec<&ByRound>]) -> f64 {
         for residuals in residuals(comparison) {
             let Some(correlation) = lag_one(&residuals) else { continue };
             let count = residuals.len() as f64;
-            // Subtracting the own median makes neighbours look contrary by 1 / n.
-            correlations += correlation + 1.0 / count;
+            // Of n rounds the estimate is too small by (1 + 3 r) / n (Marriott and Pope 1954).
+            let shrunk = 1.0 - 3.0 / count;
+            correlations += (correlation + 1.0 / count) / shrunk;
             methods += 1.0;
             // Residuals of k methods are worth k - 1, since the round's median is theirs.
-            rounds += count * (comparison.len() - 1) as f64 / comparison.len() as f64;
+            rounds += count * shrunk * shrunk * (comparison.len() - 1) as f64 / comparison.len() as f64;
         }
     }
     if methods == 0.0 {
