@@ -5,7 +5,7 @@
 //! region and tear-down where the work is done once.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -13,7 +13,7 @@ use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 
 use crate::dataset::Scratch;
-use crate::pagewise::{Executable, Pagewise};
+use crate::pagewise::{Pagewise, Place};
 
 /// What is asked.
 const QUESTIONS: [&str; 4] = ["read", "scan", "append", "fill"];
@@ -26,10 +26,7 @@ const AT_MOST: f64 = 1.05;
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the datasets; removed afterwards.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    place: Place,
     /// Runs of each question that advise; each is followed by one that tells.
     #[arg(long, default_value_t = 2)]
     pairs: usize,
@@ -40,8 +37,8 @@ pub struct Options {
 
 /// Measures and prints a line for each advice.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     let all: Vec<String> = QUESTIONS.map(str::to_string).to_vec();
     let questions = if options.questions.is_empty() { &all } else { &options.questions };
     let (mut held, mut given) = (0, 0);

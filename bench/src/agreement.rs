@@ -17,12 +17,13 @@ use pagewise_analysis::statistics::median;
 use pagewise_host::toolchain::{self, Built, Choices, Found, Language};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, CacheState, HostSettings, Workload};
+use pagewise_model::{CacheState, HostSettings, Workload};
 use pagewise_sys::child::die_with_parent;
 
 use crate::dataset::{Dataset, Scratch};
 use crate::operations::{ALIGN, Operations, READ_BYTES, READS_PER_OP};
-use crate::pagewise::{Executable, Request};
+use crate::options::{Filter, Pairs};
+use crate::pagewise::{Place, Request};
 use crate::ratio::Ratio;
 use crate::stepwise::Stepwise;
 
@@ -44,20 +45,16 @@ enum Which {
 
 /// pagewise's workers against JMH, `go test -bench` and timeit on the same cached file.
 #[derive(clap::Args)]
+#[command(mut_arg("dir", |arg| arg.help("Folder for the file; O_DIRECT has to work there")))]
+#[command(mut_arg("file_size", |arg| arg.default_value("128MiB")))]
+#[command(mut_arg("pairs", |arg| arg.default_value("11").help("Pairs for each cell; there is an interval from six on")))]
 pub struct Options {
     /// The harness.
     harness: Which,
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read; removed afterwards. O_DIRECT has to work there.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
-    /// Size of the file.
-    #[arg(long, default_value = "128MiB")]
-    file_size: Bytes,
-    /// Pairs for each cell. There is an interval from six on.
-    #[arg(long, default_value_t = 11)]
-    pairs: usize,
+    place: Place,
+    #[command(flatten)]
+    pairs: Pairs,
     /// Length of a sample of pagewise.
     #[arg(long, default_value = "300ms", value_parser = parse_duration_ns)]
     sample: u64,
@@ -67,11 +64,8 @@ pub struct Options {
     /// One short pair of each cell: shows that it runs, and no more.
     #[arg(long)]
     quick: bool,
-    /// Seed of the offsets and of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only cells whose name holds all these words, such as `pread 2t`.
-    cells: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// One comparison.
@@ -133,21 +127,19 @@ impl Tools {
 
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let pairs = if options.quick { 1 } else { options.pairs };
+    let pairs = if options.quick { 1 } else { options.pairs.pairs };
     ensure!(pairs > 0, "0 pairs tell nothing");
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
-    let dataset = Dataset::create(&scratch, options.file_size)?;
-    let table = Operations::draw(&scratch, &dataset, options.seed)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
+    let dataset = Dataset::create(&scratch, options.pairs.file_size)?;
+    let table = Operations::draw(&scratch, &dataset, options.pairs.seed)?;
     let ground = Ground { scratch: &scratch, dataset: &dataset, table: &table, quick: options.quick };
     let harness: Box<dyn Harness + '_> = match options.harness {
         Which::Jmh => Box::new(jmh::Jmh::new(ground, options.jdk.as_deref())?),
         Which::Go => Box::new(go::GoTest::new(ground)?),
         Which::Python => Box::new(python::Timeit::new(ground)?),
     };
-    let named = |contest: &Contest| options.cells.iter().all(|word| contest.name().contains(word.as_str()));
-    let contests: Vec<Contest> = harness.contests().into_iter().filter(named).collect();
-    ensure!(!contests.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    let contests = options.filter.select(harness.contests(), Contest::name)?;
     writeln!(
         out,
         "{}; {pairs} pairs; {READS_PER_OP} random reads of {READ_BYTES} at multiples of {ALIGN} in an operation, {} file \
@@ -155,10 +147,10 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
          | cell | harness, ops/s | pagewise / harness | harness / its next fork (control) | taken again | |\n\
          |---|---|---|---|---|---|",
         harness.name(),
-        options.file_size
+        options.pairs.file_size
     )?;
     out.flush()?;
-    let mut random = Random::for_purpose(options.seed, "order");
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
     let mut agreeing = 0;
     for contest in &contests {
         let request = request(options, contest);
@@ -198,9 +190,9 @@ fn request(options: &Options, contest: &Contest) -> Request {
         cache: CacheState::Warm,
         descriptor: "shared".into(),
         // A run of one method has two samples in a round: its own and the control's.
-        rounds: u32::try_from(options.pairs.div_ceil(2)).unwrap_or(u32::MAX).max(7),
+        rounds: u32::try_from(options.pairs.pairs.div_ceil(2)).unwrap_or(u32::MAX).max(7),
         sample_ns: if options.quick { QUICK_NS } else { options.sample },
-        seed: options.seed,
+        seed: options.pairs.seed,
         host_settings: HostSettings::default(),
         jdk: options.jdk.clone(),
     }

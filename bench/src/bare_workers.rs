@@ -21,6 +21,7 @@ use pagewise_model::units::parse_duration_ns;
 use crate::dataset::{Dataset, Scratch};
 use crate::once::ring::{Before, RingCell, RingFile};
 use crate::operations::{Operations, READ_BYTES, READS_PER_OP};
+use crate::options::{Filter, Pairs};
 use crate::ratio::Ratio;
 use sides::{Programs, Side};
 
@@ -37,16 +38,14 @@ const JVM_WARM_UP_NS: u64 = 1_000_000_000;
 
 /// Each language's worker against the same loop written bare in that language.
 #[derive(clap::Args)]
+#[command(mut_arg("file_size", |arg| arg.default_value("128MiB")))]
+#[command(mut_arg("pairs", |arg| arg.default_value("11")))]
 pub struct Options {
     /// Folder for the file; removed afterwards. In memory, so that no device has a part in it.
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
-    /// Size of the file that is read.
-    #[arg(long, default_value = "128MiB")]
-    file_size: Bytes,
-    /// Pairs for each cell.
-    #[arg(long, default_value_t = 11)]
-    pairs: usize,
+    #[command(flatten)]
+    pairs: Pairs,
     /// Length of a slice.
     #[arg(long, default_value = "40ms", value_parser = parse_duration_ns)]
     slice: u64,
@@ -56,11 +55,8 @@ pub struct Options {
     /// One pair of each cell: shows that it runs, and no more.
     #[arg(long)]
     quick: bool,
-    /// Seed of the offsets and of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only cells whose name holds all these words, such as `go append`.
-    cells: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// One comparison.
@@ -124,24 +120,22 @@ enum Ground<'a> {
 
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let pairs = if options.quick { 1 } else { options.pairs };
+    let pairs = if options.quick { 1 } else { options.pairs.pairs };
     ensure!(pairs > 0, "0 pairs tell nothing");
-    let named = |contest: &Contest| options.cells.iter().all(|word| contest.name().contains(word.as_str()));
-    let contests: Vec<Contest> = Contest::all().into_iter().filter(named).collect();
-    ensure!(!contests.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    let contests = options.filter.select(Contest::all(), Contest::name)?;
     let scratch = Scratch::new(&options.dir)?;
-    let dataset = Dataset::create(&scratch, options.file_size)?;
-    let table = Operations::draw(&scratch, &dataset, options.seed)?;
+    let dataset = Dataset::create(&scratch, options.pairs.file_size)?;
+    let table = Operations::draw(&scratch, &dataset, options.pairs.seed)?;
     writeln!(
         out,
         "{pairs} pairs of {SLICES} slices of {} ms; {READS_PER_OP} random reads of {READ_BYTES} in an operation, {} file; \
          ring of {RING}\n\n\
          | cell | bare, ops/s | worker / bare | bare / bare (control) | |\n|---|---|---|---|---|",
         options.slice as f64 / 1e6,
-        options.file_size
+        options.pairs.file_size
     )?;
     out.flush()?;
-    let mut random = Random::for_purpose(options.seed, "order");
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
     let mut programs: Vec<(Language, Programs)> = Vec::new();
     let mut reaching = 0;
     for contest in &contests {

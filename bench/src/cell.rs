@@ -36,12 +36,6 @@ impl Cell {
         cells
     }
 
-    /// Those whose name holds all words of `filter`.
-    pub fn matching(filter: &[String]) -> Vec<Self> {
-        let named = |cell: &Self| filter.iter().all(|word| cell.to_string().contains(word.as_str()));
-        Self::all().into_iter().filter(named).collect()
-    }
-
     /// Reads of one operation.
     pub fn reads_per_op(&self) -> u32 {
         match self.workload {
@@ -76,8 +70,5 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 16);
-        let filter = ["mmap".to_string(), "16KiB".to_string(), "2t".to_string()];
-        let found: Vec<String> = Cell::matching(&filter).iter().map(Cell::to_string).collect();
-        assert_eq!(found, ["mmap random 16KiB 2t", "mmap sequential 16KiB 2t"]);
     }
 }

@@ -5,7 +5,6 @@
 //! noise from the control of the first.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use pagewise_analysis::judge::collected::{CellSamples, collect};
@@ -15,7 +14,7 @@ use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, CacheState, Descriptor, HostSettings, Role, Workload};
 
 use crate::dataset::{Dataset, Scratch};
-use crate::pagewise::{Executable, Request};
+use crate::pagewise::{Place, Request};
 
 /// The share of comparisons in which a winner may be named.
 const WINNERS_AT_MOST: f64 = 0.05;
@@ -24,10 +23,7 @@ const WINNERS_AT_MOST: f64 = 0.05;
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read; removed afterwards.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    place: Place,
     /// Size of the file.
     #[arg(long, default_value = "64MiB")]
     file_size: Bytes,
@@ -47,8 +43,8 @@ pub struct Options {
 
 /// Runs the comparisons and counts the verdicts.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     let dataset = Dataset::create(&scratch, options.file_size)?;
     let (mut winners, mut open, mut none) = (0u64, 0u64, 0u64);
     for index in 0..options.comparisons {

@@ -4,18 +4,18 @@
 //! (the control) one comes first, in random order, and each is compared with the bare slices on both its sides.
 
 use std::io::Write;
-use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use pagewise_analysis::statistics::median;
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Access, Bytes, CacheState, HostSettings};
+use pagewise_model::{Access, CacheState, HostSettings};
 
 use crate::bare_rates::{BareRates, BothRates, in_own_process};
 use crate::cell::Cell;
 use crate::dataset::{Dataset, Scratch};
-use crate::pagewise::{Executable, Pagewise, Request, reads_per_second};
+use crate::options::{Filter, Pairs};
+use crate::pagewise::{Pagewise, Place, Request, reads_per_second};
 use crate::ratio::Ratio;
 
 /// The interval of a cell's ratio must reach this.
@@ -27,52 +27,37 @@ const RATIO_TOLERANCE: f64 = 0.03;
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read; removed afterwards.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
-    /// Size of the file.
-    #[arg(long, default_value = "512MiB")]
-    file_size: Bytes,
-    /// Pairs for each cell.
-    #[arg(long, default_value_t = 41)]
-    pairs: usize,
+    place: Place,
+    #[command(flatten)]
+    pairs: Pairs,
     /// Rounds of each run.
     #[arg(long, default_value_t = 7)]
     rounds: u32,
     /// Length of a sample of pagewise, and of a slice of the bare loop.
     #[arg(long, default_value = "50ms", value_parser = parse_duration_ns)]
     sample: u64,
-    /// Seed of the offsets and of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only conditions whose name holds all these words, such as `random 4KiB 1t`.
-    cells: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// Measures and prints two cells and their ratio for each set of conditions.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let matching = Cell::matching(&options.cells);
+    let matching = options.filter.select(Cell::all(), Cell::to_string)?;
     let conditions: Vec<Cell> = Cell::all()
         .into_iter()
         .filter(|cell| cell.access == Access::Mmap)
         .filter(|cell| matching.contains(cell) || matching.contains(&cell.with_access(Access::Pread)))
         .collect();
-    ensure!(
-        !conditions.is_empty(),
-        "no cell has all of these words in its name: {}",
-        options.cells.join(" ")
-    );
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
-    let dataset = Dataset::create(&scratch, options.file_size)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
+    let dataset = Dataset::create(&scratch, options.pairs.file_size)?;
     writeln!(
         out,
         "{} pairs; a run has {} rounds of {} ms; {} file in the page cache\n",
-        options.pairs,
+        options.pairs.pairs,
         options.rounds,
         options.sample as f64 / 1e6,
-        options.file_size
+        options.pairs.file_size
     )?;
     writeln!(
         out,
@@ -112,8 +97,8 @@ struct Pair {
 struct Measured(Vec<Pair>);
 
 fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: Cell) -> Result<Measured> {
-    let mut random = Random::for_purpose(options.seed, "order");
-    let bare = BareRates::new(dataset, cell, options.sample, options.seed)?;
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
+    let bare = BareRates::new(dataset, cell, options.sample, options.pairs.seed)?;
     let slices = options.rounds.div_ceil(2);
     let request = Request {
         methods: "mmap,pread".into(),
@@ -126,7 +111,7 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         descriptor: "shared".into(),
         rounds: options.rounds,
         sample_ns: options.sample,
-        seed: options.seed,
+        seed: options.pairs.seed,
         host_settings: HostSettings::default(),
         jdk: None,
     };
@@ -134,9 +119,9 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         let run = pagewise.run(dataset, &request)?;
         Ok(BothRates { mmap: reads_per_second(&run, "mmap")?, pread: reads_per_second(&run, "pread")? })
     };
-    let control = || in_own_process(dataset, cell, options.sample, options.rounds, options.seed);
-    let mut pairs = Vec::with_capacity(options.pairs);
-    for _ in 0..options.pairs {
+    let control = || in_own_process(dataset, cell, options.sample, options.rounds, options.pairs.seed);
+    let mut pairs = Vec::with_capacity(options.pairs.pairs);
+    for _ in 0..options.pairs.pairs {
         dataset.require_cached()?;
         let pagewise_first = random.below(2) == 0;
         let first = bare.medians(slices)?;

@@ -7,7 +7,6 @@
 //! is 1, since the bare loop itself is less than twice as fast.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -19,34 +18,28 @@ use pagewise_sys::child::die_with_parent;
 
 use crate::cell::Cell;
 use crate::dataset::{Dataset, Scratch};
-use crate::pagewise::{Executable, Pagewise, Request, reads_per_second};
+use crate::options::{Filter, Pairs};
+use crate::pagewise::{Pagewise, Place, Request, reads_per_second};
 use crate::ratio::Ratio;
 
 /// pagewise against fio on the same file with the same reads.
 #[derive(clap::Args)]
+#[command(mut_arg("dir", |arg| arg.help("Folder for the file; the device cells need O_DIRECT there")))]
+#[command(mut_arg("file_size", |arg| arg.help("Size of the file; fio maps at most 1 GiB at once")))]
+#[command(mut_arg("pairs", |arg| arg.default_value("21")))]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read; removed afterwards. The device cells need O_DIRECT there.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
-    /// Size of the file; fio maps at most 1 GiB at once.
-    #[arg(long, default_value = "512MiB")]
-    file_size: Bytes,
-    /// Pairs for each cell.
-    #[arg(long, default_value_t = 21)]
-    pairs: usize,
+    place: Place,
+    #[command(flatten)]
+    pairs: Pairs,
     /// Rounds of each run of pagewise.
     #[arg(long, default_value_t = 7)]
     rounds: u32,
     /// Length of a sample of pagewise; fio counts for `rounds` times as long.
     #[arg(long, default_value = "100ms", value_parser = parse_duration_ns)]
     sample: u64,
-    /// Seed of the offsets and of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only cells whose name holds all these words, such as `mmap 4KiB` or `direct`.
-    cells: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// One comparison: a method of pagewise and what fio calls it.
@@ -113,18 +106,16 @@ fn cached(cell: &Cell) -> Contest {
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let version = Command::new("fio").arg("--version").output().context("fio is not installed")?;
-    let named = |contest: &Contest| options.cells.iter().all(|word| contest.name.contains(word.as_str()));
-    let contests: Vec<Contest> = contests().into_iter().filter(named).collect();
-    ensure!(!contests.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
-    let dataset = Dataset::create(&scratch, options.file_size)?;
+    let contests = options.filter.select(contests(), |contest| contest.name.clone())?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
+    let dataset = Dataset::create(&scratch, options.pairs.file_size)?;
     writeln!(
         out,
         "{}, {} pairs, {} file; rate of the first over the second\n",
         String::from_utf8_lossy(&version.stdout).trim(),
-        options.pairs,
-        options.file_size
+        options.pairs.pairs,
+        options.pairs.file_size
     )?;
     writeln!(
         out,
@@ -150,9 +141,9 @@ fn compare(
     if contest.direct {
         dataset.evict()?;
     }
-    let mut random = Random::for_purpose(options.seed, "order");
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
     let (mut ours, mut theirs, mut control) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..options.pairs {
+    for _ in 0..options.pairs.pairs {
         if !contest.direct {
             dataset.require_cached()?;
         }
@@ -191,7 +182,7 @@ impl Contest {
             descriptor: "shared".into(),
             rounds: options.rounds,
             sample_ns: options.sample,
-            seed: options.seed,
+            seed: options.pairs.seed,
             host_settings: HostSettings::default(),
             jdk: None,
         };

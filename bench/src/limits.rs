@@ -7,7 +7,6 @@
 //! cache of both equal, found at the start of a cell; the page cache of both groups is printed.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -22,7 +21,8 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::dataset::{Dataset, Scratch};
 use crate::fio;
-use crate::pagewise::{Executable, Request};
+use crate::options::Filter;
+use crate::pagewise::{Place, Request};
 use crate::ratio::Ratio;
 use crate::stepwise::{Observation, Stepwise};
 
@@ -42,12 +42,10 @@ const AGREE: std::ops::RangeInclusive<f64> = 0.95..=1.05;
 
 /// pagewise against fio under the same limit of memory and cap of the device.
 #[derive(clap::Args)]
+#[command(mut_arg("dir", |arg| arg.help("Folder for the file; it needs O_DIRECT and a block device")))]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read; removed afterwards. It needs O_DIRECT and a block device.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    place: Place,
     /// Limit of memory; the file is four times as large.
     #[arg(long, default_value = "128MiB")]
     memory: Bytes,
@@ -66,8 +64,8 @@ pub struct Options {
     /// Seed of the offsets and of the order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only cells whose name holds all these words, such as `direct memory`.
-    cells: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// One comparison.
@@ -107,12 +105,10 @@ impl Contest {
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let version = Command::new("fio").arg("--version").output().context("fio is not installed")?;
-    let named = |contest: &Contest| options.cells.iter().all(|word| contest.name().contains(word.as_str()));
-    let contests: Vec<Contest> = Contest::all(options).into_iter().filter(named).collect();
-    ensure!(!contests.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    let contests = options.filter.select(Contest::all(options), Contest::name)?;
     ensure!(options.pairs > 0, "0 pairs tell nothing");
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     let dataset = Dataset::create(&scratch, Bytes(options.memory.0 * FILE_OVER_LIMIT))?;
     let device = BlockDevice::behind(&dataset.path)?;
     let control = Control::detect();

@@ -16,6 +16,7 @@ mod memory;
 mod offsets;
 mod once;
 mod operations;
+mod options;
 mod orderings;
 mod pagewise;
 mod ratio;
@@ -94,6 +95,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+#[test]
+fn the_options_of_every_command_fit_together() {
+    <Arguments as clap::CommandFactory>::command().debug_assert();
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,7 +1,6 @@
 //! `memory`: what pagewise itself takes: memory of supervisor and workers, time to start.
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use pagewise_model::{Access, Bytes, CacheState, Cell, HostSettings, MethodOption
 use pagewise_sys::child::die_with_parent;
 
 use crate::dataset::{Dataset, Scratch};
-use crate::pagewise::{Executable, Pagewise, Request, end};
+use crate::pagewise::{Pagewise, Place, Request, end};
 
 const SUPERVISOR_AT_MOST: Bytes = Bytes::mib(32);
 const WORKER_AT_MOST: Bytes = Bytes::mib(16);
@@ -24,10 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read; removed afterwards.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    place: Place,
     /// Size of the file.
     #[arg(long, default_value = "256MiB")]
     file_size: Bytes,
@@ -38,8 +34,8 @@ pub struct Options {
 
 /// Measures and prints.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     let dataset = Dataset::create(&scratch, options.file_size)?;
     dataset.require_cached()?;
     memory(&pagewise, &dataset, out)?;

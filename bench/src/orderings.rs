@@ -17,7 +17,7 @@ use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Role};
 
 use crate::dataset::Scratch;
-use crate::pagewise::{Executable, Pagewise};
+use crate::pagewise::{Pagewise, Place};
 use crate::ratio::Ratio;
 
 const ABOVE_MEMORY: &str = include_str!("../plans/above-memory.toml");
@@ -36,10 +36,7 @@ const NEAR: f64 = 0.02;
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the datasets; removed afterwards.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    place: Place,
     /// Limit of memory; the data are four times the page cache that it leaves.
     #[arg(long, default_value = "128MiB")]
     memory: Bytes,
@@ -59,8 +56,8 @@ pub struct Options {
 
 /// Runs the plans and prints what came of them.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     let run = measure(options, &pagewise, "above-memory", ABOVE_MEMORY, &["--threads", &options.threads])?;
     rates(&run, out)?;
     out.flush()?;

@@ -14,12 +14,15 @@ use rustix::process::Signal;
 
 use crate::dataset::{Dataset, Scratch};
 
-/// Where the command is.
+/// Where the command is, and where its data are made.
 #[derive(clap::Args)]
-pub struct Executable {
+pub struct Place {
     /// The command to measure, built with --release.
     #[arg(long, value_name = "PATH", default_value = "target/release/pagewise")]
     pub pagewise: PathBuf,
+    /// Folder for the data; what is made there is removed afterwards.
+    #[arg(long, default_value = ".")]
+    pub dir: PathBuf,
 }
 
 /// What a run is asked for.
@@ -59,7 +62,7 @@ pub struct Pagewise<'a> {
     scratch: &'a Scratch,
 }
 
-impl Executable {
+impl Place {
     /// The command, if it is there.
     pub fn find<'a>(&self, scratch: &'a Scratch) -> Result<Pagewise<'a>> {
         let executable = self.pagewise.canonicalize().with_context(|| {

@@ -18,16 +18,13 @@ use pagewise_model::{
 };
 
 use crate::dataset::Scratch;
-use crate::pagewise::Executable;
+use crate::pagewise::Place;
 
 /// How long `pagewise report` takes over large run files.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Directory for the files.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: std::path::PathBuf,
+    place: Place,
     /// How often each is timed; the median is told.
     #[arg(long, default_value_t = 5)]
     times: usize,
@@ -41,8 +38,8 @@ const FORMS: [(&str, &[&str]); 3] = [("table", &[]), ("JSON", &["--json"]), ("CS
 
 /// Prints the time of each file in each form.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     writeln!(
         out,
         "| cells | samples | methods of a comparison | MiB | table, s | JSON, s | CSV, s | bar, s |"

@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use pagewise_analysis::statistics::median;
-use pagewise_model::Bytes;
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
 
 use crate::cell::Cell;
 use crate::dataset::{Dataset, Scratch};
+use crate::options::{Filter, Pairs};
 use crate::ratio::{Ratio, log_ratios};
 use crate::slices::{Slices, draw_tables};
 
@@ -19,42 +19,35 @@ const BAR: f64 = 0.98;
 
 /// The engine's loop against a bare C loop, alternating in one process.
 #[derive(clap::Args)]
+#[command(mut_arg("pairs", |arg| arg.default_value("8").help("Pairs of slices in each opening")))]
 pub struct Options {
     /// Folder for the file that is read; removed afterwards.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// Size of the file.
-    #[arg(long, default_value = "512MiB")]
-    file_size: Bytes,
+    #[command(flatten)]
+    pairs: Pairs,
     /// How often all loops of a cell are opened anew; an opening is one observation.
     #[arg(long, default_value_t = 51)]
     openings: usize,
-    /// Pairs of slices in each opening.
-    #[arg(long, default_value_t = 8)]
-    pairs: usize,
     /// Length of a slice.
     #[arg(long, default_value = "4ms", value_parser = parse_duration_ns)]
     slice: u64,
-    /// Seed of the offsets and of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only cells whose name holds all these words, such as `mmap 4KiB 1t`.
-    cells: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let cells = Cell::matching(&options.cells);
-    ensure!(!cells.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
+    let cells = options.filter.select(Cell::all(), Cell::to_string)?;
     let scratch = Scratch::new(&options.dir)?;
-    let dataset = Dataset::create(&scratch, options.file_size)?;
+    let dataset = Dataset::create(&scratch, options.pairs.file_size)?;
     writeln!(
         out,
         "{} openings of {} pairs of slices of {} ms each, {} file in the page cache\n",
         options.openings,
-        options.pairs,
+        options.pairs.pairs,
         options.slice as f64 / 1e6,
-        options.file_size
+        options.pairs.file_size
     )?;
     writeln!(
         out,
@@ -91,8 +84,8 @@ struct Measured {
 }
 
 fn measure(options: &Options, dataset: &Dataset, cell: &Cell) -> Result<Measured> {
-    let tables = draw_tables(dataset, cell, options.seed);
-    let mut random = Random::for_purpose(options.seed, "order");
+    let tables = draw_tables(dataset, cell, options.pairs.seed);
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
     let mut measured = Measured::default();
     let mut operations = None;
     for _ in 0..options.openings {
@@ -102,7 +95,7 @@ fn measure(options: &Options, dataset: &Dataset, cell: &Cell) -> Result<Measured
             Some(operations) => operations,
             None => *operations.insert(slices.calibrate(options.slice)?),
         };
-        let rates = slices.pairs(options.pairs, operations, &mut random)?;
+        let rates = slices.pairs(options.pairs.pairs, operations, &mut random)?;
         measured.bare_rates.extend(median(&rates.bare));
         measured.engine.extend(median(&log_ratios(&rates.engine, &rates.bare)));
         measured.control.extend(median(&log_ratios(&rates.control, &rates.bare)));

@@ -1,17 +1,16 @@
 //! `append`: records into a ring file, against a bare C program.
 
 use std::io::Write;
-use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use pagewise_analysis::statistics::median;
-use pagewise_model::Bytes;
 use pagewise_model::random::Random;
 
 use super::ring::{Before, RingCell, RingFile};
 use super::{Shown, reaches, speed};
 use crate::dataset::Scratch;
-use crate::pagewise::{Executable, Pagewise};
+use crate::options::{Filter, Pairs};
+use crate::pagewise::{Pagewise, Place};
 
 /// The median ratio of every cell must reach this.
 const BAR: f64 = 0.98;
@@ -24,30 +23,22 @@ const NEAR_BYTES: u64 = 1 << 20;
 
 /// Records appended through a mapping, against a bare C program.
 #[derive(clap::Args)]
+#[command(mut_arg("dir", |arg| arg.default_value("/dev/shm").help("Folder for the file, which is to lie in memory")))]
+#[command(mut_arg("file_size", |arg| arg.default_value("256MiB")))]
 pub struct Options {
     #[command(flatten)]
-    pub(super) executable: Executable,
-    /// Folder for the file that is written, which is to lie in memory; removed afterwards.
-    #[arg(long, default_value = "/dev/shm")]
-    pub(super) dir: PathBuf,
-    /// Size of the file.
-    #[arg(long, default_value = "256MiB")]
-    pub(super) file_size: Bytes,
-    /// Pairs for each cell.
-    #[arg(long, default_value_t = 41)]
-    pub(super) pairs: usize,
-    /// Seed of the order.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
-    /// Only cells whose name holds all these words, such as `10B written`.
-    pub(super) cells: Vec<String>,
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) pairs: Pairs,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
-    compare(options, &scratch, &pagewise, &cells(options.file_size.0), out)
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
+    compare(options, &scratch, &pagewise, &cells(options.pairs.file_size.0), out)
 }
 
 /// Straight and buffered, onto a new file, onto one that was written before, and round and round a small one.
@@ -79,19 +70,17 @@ pub(super) fn compare(
     cells: &[RingCell],
     out: &mut impl Write,
 ) -> Result<()> {
-    let asked = |cell: &&RingCell| options.cells.iter().all(|word| cell.name().contains(word.as_str()));
-    let cells: Vec<&RingCell> = cells.iter().filter(asked).collect();
-    ensure!(!cells.is_empty(), "no cell has all of these words in its name: {}", options.cells.join(" "));
-    writeln!(out, "{} pairs, {}\n", options.pairs, options.dir.display())?;
+    let cells = options.filter.select(cells, |cell| cell.name())?;
+    writeln!(out, "{} pairs, {}\n", options.pairs.pairs, options.place.dir.display())?;
     writeln!(
         out,
         "{:46} {:>12} {:>24} {:>24}",
         "cell", "bare, ns", "pagewise / bare", "bare / bare (control)"
     )?;
-    let mut random = Random::for_purpose(options.seed, "order");
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
     let mut reached = 0;
     for cell in &cells {
-        let times = RingFile::new(scratch, **cell)?.pairs(pagewise, options.pairs, &mut random)?;
+        let times = RingFile::new(scratch, **cell)?.pairs(pagewise, options.pairs.pairs, &mut random)?;
         let ratio = speed(&times.pagewise, &times.bare);
         let control = speed(&times.control, &times.bare);
         let (reaches, mark) = reaches(ratio, BAR);

@@ -17,7 +17,9 @@ use crate::pagewise::Pagewise;
 const BLOCKS: [u64; 5] = [128, 10, 100, 1024, 2048];
 
 /// A file filled through a mapping, against a bare C program and against Google Benchmark.
+// The options it shares have the same name, which is the name of their group.
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Options {
     #[command(flatten)]
     common: append::Options,
@@ -29,15 +31,15 @@ pub struct Options {
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let common = &options.common;
-    let scratch = Scratch::new(&common.dir)?;
-    let pagewise = common.executable.find(&scratch)?;
+    let scratch = Scratch::new(&common.place.dir)?;
+    let pagewise = common.place.find(&scratch)?;
     let mut cells = Vec::new();
     for record_bytes in BLOCKS {
         for before in [Before::New, Before::Written] {
             cells.push(RingCell {
                 workload: "fill",
                 record_bytes,
-                file_bytes: common.file_size.0,
+                file_bytes: common.pairs.file_size.0,
                 laps: 1,
                 buffer_bytes: 0,
                 before,
@@ -71,13 +73,13 @@ fn google(
         "\n{:46} {:>12} {:>24} {:>24}",
         "cell", "Google, ns", "pagewise / Google", "Google / Google"
     )?;
-    let mut random = Random::for_purpose(options.seed, "google");
+    let mut random = Random::for_purpose(options.pairs.seed, "google");
     for cell in cells {
         let file = RingFile::new(scratch, *cell)?;
         let theirs = || program.fill_ns(cell, &file);
         let sides: [Sample<'_, f64>; 3] =
             [Box::new(|| Ok(file.pagewise(pagewise)?.measured())), Box::new(theirs), Box::new(theirs)];
-        let [ours, google, again] = alternate(options.pairs, &mut random, sides)?;
+        let [ours, google, again] = alternate(options.pairs.pairs, &mut random, sides)?;
         let each = median(&google).unwrap_or(f64::NAN) / cell.ring().records() as f64;
         let (ratio, control) = (Shown(speed(&ours, &google)), Shown(speed(&again, &google)));
         writeln!(out, "{:46} {each:>12.2} {ratio:>24} {control:>24}", cell.name())?;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use pagewise_analysis::statistics::median;
@@ -14,7 +14,8 @@ use pagewise_protocol::Job;
 use super::peers::{Counter, Sysbench, nothing_ns};
 use super::{Sample, Shown, Spent, alternate, bare, reaches, speed, worker};
 use crate::dataset::{Dataset, Scratch};
-use crate::pagewise::{Executable, Pagewise};
+use crate::options::Pairs;
+use crate::pagewise::{Pagewise, Place};
 
 /// The median ratio to the bare program and to `wc -l` must reach this.
 const BAR: f64 = 0.97;
@@ -23,30 +24,23 @@ const DEVICE_BLOCKS: [Bytes; 2] = [Bytes::kib(64), Bytes::mib(1)];
 
 /// Lines of a cached file counted, against a bare C program, `wc -l`, ripgrep and sysbench.
 #[derive(clap::Args)]
+#[command(mut_arg("dir", |arg| arg.help("Folder for the file, which is to lie on a device")))]
+#[command(mut_arg("file_size", |arg| arg.default_value("1GiB")))]
+#[command(mut_arg("pairs", |arg| arg.help("Pairs of the cached file")))]
 pub struct Options {
     #[command(flatten)]
-    executable: Executable,
-    /// Folder for the file that is read, which is to lie on a device; removed afterwards.
-    #[arg(long, default_value = ".")]
-    dir: PathBuf,
-    /// Size of the file.
-    #[arg(long, default_value = "1GiB")]
-    file_size: Bytes,
-    /// Pairs of the cached file.
-    #[arg(long, default_value_t = 41)]
-    pairs: usize,
+    place: Place,
+    #[command(flatten)]
+    pairs: Pairs,
     /// Pairs of the device; 0: it is left alone.
     #[arg(long, default_value_t = 21)]
     device_pairs: usize,
-    /// Seed of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
 }
 
 /// Measures and prints.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
-    let scratch = Scratch::new(&options.dir)?;
-    let pagewise = options.executable.find(&scratch)?;
+    let scratch = Scratch::new(&options.place.dir)?;
+    let pagewise = options.place.find(&scratch)?;
     cached(options, &scratch, &pagewise, out)?;
     if options.device_pairs > 0 {
         device(options, &scratch, &pagewise, out)?;
@@ -71,7 +65,7 @@ struct Scans {
 }
 
 fn cached(options: &Options, scratch: &Scratch, pagewise: &Pagewise<'_>, out: &mut impl Write) -> Result<()> {
-    let file = Dataset::create_with(scratch, options.file_size, Content::Text)?;
+    let file = Dataset::create_with(scratch, options.pairs.file_size, Content::Text)?;
     end_last_line(&file)?;
     file.require_cached()?;
     let scans = measure(options, pagewise, &file)?;
@@ -80,11 +74,11 @@ fn cached(options: &Options, scratch: &Scratch, pagewise: &Pagewise<'_>, out: &m
     writeln!(
         out,
         "{} pairs, {} of text in the page cache, {lines} lines; a process that does nothing takes {:.2} ms\n",
-        options.pairs,
-        options.file_size,
+        options.pairs.pairs,
+        options.pairs.file_size,
         scans.nothing / 1e6
     )?;
-    scans.print(options.file_size, out)
+    scans.print(options.pairs.file_size, out)
 }
 
 /// ripgrep counts a last line without an end too, and the others do not.
@@ -109,8 +103,8 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, file: &Dataset) -> Result
         Box::new(|| whole(there[1])),
         Box::new(|| Ok(Spent { measured_ns: nothing_ns()? as u64, ..Spent::default() })),
     ];
-    let mut random = Random::for_purpose(options.seed, "order");
-    let [pagewise, bare, control, wc, ripgrep, nothing] = alternate(options.pairs, &mut random, sides)?;
+    let mut random = Random::for_purpose(options.pairs.seed, "order");
+    let [pagewise, bare, control, wc, ripgrep, nothing] = alternate(options.pairs.pairs, &mut random, sides)?;
     file.require_cached()?;
     let times = |spent: &[Spent]| spent.iter().map(Spent::measured).collect::<Vec<f64>>();
     let nothing = median(&times(&nothing)).context("a sample")?;
@@ -167,7 +161,7 @@ impl Scans {
 
 /// The whole of sysbench's file through O_DIRECT, in blocks of the same size.
 fn device(options: &Options, scratch: &Scratch, pagewise: &Pagewise<'_>, out: &mut impl Write) -> Result<()> {
-    let sysbench = match Sysbench::prepare(scratch, options.file_size) {
+    let sysbench = match Sysbench::prepare(scratch, options.pairs.file_size) {
         Ok(sysbench) => sysbench,
         Err(reason) => return Ok(writeln!(out, "\nsysbench is not compared: {reason:#}")?),
     };
@@ -177,7 +171,7 @@ fn device(options: &Options, scratch: &Scratch, pagewise: &Pagewise<'_>, out: &m
         "device, one thread", "sysbench", "pagewise / sysbench", "sysbench (control)"
     )?;
     let file = sysbench.dataset();
-    let mut random = Random::for_purpose(options.seed, "device");
+    let mut random = Random::for_purpose(options.pairs.seed, "device");
     for block in DEVICE_BLOCKS {
         let job = job(&format!("read:direct+buffer={block}"), "touch", &file);
         let sides: [Sample<'_, f64>; 3] = [
