@@ -2,8 +2,38 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use rustix::io::Errno;
+
+/// Failed call on a file or directory.
+#[derive(Debug, thiserror::Error)]
+#[error("{call} of {}: {error}", path.display())]
+pub struct CallError {
+    /// The failed call.
+    pub call: &'static str,
+    /// Its path.
+    pub path: PathBuf,
+    /// Its errno.
+    #[source]
+    pub error: io::Error,
+}
+
+impl CallError {
+    pub(crate) fn at(call: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |error| Self { call, path, error }
+    }
+
+    pub(crate) fn kind(&self) -> io::ErrorKind {
+        self.error.kind()
+    }
+
+    pub(crate) fn is(&self, errno: Errno) -> bool {
+        self.error.raw_os_error() == Some(errno.raw_os_error())
+    }
+}
 
 /// A file's text without surrounding white space; `None` if it is missing, unreadable or empty.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
@@ -25,9 +55,23 @@ pub(crate) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     text(path)?.parse().ok()
 }
 
+/// A file's text; the error says why it is missing.
+pub(crate) fn read(path: &Path) -> Result<String, CallError> {
+    fs::read_to_string(path).map_err(CallError::at("read", path))
+}
+
 /// Write to an existing file, in one call.
-pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), CallError> {
+    let opened = OpenOptions::new().write(true).truncate(true).open(path);
+    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(CallError::at("write", path))
+}
+
+/// The same for a file that some kernels do not have.
+pub(crate) fn write_if_there(path: &Path, text: &str) -> Result<(), CallError> {
+    match write(path, text) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// The word in brackets: `always [madvise] never` gives `madvise`.

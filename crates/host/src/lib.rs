@@ -42,6 +42,7 @@ pub use counters::HostReader;
 pub use dataset::{Dataset, DatasetError};
 pub use device::{BlockDevice, DeviceCounters};
 pub use files::{DirectoryError, FileError, FileKey};
+pub use kernel_files::CallError;
 pub use pagewise_model::ProcessCounters;
 pub use placement::PlacementPlan;
 pub use probe::{Availability, Capability};

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use super::Ours;
-use super::files::{GroupError, write};
-use crate::kernel_files;
+use super::error::GroupError;
+use crate::kernel_files::{self, CallError, write};
 
 /// Time that killed processes may take to exit.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(10);
@@ -18,8 +18,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The processes of a group. A process of another PID namespace is listed as 0 and left out.
 pub(super) fn processes(group: &Path) -> Result<Vec<u32>, GroupError> {
-    let path = group.join("cgroup.procs");
-    let text = fs::read_to_string(&path).map_err(GroupError::io("read", path))?;
+    let text = kernel_files::read(&group.join("cgroup.procs"))?;
     Ok(text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).collect())
 }
 
@@ -59,7 +58,7 @@ pub(super) fn remove_directory(path: &Path, deadline: Instant) -> Result<(), Gro
                 }
                 thread::sleep(PAUSE);
             }
-            Err(error) => return Err(GroupError::io("rmdir", path)(error)),
+            Err(error) => return Err(CallError::at("rmdir", path)(error).into()),
         }
     }
 }
@@ -69,7 +68,7 @@ pub(super) fn leave_leaves(parent: &Path) -> Result<(), GroupError> {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(GroupError::io("open", parent)(error)),
+        Err(error) => return Err(CallError::at("open", parent)(error).into()),
     };
     let below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     let ours = |path: &&PathBuf, is_wanted: fn(&Ours) -> bool| Ours::of(path).as_ref().is_some_and(is_wanted);
@@ -108,8 +107,7 @@ pub(super) fn move_processes(from: &Path, to: &Path) -> Result<(), GroupError> {
     for pid in processes(from)? {
         match write(&target, &pid.to_string()) {
             // The process has ended in the meantime.
-            Err(GroupError::Io { error, .. }) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {
-            }
+            Err(error) if error.is(Errno::SRCH) => {}
             result => result?,
         }
     }

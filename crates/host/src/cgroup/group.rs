@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use pagewise_model::{DeviceCap, GroupCounters};
 
 use super::directories::{self, remove_directory};
-use super::files::GroupError;
+use super::error::GroupError;
 use super::{Control, LEAST_MEMORY_BYTES, NoControl, ParentGroup, Version, group_path, v1, v2};
+use crate::kernel_files::CallError;
 
 /// Time that a group may take to become removable after its last process died.
 const REMOVABLE_WITHIN: Duration = Duration::from_secs(5);
@@ -57,11 +58,10 @@ impl Group {
             if place.version == Version::V2 {
                 v2::enable(&place, random)?;
             }
-            let made = fs::create_dir(&path).map_err(GroupError::io("mkdir", &path));
-            if let Err(error) = made {
+            if let Err(error) = fs::create_dir(&path) {
                 // The leaf, if one was made for it.
                 let _ = directories::leave_leaves(&place.parent);
-                return Err(error);
+                return Err(CallError::at("mkdir", &path)(error).into());
             }
             group.parts.push(GroupDirectory { place, path, memory: is_memory, device: !is_memory });
         }
@@ -83,11 +83,8 @@ impl Group {
     pub fn entry(&self) -> Result<Vec<OwnedFd>, GroupError> {
         let open = |part: &GroupDirectory| {
             let path = part.path.join("cgroup.procs");
-            OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .map(OwnedFd::from)
-                .map_err(GroupError::io("open", path))
+            let opened = OpenOptions::new().write(true).open(&path).map_err(CallError::at("open", path))?;
+            Ok(OwnedFd::from(opened))
         };
         self.parts.iter().map(open).collect()
     }

@@ -17,7 +17,7 @@
 
 mod detect;
 mod directories;
-mod files;
+mod error;
 mod group;
 mod scope;
 mod sweep;
@@ -27,7 +27,7 @@ mod v2;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use files::GroupError;
+pub use error::GroupError;
 pub use group::Group;
 pub use scope::{SCOPE_MARKER, Scope};
 pub use sweep::{is_gone, sweep};

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::fs::FsWord;
 
 use super::directories::{GONE_WITHIN, kill, leave_leaves, remove_directory};
-use super::files::GroupError;
+use super::error::GroupError;
 use super::group::empty;
 use super::{Ours, Version};
 

@@ -10,6 +10,7 @@ use pagewise_sys::Spawn;
 use super::detect::Survey;
 use super::*;
 use crate::BlockDevice;
+use crate::kernel_files::CallError;
 use crate::mounts::Mount;
 
 /// A number that no other test and no run uses.
@@ -180,7 +181,7 @@ fn a_cap_is_set_read_back_and_lifted() {
     group.clear_device_cap(device).expect("none");
     assert_eq!(caps(&group), (Some(UNLIMITED), Some(UNLIMITED)));
     let error = group.set_device_cap((4095, 7), &cap(Some(1), None)).expect_err("no such device");
-    assert!(matches!(error, GroupError::Io { call: "write", .. }), "{error}");
+    assert!(matches!(error, GroupError::Call(CallError { call: "write", .. })), "{error}");
     let paths = control.group_paths(random, false, true);
     group.remove().expect("remove");
     assert!(gone(&paths));

@@ -5,8 +5,8 @@ use std::path::Path;
 use pagewise_model::{DeviceCap, GroupCounters};
 
 use super::UNLIMITED;
-use super::files::{GroupError, write, write_if_there};
-use crate::kernel_files;
+use super::error::GroupError;
+use crate::kernel_files::{self, write, write_if_there};
 
 /// "No limit" is the highest number of whole pages in a signed 64-bit number of bytes; pages have up to 64
 /// KiB.

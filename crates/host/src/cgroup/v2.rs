@@ -7,10 +7,10 @@ use std::path::Path;
 use pagewise_model::{DeviceCap, GroupCounters};
 use rustix::io::Errno;
 
-use super::files::{GroupError, write, write_if_there};
+use super::error::GroupError;
 use super::v1::{expect_pages, keyed};
 use super::{ParentGroup, UNLIMITED, directories, leaf_path};
-use crate::kernel_files;
+use crate::kernel_files::{self, CallError, write, write_if_there};
 
 /// Processes may fork while they are moved; this many rounds are tried.
 const ENABLE_ATTEMPTS: u32 = 20;
@@ -26,7 +26,7 @@ pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError>
     }
     // Also if nothing has to be moved: its name lists the enabled controllers.
     let leaf = leaf_path(place, random);
-    fs::create_dir(&leaf).map_err(GroupError::io("mkdir", &leaf))?;
+    fs::create_dir(&leaf).map_err(CallError::at("mkdir", &leaf))?;
     let enabled = enable_with(place, &leaf, &control);
     if enabled.is_err() {
         // Processes are moved back; the first error is more informative.
@@ -42,12 +42,10 @@ fn enable_with(place: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), G
         attempts += 1;
         match write(control, &words.join(" ")) {
             // Processes are in the group, which only the real root may have.
-            Err(GroupError::Io { error, .. })
-                if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) && attempts < ENABLE_ATTEMPTS =>
-            {
+            Err(error) if error.is(Errno::BUSY) && attempts < ENABLE_ATTEMPTS => {
                 directories::move_processes(&place.parent, leaf)?;
             }
-            result => return result,
+            result => return Ok(result?),
         }
     }
 }
@@ -143,7 +141,7 @@ pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
         };
         match asked {
             // Less was reclaimed than requested: kernel memory and pages in use stay.
-            Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => result?,
         }
     }

@@ -84,7 +84,7 @@ impl SettingGuard {
 
     fn refused(&self, error: SettingError) -> String {
         let denied =
-            matches!(&error, SettingError::Io { error, .. } if error.kind() == ErrorKind::PermissionDenied);
+            matches!(&error, SettingError::Call(error) if error.kind() == ErrorKind::PermissionDenied);
         let hint = if denied { "; it takes root, as with sudo" } else { "" };
         format!("{} cannot be set: {error}{hint}", self.name)
     }

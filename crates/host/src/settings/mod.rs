@@ -4,10 +4,10 @@
 //! A setting is a file of /sys that holds one value. The changes of a killed run are undone by the next start
 //! ([`record`]).
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use crate::kernel_files;
+use crate::kernel_files::{self, CallError};
 
 mod guard;
 mod mglru;
@@ -45,16 +45,8 @@ pub trait HostSetting: Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
     /// A call failed.
-    #[error("{call} of {}: {error}", path.display())]
-    Io {
-        /// The failed call.
-        call: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// Its errno.
-        #[source]
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Call(#[from] CallError),
     /// The kernel changed the value: it counts in pages, and has bounds.
     #[error("{name} cannot be {wanted}: the kernel changes it to {found}")]
     NotTaken {
@@ -107,8 +99,7 @@ impl SettingFile {
 
     /// The value in force, and the file's text for it.
     pub fn read_with_text(&self) -> Result<(String, String), SettingError> {
-        let text = fs::read_to_string(&self.path).map_err(|error| self.failed("read", error))?;
-        let text = text.trim().to_string();
+        let text = kernel_files::read(&self.path)?.trim().to_string();
         // A file without a value is treated as missing.
         let none = || self.failed("read", io::ErrorKind::InvalidData.into());
         Ok((self.setting.value(&text).ok_or_else(none)?, text))
@@ -124,22 +115,17 @@ impl SettingFile {
     pub fn set(&self, wanted: &str) -> Result<(), SettingError> {
         let (_, before) = self.read_with_text()?;
         let malformed = || self.failed("write", io::ErrorKind::InvalidInput.into());
-        self.write(&self.setting.text(wanted).ok_or_else(malformed)?)?;
+        kernel_files::write(&self.path, &self.setting.text(wanted).ok_or_else(malformed)?)?;
         let found = self.read()?;
         if found == wanted {
             return Ok(());
         }
-        self.write(&before)?;
+        kernel_files::write(&self.path, &before)?;
         Err(SettingError::NotTaken { name: self.name(), wanted: wanted.to_string(), found })
     }
 
-    /// Write the text of the file.
-    fn write(&self, text: &str) -> Result<(), SettingError> {
-        kernel_files::write(&self.path, text).map_err(|error| self.failed("write", error))
-    }
-
     fn failed(&self, call: &'static str, error: io::Error) -> SettingError {
-        SettingError::Io { call, path: self.path.clone(), error }
+        CallError::at(call, &self.path)(error).into()
     }
 }
 

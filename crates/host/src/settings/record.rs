@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::{SettingError, SettingFile};
 use crate::boot;
+use crate::kernel_files::{self, CallError};
 use crate::trusted::{Directory, Refusal};
 
 const DIRECTORY: &str = "/run/pagewise";
@@ -31,8 +32,8 @@ const ATTEMPTS: u32 = 100;
 pub enum RecordError {
     #[error("its previous value cannot be recorded: {0}")]
     Place(#[from] Refusal),
-    #[error("its previous value cannot be recorded: {call} {}: {error}", path.display())]
-    Call { call: &'static str, path: PathBuf, error: io::Error },
+    #[error("its previous value cannot be recorded: {0}")]
+    Call(#[from] CallError),
     #[error("its previous value cannot be recorded: the kernel does not report the boot id")]
     NoBoot,
     #[error("{0}")]
@@ -140,14 +141,14 @@ fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, Stri
     if let Some(setting) = setting {
         let now = match setting.read() {
             // The device is gone, and its setting with it.
-            Err(SettingError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(SettingError::Call(error)) if error.kind() == io::ErrorKind::NotFound => None,
             now => Some(now?),
         };
         let is_ours = |now: &String| {
             Some(now) != setting.setting.value(&record.before).as_ref() && record.set.contains(now)
         };
         if now.as_ref().is_some_and(is_ours) {
-            setting.write(&record.before)?;
+            kernel_files::write(&setting.path, &record.before).map_err(SettingError::from)?;
             restored = setting.setting.value(&record.before).map(|value| (record.setting, value));
         }
     }
@@ -171,7 +172,7 @@ impl RecordError {
     fn is_missing(&self) -> bool {
         match self {
             RecordError::Place(refusal) => refusal.is_missing(),
-            RecordError::Call { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            RecordError::Call(error) => error.kind() == io::ErrorKind::NotFound,
             RecordError::NoBoot | RecordError::Setting(_) => false,
         }
     }
@@ -209,12 +210,12 @@ impl SettingNote {
     /// Written completely or not at all: under another name first.
     fn store(&self, directory: &Directory, name: &str) -> Result<(), RecordError> {
         let new = format!("{NEW}{name}");
-        let failed = |call, error| RecordError::Call { call, path: directory.path().join(&new), error };
+        let failed = |call, error| CallError::at(call, directory.path().join(&new))(error);
         let mut file = directory.file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
         file.write_all(self.text().as_bytes()).map_err(|error| failed("write", error))?;
         file.sync_all().map_err(|error| failed("fsync", error))?;
         rustix::fs::renameat(directory, &*new, directory, name)
-            .map_err(|errno| failed("rename", errno.into()))
+            .map_err(|errno| failed("rename", errno.into()).into())
     }
 }
 

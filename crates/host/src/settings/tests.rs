@@ -1,5 +1,7 @@
 //! A plain file takes the place of the kernel's.
 
+use std::fs;
+
 use super::*;
 
 #[test]

@@ -1,12 +1,11 @@
-//! Files of groups: writing, and the errors of everything that is done with a group.
+//! The errors of everything that is done with a group.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pagewise_model::Bytes;
 
 use super::NoControl;
-use crate::kernel_files;
+use crate::kernel_files::CallError;
 
 /// Reason that a group could not be made or configured as requested.
 #[derive(Debug, thiserror::Error)]
@@ -51,34 +50,6 @@ pub enum GroupError {
         processes: Vec<u32>,
     },
     /// A call failed.
-    #[error("{call} of {}: {error}", path.display())]
-    Io {
-        /// The failed call.
-        call: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// Its errno.
-        #[source]
-        error: io::Error,
-    },
-}
-
-impl GroupError {
-    pub(super) fn io(call: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |error| Self::Io { call, path, error }
-    }
-}
-
-/// Write to a file of the kernel, in one call.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), GroupError> {
-    kernel_files::write(path, text).map_err(GroupError::io("write", path))
-}
-
-/// The same for a file that some kernels do not have.
-pub(super) fn write_if_there(path: &Path, text: &str) -> Result<(), GroupError> {
-    match write(path, text) {
-        Err(GroupError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
+    #[error(transparent)]
+    Call(#[from] CallError),
 }
