@@ -1,26 +1,17 @@
 //! Effects of a method's options on the engine. This is the only place where an option becomes an action: a new effect
 //! does not compile until it is handled here, nor does a field that no reader, scanner or writer uses.
 
-use pagewise_model::method::options::{
-    Effect, FileAdvice, LoopShape, MapAdvice, MapFlag, OpenFlag, ReadFlag, SetUpStep,
-};
+use pagewise_model::method::options::{Effect, SetUpStep};
 use pagewise_model::{Bytes, Method};
 use pagewise_protocol::CallFailure;
 
 use crate::failure::refusal;
 
-/// A step of set-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Advise(Option<FileAdvice>, Option<MapAdvice>),
-    SetUp(SetUpStep),
-}
-
 /// The options of a method, sorted by effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
     /// In the order written, with the option's word.
-    pub steps: Vec<(&'static str, Step)>,
+    pub steps: Vec<(&'static str, SetUpStep)>,
     /// MAP_POPULATE.
     pub populate: bool,
     /// O_DIRECT.
@@ -48,20 +39,17 @@ impl Effects {
         let mut effects = Self { depth: 1, ..Self::default() };
         for option in method.options() {
             match option.effect() {
-                Effect::Advise(file, mapping) => {
-                    effects.steps.push((option.name(), Step::Advise(file, mapping)))
-                }
-                Effect::SetUp(step) => effects.steps.push((option.name(), Step::SetUp(step))),
-                Effect::MapFlag(MapFlag::Populate) => effects.populate = true,
-                Effect::OpenFlag(OpenFlag::Direct) => effects.direct = true,
-                Effect::ReadFlag(ReadFlag::DontCache) => effects.dont_cache = true,
-                Effect::Loop(LoopShape::Prefetch) => effects.prefetch = true,
-                Effect::Loop(LoopShape::PrefetchWindow(reads)) => effects.prefetch_window = Some(reads),
-                Effect::Loop(LoopShape::InPlace) => effects.in_place = true,
-                Effect::Loop(LoopShape::Depth(depth)) => effects.depth = depth,
-                Effect::Loop(LoopShape::Fixed) => effects.fixed = true,
-                Effect::Loop(LoopShape::Buffer(bytes)) => effects.buffer = Some(bytes),
-                Effect::Loop(LoopShape::Pretouch(bytes)) => effects.pretouch = Some(bytes),
+                Effect::SetUp(step) => effects.steps.push((option.name(), step)),
+                Effect::Populate => effects.populate = true,
+                Effect::Direct => effects.direct = true,
+                Effect::DontCache => effects.dont_cache = true,
+                Effect::Prefetch => effects.prefetch = true,
+                Effect::PrefetchWindow(reads) => effects.prefetch_window = Some(reads),
+                Effect::InPlace => effects.in_place = true,
+                Effect::Depth(depth) => effects.depth = depth,
+                Effect::Fixed => effects.fixed = true,
+                Effect::Buffer(bytes) => effects.buffer = Some(bytes),
+                Effect::Pretouch(bytes) => effects.pretouch = Some(bytes),
                 // No native access accepts it: parsing refused the method.
                 Effect::Elsewhere => {}
             }

@@ -4,14 +4,14 @@ use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 
 use pagewise_model::Method;
-use pagewise_model::method::options::{FileAdvice, MapAdvice};
+use pagewise_model::method::options::{FileAdvice, MapAdvice, SetUpStep};
 use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::{Advice, AnonymousMemory, Completion, FileMapping, Ring, RingOptions};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use crate::effects::{Effects, Step};
+use crate::effects::Effects;
 use crate::failure::{failed, refused, short, without_effect};
 
 /// RWF_DONTCACHE (Linux 6.14), not yet defined by rustix.
@@ -62,7 +62,9 @@ impl DataFile {
     pub fn open_advised(&self) -> Result<OwnedFd, CallFailure> {
         let file = self.open(self.effects.direct)?;
         for (word, step) in &self.effects.steps {
-            let Step::Advise(Some(advice), _) = step else { return Err(without_effect(word, &self.path)) };
+            let SetUpStep::Advise(Some(advice), _) = step else {
+                return Err(without_effect(word, &self.path));
+            };
             self.advise_file(&file, *advice)?;
         }
         Ok(file)
@@ -88,7 +90,9 @@ impl DataFile {
         let mapping = FileMapping::new(&file, self.span_bytes, self.effects.populate)
             .map_err(|error| failed("mmap", error, &self.path, 0))?;
         for (word, step) in &self.effects.steps {
-            let Step::Advise(_, Some(advice)) = step else { return Err(without_effect(word, &self.path)) };
+            let SetUpStep::Advise(_, Some(advice)) = step else {
+                return Err(without_effect(word, &self.path));
+            };
             let advice = map_advice(*advice);
             mapping
                 .advise(0..self.span_bytes, advice)

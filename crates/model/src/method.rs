@@ -145,6 +145,13 @@ pub enum LineRule {
     ReadLine,
 }
 
+/// The value of the first option of this kind, if there is one.
+macro_rules! value {
+    ($method:expr, $kind:ident) => {
+        $method.options.iter().find_map(|option| if let $kind(value) = option { Some(*value) } else { None })
+    };
+}
+
 impl Method {
     /// Default depth of `uring`.
     pub const DEFAULT_DEPTH: u32 = 32;
@@ -214,29 +221,17 @@ impl Method {
 
     /// Reads in flight per thread; 1 except for io_uring.
     pub fn depth(&self) -> u32 {
-        self.options
-            .iter()
-            .find_map(|option| match option {
-                Depth(depth) => Some(*depth),
-                _ => None,
-            })
-            .unwrap_or(1)
+        value!(self, Depth).unwrap_or(1)
     }
 
     /// Number of reads ahead of the current one that advice is given for, if a window is written.
     pub fn prefetch_window(&self) -> Option<u32> {
-        self.options.iter().find_map(|option| match option {
-            PrefetchWindow(window) => Some(*window),
-            _ => None,
-        })
+        value!(self, PrefetchWindow)
     }
 
     /// Size of the buffer, if written.
     pub fn buffer(&self) -> Option<Bytes> {
-        self.options.iter().find_map(|option| match option {
-            Buffer(size) => Some(*size),
-            _ => None,
-        })
+        value!(self, Buffer)
     }
 
     /// The same method without a buffer option.
@@ -247,10 +242,7 @@ impl Method {
 
     /// Bytes that a thread touches ahead of the writer, if one does.
     pub fn pretouch(&self) -> Option<Bytes> {
-        self.options.iter().find_map(|option| match option {
-            Pretouch(size) => Some(*size),
-            _ => None,
-        })
+        value!(self, Pretouch)
     }
 
     /// Reason that reads of `read_bytes` cannot depend on each other with this method; `None` if they can.

@@ -10,7 +10,6 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::WriteTarget;
-use crate::effects::Step;
 use crate::failure::{failed, refusal, refused, without_effect};
 use crate::file::map_advice;
 
@@ -61,7 +60,7 @@ impl WriteTarget {
     pub(super) fn allocate_for(&self, file: &OwnedFd) -> Result<(), CallFailure> {
         for (word, step) in &self.effects.steps {
             match step {
-                Step::SetUp(SetUpStep::Allocate) => self.allocate(file)?,
+                SetUpStep::Allocate => self.allocate(file)?,
                 _ => return Err(without_effect(word, &self.path)),
             }
         }
@@ -83,7 +82,7 @@ impl WriteTarget {
         };
         let mut mapping = None;
         for (word, step) in &self.effects.steps {
-            if *step == Step::SetUp(SetUpStep::Allocate) {
+            if *step == SetUpStep::Allocate {
                 self.allocate(&file)?;
                 continue;
             }
@@ -92,12 +91,12 @@ impl WriteTarget {
                 none => none.insert(map()?),
             };
             match *step {
-                Step::Advise(_, Some(advice)) => self.advise(mapped, map_advice(advice))?,
-                Step::SetUp(SetUpStep::Touch) => mapped.touch(),
-                Step::SetUp(SetUpStep::Lock) => {
+                SetUpStep::Advise(_, Some(advice)) => self.advise(mapped, map_advice(advice))?,
+                SetUpStep::Touch => mapped.touch(),
+                SetUpStep::Lock => {
                     mapped.lock().map_err(|error| lock_failure(error, &self.path))?;
                 }
-                Step::SetUp(SetUpStep::Allocate) | Step::Advise(_, None) => {
+                SetUpStep::Allocate | SetUpStep::Advise(_, None) => {
                     return Err(without_effect(word, &self.path));
                 }
             }

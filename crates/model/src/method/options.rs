@@ -12,21 +12,43 @@ use crate::units::Bytes;
 /// Effect of an option in the native worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Advice during set-up: posix_fadvise(2) for a descriptor, madvise(2) for a mapping. `None`: the call has no such
-    /// advice.
-    Advise(Option<FileAdvice>, Option<MapAdvice>),
-    /// A flag of mmap(2).
-    MapFlag(MapFlag),
-    /// A flag of open(2).
-    OpenFlag(OpenFlag),
-    /// A flag of each read.
-    ReadFlag(ReadFlag),
     /// A step of set-up.
     SetUp(SetUpStep),
-    /// Another loop, or other buffers and queues for it.
-    Loop(LoopShape),
+    /// MAP_POPULATE, a flag of mmap(2).
+    Populate,
+    /// O_DIRECT, a flag of open(2).
+    Direct,
+    /// RWF_DONTCACHE, a flag of preadv2(2).
+    DontCache,
+    /// MADV_WILLNEED of an operation's ranges before its first read.
+    Prefetch,
+    /// MADV_WILLNEED of this many reads ahead.
+    PrefetchWindow(u32),
+    /// Bytes are consumed where they are mapped.
+    InPlace,
+    /// Reads or writes in flight.
+    Depth(u32),
+    /// Registered file and buffers.
+    Fixed,
+    /// Bytes of a piece or of staged records.
+    Buffer(Bytes),
+    /// Bytes that a thread makes writable ahead of the writer.
+    Pretouch(Bytes),
     /// None: an option of workers in other languages only.
     Elsewhere,
+}
+
+/// Steps of set-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetUpStep {
+    /// posix_fadvise(2) for a descriptor, madvise(2) for a mapping. `None`: the call has no such advice.
+    Advise(Option<FileAdvice>, Option<MapAdvice>),
+    /// fallocate(2) of the whole file.
+    Allocate,
+    /// A store to each page of the mapping.
+    Touch,
+    /// mlock(2) of the whole mapping.
+    Lock,
 }
 
 /// Advice of posix_fadvise(2), about the whole file except for `WillNeed`.
@@ -57,57 +79,6 @@ pub enum MapAdvice {
     PopulateWrite,
     /// MADV_HUGEPAGE.
     HugePage,
-}
-
-/// Flags of mmap(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MapFlag {
-    /// MAP_POPULATE.
-    Populate,
-}
-
-/// Flags of open(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenFlag {
-    /// O_DIRECT.
-    Direct,
-}
-
-/// Flags of preadv2(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadFlag {
-    /// RWF_DONTCACHE.
-    DontCache,
-}
-
-/// Steps of set-up besides advice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetUpStep {
-    /// fallocate(2) of the whole file.
-    Allocate,
-    /// A store to each page of the mapping.
-    Touch,
-    /// mlock(2) of the whole mapping.
-    Lock,
-}
-
-/// Options that change the measured loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoopShape {
-    /// MADV_WILLNEED of an operation's ranges before its first read.
-    Prefetch,
-    /// MADV_WILLNEED of this many reads ahead.
-    PrefetchWindow(u32),
-    /// Bytes are consumed where they are mapped.
-    InPlace,
-    /// Reads or writes in flight.
-    Depth(u32),
-    /// Registered file and buffers.
-    Fixed,
-    /// Bytes of a piece or of staged records.
-    Buffer(Bytes),
-    /// Bytes that a thread makes writable ahead of the writer.
-    Pretouch(Bytes),
 }
 
 /// The first kernel version that supports an option.
@@ -285,68 +256,69 @@ macro_rules! options {
 }
 
 use Access::{Mmap, Pread, Pwrite, Read, Uring, Write};
-use Effect::{Advise, Elsewhere, Loop, SetUp};
+use Effect::{Elsewhere, SetUp};
+use SetUpStep::Advise;
 use Since::{Always, Refused};
 
 options! {
-    Random, "random", Always, Advise(Some(FileAdvice::Random), Some(MapAdvice::Random)),
+    Random, "random", Always, SetUp(Advise(Some(FileAdvice::Random), Some(MapAdvice::Random))),
         reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
         "No readahead: MADV_RANDOM, POSIX_FADV_RANDOM";
-    Sequential, "sequential", Always, Advise(Some(FileAdvice::Sequential), Some(MapAdvice::Sequential)),
+    Sequential, "sequential", Always, SetUp(Advise(Some(FileAdvice::Sequential), Some(MapAdvice::Sequential))),
         reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
         "More readahead: MADV_SEQUENTIAL, POSIX_FADV_SEQUENTIAL";
-    WillNeed, "willneed", Always, Advise(Some(FileAdvice::WillNeed), Some(MapAdvice::WillNeed)),
+    WillNeed, "willneed", Always, SetUp(Advise(Some(FileAdvice::WillNeed), Some(MapAdvice::WillNeed))),
         reads &[Mmap, Pread], scans &[Mmap, Pread, Read], writes &[Mmap],
         "Readahead of the whole span during set-up: MADV_WILLNEED, POSIX_FADV_WILLNEED";
-    NoReuse, "noreuse", Since::Ignored("6.3"), Advise(Some(FileAdvice::NoReuse), None),
+    NoReuse, "noreuse", Since::Ignored("6.3"), SetUp(Advise(Some(FileAdvice::NoReuse), None)),
         reads &[Pread], scans &[Pread, Read], writes &[],
         "Reading does not mark pages as recently used: POSIX_FADV_NOREUSE";
     Prealloc, "prealloc", Always, SetUp(SetUpStep::Allocate),
         reads &[], scans &[], writes &[Mmap, Pwrite, Write, Uring],
         "fallocate(2) of the whole file during set-up";
-    Populate, "populate", Always, Effect::MapFlag(MapFlag::Populate),
+    Populate, "populate", Always, Effect::Populate,
         reads &[Mmap], scans &[Mmap], writes &[Mmap],
         "MAP_POPULATE, which hides its errors";
-    PopulateRead, "populate-read", Refused("5.14"), Advise(None, Some(MapAdvice::PopulateRead)),
+    PopulateRead, "populate-read", Refused("5.14"), SetUp(Advise(None, Some(MapAdvice::PopulateRead))),
         reads &[Mmap], scans &[Mmap], writes &[],
         "MADV_POPULATE_READ of the span during set-up, which reports errors";
-    PopulateWrite, "populate-write", Refused("5.14"), Advise(None, Some(MapAdvice::PopulateWrite)),
+    PopulateWrite, "populate-write", Refused("5.14"), SetUp(Advise(None, Some(MapAdvice::PopulateWrite))),
         reads &[], scans &[], writes &[Mmap],
         "MADV_POPULATE_WRITE of the whole file during set-up: pages are present and writable";
-    HugePage, "hugepage", Always, Advise(None, Some(MapAdvice::HugePage)),
+    HugePage, "hugepage", Always, SetUp(Advise(None, Some(MapAdvice::HugePage))),
         reads &[Mmap], scans &[Mmap], writes &[Mmap],
         "MADV_HUGEPAGE; verified by smaps";
     Touch, "touch", Always, SetUp(SetUpStep::Touch),
         reads &[], scans &[], writes &[Mmap],
         "One byte of each page is written during set-up, without changing its value";
-    Pretouch(bytes: Bytes = Method::MAX_BUFFER), "pretouch", Always, Loop(LoopShape::Pretouch(bytes)),
+    Pretouch(bytes: Bytes = Method::MAX_BUFFER), "pretouch", Always, Effect::Pretouch(bytes),
         reads &[], scans &[], writes &[Mmap],
         "A separate thread makes pages writable by MADV_POPULATE_WRITE, this far ahead of the writer";
     Lock, "lock", Always, SetUp(SetUpStep::Lock),
         reads &[], scans &[], writes &[Mmap],
         "mlock(2) of the whole mapping during set-up";
-    Prefetch, "prefetch", Always, Loop(LoopShape::Prefetch),
+    Prefetch, "prefetch", Always, Effect::Prefetch,
         reads &[Mmap], scans &[], writes &[],
         "MADV_WILLNEED of all ranges of an operation before its first read";
-    PrefetchWindow(reads: u32 = Method::MAX_PREFETCH_WINDOW), "prefetch", Always, Loop(LoopShape::PrefetchWindow(reads)),
+    PrefetchWindow(reads: u32 = Method::MAX_PREFETCH_WINDOW), "prefetch", Always, Effect::PrefetchWindow(reads),
         reads &[Mmap], scans &[], writes &[],
         "MADV_WILLNEED of this many reads ahead of the current one";
-    InPlace, "in-place", Always, Loop(LoopShape::InPlace),
+    InPlace, "in-place", Always, Effect::InPlace,
         reads &[Mmap], scans &[Mmap], writes &[],
         "Bytes are consumed in the mapping instead of being copied from it; not ranked under `consume = touch`";
-    DontCache, "dontcache", Refused("6.14"), Effect::ReadFlag(ReadFlag::DontCache),
+    DontCache, "dontcache", Refused("6.14"), Effect::DontCache,
         reads &[Pread], scans &[Pread], writes &[],
         "RWF_DONTCACHE: pages that were read do not stay in the page cache";
-    Depth(reads: u32 = Method::MAX_DEPTH), "depth", Always, Loop(LoopShape::Depth(reads)),
+    Depth(reads: u32 = Method::MAX_DEPTH), "depth", Always, Effect::Depth(reads),
         reads &[Uring], scans &[Uring], writes &[Uring],
         "Reads or writes in flight per thread";
-    Direct, "direct", Always, Effect::OpenFlag(OpenFlag::Direct),
+    Direct, "direct", Always, Effect::Direct,
         reads &[Pread, Uring], scans &[Pread, Read, Uring], writes &[Pwrite, Write, Uring],
         "O_DIRECT: bypasses the page cache";
-    Fixed, "fixed", Always, Loop(LoopShape::Fixed),
+    Fixed, "fixed", Always, Effect::Fixed,
         reads &[Uring], scans &[Uring], writes &[],
         "Registered file and buffers";
-    Buffer(bytes: Bytes = Method::MAX_BUFFER), "buffer", Always, Loop(LoopShape::Buffer(bytes)),
+    Buffer(bytes: Bytes = Method::MAX_BUFFER), "buffer", Always, Effect::Buffer(bytes),
         reads &[], scans &[Mmap, Pread, Read, Uring], writes &[Mmap, Pwrite, Write, Uring],
         "Size of one call or copy of a scan; size of the buffer in which records are collected before they are written";
     DirectBuffer, "direct-buffer", Always, Elsewhere,
