@@ -10,7 +10,7 @@ use std::{fs, path::PathBuf};
 use pagewise_model::counters::{ProcessCounters, ThreadCounters};
 use rustix::fs::OFlags;
 
-use crate::counters::{CpuTicks, tick_ns};
+use crate::counters::tick_ns;
 use crate::files::FileKey;
 use crate::kernel_files::{self, field, kib_field};
 pub(crate) use smaps::maps_file;
@@ -215,12 +215,6 @@ pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
 
 fn parse_fdinfo_flags(text: &str) -> Option<u32> {
     u32::from_str_radix(field(text, "flags")?, 8).ok()
-}
-
-/// CPU steal: time that the hypervisor gave to other guests while a CPU of this machine was runnable, all CPUs, since
-/// boot.
-pub fn host_steal_ns() -> Option<u64> {
-    CpuTicks::read()?.steal.checked_mul(tick_ns())
 }
 
 /// Pass a text to every parser here.

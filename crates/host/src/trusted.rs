@@ -85,14 +85,6 @@ impl Directory {
         walk(path, true, Last::Own)
     }
 
-    /// Open a directory of the user in this one, made if necessary.
-    pub fn make_below(&self, name: &str) -> Result<Self, Refusal> {
-        match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => self.below(name),
-            Err(errno) => Err(Refusal::call("mkdir", &self.path.join(name), errno)),
-        }
-    }
-
     /// Open a directory of the user in this one.
     pub fn below(&self, name: &str) -> Result<Self, Refusal> {
         let path = self.path.join(name);

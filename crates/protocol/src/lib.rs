@@ -14,9 +14,10 @@ mod family;
 pub mod messages;
 mod peer;
 
-pub use conversation::{Conversation, ConversationError, EXIT_PATIENCE, Wait};
+pub use conversation::{
+    Conversation, ConversationError, EXIT_PATIENCE, Wait, descriptor_path, inherited_path,
+};
 pub use ending::died_of_sigbus;
 pub use messages::{
     Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
-    inherited_path,
 };

@@ -23,8 +23,6 @@
 //! that a worker in any language gets by with a small parser. A checksum is 16 hexadecimal digits,
 //! since not every JSON library keeps 64 bits of an integer.
 
-use std::os::fd::AsRawFd;
-
 use serde::{Deserialize, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
@@ -389,11 +387,6 @@ pub struct CallFailure {
     pub detail: String,
     /// 1: this machine, kernel or filesystem does not support it; 0: it should have worked.
     pub unavailable: u32,
-}
-
-/// Path by which a worker opens a file or memory that it inherits.
-pub fn inherited_path(file: &impl AsRawFd) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 #[cfg(test)]

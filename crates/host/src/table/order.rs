@@ -4,7 +4,7 @@
 //! therefore holds zeros until `go`, and a measured `go` that follows others has an order that cannot be derived from
 //! theirs.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use pagewise_model::random::Random;
 use pagewise_sys::SharedMemory;
@@ -105,12 +105,7 @@ impl TableMemory {
         Ok(Self(memory))
     }
 
-    /// The path by which a child opens it; the descriptor is inherited.
-    pub fn path(&self) -> String {
-        format!("/proc/self/fd/{}", self.0.file().as_raw_fd())
-    }
-
-    /// Its file, to be opened in another way.
+    /// Its file, which a child inherits.
     pub fn file(&self) -> &OwnedFd {
         self.0.file()
     }

@@ -29,6 +29,12 @@ fn with(mut conditions: Conditions, change: impl FnOnce(&mut Reads)) -> Conditio
     conditions
 }
 
+/// The path by which a child opens it.
+fn path_of(memory: &TableMemory) -> String {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", memory.file().as_raw_fd())
+}
+
 #[test]
 fn a_warm_table_repeats_and_is_cut_into_equal_parts() {
     let conditions = conditions(Workload::RandomRead, CacheState::Warm, 64 << 20, 4096, 4096);
@@ -233,7 +239,7 @@ fn seen_by_child(table: &OffsetTable, order: &OperationOrder) -> Vec<u64> {
 }
 
 fn read_by_child(memory: &TableMemory) -> Vec<u64> {
-    let output = std::process::Command::new("cat").arg(memory.path()).output().expect("cat");
+    let output = std::process::Command::new("cat").arg(path_of(memory)).output().expect("cat");
     output.stdout.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8"))).collect()
 }
 
@@ -297,7 +303,7 @@ fn a_child_finds_the_table_when_it_is_put_there_and_cannot_write_to_it() {
     let table = OffsetTable::new(&conditions, 5).expect("table");
     assert!(seen_by_child(&table, &table.as_drawn()) == table.offsets());
     let memory = TableMemory::new(table.reads()).expect("memory");
-    let write = format!("echo x 2> /dev/null 1<> {}", memory.path());
+    let write = format!("echo x 2> /dev/null 1<> {}", path_of(&memory));
     let status = std::process::Command::new("sh").args(["-c", &write]).status();
     assert!(!status.expect("sh").success(), "a child wrote to the table");
     assert!(read_by_child(&memory).iter().all(|entry| *entry == 0));

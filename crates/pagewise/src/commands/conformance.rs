@@ -1,19 +1,18 @@
-//! `pagewise conformance`: tells the author of a worker what is wrong with it, step by step.
+//! `pagewise conformance`: shows the author of a worker its faults, step by step.
 //!
-//! * [`ground`]: the files and the memory that it is tried on;
-//! * [`examiner`]: leads jobs from open to closed;
-//! * [`table`]: reads by a table and what they come to;
-//! * [`meaning`]: whether a method does what its name says;
-//! * [`reads`], [`passes`], [`records`], [`heart`], [`refusals`]: the trials;
-//! * [`steps`]: how each went.
+//! * [`test_files`]: files and memory for the worker;
+//! * [`examiner`]: the conversation, and jobs from open to closed;
+//! * [`table`]: reads by a table and their checksums;
+//! * [`meaning`]: accesses against the method's name;
+//! * [`reads`], [`passes`], [`records`], [`heartbeats`], [`refusals`]: the examinations;
+//! * [`steps`]: their outcomes.
 //!
-//! Nothing is measured here. Files are small and cached, so what only shows on a cold file or under memory pressure stays
-//! for the checks of a run.
+//! Nothing is measured. Files are small and cached, so a fault of a cold file or under memory pressure is left to the checks
+//! of a run.
 
 mod arguments;
 mod examiner;
-mod ground;
-mod heart;
+mod heartbeats;
 mod meaning;
 mod passes;
 mod reads;
@@ -21,6 +20,7 @@ mod records;
 mod refusals;
 mod steps;
 mod table;
+mod test_files;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +35,10 @@ use super::begin::{claim, fresh_seed, stop_flag};
 use super::{CommandEnd, CommandError};
 pub use arguments::ConformanceArguments;
 use examiner::Examiner;
-use ground::Ground;
 use steps::Steps;
+use test_files::TestFiles;
 
-/// Tries the worker.
+/// Examine the worker.
 pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
     if let Some(missing) = mounted::proc_missing() {
         bail!("{missing}; a trial reaches its files by /proc, and looks there at what a worker does");
@@ -46,10 +46,10 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
     let stop = stop_flag()?;
     let state = claim()?.0;
     let directory = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let ground = Ground::make(&directory, state, fresh_seed(), &stop)?;
+    let files = TestFiles::make(&directory, state, fresh_seed(), &stop)?;
     let steps = Steps::new(!arguments.json);
     let wait = Wait { patience: Duration::from_secs(arguments.patience), stop: &stop };
-    let mut examiner = Examiner::begin(&arguments.command, ground, steps, wait)?;
+    let mut examiner = Examiner::begin(&arguments.command, files, steps, wait)?;
     if hello_is_whole(&mut examiner) {
         examine(&mut examiner, &stop);
     }
@@ -64,7 +64,7 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
     }
 }
 
-/// Whether the hello is one that a conversation can follow.
+/// Check the hello; return true if jobs can follow.
 fn hello_is_whole(examiner: &mut Examiner<'_>) -> bool {
     let hello = examiner.hello.clone();
     if hello.protocol != PROTOCOL_VERSION {
@@ -99,7 +99,7 @@ fn hello_is_whole(examiner: &mut Examiner<'_>) -> bool {
     whole
 }
 
-/// All trials, as far as the worker can be talked to.
+/// Run all examinations, as far as the worker answers.
 fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
     let hello = examiner.hello.clone();
     let reading = [Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
@@ -130,7 +130,7 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
         return;
     }
-    heart::examine(examiner, workload, text);
+    heartbeats::examine(examiner, workload, text);
     if workload != Workload::Scan {
         reads::examine_unknown_fields(examiner, workload, text);
     }
@@ -141,7 +141,7 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
     }
 }
 
-/// The first method of each word that reads, since options change nothing of how a file ends.
+/// The first method of each word that reads: options do not change how a file ends.
 fn each_word(reading: &[Workload], examiner: &Examiner<'_>) -> Vec<(Workload, String)> {
     let mut seen = BTreeSet::new();
     let all = reading.iter().flat_map(|workload| {
@@ -150,19 +150,19 @@ fn each_word(reading: &[Workload], examiner: &Examiner<'_>) -> Vec<(Workload, St
     all.filter(|(_, text)| seen.insert(text.split(':').next().unwrap_or_default().to_string())).collect()
 }
 
-/// The worker that served all those jobs ends when stdin does.
+/// Record whether the worker that did all jobs ends with its stdin.
 fn end_of_stdin(examiner: &mut Examiner<'_>) {
     let name = "the end of stdin ends it, with status 0, and leaves no process";
     let outcome = match examiner.worker().map(|_| ()) {
         Ok(()) => examiner.end_worker(),
-        Err(trouble) => Err(examiner.sentence(&trouble)),
+        Err(error) => Err(examiner.sentence(&error)),
     };
     examiner.steps.judge(name, outcome);
 }
 
-/// What is known only when all is done.
+/// End the worker, and record whether it printed only messages.
 fn end(examiner: &mut Examiner<'_>) {
-    examiner.let_go();
+    examiner.drop_worker();
     let only_messages = match examiner.strays().first() {
         None => Ok(()),
         Some(stray) => {

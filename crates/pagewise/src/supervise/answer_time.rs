@@ -35,7 +35,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     table_memory.put(&table, &table.as_drawn());
     let job = Job {
         path: inherited_path(file.file()),
-        table_path: table_memory.path(),
+        table_path: inherited_path(table_memory.file()),
         table_reads: table.reads(),
         direct_alignment: page_bytes,
         handover_path: inherited_path(handover.file()),

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,7 +13,7 @@ use pagewise_host::{
 };
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::{Conditions, Failure, FailureKind};
-use pagewise_protocol::ConversationError;
+use pagewise_protocol::{ConversationError, descriptor_path};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
 
@@ -137,7 +136,7 @@ impl Input {
     /// A path by which a worker opens this very file, whatever now has its name: proofs are taken on the open
     /// file, so workers must read no other.
     pub fn worker_path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file().as_raw_fd())
+        descriptor_path(self.file())
     }
 
     /// Whether fewer bytes may come from the device than are read.

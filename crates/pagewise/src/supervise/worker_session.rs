@@ -339,7 +339,10 @@ impl WorkerSession<'_> {
             warm_page_tables: u32::from(
                 mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
             ),
-            table_path: inherited.table.as_ref().map_or_else(String::new, TableMemory::path),
+            table_path: inherited
+                .table
+                .as_ref()
+                .map_or_else(String::new, |table| inherited_path(table.file())),
             handover_path: inherited_path(inherited.handover.file()),
             ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
         };

@@ -87,7 +87,7 @@ impl WarmupFile {
             None => job.dependent = 0,
         }
         if let Some(table) = &self.table {
-            (job.table_path, job.table_reads) = (table.path(), self.table_reads);
+            (job.table_path, job.table_reads) = (inherited_path(table.file()), self.table_reads);
         }
         job.records = job.records.min(self.file_bytes.checked_div(job.record_bytes).unwrap_or(0));
         job

@@ -1,4 +1,4 @@
-//! What may be typed behind `pagewise conformance`.
+//! Arguments of `pagewise conformance`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Who tries a worker: keeps one process as long as it can be talked to, starts another where it cannot, and leads jobs
+//! Conversation with the worker under test: keeps one process as long as it answers, starts another otherwise, and leads jobs
 //! from open to closed.
 
 use std::process::Command;
@@ -14,44 +14,57 @@ use pagewise_protocol::{
 };
 use pagewise_sys::child::die_with_parent;
 
-use super::ground::{Ground, held_by_itself, name_of, released};
 use super::steps::Steps;
+use super::test_files::{TestFiles, check_holder, check_released, process_name};
 use crate::commands::CommandError as Reported;
 
-/// Reading or writing the files of a trial takes no longer than this, whatever the method.
+/// Time that reading or writing the test files may take, whatever the method.
 const SETUP_WORK: Duration = Duration::from_secs(10);
 
-/// How much of stderr is shown.
+/// Length of the shown end of stderr.
 const SHOWN_CHARS: usize = 320;
 
 /// Fields that no version of the protocol has.
 const UNKNOWN_FIELDS: &str = r#""added_later":"anything","added_number":7,"added_list":[1,2],"#;
 
-/// Tries a worker.
+/// The worker under test, and the steps recorded so far.
 pub struct Examiner<'a> {
-    /// Its command.
+    /// Command of the worker.
     pub command: &'a [String],
-    /// What it is tried on.
-    pub ground: Ground,
-    /// How it went so far.
+    /// Files that it reads and writes.
+    pub files: TestFiles,
+    /// Recorded steps.
     pub steps: Steps,
-    /// What it says that it is.
+    /// Its hello.
     pub hello: Hello,
+    /// True while requests carry [`UNKNOWN_FIELDS`].
+    pub unknown_fields: bool,
     wait: Wait<'a>,
     worker: Option<Conversation>,
     strays: Vec<String>,
+    examination: Examination,
 }
 
-/// What came of a `go`.
-pub struct Gone {
-    /// What the worker says.
+/// The current job.
+#[derive(Default)]
+struct Examination {
+    subject: String,
+    /// True if each part is a step of its own.
+    detailed: bool,
+    /// True once a part was wrong.
+    wrong: bool,
+}
+
+/// Answer to a `go`.
+pub struct TimedReply {
+    /// The worker's figures.
     pub sample: SampleReply,
-    /// What passed outside.
+    /// Time between request and answer.
     pub wall_ns: u64,
 }
 
-impl Gone {
-    /// The first of its numbers that is wrong. Of work that is done once all is to be done.
+impl TimedReply {
+    /// Fail with the first wrong figure. One-shot work must be done completely.
     pub fn check(&self, asked: &Asked) -> Result<(), String> {
         let claims = self.sample.claims();
         // A thread that waits for a CPU leaves its phase empty; a run takes such a sample again.
@@ -61,7 +74,7 @@ impl Gone {
             (all != work)
                 .then(|| format!("{all} operations were done, the job has {work}: do all of it, once"))
         };
-        // What may be left unaccounted for shows over longer phases.
+        // Time that is not accounted for shows over longer phases.
         let too_long =
             || false_time("elapsed_ns + latency_elapsed_ns", claims.all_ns(), self.wall_ns, u64::MAX);
         let wrong = claims.wrong_operations(asked).or_else(undone).or_else(too_long);
@@ -70,57 +83,20 @@ impl Gone {
     }
 }
 
-/// One job: the steps of it in turn, told one by one or as one.
-pub struct Visit {
-    subject: String,
-    /// Whether each part is a step of its own.
-    detailed: bool,
-    wrong: bool,
-}
-
-impl Visit {
-    /// A job whose parts are steps of their own.
-    pub fn detailed(subject: impl Into<String>) -> Self {
-        Self { subject: subject.into(), detailed: true, wrong: false }
-    }
-
-    /// A job that is one step, if nothing of it is wrong.
-    pub fn brief(subject: impl Into<String>) -> Self {
-        Self { subject: subject.into(), detailed: false, wrong: false }
-    }
-
-    /// Tells a part. What is wrong in a brief job may have made wrong what comes after.
-    pub fn tell(&mut self, steps: &mut Steps, part: &str, outcome: Result<(), String>) {
-        if !self.detailed && self.wrong {
-            return;
-        }
-        self.wrong |= outcome.is_err();
-        match outcome {
-            Ok(()) if !self.detailed => {}
-            outcome => steps.judge(format!("{}: {part}", self.subject), outcome),
-        }
-    }
-
-    /// Ends the job: one step if it is brief and all went well.
-    pub fn end(self, steps: &mut Steps) {
-        if !self.detailed && !self.wrong {
-            steps.ok(self.subject);
-        }
-    }
-}
-
-/// A part of a job, with what it was about when it broke off.
+/// Outcome of a part of a job; an error carries the name of the part.
 pub type Part<T> = Result<T, (&'static str, ConversationError)>;
 
 impl<'a> Examiner<'a> {
-    /// Starts the worker and has it say hello. A command that is no worker at all is an error of one sentence.
-    pub fn begin(command: &'a [String], ground: Ground, steps: Steps, wait: Wait<'a>) -> Result<Self> {
-        let (hello, strays) = (Hello::default(), Vec::new());
-        let mut examiner = Self { command, ground, steps, hello, wait, worker: None, strays };
+    /// Start the worker and receive its hello. A command that is not a worker is an error of one sentence.
+    pub fn begin(command: &'a [String], files: TestFiles, steps: Steps, wait: Wait<'a>) -> Result<Self> {
+        let (hello, strays, examination) = (Hello::default(), Vec::new(), Examination::default());
+        let unknown_fields = false;
+        let mut examiner =
+            Self { command, files, steps, hello, unknown_fields, wait, worker: None, strays, examination };
         match examiner.start() {
             Ok(hello) => examiner.hello = hello,
-            Err(trouble) => {
-                let sentence = examiner.sentence(&trouble);
+            Err(error) => {
+                let sentence = examiner.sentence(&error);
                 let shown = command.join(" ");
                 return Err(Reported(anyhow!("'{shown}' cannot be tried: {sentence}")).into());
             }
@@ -131,7 +107,7 @@ impl<'a> Examiner<'a> {
     }
 
     fn start(&mut self) -> Result<Hello, ConversationError> {
-        let (program, arguments) = self.command.split_first().expect("the command line asks for one");
+        let (program, arguments) = self.command.split_first().expect("the command line requires one");
         let mut command = Command::new(program);
         command.args(arguments);
         let shown = format!("the worker '{program}'");
@@ -141,12 +117,12 @@ impl<'a> Examiner<'a> {
         worker.hello(self.wait)
     }
 
-    /// How long an answer is waited for, beyond the work.
+    /// Time limit of an answer, beyond the requested work.
     pub fn wait(&self) -> Wait<'a> {
         self.wait
     }
 
-    /// The worker, started anew if the last one cannot be talked to any more.
+    /// The worker, started again if the last one no longer answers.
     pub fn worker(&mut self) -> Result<&mut Conversation, ConversationError> {
         if self.worker.is_none() {
             self.start()?;
@@ -154,20 +130,25 @@ impl<'a> Examiner<'a> {
         Ok(self.worker.as_mut().expect("it was just started"))
     }
 
-    /// A worker that has served nothing yet.
+    /// A worker without earlier jobs.
     pub fn fresh_worker(&mut self) -> Result<&mut Conversation, ConversationError> {
-        self.let_go();
+        self.drop_worker();
         self.worker()
     }
 
-    /// Takes leave of the worker, whatever it does.
-    pub fn let_go(&mut self) {
+    /// Process id of the worker.
+    pub fn pid(&mut self) -> Part<u32> {
+        self.worker().map(|worker| worker.pid()).map_err(|error| ("the worker", error))
+    }
+
+    /// End the worker in whatever state it is.
+    pub fn drop_worker(&mut self) {
         if let Some(mut worker) = self.worker.take() {
             self.strays.extend(worker.take_strays());
         }
     }
 
-    /// Ends the input of a worker and waits: it must end with status 0 and leave nobody.
+    /// Close the worker's stdin and wait: it must end with status 0 and leave no process.
     pub fn end_worker(&mut self) -> Result<(), String> {
         let Some(mut worker) = self.worker.take() else { return Ok(()) };
         worker.say_no_more();
@@ -179,7 +160,7 @@ impl<'a> Examiner<'a> {
             return Err(format!("it still runs {limit} s after the end of stdin: end when stdin does"));
         }
         let left = worker.processes();
-        let named = left.first().map(|pid| format!("{pid} ({})", name_of(*pid)));
+        let named = left.first().map(|pid| format!("{pid} ({})", process_name(*pid)));
         if let Err(ConversationError::Broken(failure)) = worker.end(limit) {
             return Err(format!("{}: end with status 0 when stdin ends", failure.detail));
         }
@@ -192,22 +173,22 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// After `failed`, a worker ends, once it is told that there is nothing more; `None` if it is gone already.
+    /// Close the worker's stdin after `failed`: it must end. `None` if it has ended already.
     pub fn ends_after_failed(&mut self) -> Option<Result<(), String>> {
         let patience = EXIT_PATIENCE.min(self.wait.patience);
         let worker = self.worker.as_mut()?;
         worker.say_no_more();
         let has_ended = worker.ends_within(patience);
-        self.let_go();
+        self.drop_worker();
         Some(match has_ended {
             true => Ok(()),
             false => Err("it goes on after failed, although stdin has ended: end then".to_string()),
         })
     }
 
-    /// What was seen, with what helps to understand it. Nothing more can be had of the worker then.
-    pub fn sentence(&mut self, trouble: &ConversationError) -> String {
-        let failure = match trouble {
+    /// The error with a hint to its cause. Ends a worker that no longer answers.
+    pub fn sentence(&mut self, error: &ConversationError) -> String {
+        let failure = match error {
             ConversationError::Stopped => return "it was stopped".to_string(),
             ConversationError::Call(CallFailure { call, errno, detail, .. }) => {
                 return format!("it answered failed: {call}, errno {errno}: {detail}");
@@ -215,7 +196,7 @@ impl<'a> Examiner<'a> {
             ConversationError::Broken(failure) => failure,
         };
         let last_words = self.worker.as_mut().map(|worker| worker.last_words(self.wait.stop));
-        self.let_go();
+        self.drop_worker();
         let hint = match (failure.kind, self.strays.last(), last_words) {
             (FailureKind::WorkerHung, Some(stray), _) => {
                 format!("; it sent '{stray}': print nothing but messages to stdout")
@@ -233,112 +214,135 @@ impl<'a> Examiner<'a> {
         format!("{}{hint}", failure.detail)
     }
 
-    /// Lines on stdout that were no messages.
+    /// Lines on stdout that were not messages.
     pub fn strays(&self) -> &[String] {
         &self.strays
     }
 
-    /// Tells what ended a job before its time, and takes leave of the worker. Whether it was refused, as what this machine or the
-    /// worker does not have.
-    pub fn break_off(
+    /// Examine a job, as one step or, if `detailed`, as a step for each part. Return true if the worker refused it because
+    /// this machine or the worker lacks something.
+    pub fn examine(
         &mut self,
-        visit: &mut Visit,
-        (part, trouble): (&'static str, ConversationError),
+        subject: impl Into<String>,
+        detailed: bool,
+        job: impl FnOnce(&mut Self) -> Part<()>,
     ) -> bool {
-        visit.wrong = true;
-        let refused = matches!(&trouble, ConversationError::Call(failure) if failure.unavailable == 1);
-        match &trouble {
-            ConversationError::Call(failure) if refused => {
-                self.steps.not_tried(&visit.subject, &failure.detail)
-            }
-            trouble => {
-                let sentence = self.sentence(trouble);
-                self.steps.wrong(format!("{}: {part}", visit.subject), sentence);
-                let rest = format!("{}: the rest of this job", visit.subject);
-                self.steps.not_tried(rest, "the conversation broke off");
-            }
+        self.examination = Examination { subject: subject.into(), detailed, wrong: false };
+        let refused = job(self).is_err_and(|(part, error)| self.abort(part, &error));
+        let Examination { subject, detailed, wrong } = std::mem::take(&mut self.examination);
+        if !detailed && !wrong {
+            self.steps.ok(subject);
         }
-        self.let_go();
         refused
     }
 
-    /// Open, opened, ready. `unknown_fields`: with fields that it cannot know.
-    pub fn open(&mut self, job: &Job, unknown_fields: bool, visit: &mut Visit, key: &FileKey) -> Part<()> {
-        let line = serde_json::to_string(&Request::Open(Box::new(job.clone()))).expect("string keys only");
-        let line = if unknown_fields { with_unknown_fields(&line) } else { line };
-        let (part, wait) = ("opens the file", self.wait.and(SETUP_WORK));
-        let of_part = |trouble| (part, trouble);
+    /// Record the outcome of a part. Of a job that is one step, only the first failure: later ones may follow from it.
+    pub fn record(&mut self, part: &str, outcome: Result<(), String>) {
+        let Examination { subject, detailed, wrong } = &mut self.examination;
+        if *detailed || (outcome.is_err() && !*wrong) {
+            *wrong |= outcome.is_err();
+            self.steps.judge(format!("{subject}: {part}"), outcome);
+        }
+    }
+
+    /// Record the error that ended the job early, and end the worker. Return true if it is a refusal.
+    fn abort(&mut self, part: &str, error: &ConversationError) -> bool {
+        self.examination.wrong = true;
+        let subject = self.examination.subject.clone();
+        let refusal = match error {
+            ConversationError::Call(failure) if failure.unavailable == 1 => Some(&failure.detail),
+            _ => None,
+        };
+        if let Some(detail) = refusal {
+            self.steps.not_tried(subject, detail);
+        } else {
+            let sentence = self.sentence(error);
+            self.steps.wrong(format!("{subject}: {part}"), sentence);
+            self.steps.not_tried(format!("{subject}: the rest of this job"), "the conversation broke off");
+        }
+        self.drop_worker();
+        refusal.is_some()
+    }
+
+    /// Open a job of the file `key` and wait until the worker is ready.
+    pub fn open(&mut self, job: &Job, key: &FileKey) -> Part<()> {
+        let wait = self.wait.and(SETUP_WORK);
+        let of_part = |error| ("opens the file", error);
+        let started = self.send(&Request::Open(Box::new(job.clone()))).map_err(of_part)?;
         let worker = self.worker().map_err(of_part)?;
-        let started = Instant::now();
-        worker.send_line(&line).map_err(of_part)?;
         let setup_ns = worker.opened(wait).map_err(of_part)?;
         let opened_ns = nanoseconds(started);
-        let warmup_ns = worker.ready(wait).map_err(|trouble| ("is ready", trouble))?;
+        let warmup_ns = worker.ready(wait).map_err(|error| ("is ready", error))?;
         let ready_ns = nanoseconds(started);
-        let held = held_by_itself(worker, key);
+        let holder = check_holder(worker, key);
         let timed =
             at_most("setup_ns", setup_ns, opened_ns).and_then(|()| at_most("warmup_ns", warmup_ns, ready_ns));
-        visit.tell(&mut self.steps, "opens the file and is ready", timed.and(held));
+        self.record("opens the file and is ready", timed.and(holder));
         Ok(())
     }
 
-    /// One `go`.
-    pub fn go(&mut self, go: Go, unknown_fields: bool) -> Part<Gone> {
-        let work = Duration::from_nanos(2 * (go.sample_ns + go.latency_ns)) + SETUP_WORK;
-        let line = serde_json::to_string(&Request::Go(go)).expect("string keys only");
-        let line = if unknown_fields { with_unknown_fields(&line) } else { line };
-        let (of_part, wait) = (|trouble| ("go and sample", trouble), self.wait.and(work));
-        let worker = self.worker().map_err(of_part)?;
-        let started = Instant::now();
-        worker.send_line(&line).map_err(of_part)?;
-        let sample = worker.sample(wait).map_err(of_part)?;
-        Ok(Gone { sample, wall_ns: nanoseconds(started) })
+    /// Request a sample: phases of `sample_ns` and `latency_ns` from operation `first_operation` on.
+    pub fn go(&mut self, first_operation: u64, sample_ns: u64, latency_ns: u64) -> Part<TimedReply> {
+        let work = Duration::from_nanos(2 * (sample_ns + latency_ns)) + SETUP_WORK;
+        let (of_part, wait) = (|error| ("go and sample", error), self.wait.and(work));
+        let started =
+            self.send(&Request::Go(Go { first_operation, sample_ns, latency_ns })).map_err(of_part)?;
+        let sample = self.worker().and_then(|worker| worker.sample(wait)).map_err(of_part)?;
+        Ok(TimedReply { sample, wall_ns: nanoseconds(started) })
     }
 
-    /// Idle and idled, and what passed outside in ns.
+    /// Let the worker idle; return its heartbeats and the time between request and answer in ns.
     pub fn idle(&mut self, idle_ns: u64) -> Part<(Beats, u64)> {
         let (of_part, wait) =
-            (|trouble| ("idle and idled", trouble), self.wait.and(Duration::from_nanos(idle_ns)));
+            (|error| ("idle and idled", error), self.wait.and(Duration::from_nanos(idle_ns)));
         let worker = self.worker().map_err(of_part)?;
         let started = Instant::now();
         let beats = worker.idle(idle_ns, wait).map_err(of_part)?;
         Ok((beats, nanoseconds(started)))
     }
 
-    /// Verify and verified.
+    /// Have the reads at these offsets done once more; return their number.
     pub fn verify(&mut self, offsets: Vec<u64>) -> Part<u64> {
-        let (of_part, wait) = (|trouble| ("verify and verified", trouble), self.wait);
+        let (of_part, wait) = (|error| ("verify and verified", error), self.wait);
         self.worker().and_then(|worker| worker.verify(offsets, wait)).map_err(of_part)
     }
 
-    /// Close, closed, and nothing left of the file.
-    pub fn close(&mut self, visit: &mut Visit, key: &FileKey) -> Part<()> {
-        let (of_part, wait) = (|trouble| ("closes the file", trouble), self.wait.and(SETUP_WORK));
+    /// Close the job: no mapping or descriptor of the file `key` may be left.
+    pub fn close(&mut self, key: &FileKey) -> Part<()> {
+        let (of_part, wait) = (|error| ("closes the file", error), self.wait.and(SETUP_WORK));
         let worker = self.worker().map_err(of_part)?;
         let started = Instant::now();
         let (teardown_ns, sync_ns) = worker.close(wait).map_err(of_part)?;
         let wall_ns = nanoseconds(started);
         let timed = at_most("teardown_ns", teardown_ns, wall_ns)
             .and_then(|()| at_most("sync_ns", sync_ns, teardown_ns));
-        let left = released(worker, key);
-        visit.tell(&mut self.steps, "closes the file, and nothing of it is left", timed.and(left));
+        let released = check_released(worker, key);
+        self.record("closes the file, and nothing of it is left", timed.and(released));
         Ok(())
     }
-}
 
-fn with_unknown_fields(line: &str) -> String {
-    line.replacen('{', &format!("{{{UNKNOWN_FIELDS}"), 1)
+    /// Send a request, and return when.
+    fn send(&mut self, request: &Request) -> Result<Instant, ConversationError> {
+        let mut line = serde_json::to_string(request).expect("string keys only");
+        if self.unknown_fields {
+            line.insert_str(1, UNKNOWN_FIELDS);
+        }
+        let worker = self.worker()?;
+        let started = Instant::now();
+        worker.send_line(&line)?;
+        Ok(started)
+    }
 }
 
 fn nanoseconds(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64
 }
 
-fn at_most(what: &str, claimed_ns: u64, passed_ns: u64) -> Result<(), String> {
-    false_time(what, claimed_ns, passed_ns, u64::MAX).map_or(Ok(()), Err)
+fn at_most(name: &str, claimed_ns: u64, wall_ns: u64) -> Result<(), String> {
+    false_time(name, claimed_ns, wall_ns, u64::MAX).map_or(Ok(()), Err)
 }
 
-/// The end of what was printed, on one line.
+/// The end of a text, on one line.
 fn last_chars(text: &str) -> String {
     let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" | ");
     let skipped = line.chars().count().saturating_sub(SHOWN_CHARS);

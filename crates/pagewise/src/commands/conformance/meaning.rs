@@ -1,11 +1,13 @@
-//! Whether a method whose name is one of pagewise's own does what the name says, as far as a small cached file shows.
+//! Check that a method with a name of pagewise's own performs the accesses of that name, as far as a small cached file shows.
 
 use pagewise_analysis::proof::missing_advice;
 use pagewise_host::{FileKey, ProcessCounters, process};
 use pagewise_model::{Access, Method, Worker, Workload};
-use pagewise_protocol::{Conversation, Hello};
+use pagewise_protocol::Hello;
 
-/// The method as pagewise understands it: under its name for a worker that it ships, as a word of the user's own otherwise.
+use super::examiner::Examiner;
+
+/// The method as pagewise parses it: a known one of a shipped worker, otherwise a name of the user's own.
 pub fn of(hello: &Hello, method: &str) -> Result<Method, String> {
     let shipped = Worker::of_name(&hello.worker).filter(|worker| !matches!(worker, Worker::Other(_)));
     let as_shipped = shipped.and_then(|worker| format!("{worker}/{method}").parse().ok());
@@ -15,29 +17,38 @@ pub fn of(hello: &Hello, method: &str) -> Result<Method, String> {
     }
 }
 
-/// What a runtime may read by calls on its own account, as its classes.
+/// Bytes that a runtime may read by calls for itself, such as its classes.
 const OWN_CALL_BYTES: u64 = 2 << 20;
 
-/// What the kernel counted before the accesses.
-pub struct Watch(ProcessCounters);
+/// Counters of the worker before the accesses to a file.
+pub struct CountersBefore {
+    pid: u32,
+    counters: ProcessCounters,
+}
 
-impl Watch {
-    /// Begins.
-    pub fn start(pid: u32) -> Self {
-        Self(process::totals(pid))
+impl CountersBefore {
+    /// Read them.
+    pub fn of(pid: u32) -> Self {
+        Self { pid, counters: process::totals(pid) }
     }
 
-    /// What contradicts the method's name, after `bytes` were accessed; nothing where the name says nothing.
-    pub fn check(
+    /// Record whether the accesses to `bytes` of the file contradict the method's name. An unknown name claims nothing.
+    pub fn record(
         &self,
-        worker: &Conversation,
+        examiner: &mut Examiner<'_>,
         key: &FileKey,
         method: &Method,
         workload: Workload,
         bytes: u64,
-    ) -> Result<(), String> {
-        let pid = worker.pid();
-        let done = ProcessCounters::difference(&self.0, &process::totals(pid));
+    ) {
+        if method.access() != Access::Unknown {
+            examiner.record("does what its name says", self.check(key, method, workload, bytes));
+        }
+    }
+
+    fn check(&self, key: &FileKey, method: &Method, workload: Workload, bytes: u64) -> Result<(), String> {
+        let pid = self.pid;
+        let done = ProcessCounters::difference(&self.counters, &process::totals(pid));
         let writes = !workload.is_reading();
         let called = if writes { done.write_call_bytes } else { done.read_call_bytes };
         let calls = if writes { "write calls" } else { "read calls" };
@@ -70,7 +81,7 @@ impl Watch {
     }
 }
 
-/// Whether the file is mapped, with the advice that the method names.
+/// Fail unless the file is mapped with the advice in the method's name.
 fn mapped(pid: u32, key: &FileKey, method: &Method) -> Result<(), String> {
     let Ok(mapping) = process::mapping(pid, key) else { return Ok(()) };
     let Some(mapping) = mapping else {
@@ -79,8 +90,8 @@ fn mapped(pid: u32, key: &FileKey, method: &Method) -> Result<(), String> {
     mapping.vm_flags.and_then(|flags| missing_advice(method, &flags)).map_or(Ok(()), Err)
 }
 
-/// Whether a mapping reaches no further than the span.
-pub fn within_span(pid: u32, key: &FileKey, span_bytes: u64, page_bytes: u64) -> Result<(), String> {
+/// Fail if a mapping extends beyond the span.
+pub fn check_span(pid: u32, key: &FileKey, span_bytes: u64, page_bytes: u64) -> Result<(), String> {
     match process::mapping(pid, key) {
         Ok(Some(mapping)) if mapping.mapped_bytes > span_bytes.next_multiple_of(page_bytes) => Err(format!(
             "{} bytes of the file are mapped, the span has {span_bytes}: map and advise the span only",

@@ -1,25 +1,25 @@
-//! Trials of scans.
+//! Examination of scans.
 
 use pagewise_model::checksum::Consumption;
-use pagewise_model::{Access, Bytes, Conditions, Consume, LineRule, Method, Scan, Work, Workload};
+use pagewise_model::{Bytes, Conditions, Consume, LineRule, Method, Scan, Work, Workload};
+use pagewise_protocol::Job;
 use pagewise_protocol::claims::Asked;
-use pagewise_protocol::{Go, Job};
 
-use super::examiner::{Examiner, Gone, Part, Visit};
-use super::ground::ReadFile;
-use super::meaning::{self, Watch};
+use super::examiner::{Examiner, Part, TimedReply};
+use super::meaning::{self, CountersBefore};
+use super::test_files::ReadFile;
 
-/// How long a pass may last.
+/// Time limit of a pass.
 const PASS_NS: u64 = 10_000_000_000;
-/// The end of a span that is not the end of the file: within the second MiB, at the end of a page.
+/// End of a span that is a part of the file: within the second MiB, at the end of a page.
 const PART_BYTES: u64 = (1 << 20) + 3 * 4096;
 
-/// One way to scan.
+/// One shape of a scan.
 struct Pass {
-    what: &'static str,
+    name: &'static str,
     file: Scanned,
     consume: Consume,
-    /// Whether only a part of the file is scanned.
+    /// True if only a part of the file is scanned.
     part: bool,
 }
 
@@ -29,46 +29,40 @@ enum Scanned {
     Random(usize),
 }
 
-const LINES: Pass = Pass { what: "lines", file: Scanned::Text, consume: Consume::Lines, part: false };
+const LINES: Pass = Pass { name: "lines", file: Scanned::Text, consume: Consume::Lines, part: false };
 
 const OTHERS: [Pass; 3] = [
-    Pass { what: "touched, another file", file: Scanned::Random(0), consume: Consume::Touch, part: false },
+    Pass { name: "touched, another file", file: Scanned::Random(0), consume: Consume::Touch, part: false },
     Pass {
-        what: "all bytes summed, another file",
+        name: "all bytes summed, another file",
         file: Scanned::Random(1),
         consume: Consume::Sum,
         part: false,
     },
-    Pass { what: "a span of a part of the file", file: Scanned::Text, consume: Consume::Lines, part: true },
+    Pass { name: "a span of a part of the file", file: Scanned::Text, consume: Consume::Lines, part: true },
 ];
 
-/// Tries one method.
+/// Examine one method.
 pub fn examine(examiner: &mut Examiner<'_>, text: &str, method: &Method) {
     let subject = format!("scan {text}");
-    let mut visit = Visit::detailed(&subject);
-    if let Err(broken) = visit_pass(examiner, &LINES, text, method, &mut visit)
-        && examiner.break_off(&mut visit, broken)
-    {
+    if examiner.examine(&subject, true, |examiner| examine_pass(examiner, &LINES, text, method)) {
         return;
     }
     for pass in &OTHERS {
-        let mut visit = Visit::brief(format!("{subject}: {}", pass.what));
-        if let Err(broken) = visit_pass(examiner, pass, text, method, &mut visit) {
-            examiner.break_off(&mut visit, broken);
-        }
-        visit.end(&mut examiner.steps);
+        let subject = format!("{subject}: {}", pass.name);
+        examiner.examine(subject, false, |examiner| examine_pass(examiner, pass, text, method));
     }
 }
 
-/// A job of the first kind, for other trials.
+/// A job of the first shape, for other examinations.
 pub fn plain(examiner: &Examiner<'_>, text: &str) -> Job {
     job(examiner, &LINES, text)
 }
 
 fn file<'a>(examiner: &'a Examiner<'_>, pass: &Pass) -> &'a ReadFile {
     match pass.file {
-        Scanned::Text => &examiner.ground.text,
-        Scanned::Random(index) => &examiner.ground.random[index],
+        Scanned::Text => &examiner.files.text,
+        Scanned::Random(index) => &examiner.files.random[index],
     }
 }
 
@@ -83,40 +77,29 @@ fn conditions(examiner: &Examiner<'_>, pass: &Pass) -> Conditions {
 
 fn job(examiner: &Examiner<'_>, pass: &Pass, text: &str) -> Job {
     let path = file(examiner, pass).worker_path();
-    let job = examiner.ground.job(text, &conditions(examiner, pass), path);
+    let job = examiner.files.job(text, &conditions(examiner, pass), path);
     Job { max_thread_operations: 1, ..job }
 }
 
-fn visit_pass(
-    examiner: &mut Examiner<'_>,
-    pass: &Pass,
-    text: &str,
-    method: &Method,
-    visit: &mut Visit,
-) -> Part<()> {
+fn examine_pass(examiner: &mut Examiner<'_>, pass: &Pass, text: &str, method: &Method) -> Part<()> {
     let job = job(examiner, pass, text);
     let key = file(examiner, pass).key.clone();
-    examiner.open(&job, false, visit, &key)?;
-    let worker = examiner.worker().map_err(|trouble| ("the worker", trouble))?;
-    let (pid, watch) = (worker.pid(), Watch::start(worker.pid()));
+    examiner.open(&job, &key)?;
+    let pid = examiner.pid()?;
+    let before = CountersBefore::of(pid);
     if pass.part {
-        let within = meaning::within_span(pid, &key, job.span_bytes, examiner.ground.page_bytes);
-        visit.tell(&mut examiner.steps, "maps the span", within);
+        let within = meaning::check_span(pid, &key, job.span_bytes, examiner.files.page_bytes);
+        examiner.record("maps the span", within);
     }
-    let go = Go { first_operation: 0, sample_ns: PASS_NS, latency_ns: 0 };
-    let gone = examiner.go(go.clone(), false)?;
-    let checked = check(examiner, pass, &job, method, &gone);
-    visit.tell(&mut examiner.steps, &format!("a pass, {}", pass.what), checked);
-    let again = examiner.go(go, false)?;
-    let checked = check(examiner, pass, &job, method, &again);
-    visit.tell(&mut examiner.steps, "a second pass", checked);
-    if method.access() != Access::Unknown {
-        let bytes = gone.sample.bytes.saturating_add(again.sample.bytes);
-        let worker = examiner.worker().map_err(|trouble| ("the worker", trouble))?;
-        let meant = watch.check(worker, &key, method, Workload::Scan, bytes);
-        visit.tell(&mut examiner.steps, "does what its name says", meant);
+    let mut bytes = 0u64;
+    for part in [format!("a pass, {}", pass.name), "a second pass".to_string()] {
+        let reply = examiner.go(0, PASS_NS, 0)?;
+        bytes = bytes.saturating_add(reply.sample.bytes);
+        let checked = check(examiner, pass, &job, method, &reply);
+        examiner.record(&part, checked);
     }
-    examiner.close(visit, &key)
+    before.record(examiner, &key, method, Workload::Scan, bytes);
+    examiner.close(&key)
 }
 
 fn check(
@@ -124,21 +107,21 @@ fn check(
     pass: &Pass,
     job: &Job,
     method: &Method,
-    gone: &Gone,
+    reply: &TimedReply,
 ) -> Result<(), String> {
     let asked = Asked::of(&conditions(examiner, pass), method.depth());
-    gone.check(&asked)?;
-    let page_bytes = examiner.ground.page_bytes as usize;
+    reply.check(&asked)?;
+    let page_bytes = examiner.files.page_bytes as usize;
     let consumption = Consumption { consume: pass.consume, page_bytes, touch_last: false };
     let bytes = &file(examiner, pass).bytes[..job.span_bytes as usize];
     let rest_is_line =
         method.line_rule() == LineRule::ReadLine && bytes.last().is_some_and(|last| *last != b'\n');
     let expected = consumption.of(bytes).wrapping_add(u64::from(rest_is_line));
-    match gone.sample.checksum()? {
+    match reply.sample.checksum()? {
         found if found == expected => Ok(()),
         _ => Err(format!(
             "checksum {}, the {} bytes of the span come to {expected:016x} under consume = {}",
-            gone.sample.checksum, job.span_bytes, pass.consume
+            reply.sample.checksum, job.span_bytes, pass.consume
         )),
     }
 }

@@ -1,37 +1,37 @@
-//! Trials of what a worker cannot do: unknown methods, files that are missing or shorter than said; and of its end.
+//! Examination of jobs that cannot be done: unknown methods, missing files, files shorter than claimed.
 
 use std::time::Duration;
 
 use pagewise_model::{Content, Workload};
-use pagewise_protocol::{Conversation, ConversationError, Go, Job, Wait, died_of_sigbus};
+use pagewise_protocol::{Conversation, ConversationError, Go, Job, Wait, descriptor_path, died_of_sigbus};
 
 use super::examiner::Examiner;
-use super::ground::{Removed, SHORT_BYTES, SHORT_SAID_BYTES, descriptor_path};
+use super::test_files::{SHORT_BYTES, SHORT_CLAIMED_BYTES, TemporaryFile};
 use super::{passes, reads};
 
-/// No worker has it.
+/// A method that no worker has.
 const NO_METHOD: &str = "no-such-method";
-/// Until a short file is noticed.
+/// Time in which a short file must be noticed.
 const SAMPLE_NS: u64 = 200_000_000;
 const WORK: Duration = Duration::from_secs(5);
 
-/// How a job ended that cannot be done.
+/// End of a job that cannot be done.
 enum Ended {
-    /// With `failed`.
+    /// `failed`.
     Failed(pagewise_protocol::CallFailure),
-    /// By a SIGBUS.
+    /// SIGBUS.
     Sigbus,
-    /// With a sample all the same.
+    /// A sample nevertheless, with its operations.
     Sample(u64),
 }
 
-/// Tries them with a method that reads: `read` is the first one.
+/// Examine an unknown method and a missing file; `text` is a method that reads.
 pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
     unknown_method(examiner, workload);
     missing_file(examiner, workload, text);
 }
 
-/// Of every word that it has for reading, since each meets the end of a file in its own way.
+/// Examine a short file. Each access meets the end of a file in its own way.
 pub fn examine_short_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
     let name = format!("{workload} {text}: a file that is shorter than said is noticed");
     let short = match short_file(examiner) {
@@ -40,8 +40,8 @@ pub fn examine_short_file(examiner: &mut Examiner<'_>, workload: Workload, text:
     };
     let outcome = with_job(examiner, workload, text, |job| {
         job.path = descriptor_path(short.file());
-        job.file_bytes = SHORT_SAID_BYTES;
-        job.span_bytes = SHORT_SAID_BYTES;
+        job.file_bytes = SHORT_CLAIMED_BYTES;
+        job.span_bytes = SHORT_CLAIMED_BYTES;
     });
     let outcome = match outcome {
         Ok(Ended::Failed(failure)) if failure.call.is_empty() || failure.detail.is_empty() => {
@@ -49,18 +49,18 @@ pub fn examine_short_file(examiner: &mut Examiner<'_>, workload: Workload, text:
         }
         Ok(Ended::Failed(_) | Ended::Sigbus) => Ok(()),
         Ok(Ended::Sample(operations)) => Err(format!(
-            "it claims {operations} operations on a file of which {SHORT_BYTES} bytes of {SHORT_SAID_BYTES} are there: a short \
+            "it claims {operations} operations on a file of which {SHORT_BYTES} bytes of {SHORT_CLAIMED_BYTES} are there: a short \
              read is failed, with errno 0"
         )),
-        Err(trouble) => Err(format!("{}: answer failed", examiner.sentence(&trouble))),
+        Err(error) => Err(format!("{}: answer failed", examiner.sentence(&error))),
     };
     examiner.steps.judge(name, outcome);
-    examiner.let_go();
+    examiner.drop_worker();
 }
 
-fn short_file(examiner: &mut Examiner<'_>) -> anyhow::Result<Removed> {
+fn short_file(examiner: &mut Examiner<'_>) -> anyhow::Result<TemporaryFile> {
     use std::os::unix::fs::FileExt;
-    let new = Removed(examiner.ground.new_file(SHORT_BYTES)?);
+    let new = examiner.files.new_file(SHORT_BYTES)?;
     let mut bytes = vec![0; SHORT_BYTES as usize];
     Content::Text.fill(1, 0, &mut bytes);
     new.file().write_all_at(&bytes, 0)?;
@@ -79,7 +79,7 @@ fn unknown_method(examiner: &mut Examiner<'_>, workload: Workload) {
         Ok(Ended::Sample(_)) => {
             Err(format!("it took the method '{NO_METHOD}': answer failed with unavailable 1"))
         }
-        Err(trouble) => Err(format!("{}: answer failed with unavailable 1", examiner.sentence(&trouble))),
+        Err(error) => Err(format!("{}: answer failed with unavailable 1", examiner.sentence(&error))),
     };
     examiner.steps.judge(name, outcome);
     after_failed(examiner, name);
@@ -87,7 +87,7 @@ fn unknown_method(examiner: &mut Examiner<'_>, workload: Workload) {
 
 fn missing_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
     let name = "a file that is not there is told with call and errno";
-    let path = match examiner.ground.missing_path() {
+    let path = match examiner.files.missing_path() {
         Ok(path) => path,
         Err(error) => return examiner.steps.not_tried(name, format!("{error:#}")),
     };
@@ -106,20 +106,20 @@ fn missing_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
         },
         Ok(Ended::Sigbus) => Err("it was killed by SIGBUS: answer failed".to_string()),
         Ok(Ended::Sample(_)) => Err("it claims to have read it: answer failed".to_string()),
-        Err(trouble) => Err(format!("{}: answer failed with call and errno", examiner.sentence(&trouble))),
+        Err(error) => Err(format!("{}: answer failed with call and errno", examiner.sentence(&error))),
     };
     examiner.steps.judge(name, outcome);
     after_failed(examiner, name);
 }
 
-/// After `failed`, the worker ends once stdin does.
+/// Record whether the worker ends with its stdin after `failed`.
 fn after_failed(examiner: &mut Examiner<'_>, name: &str) {
     if let Some(outcome) = examiner.ends_after_failed() {
         examiner.steps.judge(format!("{name}, and it ends"), outcome);
     }
 }
 
-/// A job with something changed, in a worker of its own, as far as it goes.
+/// Run a job with a change in a fresh worker.
 fn with_job(
     examiner: &mut Examiner<'_>,
     workload: Workload,
@@ -128,7 +128,7 @@ fn with_job(
 ) -> Result<Ended, ConversationError> {
     let reading = match workload {
         Workload::Scan => None,
-        _ => Some(reads::plain(examiner, workload, text).map_err(|(_, trouble)| trouble)?),
+        _ => Some(reads::plain(examiner, workload, text).map_err(|(_, error)| error)?),
     };
     let mut job = match &reading {
         Some(reading) => reading.job.clone(),
@@ -137,15 +137,15 @@ fn with_job(
     change(&mut job);
     let wait = examiner.wait().and(WORK);
     let worker = examiner.fresh_worker()?;
-    match lead(worker, &job, wait) {
+    match run(worker, &job, wait) {
         Ok(operations) => Ok(Ended::Sample(operations)),
         Err(ConversationError::Call(failure)) => Ok(Ended::Failed(failure)),
         Err(ConversationError::Broken(failure)) if died_of_sigbus(&failure) => Ok(Ended::Sigbus),
-        Err(trouble) => Err(trouble),
+        Err(error) => Err(error),
     }
 }
 
-fn lead(worker: &mut Conversation, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
+fn run(worker: &mut Conversation, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
     worker.open(job, wait)?;
     worker.ready(wait)?;
     let go = Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 };

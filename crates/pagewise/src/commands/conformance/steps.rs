@@ -1,4 +1,4 @@
-//! The steps of a trial and how each went: printed as they are taken, or as JSON at the end.
+//! Steps of an examination with their outcomes: printed one by one, or as JSON at the end.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ struct Step {
     detail: String,
 }
 
-/// How a step went.
+/// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
@@ -26,16 +26,16 @@ enum State {
     NotTried,
 }
 
-/// All steps so far.
+/// The recorded steps.
 pub struct Steps {
     steps: Vec<Step>,
-    /// Whether each is printed as it is taken.
+    /// True if each is printed when it is recorded.
     printing: bool,
-    /// The first error of stdout, told at the end.
+    /// The first error of stdout, returned at the end.
     broken: Option<io::Error>,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Printed<'a> {
     schema: u32,
@@ -48,27 +48,27 @@ struct Printed<'a> {
 }
 
 impl Steps {
-    /// None yet.
+    /// An empty list.
     pub fn new(printing: bool) -> Self {
         Self { steps: Vec::new(), printing, broken: None }
     }
 
-    /// A step that went as it should.
+    /// Record a step without a fault.
     pub fn ok(&mut self, name: impl Into<String>) {
         self.add(name.into(), State::Ok, String::new());
     }
 
-    /// A step that did not: what was seen, what should be, what to do.
+    /// Record a step with a fault: what was found, what is expected, what to do.
     pub fn wrong(&mut self, name: impl Into<String>, detail: impl Into<String>) {
         self.add(name.into(), State::Wrong, detail.into());
     }
 
-    /// A step that was not tried, and why.
+    /// Record a step that was not tried, with the reason.
     pub fn not_tried(&mut self, name: impl Into<String>, why: impl Into<String>) {
         self.add(name.into(), State::NotTried, why.into());
     }
 
-    /// A step by its outcome.
+    /// Record a step with this outcome.
     pub fn judge(&mut self, name: impl Into<String>, outcome: Result<(), String>) {
         match outcome {
             Ok(()) => self.ok(name),
@@ -86,7 +86,7 @@ impl Steps {
         self.steps.push(step);
     }
 
-    /// Prints how it all went; whether nothing was wrong.
+    /// Print the result; return true if no step is wrong.
     pub fn finish(self, command: &[String], worker: &str, version: &str) -> io::Result<bool> {
         if let Some(error) = self.broken {
             return Err(error);

@@ -1,49 +1,49 @@
-//! Reads by a table of offsets as a run has them, and what checksums come of them that are wrong in one known way.
+//! Reads by a table of offsets as in a run, and the checksums of known mistakes.
 
 use pagewise_host::{OffsetTable, OperationOrder, Reference, TableMemory};
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::random::mix;
 use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Reads, Skew, Work, Workload};
-use pagewise_protocol::{ConversationError, SampleReply};
+use pagewise_protocol::{ConversationError, SampleReply, descriptor_path};
 
-use super::ground::{Ground, descriptor_path};
+use super::test_files::TestFiles;
 
-/// Entries behind the last part at most: too few for an operation, so nobody does them.
-const BEHIND_MOST: u32 = 3;
+/// Maximum entries after the last part: too few for an operation, so they are not read.
+const MAX_BEHIND: u32 = 3;
 
-/// One way to read a file by a table.
+/// One shape of reads by a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// What is special about it, as a part of a sentence.
-    pub what: &'static str,
-    /// Which of the two files.
+    /// Its special property, as a part of a sentence.
+    pub name: &'static str,
+    /// Index of the file.
     pub file: usize,
     /// Size of a read.
     pub read_bytes: u64,
     /// Reads in one operation.
     pub reads_per_op: u32,
-    /// Operations in the part of each thread: so few that a `go` goes round, and mostly ends within a part.
+    /// Operations in the part of each thread: few enough that a `go` wraps, and mostly ends within a part.
     pub part: u64,
     /// Offsets are multiples of this.
     pub align: u64,
-    /// What is done with the bytes.
+    /// Consumption of the bytes.
     pub consume: Consume,
     /// Threads.
     pub threads: u32,
-    /// Whether each has a descriptor and a mapping of its own.
+    /// True if each thread has its own descriptor and mapping.
     pub per_thread: bool,
-    /// Whether offsets follow from the data.
+    /// True if offsets follow from the data.
     pub dependent: bool,
-    /// The part of the file that is read, as a divisor of its size.
+    /// Size of the file over that of the span.
     pub span_divisor: u64,
-    /// The bound of a thread's operations; 0: none.
+    /// Bound of a thread's operations; 0: none.
     pub max_thread_operations: u64,
 }
 
 impl Shape {
     /// One aligned read of a page an operation, in one thread.
     pub const PLAIN: Self = Self {
-        what: "one aligned read an operation, touched",
+        name: "one aligned read an operation, touched",
         file: 0,
         read_bytes: 4096,
         reads_per_op: 1,
@@ -58,10 +58,10 @@ impl Shape {
     };
 
     fn behind(&self) -> u64 {
-        u64::from((self.reads_per_op - 1).min(BEHIND_MOST))
+        u64::from((self.reads_per_op - 1).min(MAX_BEHIND))
     }
 
-    fn conditions(&self, workload: Workload, ground: &Ground) -> Conditions {
+    fn conditions(&self, workload: Workload, files: &TestFiles) -> Conditions {
         let reads = Reads {
             read_bytes: Bytes(self.read_bytes),
             reads_per_op: self.reads_per_op,
@@ -74,7 +74,7 @@ impl Shape {
             Workload::SequentialRead => Work::SequentialRead(reads),
             _ => Work::RandomRead(reads),
         };
-        let file_bytes = ground.random[self.file].bytes.len() as u64;
+        let file_bytes = files.random[self.file].bytes.len() as u64;
         let descriptor = if self.per_thread { Descriptor::PerThread } else { Descriptor::Shared };
         Conditions {
             threads: self.threads,
@@ -88,60 +88,60 @@ impl Shape {
 /// The table of a job.
 pub struct Table {
     shape: Shape,
-    /// What it was drawn for.
+    /// Conditions it was drawn for.
     pub conditions: Conditions,
     table: OffsetTable,
     reference: Reference,
-    /// In which the entries are since the last `go`.
+    /// Order of the entries since the last `go`.
     order: OperationOrder,
-    /// Where the worker finds them: zeros until the first `go`.
+    /// Memory in which the worker finds them: zeros until the first `go`.
     memory: TableMemory,
 }
 
-/// How a worker may come to the checksum of a sample.
+/// A way to compute the checksum of a sample.
 #[derive(Clone, Copy)]
-struct How {
+struct Computation {
     file: usize,
     consumption: Consumption,
     first: u64,
-    weigh: Weigh,
-    /// Whether it read the table before `go`, when it held zeros.
+    weighting: Weighting,
+    /// True if the table was read before `go`, when it contained zeros.
     too_early: bool,
 }
 
-/// What a read's checksum is multiplied by.
+/// Factor of a read's checksum.
 #[derive(Clone, Copy)]
-enum Weigh {
-    /// The weight of its place in the table.
+enum Weighting {
+    /// Weight of its place in the table.
     InTable,
-    /// That of its place in the part of its thread.
+    /// Weight of its place in the part of its thread.
     InPart,
-    /// Nothing.
+    /// 1.
     Alike,
 }
 
 impl Table {
-    /// Draws the offsets of a shape.
-    pub fn draw(shape: &Shape, workload: Workload, ground: &Ground) -> Result<Self, ConversationError> {
+    /// Draw the offsets of a shape.
+    pub fn draw(shape: &Shape, workload: Workload, files: &TestFiles) -> Result<Self, ConversationError> {
         fn lack(error: impl std::fmt::Display) -> ConversationError {
             ConversationError::lack(error.to_string())
         }
-        let conditions = shape.conditions(workload, ground);
-        let content_seed = ground.random[shape.file].seed();
-        let mut table = OffsetTable::with_part(&conditions, mix(ground.seed), shape.part).map_err(lack)?;
+        let conditions = shape.conditions(workload, files);
+        let content_seed = files.random[shape.file].seed();
+        let mut table = OffsetTable::with_part(&conditions, mix(files.seed), shape.part).map_err(lack)?;
         let reference =
-            Reference::for_dataset(&table, &conditions, content_seed, ground.page_bytes).map_err(lack)?;
+            Reference::for_dataset(&table, &conditions, content_seed, files.page_bytes).map_err(lack)?;
         table.chain_dataset(content_seed).map_err(lack)?;
         let memory = TableMemory::new(table.reads() + shape.behind()).map_err(lack)?;
         Ok(Self { shape: *shape, order: table.as_drawn(), conditions, table, reference, memory })
     }
 
-    /// Where the worker finds it, and how many reads it has.
+    /// Its path and its number of reads.
     pub fn place(&self) -> (String, u64) {
         (descriptor_path(self.memory.file()), self.table.reads() + self.shape.behind())
     }
 
-    /// Puts it where the worker finds it: as it was drawn, or in another order for a `go` that follows others.
+    /// Put it in place: as drawn, or reordered from operation `anew_from` on for a `go` after others.
     pub fn put(&mut self, anew_from: Option<u64>) {
         self.order = match anew_from {
             None => self.table.as_drawn(),
@@ -150,28 +150,28 @@ impl Table {
         self.memory.put(&self.table, &self.order);
     }
 
-    /// Some of the offsets, to be read once more.
+    /// Some of the offsets, to be verified.
     pub fn some_offsets(&self) -> Vec<u64> {
         let offsets = self.table.offsets();
         [0, offsets.len() / 2, offsets.len() / 3].map(|read| offsets[read]).to_vec()
     }
 
-    /// What operations of one thread come to that is wrong in some way.
-    fn sum(&self, ground: &Ground, how: &How, thread: u32, operations: u64) -> u64 {
-        let bytes = &ground.random[how.file].bytes;
+    /// Checksum of the operations of one thread by this computation.
+    fn sum(&self, files: &TestFiles, computation: &Computation, thread: u32, operations: u64) -> u64 {
+        let bytes = &files.random[computation.file].bytes;
         let (per_op, part) = (u64::from(self.shape.reads_per_op), self.shape.part);
         let of_operation = |operation: u64| {
             let in_part = operation * per_op;
             let start = u64::from(thread) * part * per_op + in_part;
             let reads = self.table.operation(&self.order, thread, operation).unwrap_or_default();
             (0u64..).zip(reads).fold(0u64, |total, (read, offset)| {
-                let offset = if how.too_early { 0 } else { *offset };
+                let offset = if computation.too_early { 0 } else { *offset };
                 let end = (offset + self.shape.read_bytes).min(bytes.len() as u64);
-                let checksum = how.consumption.of(&bytes[offset.min(end) as usize..end as usize]);
-                let weight = match how.weigh {
-                    Weigh::InTable => weight(start + read),
-                    Weigh::InPart => weight(in_part + read),
-                    Weigh::Alike => 1,
+                let checksum = computation.consumption.of(&bytes[offset.min(end) as usize..end as usize]);
+                let weight = match computation.weighting {
+                    Weighting::InTable => weight(start + read),
+                    Weighting::InPart => weight(in_part + read),
+                    Weighting::Alike => 1,
                 };
                 total.wrapping_add(weight.wrapping_mul(checksum))
             })
@@ -180,14 +180,13 @@ impl Table {
         let lap = sums.iter().fold(0u64, |total, sum| total.wrapping_add(*sum));
         let rest = operations % part;
         (0..rest).fold(lap.wrapping_mul(operations / part), |total, operation| {
-            let index = (how.first % part + operation) % part;
+            let index = (computation.first % part + operation) % part;
             total.wrapping_add(sums[index as usize])
         })
     }
 
-    /// Whether the checksum is that of the operations that the threads say they did; else what it is instead, if that is
-    /// known.
-    pub fn check(&self, ground: &Ground, reply: &SampleReply, first: u64) -> Result<(), String> {
+    /// Fail unless the checksum is that of the claimed operations; name the mistake if it is known.
+    pub fn check(&self, files: &TestFiles, reply: &SampleReply, first: u64) -> Result<(), String> {
         let found = reply.checksum()?;
         let threads = self.shape.threads as usize;
         let operations = &reply.thread_operations[..reply.thread_operations.len().min(threads)];
@@ -204,17 +203,25 @@ impl Table {
             return Ok(());
         }
         let reads = self.conditions.reads().expect("it was drawn for reads");
-        let consumption = reads.consumption(ground.page_bytes);
-        let usual =
-            How { file: self.shape.file, consumption, first, weigh: Weigh::InTable, too_early: false };
-        let of = |consumption| How { consumption, ..usual };
+        let consumption = reads.consumption(files.page_bytes);
+        let usual = Computation {
+            file: self.shape.file,
+            consumption,
+            first,
+            weighting: Weighting::InTable,
+            too_early: false,
+        };
+        let of = |consumption| Computation { consumption, ..usual };
         let others = [
             (
                 "of the same operations without the last word of each read: touch_last is 1",
                 of(Consumption { touch_last: false, ..consumption }),
             ),
-            ("of operations from 0 on: begin with first_operation", How { first: 0, ..usual }),
-            ("of the file of another job: forget it at close", How { file: 1 - self.shape.file, ..usual }),
+            ("of operations from 0 on: begin with first_operation", Computation { first: 0, ..usual }),
+            (
+                "of the file of another job: forget it at close",
+                Computation { file: 1 - self.shape.file, ..usual },
+            ),
             ("of all bytes: consume is touch", of(Consumption { consume: Consume::Sum, ..consumption })),
             (
                 "of one word of each page: consume is sum",
@@ -222,21 +229,21 @@ impl Table {
             ),
             (
                 "of reads that all count alike: multiply each one's by 2 * its place in the table + 1",
-                How { weigh: Weigh::Alike, ..usual },
+                Computation { weighting: Weighting::Alike, ..usual },
             ),
             (
                 "of places counted from the start of each thread's part: count them from the start of the table",
-                How { weigh: Weigh::InPart, ..usual },
+                Computation { weighting: Weighting::InPart, ..usual },
             ),
             (
                 "of a table of zeros: it is there from go on, so read it then, and anew with each go",
-                How { too_early: true, ..usual },
+                Computation { too_early: true, ..usual },
             ),
         ];
-        let comes_to = |how: &How| {
-            total(&|thread, operations| self.sum(ground, how, thread, operations), operations) == found
+        let comes_to = |computation: &Computation| {
+            total(&|thread, operations| self.sum(files, computation, thread, operations), operations) == found
         };
-        let known = others.iter().find(|(_, how)| comes_to(how)).map(|(what, _)| *what);
+        let known = others.iter().find(|(_, computation)| comes_to(computation)).map(|(what, _)| *what);
         let of_phase = threads == 1 && reply.latency_operations > 0;
         let phase_alone = of_phase && total(&right, &[reply.operations]) == found;
         let why = match known {

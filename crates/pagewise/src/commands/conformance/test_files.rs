@@ -1,8 +1,7 @@
-//! What a worker is tried on: small files whose bytes are known, files to write, and memory that it reaches by a path.
+//! Test files: small files of known content, files to write, and memory that a worker opens by a path.
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -11,59 +10,59 @@ use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, NewFile, files, process};
 use pagewise_model::random::mix;
 use pagewise_model::{Alignment, Conditions, Content};
-use pagewise_protocol::{Conversation, Job};
+use pagewise_protocol::{Conversation, Job, descriptor_path};
 use pagewise_sys::SharedMemory;
 use rustix::fs::OFlags;
 
 use crate::state::State;
 
-/// Sizes of the files that are read; the text ends in the middle of a page and of a word.
+/// Sizes of the files to read; the text ends within a page and a word.
 const FILE_BYTES: [u64; 2] = [2 << 20, (3 << 19) + 4096];
 const TEXT_BYTES: u64 = (2 << 20) + 4321;
-/// What of a shorter file is there, and how large it is said to be.
+/// Actual and claimed size of a short file.
 pub const SHORT_BYTES: u64 = 64 << 10;
-pub const SHORT_SAID_BYTES: u64 = 4 << 20;
+pub const SHORT_CLAIMED_BYTES: u64 = 4 << 20;
 
-/// A file that is read.
+/// A file to read.
 pub struct ReadFile {
     dataset: Dataset,
-    /// What tells its mappings and descriptors from others.
+    /// Identity of the file in mappings and descriptors.
     pub key: FileKey,
-    /// What it holds.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
 impl ReadFile {
-    /// The seed from which they follow.
+    /// Seed of its content.
     pub fn seed(&self) -> u64 {
         self.dataset.seed()
     }
 
-    /// A path by which a worker opens it.
+    /// Path by which a worker opens it.
     pub fn worker_path(&self) -> String {
         descriptor_path(self.dataset.file())
     }
 }
 
-/// Where a trial takes place.
-pub struct Ground {
-    /// Two files of random words, so that a job shows whether the file of the one before is still in use.
+/// The files of one `pagewise conformance`.
+pub struct TestFiles {
+    /// Two files of random words: a job shows whether the file of the previous one is still in use.
     pub random: [ReadFile; 2],
-    /// One of lines.
+    /// A file of lines.
     pub text: ReadFile,
     /// Size of a page.
     pub page_bytes: u64,
-    /// What O_DIRECT demands here.
+    /// Alignment for O_DIRECT.
     pub direct_alignment: u64,
-    /// Seed of all that is drawn.
+    /// Seed of contents and offsets.
     pub seed: u64,
     directory: PathBuf,
     state: State,
     made: u64,
 }
 
-impl Ground {
-    /// Makes the files in `directory`. Their names are in the journal of `state` first.
+impl TestFiles {
+    /// Create the files in `directory`, after their names are in the journal of `state`.
     pub fn make(directory: &Path, mut state: State, seed: u64, stop: &AtomicBool) -> Result<Self> {
         files::check_directory(directory)?;
         let directory = directory.canonicalize().with_context(|| directory.display().to_string())?;
@@ -79,24 +78,26 @@ impl Ground {
         Ok(Self { random, text, page_bytes, direct_alignment, seed, directory, state, made })
     }
 
-    /// A file to be written; whoever gets it removes it.
-    pub fn new_file(&mut self, bytes: u64) -> Result<NewFile> {
+    /// A file to write, removed with the value.
+    pub fn new_file(&mut self, bytes: u64) -> Result<TemporaryFile> {
         let path = self.state.reserve(&self.directory, name(self.seed, &mut self.made))?;
-        NewFile::create(&path, bytes).with_context(|| format!("{} cannot be made", path.display()))
+        let new =
+            NewFile::create(&path, bytes).with_context(|| format!("{} cannot be made", path.display()))?;
+        Ok(TemporaryFile(new))
     }
 
-    /// A path where nothing is.
+    /// Path of a file that does not exist.
     pub fn missing_path(&mut self) -> Result<String> {
         let path = self.state.reserve(&self.directory, name(self.seed, &mut self.made))?;
         path.to_str().map(str::to_string).context("the directory is no UTF-8 text")
     }
 
-    /// What buffers must be multiples of here.
+    /// Alignment of buffers.
     pub fn alignment(&self) -> Alignment {
         Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes }
     }
 
-    /// What a worker is told of a trial.
+    /// A job of `method` on the file at `path`.
     pub fn job(&self, method: &str, conditions: &Conditions, path: String) -> Job {
         Job {
             path,
@@ -114,7 +115,7 @@ fn name(seed: u64, made: &mut u64) -> u64 {
 
 fn read_file(path: &Path, len: u64, content: Content, seed: u64, stop: &AtomicBool) -> Result<ReadFile> {
     let dataset = Dataset::create(path, len, content, seed, &mut |_| {}, stop)?;
-    // It comes into the page cache too, so that a job is not as slow as the device is.
+    // Brings it into the page cache too, so that a job does not wait for the device.
     let mut bytes = vec![0; len as usize];
     dataset
         .file()
@@ -123,19 +124,14 @@ fn read_file(path: &Path, len: u64, content: Content, seed: u64, stop: &AtomicBo
     Ok(ReadFile { key: FileKey::of(dataset.file())?, dataset, bytes })
 }
 
-/// A path by which any process of this user opens what this process has open.
-pub fn descriptor_path(file: &impl AsFd) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd())
-}
-
-/// Memory that holds `bytes`, for a worker to read.
+/// Shared memory that contains `bytes`.
 pub fn memory_of(bytes: &[u8]) -> io::Result<SharedMemory> {
     let mut memory = SharedMemory::create("pagewise-conformance", bytes.len())?;
     memory.bytes_mut().copy_from_slice(bytes);
     Ok(memory)
 }
 
-/// Whether process `pid` has the file open or mapped.
+/// True if process `pid` has the file open or mapped.
 fn holds(pid: u32, key: &FileKey) -> bool {
     process::mappings(pid, key).is_ok_and(|mappings| mappings > 0) || descriptors(pid, key) > 0
 }
@@ -149,8 +145,8 @@ fn descriptors(pid: u32, key: &FileKey) -> usize {
     entries.flatten().filter(of_file).count()
 }
 
-/// Whether the process that was started holds the file itself: its counters are what is read in a run.
-pub fn held_by_itself(worker: &Conversation, key: &FileKey) -> Result<(), String> {
+/// Fail unless the started process itself has the file open or mapped: a run reads the counters of this process.
+pub fn check_holder(worker: &Conversation, key: &FileKey) -> Result<(), String> {
     if holds(worker.pid(), key) {
         return Ok(());
     }
@@ -158,15 +154,15 @@ pub fn held_by_itself(worker: &Conversation, key: &FileKey) -> Result<(), String
         Some(pid) => Err(format!(
             "the file is held by process {pid} ({}), which the command started: pagewise reads the counters of the \
              process that it starts, so let the command become the worker (exec)",
-            name_of(pid)
+            process_name(pid)
         )),
         None => Err("no process of it has the file open or mapped when it says ready: do so before opened"
             .to_string()),
     }
 }
 
-/// Whether nothing of the file is left.
-pub fn released(worker: &Conversation, key: &FileKey) -> Result<(), String> {
+/// Fail if a process of the worker still has the file open or mapped.
+pub fn check_released(worker: &Conversation, key: &FileKey) -> Result<(), String> {
     for pid in worker.processes() {
         let mappings = process::mappings(pid, key).unwrap_or(0);
         if mappings > 0 {
@@ -185,22 +181,22 @@ pub fn released(worker: &Conversation, key: &FileKey) -> Result<(), String> {
     Ok(())
 }
 
-/// What a process is called.
-pub fn name_of(pid: u32) -> String {
+/// Name of a process.
+pub fn process_name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
 }
 
-/// A file that is removed with the value.
-pub struct Removed(pub NewFile);
+/// A file to write, removed with the value.
+pub struct TemporaryFile(pub NewFile);
 
-impl Drop for Removed {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // What cannot be removed stands in the journal.
+        // The next start removes what is in the journal.
         let _ = self.0.remove();
     }
 }
 
-impl Removed {
+impl TemporaryFile {
     /// The open file.
     pub fn file(&self) -> &File {
         self.0.file()
