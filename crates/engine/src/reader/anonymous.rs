@@ -6,10 +6,9 @@ use std::sync::Arc;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
-use super::dependent::{Chain, Follow};
-use super::mmap::{copy_dependent_reads, copy_reads};
+use super::mmap::copy_reads;
+use super::order::{Independent, Order, ReadInOrder};
 use super::{Due, ReadTarget, Reader};
-use crate::consume::by_consumer;
 
 struct AnonymousReader {
     memory: Arc<AnonymousMemory>,
@@ -32,27 +31,20 @@ pub(super) fn open(
         .collect()
 }
 
+impl ReadInOrder for AnonymousReader {
+    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
+        copy_reads(self.memory.bytes(), due, order, self.buffer.bytes_mut(), &self.target)
+    }
+}
+
 impl Reader for AnonymousReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let source = self.memory.bytes();
-        let buffer = &mut self.buffer.bytes_mut()[..self.target.read_bytes];
-        Ok(by_consumer!(self.target.consumption, |consume| copy_reads(source, due, buffer, consume)))
+        self.read_in(due, Independent)
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         let start = offset as usize;
         into.copy_from_slice(&self.memory.bytes()[start..start + into.len()]);
         Ok(())
-    }
-}
-
-impl Follow for AnonymousReader {
-    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
-        let source = self.memory.bytes();
-        let buffer = &mut self.buffer.bytes_mut()[..self.target.read_bytes];
-        by_consumer!(self.target.consumption, |consume| copy_dependent_reads(
-            source, due, chain, buffer, consume
-        ))
-        .map_err(|stopped| stopped.into_failure(&self.target, |never| match never {}))
     }
 }

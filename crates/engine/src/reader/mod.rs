@@ -4,8 +4,8 @@
 //! 50 us and nothing per read. The loops are functions of slices and integers, compiled for each kind of consumption.
 
 mod anonymous;
-mod dependent;
 mod mmap;
+mod order;
 mod pread;
 mod reads;
 mod table;

@@ -8,7 +8,7 @@ use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::dependent::{Chain, ChainStopped, Follow, link};
+use super::order::{Independent, Order, ReadInOrder, Stopped};
 use super::widening::{Widened, widen, widest};
 use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
@@ -44,77 +44,51 @@ pub(super) fn open(
     Ok(readers)
 }
 
-/// Timed region: `for each (weight, offset): pread(file, buffer, len, offset) == len; total += weight * consume(buffer)`.
+/// Timed region: [`Order::reads`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `place` is
+/// the position of the bytes in the file and in the buffer.
 #[inline(never)]
-fn pread_reads(
-    file: &OwnedFd,
+fn reads<O: Order>(
     due: Due<'_>,
+    order: O,
     buffer: &mut [u8],
-    consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, FailedRead> {
-    let mut total = 0u64;
-    for (weight, offset) in due.weighted() {
-        let result = rustix::io::pread(file, &mut *buffer, offset);
-        if result != Ok(buffer.len()) {
-            return Err(FailedRead { offset, expected: buffer.len(), result });
-        }
-        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
-    }
-    Ok(total)
-}
-
-/// Like [`pread_reads`], with RWF_DONTCACHE.
-#[inline(never)]
-fn dontcache_reads(
-    file: &OwnedFd,
-    due: Due<'_>,
-    buffer: &mut [u8],
-    consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, FailedRead> {
-    let mut total = 0u64;
-    for (weight, offset) in due.weighted() {
-        let result = rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE);
-        if result != Ok(buffer.len()) {
-            return Err(FailedRead { offset, expected: buffer.len(), result });
-        }
-        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
-    }
-    Ok(total)
-}
-
-/// Like [`pread_reads`], widened to the alignment of O_DIRECT.
-#[inline(never)]
-fn direct_reads(
-    file: &OwnedFd,
-    due: Due<'_>,
-    buffer: &mut [u8],
-    target: &ReadTarget,
-    consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, FailedRead> {
-    let mut total = 0u64;
-    for (weight, offset) in due.weighted() {
-        let read = widen(offset, target.read_bytes, target.file.direct_alignment, target.file.file_bytes);
-        let result = rustix::io::pread(file, &mut buffer[..read.len], read.offset);
+    place: impl Fn(u64) -> Widened,
+    call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+    (len, consume): (usize, impl Fn(&[u8]) -> u64),
+) -> Result<u64, Stopped<FailedRead>> {
+    order.reads(due, |offset| {
+        let read = place(offset);
+        let result = call(&mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
             return Err(FailedRead { offset, expected: read.expected, result });
         }
-        let checksum = consume(&buffer[read.inner..read.inner + target.read_bytes]);
-        total = total.wrapping_add(weight.wrapping_mul(checksum));
+        let bytes = &buffer[read.inner..read.inner + len];
+        Ok((order.link(bytes), consume(bytes)))
+    })
+}
+
+impl ReadInOrder for PreadReader {
+    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
+        let PreadReader { file, buffer, target, mode } = self;
+        let (file, buffer, len) = (&**file, buffer.bytes_mut(), target.read_bytes);
+        let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
+        let dontcache = |buffer: &mut [u8], offset| {
+            rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
+        };
+        let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
+        let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
+        let result = by_consumer!(target.consumption, |consume| match mode {
+            IoMode::Cached => reads(due, order, buffer, as_asked, plain, (len, consume)),
+            IoMode::DontCache => reads(due, order, buffer, as_asked, dontcache, (len, consume)),
+            IoMode::Direct => reads(due, order, buffer, aligned, plain, (len, consume)),
+        });
+        let of_read = |failed: FailedRead| failed.into_failure(mode.pread(), &target.file.path);
+        result.map_err(|stopped| stopped.into_failure(target, of_read))
     }
-    Ok(total)
 }
 
 impl Reader for PreadReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let (file, target) = (&*self.file, &self.target);
-        let len = target.read_bytes;
-        let buffer = self.buffer.bytes_mut();
-        let result = by_consumer!(target.consumption, |consume| match self.mode {
-            IoMode::Cached => pread_reads(file, due, &mut buffer[..len], consume),
-            IoMode::DontCache => dontcache_reads(file, due, &mut buffer[..len], consume),
-            IoMode::Direct => direct_reads(file, due, buffer, target, consume),
-        });
-        result.map_err(|stopped| stopped.into_failure(self.mode.pread(), &self.target.file.path))
+        self.read_in(due, Independent)
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
@@ -128,47 +102,5 @@ impl Reader for PreadReader {
         };
         into.copy_from_slice(&self.buffer.bytes()[inner..inner + into.len()]);
         Ok(())
-    }
-}
-
-/// Timed region: [`Chain::follow`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where
-/// `call` is one of those above, and `place` is the position of its bytes in the buffer.
-#[inline(never)]
-fn dependent_reads(
-    due: Due<'_>,
-    chain: Chain,
-    buffer: &mut [u8],
-    place: impl Fn(u64) -> Widened,
-    call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
-    (len, consume): (usize, impl Fn(&[u8]) -> u64),
-) -> Result<u64, ChainStopped<FailedRead>> {
-    chain.follow(due, |offset| {
-        let read = place(offset);
-        let result = call(&mut buffer[..read.len], read.offset);
-        if result != Ok(read.expected) {
-            return Err(FailedRead { offset, expected: read.expected, result });
-        }
-        let bytes = &buffer[read.inner..read.inner + len];
-        Ok((link(bytes), consume(bytes)))
-    })
-}
-
-impl Follow for PreadReader {
-    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
-        let PreadReader { file, buffer, target, mode } = self;
-        let (file, buffer, len) = (&**file, buffer.bytes_mut(), target.read_bytes);
-        let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
-        let dontcache = |buffer: &mut [u8], offset| {
-            rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
-        };
-        let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
-        let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
-        let result = by_consumer!(target.consumption, |consume| match mode {
-            IoMode::Cached => dependent_reads(due, chain, buffer, as_asked, plain, (len, consume)),
-            IoMode::DontCache => dependent_reads(due, chain, buffer, as_asked, dontcache, (len, consume)),
-            IoMode::Direct => dependent_reads(due, chain, buffer, aligned, plain, (len, consume)),
-        });
-        let of_read = |stopped: FailedRead| stopped.into_failure(mode.pread(), &target.file.path);
-        result.map_err(|stopped| stopped.into_failure(target, of_read))
     }
 }

@@ -6,7 +6,7 @@
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
-use super::dependent::{Chain, ChainStopped, Follow, link};
+use super::order::{Order, ReadInOrder, Stopped};
 use super::widening::{Widened, widen, widest};
 use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS};
 use crate::clock::now_ns;
@@ -213,16 +213,16 @@ impl Reader for UringReader {
     }
 }
 
-/// Timed region: [`Chain::follow`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`. One read
+/// Timed region: [`Order::reads`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`. One read
 /// is in flight, as the next one follows from its data.
 #[inline(never)]
-fn dependent_reads(
+fn one_by_one<O: Order>(
     reader: &mut UringReader,
     due: Due<'_>,
-    chain: Chain,
+    order: O,
     consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, ChainStopped<CallFailure>> {
-    chain.follow(due, |offset| {
+) -> Result<u64, Stopped<CallFailure>> {
+    order.reads(due, |offset| {
         reader.queue(0, (1, offset));
         let completion = loop {
             reader.ring.submit(1).map_err(|error| reader.submit_failure(error))?;
@@ -236,13 +236,13 @@ fn dependent_reads(
             return Err(reader.failure(completion));
         }
         let bytes = &reader.ring.buffer(0)[read.inner..read.inner + reader.target.read_bytes];
-        Ok((link(bytes), consume(bytes)))
+        Ok((order.link(bytes), consume(bytes)))
     })
 }
 
-impl Follow for UringReader {
-    fn follow(&mut self, due: Due<'_>, chain: Chain) -> Result<u64, CallFailure> {
-        by_consumer!(self.target.consumption, |consume| dependent_reads(self, due, chain, consume))
+impl ReadInOrder for UringReader {
+    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
+        by_consumer!(self.target.consumption, |consume| one_by_one(self, due, order, consume))
             .map_err(|stopped| stopped.into_failure(&self.target, |failure| failure))
     }
 }

@@ -1,20 +1,19 @@
 //! `mmap`: bytes are copied from a shared mapping, or consumed in it.
 
-mod dependent;
 mod window;
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
-use super::dependent::Follow;
+use super::order::{Independent, Order, ReadInOrder, Stopped};
 use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
 use crate::effects::Effects;
 use crate::failure::failed;
-pub(super) use dependent::copy_dependent_reads;
 use window::WindowReader;
 
 struct MmapReader {
@@ -59,32 +58,49 @@ fn advise_read(mapping: &FileMapping, target: &ReadTarget, offset: u64) -> Resul
         .map_err(|error| failed(Advice::WillNeed.name(), error, &target.file.path, offset))
 }
 
-/// Timed region: `for each (weight, offset): memcpy(buffer, mapping + offset, len); total += weight * consume(buffer)`.
-#[inline(never)]
+/// Do the reads of `target` from memory, into `buffer`.
 pub(super) fn copy_reads(
     source: &[u8],
     due: Due<'_>,
+    order: impl Order,
     buffer: &mut [u8],
-    consume: impl Fn(&[u8]) -> u64,
-) -> u64 {
-    let mut total = 0u64;
-    for (weight, offset) in due.weighted() {
-        let start = offset as usize;
-        buffer.copy_from_slice(&source[start..start + buffer.len()]);
-        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
-    }
-    total
+    target: &ReadTarget,
+) -> Result<u64, CallFailure> {
+    let buffer = &mut buffer[..target.read_bytes];
+    let result = by_consumer!(target.consumption, |consume| copied(source, due, order, buffer, consume));
+    result.map_err(|stopped| stopped.into_failure(target, |never| match never {}))
 }
 
-/// Timed region: `for each (weight, offset): total += weight * consume(mapping + offset)`.
+/// Timed region: [`Order::reads`] with `memcpy(buffer, mapping + offset, len); link(buffer); consume(buffer)`.
 #[inline(never)]
-fn consume_reads(source: &[u8], due: Due<'_>, len: usize, consume: impl Fn(&[u8]) -> u64) -> u64 {
-    let mut total = 0u64;
-    for (weight, offset) in due.weighted() {
+fn copied<O: Order>(
+    source: &[u8],
+    due: Due<'_>,
+    order: O,
+    buffer: &mut [u8],
+    consume: impl Fn(&[u8]) -> u64,
+) -> Result<u64, Stopped<Infallible>> {
+    order.reads(due, |offset| {
         let start = offset as usize;
-        total = total.wrapping_add(weight.wrapping_mul(consume(&source[start..start + len])));
-    }
-    total
+        buffer.copy_from_slice(&source[start..start + buffer.len()]);
+        Ok((order.link(buffer), consume(buffer)))
+    })
+}
+
+/// Timed region: [`Order::reads`] with `link(mapping + offset); consume(mapping + offset)`.
+#[inline(never)]
+fn in_place<O: Order>(
+    source: &[u8],
+    due: Due<'_>,
+    order: O,
+    len: usize,
+    consume: impl Fn(&[u8]) -> u64,
+) -> Result<u64, Stopped<Infallible>> {
+    order.reads(due, |offset| {
+        let start = offset as usize;
+        let bytes = &source[start..start + len];
+        Ok((order.link(bytes), consume(bytes)))
+    })
 }
 
 impl MmapReader {
@@ -92,26 +108,29 @@ impl MmapReader {
     fn prefetch(&self, operation: &[u64]) -> Result<(), CallFailure> {
         operation.iter().try_for_each(|offset| advise_read(&self.mapping, &self.target, *offset))
     }
+}
 
-    fn read_batch(&mut self, due: Due<'_>) -> u64 {
-        let (source, len) = (self.mapping.bytes(), self.target.read_bytes);
-        if self.in_place {
-            return by_consumer!(self.target.consumption, |consume| consume_reads(source, due, len, consume));
+impl ReadInOrder for MmapReader {
+    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
+        let (source, target) = (self.mapping.bytes(), &self.target);
+        if !self.in_place {
+            return copy_reads(source, due, order, self.buffer.bytes_mut(), target);
         }
-        let buffer = &mut self.buffer.bytes_mut()[..len];
-        by_consumer!(self.target.consumption, |consume| copy_reads(source, due, buffer, consume))
+        let len = target.read_bytes;
+        let result = by_consumer!(target.consumption, |consume| in_place(source, due, order, len, consume));
+        result.map_err(|stopped| stopped.into_failure(target, |never| match never {}))
     }
 }
 
 impl Reader for MmapReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         if !self.prefetch {
-            return Ok(self.read_batch(due));
+            return self.read_in(due, Independent);
         }
         let mut total = 0u64;
         for operation in due.operations(self.target.reads_per_op) {
             self.prefetch(operation.entries)?;
-            total = total.wrapping_add(self.read_batch(operation));
+            total = total.wrapping_add(self.read_in(operation, Independent)?);
         }
         Ok(total)
     }
