@@ -1,4 +1,4 @@
-//! The offset table of a cell and what its bytes must add up to.
+//! The offset table of a cell and its expected checksum.
 //!
 //! Table and reference depend on the conditions and the round, never on the method: all methods of a comparison
 //! follow the same table in a round.
@@ -18,25 +18,24 @@ use super::files::Input;
 pub struct Accesses {
     conditions: Conditions,
     seed: u64,
-    /// What workers follow.
+    /// Offsets for workers.
     pub table: OffsetTable,
-    /// What must come of it.
+    /// Its expected checksum.
     pub reference: Reference,
 }
 
-/// Keeps the tables used last.
+/// The tables used last.
 #[derive(Default)]
 pub struct AccessesCache(VecDeque<Accesses>);
 
-/// Offsets of all tables that are kept, since the supervisor is to stay small beside what it measures.
+/// Maximum memory of these tables: the supervisor must stay small.
 const KEPT_BYTES: u64 = 8 << 20;
 
 impl AccessesCache {
-    /// Makes the accesses of `conditions` in `round` unless they are kept; they are [`AccessesCache::current`] then.
+    /// Make the accesses of `conditions` in `round` the [`AccessesCache::current`] ones, from the cache or new.
     ///
-    /// A dataset gets a fresh table each round, so that what lies behind the page cache (a disk's own cache, a
-    /// host's) does not learn the reads. The user's file keeps one, because what its bytes add up to must
-    /// be learned by reading it.
+    /// A dataset gets a new table in each round, so that caches below the page cache (of the disk or the host) do not learn
+    /// the reads. The user's file has one table, because its checksum requires reading the file.
     pub fn load(
         &mut self,
         conditions: &Conditions,
@@ -69,7 +68,7 @@ impl AccessesCache {
             Some(seed) => Reference::for_dataset(&table, conditions, seed, page_bytes)?,
             None => Reference::for_file(&table, conditions, input.file(), page_bytes, stop)?,
         };
-        // Of dependent reads, workers get the offsets only through the data.
+        // The offsets of dependent reads reach workers only through the data.
         match input.seed() {
             Some(seed) => table.chain_dataset(seed)?,
             None => table.chain_file(input.file(), conditions.span_bytes.0, stop)?,
@@ -78,14 +77,14 @@ impl AccessesCache {
         Ok(())
     }
 
-    /// The accesses that were loaded last.
+    /// The accesses loaded last.
     pub fn current(&self) -> &Accesses {
         self.0.back().expect("loaded before")
     }
 }
 
 impl Accesses {
-    /// What the accesses that all threads did from `first_operation` on, in this order, must add up to.
+    /// Expected checksum of the operations of all threads from `first_operation` on, in this order.
     pub fn expected_checksum(
         &self,
         order: &OperationOrder,
@@ -98,8 +97,7 @@ impl Accesses {
         })
     }
 
-    /// The most operations that a thread may do: a cold table is gone through once, and brings in a quarter of
-    /// the span at most.
+    /// Maximum operations of a thread; 0: unbounded. A cold table is used once, and brings in at most a quarter of the span.
     pub fn max_thread_operations(&self) -> u64 {
         if self.conditions.cache != CacheState::Cold {
             return 0;

@@ -1,8 +1,8 @@
-//! How long an honest worker takes to answer on this machine, beside the phases that it measures.
+//! Answer time of an honest worker on this machine: time outside of the phases that it measures.
 //!
-//! The supervisor believes a worker's clock only if it accounts for nearly all the time that passed. What it may
-//! leave unaccounted (threads wake, a line is written and read) is a fraction of a millisecond on one machine
-//! and tens of them on another, so it is measured: with pagewise's own worker, on a file in memory.
+//! A worker's clock is accepted only if it accounts for nearly all the time outside. The rest (threads wake, a line is written and
+//! read) is a fraction of a millisecond on one machine and tens of milliseconds on another, so it is measured with pagewise's own
+//! worker on a file in memory.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const FILE_BYTES: u64 = 1 << 20;
 const PHASE_NS: u64 = 2_000_000;
 const ANSWERS: usize = 5;
 
-/// The median over a few short samples; `None` if no worker can be had, which the first sample will explain.
+/// Median over a few short samples in ns; `None` if the worker fails, which the first sample will explain.
 pub fn answer_ns(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Option<u64> {
     let mut answers = measure(page_bytes, patience, stop).ok()?;
     answers.sort_unstable();

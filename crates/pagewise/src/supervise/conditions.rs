@@ -1,5 +1,5 @@
-//! What the machine is set to for a sample: each thing is set here, read back here, and undone by the drop of what holds it. What
-//! outlives a process is announced in the journal, or noted down, before it is done.
+//! Host settings of a sample: each is applied here, read back here, and undone when its guard is dropped. A change that outlives
+//! the process is recorded first, in the journal or in the record of settings.
 //!
 //! | setting | set | read back | undone |
 //! | --- | --- | --- | --- |
@@ -9,8 +9,8 @@
 //! | CPUs | before the worker's first instruction | by its status | the worker ends |
 //! | node of the pages | before the worker | page by page | the next state of the cache |
 //!
-//! So a setting of the kernel has a file that says what it was and must be again, and a group, a process and a page cache have a
-//! life of their own, with which what they were set to ends.
+//! A setting of the kernel has a record of its original value. Groups, processes and page caches need none: their settings end with
+//! them.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,21 +27,21 @@ use super::files::{Input, NoState};
 use super::kernel_settings::KernelSetter;
 use crate::state::State;
 
-/// Sets the machine for the samples of a run.
+/// Applies the host settings of the samples of a run.
 pub struct ConditionSetter {
     control: Control,
     settings: KernelSetter,
     device: Option<BlockDevice>,
     names: Random,
-    /// The variable by which processes of the run are found, once one is started.
+    /// Environment variable that marks the processes of the run, once one has started.
     mark: Option<(&'static str, String)>,
 }
 
-/// What holds for one sample; undone when it is dropped.
+/// Host settings of one sample; dropping it undoes them.
 pub struct ConditionGuard {
     /// The worker's group.
     group: Option<Group>,
-    /// Where worker and pages are to be.
+    /// Nodes of worker and pages.
     placement: Option<PlacementPlan>,
     host_settings: HostSettings,
     device: Option<(u32, u32)>,
@@ -49,12 +49,12 @@ pub struct ConditionGuard {
     mark: Option<(&'static str, String)>,
 }
 
-pub(super) fn not_as_set(detail: String) -> NoState {
+pub(super) fn setting_mismatch(detail: String) -> NoState {
     NoState::Failed(Failure { kind: FailureKind::SettingMismatch, detail })
 }
 
 impl ConditionSetter {
-    /// For the samples of `plan` on what lies at `path`.
+    /// Settings for the samples of `plan` on the file at `path`.
     pub fn new(plan: &Plan, path: &Path, device: Option<BlockDevice>, random: u64) -> Self {
         Self {
             control: Control::detect(),
@@ -65,8 +65,8 @@ impl ConditionSetter {
         }
     }
 
-    /// Sets the machine for one sample, all but the device cap: that waits for [`ConditionSetter::cap_device`].
-    pub fn hold(
+    /// Apply the settings of one sample, except for the device cap ([`ConditionSetter::cap_device`]).
+    pub fn apply(
         &mut self,
         host_settings: &HostSettings,
         journal: &mut State,
@@ -74,9 +74,9 @@ impl ConditionSetter {
         let device = self.device.as_ref().map(BlockDevice::number);
         if self.mark.is_none() {
             let mark = journal.announce_processes(self.names.next_u64());
-            self.mark = Some(mark.map_err(|error| not_as_set(format!("{error:#}")))?);
+            self.mark = Some(mark.map_err(|error| setting_mismatch(format!("{error:#}")))?);
         }
-        let mut held = ConditionGuard {
+        let mut guard = ConditionGuard {
             host_settings: host_settings.clone(),
             device,
             group: None,
@@ -87,17 +87,17 @@ impl ConditionSetter {
         if let Some(numa) = host_settings.numa {
             let plan = placement::resolve(numa, host_settings.cpus.as_ref())
                 .map_err(|reason| NoState::Unavailable(reason.to_string()))?;
-            held.cpus = Some(CpuMask::new(plan.worker_cpus.numbers()));
-            held.placement = Some(plan);
+            guard.cpus = Some(CpuMask::new(plan.worker_cpus.numbers()));
+            guard.placement = Some(plan);
         } else if let Some(cpus) = &host_settings.cpus {
             placement::check_cpus(cpus).map_err(NoState::Unavailable)?;
-            held.cpus = Some(CpuMask::new(cpus.numbers()));
+            guard.cpus = Some(CpuMask::new(cpus.numbers()));
         }
         self.settings.set(host_settings)?;
         if host_settings.needs_group() {
-            held.group = Some(self.make_group(host_settings, journal)?);
+            guard.group = Some(self.make_group(host_settings, journal)?);
         }
-        Ok(held)
+        Ok(guard)
     }
 
     fn make_group(&mut self, host_settings: &HostSettings, journal: &mut State) -> Result<Group, NoState> {
@@ -106,7 +106,7 @@ impl ConditionSetter {
         let name = self.names.next_u64();
         let unavailable = |error: GroupError| NoState::Unavailable(error.to_string());
         let paths = self.control.group_paths(name, limit.is_some(), capped);
-        journal.announce_groups(&paths).map_err(|error| not_as_set(format!("{error:#}")))?;
+        journal.announce_groups(&paths).map_err(|error| setting_mismatch(format!("{error:#}")))?;
         Group::create(&self.control, name, limit, capped).map_err(unavailable)
     }
 
@@ -115,9 +115,9 @@ impl ConditionSetter {
         &self.settings
     }
 
-    /// Puts the cap of the cell on the device.
-    pub fn cap_device(&self, held: &ConditionGuard) -> Result<(), NoState> {
-        let (Some(cap), Some(group)) = (&held.host_settings.device_cap, &held.group) else { return Ok(()) };
+    /// Cap the device as the cell requests.
+    pub fn cap_device(&self, guard: &ConditionGuard) -> Result<(), NoState> {
+        let (Some(cap), Some(group)) = (&guard.host_settings.device_cap, &guard.group) else { return Ok(()) };
         let Some(device) = &self.device else {
             return Err(NoState::Unavailable(format!(
                 "the cap {cap} needs a block device, and none was found"
@@ -130,7 +130,7 @@ impl ConditionSetter {
 }
 
 impl ConditionGuard {
-    /// Starts `command` in the group and on the CPUs.
+    /// Prepare `command` to start in the group and on the CPUs.
     pub fn prepare<'a>(&self, command: &'a mut Command) -> std::io::Result<&'a mut Command> {
         let join = match &self.group {
             Some(group) => group.entry().map_err(std::io::Error::other)?,
@@ -140,7 +140,7 @@ impl ConditionGuard {
         Ok(Spawn { die_with_parent: true, join, cpus: self.cpus.clone() }.apply(command))
     }
 
-    /// Puts the pages of the span on the node that the cell asks for.
+    /// Move the pages of the span to the requested node.
     pub fn place_pages(&self, input: &Input, span_bytes: u64) -> Result<(), NoState> {
         let Some(plan) = &self.placement else { return Ok(()) };
         if input.new_file().is_some() && input.in_memory().is_none() {
@@ -154,7 +154,7 @@ impl ConditionGuard {
         })
     }
 
-    /// Where they lie, and where the worker was put.
+    /// Actual nodes of pages and worker.
     pub fn placed(&self, input: &Input, span_bytes: u64) -> Option<Placement> {
         let plan = self.placement.as_ref()?;
         let seen = placement::pages_on_node(input.file(), span_bytes, plan.page_node).ok();
@@ -166,12 +166,12 @@ impl ConditionGuard {
         })
     }
 
-    /// What the group says.
+    /// Counters of the group.
     pub fn counters(&self) -> Option<GroupCounters> {
         self.group.as_ref().map(|group| group.counters(self.device))
     }
 
-    /// Why the worker was killed, if it was because the memory limit left no other way.
+    /// The reason that the worker was killed, if it was for the memory limit.
     pub fn killed_for_memory(&self) -> Option<String> {
         let limit = self.host_settings.memory_limit_bytes?;
         let kills = self.counters()?.memory_kills?;
@@ -187,8 +187,8 @@ impl ConditionGuard {
 impl Drop for ConditionGuard {
     fn drop(&mut self) {
         if let Some(group) = self.group.take() {
-            // The worker has ended; what it left running would keep the group. What remains is in the journal, and
-            // swept at the end of the run.
+            // The worker has ended, but its processes would keep the group. The journal lists what remains, for the sweep
+            // at the end of the run.
             let _ = group.kill();
             let _ = group.remove();
         }

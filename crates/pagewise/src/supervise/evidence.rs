@@ -1,4 +1,4 @@
-//! What the supervisor sees around a measured region: running totals before and after, and their differences.
+//! Evidence around a measured region: running totals before and after, and their differences.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use pagewise_protocol::SampleReply;
 
 use super::conditions::ConditionGuard;
 
-/// Totals that only differences of mean something.
+/// Running totals.
 pub struct Totals {
     process: ProcessCounters,
     threads: Vec<ThreadCounters>,
@@ -20,22 +20,22 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What worker `pid`, its group, the device and the host have done so far. What only the worker changes is read
-    /// closest to it.
+    /// Read the totals of worker `pid`, its group, the device and the host. Those that only the worker changes are read closest to
+    /// the region.
     pub fn read(
         pid: u32,
         device: Option<&BlockDevice>,
-        held: &ConditionGuard,
+        guard: &ConditionGuard,
         host: &mut HostReader,
     ) -> Self {
-        let (host, group) = (host.read(), held.counters());
+        let (host, group) = (host.read(), guard.counters());
         let device = device.and_then(BlockDevice::counters);
         let (process, threads) = process::totals_with_threads(pid);
         Self { process, threads, device, group, host, clocks: ClockPair::now() }
     }
 }
 
-/// What a worker does in stretches that belong together, such as those in which it waits.
+/// Activity of a worker in several stretches, such as those in which it waits.
 #[derive(Default)]
 pub struct Stretches {
     since: Option<(Instant, ProcessCounters)>,
@@ -43,12 +43,12 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// A stretch begins.
+    /// Begin a stretch.
     pub fn begin(&mut self, pid: u32) {
         self.since = Some((Instant::now(), process::totals(pid)));
     }
 
-    /// It ends, if one had begun.
+    /// End the stretch, if one has begun.
     pub fn end(&mut self, pid: u32) {
         let Some((began, before)) = self.since.take() else { return };
         let now = ProcessCounters::difference(&before, &process::totals(pid));
@@ -66,13 +66,13 @@ impl Stretches {
         });
     }
 
-    /// All of them together; `None` if there was none.
+    /// Sum of all stretches; `None` if there was none.
     pub fn total(self) -> Option<OutsideStretch> {
         self.total
     }
 }
 
-/// What was not known of one is not known of both.
+/// Sum of two stretches; a value unknown in one is unknown in the sum.
 fn sum(one: &OutsideStretch, other: &OutsideStretch) -> OutsideStretch {
     let add = |one: Option<u64>, other: Option<u64>| one?.checked_add(other?);
     OutsideStretch {
@@ -85,7 +85,7 @@ fn sum(one: &OutsideStretch, other: &OutsideStretch) -> OutsideStretch {
     }
 }
 
-/// The evidence that follows from two readings and the worker's answer.
+/// Evidence from two readings and the worker's answer.
 pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply: &SampleReply) -> Evidence {
     let process = ProcessCounters::difference(&before.process, &after.process);
     let device = before
@@ -99,7 +99,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
     let mappings = mapping.as_ref().map(|mapping| mapping.as_ref().map_or(0, |mapping| mapping.count));
     let mapping = mapping.flatten();
     Evidence {
-        // As the worker says; the checks compare it with the operations that it claims.
+        // As claimed by the worker; checks compare it with the claimed operations.
         requested_bytes: reply.bytes,
         device_read_bytes: own,
         device_other_bytes: device

@@ -1,5 +1,4 @@
-//! What is read or written: pagewise's datasets, the user's own file, files for workers to write; and the state of their
-//! page cache.
+//! Files of a run: datasets, the user's own file, files for workers to write; and the state of their page cache.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -19,37 +18,37 @@ use rustix::fs::OFlags;
 
 use super::records::RecordTask;
 
-/// Where the bytes of an input are known from.
+/// Source of the expected content of an input.
 enum ContentSource {
-    /// pagewise wrote them: they follow from the seed.
+    /// Written by pagewise: it follows from the seed.
     Formula { dataset: Dataset },
-    /// Somebody else did. What is compared is read past the page cache where the filesystem allows it.
+    /// The file itself. It is compared by direct reads where the filesystem supports them.
     UserFile { file: File, direct: Option<File>, identity: FileIdentity },
-    /// A worker writes them, and they are read back.
+    /// Written by a worker, and read back.
     New { file: NewFile },
 }
 
-/// Offsets, lengths and memory of direct reads are multiples of this, which suits every disk.
+/// Alignment of offsets, lengths and memory of direct reads; suits every disk.
 const DIRECT_ALIGNMENT: u64 = 4096;
 
-/// A file that is read in a run.
+/// A file of a run.
 pub struct Input {
     bytes: ContentSource,
-    /// Where it is, for workers.
+    /// Its path.
     pub path: PathBuf,
-    /// What tells its mappings and descriptors from others.
+    /// Its identity in mappings and descriptors.
     pub key: FileKey,
     /// Its size.
     pub file_bytes: u64,
 }
 
-/// Why a cell cannot have its cache state.
+/// Reason that a cell cannot have its state.
 pub enum NoState {
     /// Never on this filesystem.
     Unavailable(String),
     /// Not now.
     Failed(Failure),
-    /// The user wants to stop.
+    /// The user stopped the run.
     Stopped,
 }
 
@@ -72,8 +71,8 @@ impl Input {
         Ok(Self { path, key, file_bytes, bytes: ContentSource::UserFile { file, direct, identity } })
     }
 
-    /// A file for a worker to write: sparse, or with `written_before` holding a lap of other records. It is removed when
-    /// the value is dropped. Nothing on the filesystem is dirty when it is there.
+    /// A file for a worker to write: sparse, or with a lap of other records for `written_before`. Dropping the value removes it.
+    /// Nothing on the filesystem is dirty afterwards.
     pub fn make_new(
         path: &Path,
         file_bytes: u64,
@@ -108,13 +107,13 @@ impl Input {
         }
     }
 
-    /// Whether nothing more can be stored where the file lies.
+    /// True if its filesystem is full.
     pub fn is_filesystem_full(&self) -> bool {
         written::is_full(self.file())
     }
 
-    /// Whether it is what cells with these conditions read.
-    pub fn holds(&self, conditions: &Conditions) -> bool {
+    /// True if cells with these conditions read it.
+    pub fn suits(&self, conditions: &Conditions) -> bool {
         conditions.workload().is_reading()
             && self.file_bytes == conditions.file_bytes.0
             && match &self.bytes {
@@ -124,7 +123,7 @@ impl Input {
             }
     }
 
-    /// Where what a whole pass comes to is known from.
+    /// Source of the checksum of a whole pass.
     pub fn reference_source(&self) -> reference::PassSource<'_> {
         match &self.bytes {
             ContentSource::Formula { dataset } => reference::PassSource::Dataset(dataset),
@@ -133,13 +132,12 @@ impl Input {
         }
     }
 
-    /// A path by which a worker opens this very file, whatever now has its name: proofs are taken on the open
-    /// file, so workers must read no other.
+    /// Path by which a worker opens this file even if its name now belongs to another: evidence is taken from the open file.
     pub fn worker_path(&self) -> String {
         descriptor_path(self.file())
     }
 
-    /// Whether fewer bytes may come from the device than are read.
+    /// True if fewer bytes may come from the device than are read.
     pub fn hides_bytes(&self) -> bool {
         match &self.bytes {
             ContentSource::Formula { .. } | ContentSource::New { .. } => false,
@@ -164,7 +162,7 @@ impl Input {
         }
     }
 
-    /// What the page cache holds of the span.
+    /// Part of the span in the page cache.
     pub fn residency(&self, span_bytes: u64) -> Residency {
         cache::residency(self.file(), span_bytes)
     }
@@ -174,7 +172,7 @@ impl Input {
         cache::in_memory(self.file())
     }
 
-    /// Whether it is still the file that the run began with.
+    /// Fail if the file has changed since the run began.
     pub fn check_unchanged(&self) -> Result<(), Failure> {
         let changed = |detail: String| Err(Failure { kind: FailureKind::FileChanged, detail });
         let now = match files::identity_of(self.file()) {
@@ -199,9 +197,9 @@ impl Input {
         }
     }
 
-    /// Drops the file from the page cache, with proof.
+    /// Evict the file from the page cache, and verify it.
     ///
-    /// With `drop_caches` the whole machine's page cache is dropped where the file does not leave it otherwise.
+    /// With `drop_caches`, drop the page cache of the whole machine if the file cannot be evicted otherwise.
     pub fn make_cold(&self, span_bytes: u64, drop_caches: bool) -> Result<(), NoState> {
         let mut evicted = cache::evict(self.file(), span_bytes);
         if drop_caches && matches!(evicted, Err(EvictError::Mapped { .. } | EvictError::Stays { .. })) {
@@ -219,7 +217,7 @@ impl Input {
         }
     }
 
-    /// Brings the span into the page cache, with proof.
+    /// Bring the span into the page cache, and verify it.
     pub fn make_warm(&self, span_bytes: u64, stop: &AtomicBool) -> Result<(), NoState> {
         match cache::warm(self.file(), span_bytes, stop) {
             Ok(_) => Ok(()),
@@ -259,13 +257,13 @@ impl Input {
 impl Drop for Input {
     fn drop(&mut self) {
         if let ContentSource::New { file } = &self.bytes {
-            // What remains is in the journal, and swept at the end of the run.
+            // The journal lists what remains, for the sweep at the end of the run.
             let _ = file.remove();
         }
     }
 }
 
-/// Reads past the page cache, so that comparing bytes does not warm a file that is to be left as it is.
+/// Read by O_DIRECT, so that the comparison does not warm the file.
 fn read_direct(file: &File, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
     let start = offset / DIRECT_ALIGNMENT * DIRECT_ALIGNMENT;
     let end = (offset + into.len() as u64).next_multiple_of(DIRECT_ALIGNMENT);
@@ -281,10 +279,10 @@ fn read_direct(file: &File, offset: u64, into: &mut [u8]) -> std::io::Result<()>
     Ok(())
 }
 
-/// Storage that reads slower than this makes set-up of a whole file time out.
+/// Minimum rate of storage; set-up of a whole file times out below it.
 const SLOWEST_BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// Upper bound for the time of reading so many bytes.
+/// Maximum time to read `bytes`.
 pub fn slowest(bytes: u64) -> Duration {
     Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
 }

@@ -1,4 +1,4 @@
-//! Settings of the kernel, set for cells that ask for one and put back.
+//! Settings of the kernel, applied for cells that request them and restored.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use pagewise_model::{HostSettings, Plan, SettingsInForce};
 
 use super::files::NoState;
 
-/// Sets the kernel for what lies at a path; puts everything back when it is dropped.
+/// Applies settings of the kernel to the device of a path; dropping it restores them.
 pub struct KernelSetter {
     all: Vec<SettingGuard>,
     at_start: SettingsInForce,
 }
 
 impl KernelSetter {
-    /// For what lies at `path`. What no cell of the plan sets is only looked at.
+    /// Settings for the file at `path`. Those that no cell of the plan sets are only read.
     pub fn new(path: &Path, plan: &Plan) -> Self {
         let sets = |name: &str| {
             let mut wanted = plan.cells.iter().flat_map(|cell| cell.conditions.host_settings.kernel.wanted());
@@ -25,17 +25,17 @@ impl KernelSetter {
         all
     }
 
-    /// What was in force when the run began.
+    /// Values in force at the start of the run.
     pub fn at_start(&self) -> &SettingsInForce {
         &self.at_start
     }
 
-    /// What is in force.
+    /// Values in force.
     pub fn now(&self) -> SettingsInForce {
         SettingsInForce::read(|name| self.all.iter().find(|setting| setting.name() == name)?.read())
     }
 
-    /// Sets what a cell asks for, or what was found where it asks for nothing.
+    /// Apply the settings of a cell; those it does not request are set as found.
     pub fn set(&mut self, host_settings: &HostSettings) -> Result<(), NoState> {
         for (name, wanted) in host_settings.kernel.wanted() {
             if let Some(setting) = self.all.iter_mut().find(|setting| setting.name() == name) {

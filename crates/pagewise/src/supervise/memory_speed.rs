@@ -1,9 +1,9 @@
-//! What this machine's memory delivers, measured when a cell is first sampled: no method that moves or looks at all bytes is
-//! faster. A check holds samples against it, so it is no ceiling of the run, and depends on no worker.
+//! Bandwidth of this machine's memory, measured when a cell is first sampled: no method that copies or examines all bytes is
+//! faster. It is used by a check, is not a ceiling of the run, and does not depend on a worker.
 //!
-//! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it. The memory is no larger
-//! than what the cell reads, and chunks are no smaller than a page, so that caches help as much as they ever can; of
-//! several stretches the fastest counts.
+//! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it. The memory is not larger than
+//! the span of the cell, and chunks are at least a page, so that caches help as much as possible; the fastest of several
+//! stretches counts.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,40 +14,40 @@ use pagewise_model::{Access, Cell, Consume, MethodOption, Skew, Work};
 use pagewise_sys::AnonymousMemory;
 use rustix::time::ClockId;
 
-/// Memory that is gone through at most: beyond most caches of a CPU.
+/// Maximum memory: larger than most CPU caches.
 const MEMORY_MAX_BYTES: u64 = 128 << 20;
-/// Where less than eight times that is available.
+/// Maximum where less than eight times that is available.
 const SCARCE_MAX_BYTES: u64 = 8 << 20;
-/// The largest chunk that is told apart from smaller ones, and the smallest from larger ones.
+/// Bounds of the size of a chunk.
 const CHUNK_MAX_BYTES: u64 = 4 << 20;
 const CHUNK_MIN_BYTES: u64 = 4 << 10;
-/// A scan takes pieces of this size.
+/// Size of the pieces of a scan.
 const PIECE_BYTES: u64 = 64 << 10;
-/// How often, and for how long at least.
+/// Number of stretches, and their minimum length.
 const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(1);
-/// How often it is measured again before a sample is called faster.
+/// Number of further measurements before a sample is called faster.
 const AGAIN: usize = 10;
 /// Pause before a further measurement where a sample would be called implausible: other load on the memory may last a while.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is measured.
+/// Kind of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct CopyKind {
     memory_bytes: usize,
     chunk_bytes: usize,
-    /// Whether bytes are looked at where they lie, and not copied.
+    /// True if bytes are examined in place instead of copied.
     in_place: bool,
 }
 
-/// Keeps what was measured.
+/// Measured bandwidths.
 #[derive(Default)]
 pub struct MemorySpeeds(Vec<(CopyKind, u64)>);
 
 impl MemorySpeeds {
-    /// Bytes that the threads of `cell` can copy in a second, or look at in place where its method may do no more; `None`
-    /// if there is no memory to find out. A sample that was faster, `rate` bytes in a second, has it measured again, since it
-    /// may have been measured in a bad moment.
+    /// Bytes per second that the threads of `cell` can copy, or examine in place where its method may do so; `None` if there is
+    /// no memory for it. If a sample was faster (`rate` bytes per second), measure again: other load may have slowed the first
+    /// measurement.
     pub fn of(&mut self, cell: &Cell, cpus: u32, rate: f64) -> Option<u64> {
         let kind = kind(cell);
         let threads = u64::from(cell.conditions.threads.min(cpus).max(1));
@@ -83,9 +83,10 @@ fn kind(cell: &Cell) -> CopyKind {
     let chunk_bytes = chunk_bytes.clamp(CHUNK_MIN_BYTES, CHUNK_MAX_BYTES);
     let most = if is_scarce() { SCARCE_MAX_BYTES } else { MEMORY_MAX_BYTES };
     let skewed = conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
-    // Popular places lie in the nearest caches.
+    // Popular positions are in the nearest caches.
     let reached = if skewed { chunk_bytes } else { conditions.span_bytes.0 };
-    // Who looks at all bytes need not copy them; who touches one word of a page has copied the rest, or has not read it.
+    // A method that examines all bytes need not copy them; one that touches a word of each page has copied the rest, or has
+    // not read it.
     let all_bytes = matches!(conditions.consume(), Some(Consume::Sum | Consume::Lines));
     let may_stay = cell.method.has(MethodOption::InPlace) || cell.access() == Access::Unknown;
     CopyKind {
@@ -95,12 +96,12 @@ fn kind(cell: &Cell) -> CopyKind {
     }
 }
 
-/// Whether the machine has too little memory for a long walk.
+/// True if the machine has too little memory for the maximum.
 fn is_scarce() -> bool {
     Memory::read().available_bytes.is_some_and(|available| available < 8 * MEMORY_MAX_BYTES)
 }
 
-/// Bytes in a second.
+/// Bytes per second.
 fn measure(kind: CopyKind) -> std::io::Result<u64> {
     let mut memory = AnonymousMemory::new(kind.memory_bytes)?;
     memory.bytes_mut().fill(1);
@@ -117,13 +118,13 @@ fn measure(kind: CopyKind) -> std::io::Result<u64> {
     Ok(speeds.max().unwrap_or(0))
 }
 
-/// Of this thread, so that what others do to the CPU does not count.
+/// CPU time of this thread, which excludes other processes.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Once through the memory; the bytes that were moved or looked at.
+/// Copy or examine the memory once; return its bytes.
 #[inline(never)]
 fn go_through(memory: &[u8], buffer: &mut [u8], kind: CopyKind) -> u64 {
     let chunks = memory.chunks_exact(kind.chunk_bytes);

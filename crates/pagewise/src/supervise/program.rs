@@ -1,4 +1,4 @@
-//! Which program a worker is, with all that it is started with.
+//! The program of a worker, with its arguments and environment.
 
 use std::io;
 #[cfg(test)]
@@ -11,28 +11,28 @@ use std::sync::Arc;
 use pagewise_host::toolchain::{Built, WorkerFolder};
 use pagewise_protocol::{Conversation, ConversationError, inherited_path};
 
-/// Which program is a worker.
+/// The program of a worker.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// This program itself.
     Own,
-    /// Another one.
+    /// Another program.
     Stated(Arc<Stated>),
     /// A thread of this process that serves as a worker.
     #[cfg(test)]
     Thread(fn(PipeReader, PipeWriter) -> io::Result<()>),
 }
 
-/// A program with all that it is started with.
+/// A program with its arguments and environment.
 #[derive(Debug)]
 pub struct Stated {
     program: PathBuf,
     arguments: Vec<String>,
-    /// Variables that must not reach it.
+    /// Environment variables that are removed.
     pub unset: &'static [&'static str],
-    /// How it is recorded, where that is not how it is started.
+    /// Recorded command, if it differs from the executed one.
     shown: Option<Vec<String>>,
-    /// The folder that it is reached by.
+    /// The folder whose descriptor is in its path.
     _folder: Option<WorkerFolder>,
     /// Memory for its log, which it inherits.
     log: Option<OwnedFd>,
@@ -45,7 +45,7 @@ impl Stated {
         Self { program, arguments, unset: &[], shown: None, _folder: None, log: None }
     }
 
-    /// A worker that was built, reached by the descriptor of its folder; it is recorded with its path.
+    /// A built worker, executed by the descriptor of its folder and recorded with its path.
     pub fn built(built: &Built) -> Self {
         let (program, arguments) = built.by_descriptor();
         Self {
@@ -56,7 +56,7 @@ impl Stated {
         }
     }
 
-    /// Has a JVM write its safepoints into `memory`, and the worker read them there.
+    /// Let a JVM log its safepoints into `memory`, where its worker reads them.
     pub fn log_safepoints(&mut self, memory: OwnedFd) {
         let path = inherited_path(&memory);
         let flags = [
@@ -70,7 +70,7 @@ impl Stated {
         self.log = Some(memory);
     }
 
-    /// How it is started.
+    /// Recorded command.
     pub fn command(&self) -> Vec<String> {
         if let Some(shown) = &self.shown {
             return shown.clone();
@@ -81,12 +81,12 @@ impl Stated {
 }
 
 impl Program {
-    /// A program with all that it is started with.
+    /// A program with its arguments and environment.
     pub fn stated(stated: Stated) -> Self {
         Program::Stated(Arc::new(stated))
     }
 
-    /// Starts it, as `prepare` has it start.
+    /// Start it, after `prepare` has completed the command.
     pub fn start(
         &self,
         prepare: impl FnOnce(&mut Command) -> io::Result<&mut Command>,

@@ -1,5 +1,4 @@
-//! Which program each worker of a run is: pagewise itself, one that is built with the user's toolchain, or a command that
-//! the user named.
+//! The programs of a run's workers: pagewise itself, one built with the user's toolchain, or a command of the user.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -14,8 +13,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::program::{Program, Stated};
 
-/// How long a worker may take to say who it is, before the run.
-const INTRODUCTION: Duration = Duration::from_secs(10);
+/// Time limit of a worker's hello before the run.
+const HELLO_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The programs of a run.
 pub struct Programs {
@@ -24,12 +23,12 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// For what a plan without other workers needs: `own` in pagewise's place, where tests have it so.
+    /// Programs of a plan with native methods only; tests replace pagewise itself by another `own`.
     pub fn only(own: Program) -> Self {
         Self { own, others: BTreeMap::new() }
     }
 
-    /// The program that is `worker`, or why there is none.
+    /// The program of `worker`, or the reason that there is none.
     pub fn of(&self, worker: &Worker) -> Result<&Program, &str> {
         match (worker, self.others.get(worker.name())) {
             (Worker::Native, _) => Ok(&self.own),
@@ -40,8 +39,8 @@ impl Programs {
     }
 }
 
-/// Finds and builds what the plan's methods need, and says of each what was found. What is executed is what the user typed:
-/// the choices that stand in a plan may come from a run file, and are not looked at.
+/// Find and build the workers of the plan's methods, and describe each. Only commands that the user typed are executed: the
+/// choices in a plan may come from a run file, and are ignored.
 pub fn find(
     plan: &Plan,
     typed: &WorkerChoices,
@@ -75,18 +74,18 @@ fn named(
         bail!("the worker {name} has no command; write --worker {name}=COMMAND");
     };
     let program = Program::stated(Stated::new(program, arguments));
-    let version = introduction(&program, stop);
+    let version = name_and_version(&program, stop);
     Ok((Ok(program), WorkerFound { name: name.to_string(), version, command, ..WorkerFound::default() }))
 }
 
-/// What a worker says that it is; nothing where it says nothing, which its samples will explain.
-fn introduction(program: &Program, stop: &AtomicBool) -> String {
+/// Name and version of a worker; empty if it does not answer, which its samples will explain.
+fn name_and_version(program: &Program, stop: &AtomicBool) -> String {
     let started = program.start(|command| Ok(child::die_with_parent(command)));
-    let greeted = started.and_then(|mut worker| worker.greet(Wait { patience: INTRODUCTION, stop }));
+    let greeted = started.and_then(|mut worker| worker.greet(Wait { patience: HELLO_PATIENCE, stop }));
     greeted.map_or(String::new(), |hello| format!("{} {}", hello.worker, hello.version).trim().to_string())
 }
 
-/// What is said where a plan names a worker that the command line does not.
+/// Message about a worker of a plan that the command line does not name.
 pub fn unnamed(name: &str) -> String {
     format!(
         "no worker is called '{name}': there are native, jvm, go and python; name the command of your own with \

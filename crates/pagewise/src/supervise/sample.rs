@@ -25,57 +25,51 @@ use super::warming;
 use super::worker_session::{WorkerSession, idle_ns};
 use crate::state::State;
 
-/// Anonymous memory for a ceiling may take this part of what is available.
+/// Share of the available memory that a ceiling may use.
 const ANONYMOUS_MEMORY_SHARE: u64 = 2;
 
-/// Takes samples of a plan.
+/// Sampler of a plan.
 pub struct Sampler<'a> {
     plan: &'a Plan,
     inputs: &'a [Input],
-    programs: Programs,
-    patience: Duration,
+    machine: MachineFacts,
     stop: &'a AtomicBool,
-    page_bytes: u64,
-    direct_alignment: u64,
-    device: Option<BlockDevice>,
-    setter: ConditionSetter,
     host: HostReader,
     tasks: Tasks,
     memory_speeds: MemorySpeeds,
-    new_path: Option<PathBuf>,
     context: CheckContext,
 }
 
-/// The user wants to stop; nothing was taken.
+/// The user stopped the run; no sample was taken.
 pub struct Stopped;
 
-/// What the sampler needs to know of the machine.
+/// Facts about the machine.
 pub struct MachineFacts {
-    /// Which programs workers are.
+    /// Programs of the workers.
     pub programs: Programs,
-    /// How long an answer may take beyond what was asked for.
+    /// Time limit of an answer, beyond the requested work.
     pub patience: Duration,
     /// Size of a page.
     pub page_bytes: u64,
     /// CPUs that workers may use.
     pub cpus: u32,
-    /// What an honest worker takes to answer beside its phases.
+    /// Answer time of an honest worker, outside of its phases.
     pub answer_ns: u64,
-    /// What O_DIRECT demands.
+    /// Alignment for O_DIRECT.
     pub direct_alignment: u64,
     /// The device behind the files.
     pub device: Option<BlockDevice>,
-    /// What sets limits, caps and placement.
+    /// Setter of limits, caps and placement.
     pub setter: ConditionSetter,
-    /// Where files that are written are made, if any are.
+    /// Directory of files to write, if there are any.
     pub new_path: Option<PathBuf>,
 }
 
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
-    pub fn new(plan: &'a Plan, inputs: &'a [Input], setting: MachineFacts, stop: &'a AtomicBool) -> Self {
+    pub fn new(plan: &'a Plan, inputs: &'a [Input], machine: MachineFacts, stop: &'a AtomicBool) -> Self {
         let readahead_bytes =
-            setting.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
+            machine.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
         let sparse_or_compressed_bytes = inputs.iter().any(Input::hides_bytes);
         let place = match &plan.source {
             Source::Dataset { directory } => directory,
@@ -85,54 +79,49 @@ impl<'a> Sampler<'a> {
         Self {
             plan,
             inputs,
-            programs: setting.programs,
-            patience: setting.patience,
             stop,
-            page_bytes: setting.page_bytes,
-            direct_alignment: setting.direct_alignment,
-            device: setting.device,
-            setter: setting.setter,
             host: HostReader::new(),
             tasks: Tasks::default(),
             memory_speeds: MemorySpeeds::default(),
-            new_path: setting.new_path,
             context: CheckContext {
-                page_bytes: setting.page_bytes,
-                cpus: setting.cpus,
-                answer_ns: setting.answer_ns,
+                page_bytes: machine.page_bytes,
+                cpus: machine.cpus,
+                answer_ns: machine.answer_ns,
                 sparse_or_compressed_bytes,
                 memory_backed: in_memory.is_some(),
                 readahead_bytes,
                 beating: (plan.workers.heartbeat_ns > 0)
                     .then(|| Beating { interval_ns: plan.workers.heartbeat_ns, idle_ns: idle_ns(plan) }),
             },
+            machine,
         }
     }
 
-    /// What the checks are told.
+    /// Input of the checks.
     pub fn check_context(&self) -> CheckContext {
         self.context
     }
 
-    /// Takes one sample. What it changes on the machine is announced in `journal` first.
+    /// Take one sample. Changes of the machine are recorded in `journal` first.
     pub fn take(&mut self, cell: &Cell, round: u32, journal: &mut State) -> Result<Outcome, Stopped> {
-        let read = self.inputs.iter().find(|input| input.holds(&cell.conditions));
+        let read = self.inputs.iter().find(|input| input.suits(&cell.conditions));
         if let Some(Err(failure)) = read.map(Input::check_unchanged) {
             return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
         }
-        let program = match self.programs.of(cell.method.worker()) {
+        let program = match self.machine.programs.of(cell.method.worker()) {
             Ok(program) => program.clone(),
             Err(reason) => return Ok(Outcome::Unavailable { reason: reason.to_string() }),
         };
         if let Some(reason) = self.beyond_memory(cell, read) {
             return Ok(Outcome::Unavailable { reason });
         }
-        let alignment = Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes };
+        let alignment =
+            Alignment { direct_bytes: self.machine.direct_alignment, page_bytes: self.machine.page_bytes };
         if let Some(reason) = cell.method.refuses(&cell.conditions.work, alignment) {
             return Ok(Outcome::Unavailable { reason });
         }
-        // First, because learning what the user's file holds may read it.
-        let loaded = self.tasks.load(cell, round, self.plan, self.page_bytes, read, self.stop);
+        // First, because computing the checksum of the user's file reads it.
+        let loaded = self.tasks.load(cell, round, self.plan, self.machine.page_bytes, read, self.stop);
         if self.stop.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
@@ -151,8 +140,8 @@ impl<'a> Sampler<'a> {
             (read, _) => read.expect("there is an input of every size in the plan"),
         };
         let host_settings = &cell.conditions.host_settings;
-        let held = match self.setter.hold(host_settings, journal) {
-            Ok(held) => held,
+        let guard = match self.machine.setter.apply(host_settings, journal) {
+            Ok(guard) => guard,
             Err(state) => return without_state(state),
         };
         // A cap is in force from set-up on, but not while the cache is warmed.
@@ -160,13 +149,13 @@ impl<'a> Sampler<'a> {
         let warmed = matches!(cell.conditions.cache, CacheState::Warm | CacheState::ReadOnce);
         let warmed_first = reading && warmed && cell.depends_on_cache();
         let prepare = || {
-            warming::prepare(cell, input, &held, self.plan.drop_caches, self.patience, self.stop)
-                .and_then(|()| held.place_pages(input, cell.conditions.span_bytes.0))
-                .and_then(|()| if warmed_first { Ok(()) } else { self.setter.cap_device(&held) })
+            warming::prepare(cell, input, &guard, self.plan.drop_caches, self.machine.patience, self.stop)
+                .and_then(|()| guard.place_pages(input, cell.conditions.span_bytes.0))
+                .and_then(|()| if warmed_first { Ok(()) } else { self.machine.setter.cap_device(&guard) })
         };
-        // What the cache holds would not stay so for the seconds in which a worker practises, so there it comes after.
-        let practises = cell.method.worker().has_runtime();
-        if !practises && let Err(state) = prepare() {
+        // The state of the cache would not last through the seconds of a worker's warm-up, which comes first where there is one.
+        let has_warmup = cell.method.worker().has_runtime();
+        if !has_warmup && let Err(state) = prepare() {
             return without_state(state);
         }
         let mut session = WorkerSession {
@@ -175,38 +164,33 @@ impl<'a> Sampler<'a> {
             task: self.tasks.of(cell),
             plan: self.plan,
             round,
-            wait: Wait { patience: self.patience, stop: self.stop },
-            page_bytes: self.page_bytes,
-            direct_alignment: self.direct_alignment,
-            device: self.device.as_ref(),
+            wait: Wait { patience: self.machine.patience, stop: self.stop },
+            page_bytes: self.machine.page_bytes,
+            direct_alignment: self.machine.direct_alignment,
+            device: self.machine.device.as_ref(),
             readahead_bytes: host_settings
                 .kernel
                 .readahead_bytes
                 .map(|bytes| bytes.0)
                 .or(self.context.readahead_bytes),
-            held: &held,
-            setter: &self.setter,
+            guard: &guard,
+            setter: &self.machine.setter,
             warmed_first,
             host: &mut self.host,
         };
         // Made before the worker, which inherits it.
-        let mut inherited = match session.inherited() {
-            Ok(inherited) => inherited,
-            Err(trouble) => return finish(trouble, None, input, &held, self.stop),
-        };
-        let warmup_file = match session.warmup_file() {
-            Ok(warmup_file) => warmup_file,
-            Err(trouble) => return finish(trouble, None, input, &held, self.stop),
-        };
-        let mut worker = match program.start(|command| held.prepare(command)) {
-            Ok(worker) => worker,
-            Err(trouble) => return finish(trouble, None, input, &held, self.stop),
+        let started = session.inherited().and_then(|inherited| {
+            Ok((inherited, session.warmup_file()?, program.start(|command| guard.prepare(command))?))
+        });
+        let (mut inherited, warmup_file, mut worker) = match started {
+            Ok(started) => started,
+            Err(error) => return finish(error, None, input, &guard, self.stop),
         };
         let worker_warmup = match session.meet(&mut worker, &inherited, warmup_file.as_ref()) {
             Ok(worker_warmup) => worker_warmup,
-            Err(trouble) => return finish(trouble, Some(worker), input, &held, self.stop),
+            Err(error) => return finish(error, Some(worker), input, &guard, self.stop),
         };
-        if practises && let Err(state) = prepare() {
+        if has_warmup && let Err(state) = prepare() {
             return without_state(state);
         }
         match session.converse(&mut worker, &mut inherited) {
@@ -214,8 +198,8 @@ impl<'a> Sampler<'a> {
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));
-                if let Err(trouble) = worker.end(EXIT_PATIENCE) {
-                    return finish(trouble, None, input, &held, self.stop);
+                if let Err(error) = worker.end(EXIT_PATIENCE) {
+                    return finish(error, None, input, &guard, self.stop);
                 }
                 if let Some(reason) = proof::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
@@ -231,18 +215,19 @@ impl<'a> Sampler<'a> {
                 let failures = proof::failures(cell, &measurement, &evidence, &self.context);
                 Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
             }
-            Err(trouble) => finish(trouble, Some(worker), input, &held, self.stop),
+            Err(error) => finish(error, Some(worker), input, &guard, self.stop),
         }
     }
 
-    /// The file that a sample writes: new, or written once before; gone with the value.
+    /// The file that a sample writes: new, or written once before; dropping it removes it.
     fn new_file(&self, cell: &Cell, records: &RecordTask) -> Result<Input, NoState> {
-        let path = self.new_path.as_deref().expect("a plan that writes has a name reserved for its file");
+        let path =
+            self.machine.new_path.as_deref().expect("a plan that writes has a name reserved for its file");
         let warm = cell.conditions.cache == CacheState::Warm;
         Input::make_new(path, cell.conditions.file_bytes.0, warm.then_some(records))
     }
 
-    /// Why a ceiling of memory cannot be measured without harm.
+    /// The reason that a ceiling of memory cannot be measured without harm.
     fn beyond_memory(&self, cell: &Cell, input: Option<&Input>) -> Option<String> {
         if cell.access() != Access::Anonymous {
             return None;
@@ -272,7 +257,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Reads back what was written and adds it to the evidence.
+/// Read back the written file and add the result to the evidence.
 fn read_back(
     cell: &Cell,
     input: &Input,
@@ -282,11 +267,11 @@ fn read_back(
 ) -> Result<(), Failure> {
     let (Some(file), Some(written)) = (input.new_file(), &mut evidence.written) else { return Ok(()) };
     if cell.access() == Access::Anonymous {
-        // The ceiling of memory writes to memory of its own, and nothing to the file.
+        // The ceiling of memory writes to its own memory, and nothing to the file.
         evidence.written = None;
         return Ok(());
     }
-    // Another way than that of the worker.
+    // By another access than the worker's.
     let way = if cell.access() == Access::Mmap { ReadBack::Pread } else { ReadBack::Mapping };
     file.read_back(&records.ring, records.source(), measurement.operations, way, written).map_err(|error| {
         let detail = format!("{} cannot be read back: {error}", input.path.display());
@@ -294,7 +279,7 @@ fn read_back(
     })
 }
 
-/// What the lack of a state makes of a sample.
+/// Outcome of a sample whose state could not be reached.
 fn without_state(state: NoState) -> Result<Outcome, Stopped> {
     match state {
         NoState::Stopped => Err(Stopped),
@@ -305,7 +290,7 @@ fn without_state(state: NoState) -> Result<Outcome, Stopped> {
     }
 }
 
-/// Why O_DIRECT means nothing on this filesystem, though it was accepted (tmpfs since Linux 6.6).
+/// The reason that an accepted O_DIRECT has no effect on this filesystem (tmpfs since Linux 6.6).
 fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option<String> {
     let reading = cell.conditions.workload().is_reading();
     let delivered = reading && evidence.device_read_bytes.is_some_and(|bytes| bytes > 0);
@@ -321,20 +306,20 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
     ))
 }
 
-/// What trouble makes of a sample.
+/// Outcome of a sample whose conversation failed.
 fn finish(
-    trouble: ConversationError,
+    error: ConversationError,
     worker: Option<Conversation>,
     input: &Input,
-    held: &ConditionGuard,
+    guard: &ConditionGuard,
     stop: &AtomicBool,
 ) -> Result<Outcome, Stopped> {
     let stderr_tail = worker.map(|mut worker| worker.last_words(stop)).unwrap_or_default();
     // A worker knows the file by its descriptor, the user by its name.
     let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
-    let failure = match trouble {
+    let failure = match error {
         ConversationError::Stopped => return Err(Stopped),
-        // What was refused for a file that somebody else made shorter says nothing of the method.
+        // A refusal after somebody else truncated the file says nothing about the method.
         ConversationError::Call(failure) if failure.unavailable == 1 && input.check_unchanged().is_ok() => {
             return Ok(Outcome::Unavailable { reason: named(failure.detail) });
         }
@@ -345,7 +330,7 @@ fn finish(
     };
     let mut failures = vec![failure];
     if matches!(failures[0].kind, FailureKind::WorkerDied | FailureKind::KilledFromOutside)
-        && let Some(detail) = held.killed_for_memory()
+        && let Some(detail) = guard.killed_for_memory()
     {
         failures[0] = Failure { kind: FailureKind::KilledForMemory, detail };
     } else if let Err(changed) = input.check_unchanged() {

@@ -1,7 +1,7 @@
-//! What a worker is given to do (offsets, a whole pass, records), and what must come of it.
+//! The task of a worker (offsets, a whole pass, records) and its expected checksum.
 //!
 //! It depends on the conditions and the round, never on the method: all methods of a comparison do the same work in a round.
-//! One of Java's calls something else a line than all others do, and is held to a count of its own.
+//! One method of Java has another definition of a line, and an expected count of its own.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,20 +15,20 @@ use super::accesses::{Accesses, AccessesCache};
 use super::files::Input;
 use super::records::RecordTask;
 
-/// What a worker is given to do.
+/// The task of a worker.
 pub enum Task<'a> {
     /// Reads by an offset table.
     Reads(&'a Accesses),
-    /// The whole span once, whose checksum is known.
+    /// One pass over the span.
     Pass {
-        /// What it must come to.
+        /// Its expected checksum.
         checksum: u64,
     },
     /// Records, one after the other.
     Records(&'a RecordTask),
 }
 
-/// What a pass over an input comes to; learned once, because it takes a pass.
+/// Checksum of a pass over an input; computed once, because it takes a pass.
 struct KnownPass {
     file_bytes: u64,
     span_bytes: u64,
@@ -37,7 +37,7 @@ struct KnownPass {
     checksum: u64,
 }
 
-/// Keeps what was given out last.
+/// The last tasks.
 #[derive(Default)]
 pub struct Tasks {
     accesses: AccessesCache,
@@ -46,8 +46,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Makes the task of `cell` in `round`, unless it is kept; it is [`Tasks::of`] the cell then. `input` is what is
-    /// read.
+    /// Make the task of `cell` in `round` on the file `input`, unless it is kept; afterwards it is [`Tasks::of`] the cell.
     pub fn load(
         &mut self,
         cell: &Cell,
@@ -65,14 +64,14 @@ impl Tasks {
             }
             return Ok(());
         }
-        let input = input.expect("what reads has an input");
+        let input = input.expect("a cell that reads has an input");
         match conditions.work {
             Work::Scan(scan) => self.learn_pass(cell, scan.consume, page_bytes, input, stop),
             _ => self.accesses.load(conditions, round, plan, page_bytes, input, stop),
         }
     }
 
-    /// The task that was loaded last, which is that of `cell`.
+    /// The task of `cell`, which was loaded last.
     pub fn of(&self, cell: &Cell) -> Task<'_> {
         let conditions = &cell.conditions;
         match conditions.work {
@@ -115,8 +114,7 @@ impl Tasks {
 }
 
 impl Task<'_> {
-    /// The most operations that a thread may do; 0: unbounded. What leads into a cap takes a share of what a cold
-    /// sample may read.
+    /// Maximum operations of a thread; 0: unbounded. The lead-in of a cap takes one of the shares of a cold sample.
     fn max_thread_operations(&self, shares: u64) -> u64 {
         match self {
             Task::Reads(accesses) => {
@@ -128,8 +126,7 @@ impl Task<'_> {
         }
     }
 
-    /// The order of a `go` that begins with operation `first_operation`, where there is a table: as it was drawn, or another
-    /// one than those before it had.
+    /// Order of the table for a `go` from operation `first_operation` on: as drawn, or a new one. `None` without a table.
     pub fn order(&self, anew: bool, first_operation: u64) -> Option<OperationOrder> {
         match self {
             Task::Reads(accesses) if anew => Some(accesses.table.anew(first_operation)),
@@ -146,8 +143,7 @@ impl Task<'_> {
         }
     }
 
-    /// What `reply` must add up to, if it began with operation `first_operation` of this order; `None` if it claims more than
-    /// there is.
+    /// Expected checksum of `reply`, from operation `first_operation` of this order on; `None` if it claims more than there is.
     pub fn expected_checksum(
         &self,
         order: Option<&OperationOrder>,
@@ -157,12 +153,12 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => accesses.expected_checksum(order?, reply, first_operation),
             Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
-            // What is written is read back.
+            // Written bytes are read back instead.
             Task::Records(_) => Some(0),
         }
     }
 
-    /// Completes what a worker is told.
+    /// Complete the job.
     pub fn describe(&self, conditions: &Conditions, job: &mut Job) {
         let cold = conditions.cache == CacheState::Cold;
         let shares = if cold && conditions.host_settings.device_cap.is_some() { 2 } else { 1 };

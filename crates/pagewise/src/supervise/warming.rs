@@ -1,8 +1,8 @@
-//! Bringing the page cache into the state that a cell asks for, so that what comes in is charged to the worker's group.
+//! Preparation of the page cache as a cell requests, with the memory charged to the worker's group.
 //!
-//! Under a memory limit the file is evicted first and then read by a process within the group ([`from_inside`]). A cache that
-//! cannot hold the whole span is warmed further by the workload itself, in windows, until it brings in as much from
-//! the device per operation as before (`pagewise_analysis::proof::steady`).
+//! Under a memory limit the file is evicted and then read by a process within the group ([`from_inside`]). If the span does not fit
+//! the cache, the workload itself continues in windows until its reads from the device per operation are steady
+//! (`pagewise_analysis::proof::steady`).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,24 +18,24 @@ use pagewise_sys::AnonymousMemory;
 use super::conditions::ConditionGuard;
 use super::files::{Input, NoState, slowest};
 
-/// How often the wish to stop is looked at.
+/// Interval between checks of the stop flag.
 const STOP_CHECK: Duration = Duration::from_millis(2);
-/// Reads of the process that warms: large, since the device should be the limit.
+/// Size of the reads that warm: large, so that the device is the limit.
 const READ_BYTES: usize = 1 << 20;
-/// The last part of the limit is left to the worker, so that it need not wait for reclaim when it starts.
+/// Share of the limit left to the worker, so that it does not wait for reclaim when it starts.
 const LEFT_SHARE: u64 = 16;
 
-/// Makes the cache of `cell`'s span what the cell asks for.
+/// Bring the page cache of the span into the state of the cell.
 pub fn prepare(
     cell: &Cell,
     input: &Input,
-    held: &ConditionGuard,
+    guard: &ConditionGuard,
     drop_caches: bool,
     patience: Duration,
     stop: &AtomicBool,
 ) -> Result<(), NoState> {
     let conditions = &cell.conditions;
-    // What is written was made as it is to be.
+    // A file to write was made in its state.
     if !cell.depends_on_cache() || !conditions.workload().is_reading() {
         return Ok(());
     }
@@ -45,18 +45,18 @@ pub fn prepare(
         (CacheState::Cold | CacheState::ColdStart, _) => input.make_cold(span, drop_caches),
         (CacheState::ReadOnce, _) => {
             input.make_cold(span, drop_caches)?;
-            from_inside(input, span, held, patience, stop)
+            from_inside(input, span, guard, patience, stop)
         }
         (CacheState::Warm, None) => input.make_warm(span, stop),
         (CacheState::Warm, Some(capacity)) => {
-            // What lies in memory cannot be evicted, and its charge will show that it is not the worker's.
+            // A file in memory cannot be evicted; its charge will show that it is not the worker's.
             if input.in_memory().is_none() {
                 input.make_cold(span, drop_caches)?;
             }
             let fits = conditions.fits_memory();
             let most = if fits { span } else { span.min(capacity.0 - capacity.0 / LEFT_SHARE) };
             for passes in 1.. {
-                from_inside(input, most, held, patience, stop)?;
+                from_inside(input, most, guard, patience, stop)?;
                 let resident = input.residency(span).resident_bytes;
                 let Some(resident) = resident.filter(|resident| fits && *resident < span) else { break };
                 let Some(pause) = cache::pause_before_pass(passes, resident, span) else {
@@ -75,11 +75,11 @@ fn not_warm(detail: String) -> NoState {
     NoState::Failed(Failure { kind: FailureKind::NotWarm, detail })
 }
 
-/// Has a process within the worker's group read the first `len` bytes, which charges them to it.
+/// Let a process within the worker's group read the first `len` bytes, which charges them to the group.
 fn from_inside(
     input: &Input,
     len: u64,
-    held: &ConditionGuard,
+    guard: &ConditionGuard,
     patience: Duration,
     stop: &AtomicBool,
 ) -> Result<(), NoState> {
@@ -88,7 +88,7 @@ fn from_inside(
     let mut command = Command::new("/proc/self/exe");
     command.args(["warm", &input.worker_path(), &len.to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let command = held.prepare(&mut command).map_err(|error| failed(error.to_string()))?;
+    let command = guard.prepare(&mut command).map_err(|error| failed(error.to_string()))?;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     let deadline = Instant::now() + patience + slowest(len);
     let ended: io::Result<Option<ExitStatus>> = loop {
@@ -106,7 +106,7 @@ fn from_inside(
     match ended {
         Ok(Some(status)) if status.success() => Ok(()),
         Ok(Some(status)) => {
-            if let Some(reason) = held.killed_for_memory() {
+            if let Some(reason) = guard.killed_for_memory() {
                 return Err(NoState::Failed(Failure { kind: FailureKind::KilledForMemory, detail: reason }));
             }
             let mut text = String::new();
@@ -118,7 +118,7 @@ fn from_inside(
     }
 }
 
-/// What the process within the group does: reads the first `len` bytes of the file.
+/// Read the first `len` bytes of the file; runs in the process within the group.
 pub fn read_into_cache(path: &Path, len: u64) -> anyhow::Result<()> {
     let file = File::open(path)?;
     // No readahead, which would bring in more than the span.

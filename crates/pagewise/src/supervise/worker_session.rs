@@ -1,7 +1,7 @@
 //! The conversation about one cell, with evidence read around the measured region.
 //!
-//! Evidence is read by the supervisor while the worker's threads wait: just before `go` and just after
-//! `sample`. Verification comes behind it, so that it changes none of the counters.
+//! The supervisor reads evidence while the worker's threads wait: just before `go` and just after `sample`. Verification comes
+//! after it, so that it changes no counter.
 
 use std::time::{Duration, Instant};
 
@@ -28,19 +28,19 @@ use super::worker_warmup::{WarmingWorker, WarmupFile};
 
 /// Reads of a sample that are compared byte for byte.
 const VERIFIED_READS: u64 = 8;
-/// The comparison may take this much memory: fewer reads are compared where one is large.
+/// Maximum memory of the comparison: fewer reads are compared if they are large.
 const VERIFIED_BYTES: u64 = 4 << 20;
-/// The workload warms a cache that cannot hold all in windows as long as a sample, but no shorter: less says too little
-/// of a method that does a hundred operations a second.
+/// Minimum length of a window in which the workload warms a cache that does not hold the span; a shorter one says too little
+/// about a method of a hundred operations per second.
 const WINDOW_MIN_NS: u64 = 50_000_000;
-/// It gives up after so long, and after this many windows: the sample is then taken and called unsettled.
+/// Maximum time and windows of that; after them, the sample is unsettled.
 const SETTLING: Duration = Duration::from_secs(20);
 const SETTLING_WINDOWS: usize = 200;
-/// A cold start is given up after so long, and what reading the span at this pace takes: the sample then has no time to warm.
+/// Maximum time of a cold start, to which reading the span at this rate is added; after it, the sample has no time to warm.
 const COLD_START: Duration = Duration::from_secs(20);
 const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
 const COLD_START_WINDOWS: usize = 600;
-/// How long an idle worker beats: as long as a sample, within bounds.
+/// Bounds of the time in which an idle worker beats: otherwise as long as a sample.
 const IDLE_MIN_NS: u64 = 50_000_000;
 const IDLE_MAX_NS: u64 = 500_000_000;
 
@@ -56,7 +56,7 @@ pub struct WorkerSession<'a> {
     pub direct_alignment: u64,
     pub device: Option<&'a BlockDevice>,
     pub readahead_bytes: Option<u64>,
-    pub held: &'a ConditionGuard,
+    pub guard: &'a ConditionGuard,
     pub setter: &'a ConditionSetter,
     pub warmed_first: bool,
     pub host: &'a mut HostReader,
@@ -64,35 +64,35 @@ pub struct WorkerSession<'a> {
 
 /// Memory that a worker inherits, made before it.
 pub struct Inherited {
-    /// Where it finds the table, if its work has one.
+    /// Memory of the table, if its work has one.
     table: Option<TableMemory>,
-    /// Where it puts reads that are compared byte for byte.
+    /// Memory for reads that are compared byte for byte.
     handover: SharedMemory,
 }
 
-/// How far threads have gone, and what came of it.
+/// Progress of the threads.
 #[derive(Default)]
 struct GoProgress {
-    /// Where the next `go` begins.
+    /// First operation of the next `go`.
     first_operation: u64,
     windows: Vec<RateWindow>,
-    /// What the worker does while it has nothing to do.
+    /// Activity of the worker while it waits.
     waiting: Stretches,
 }
 
-/// What came of one `go`.
+/// Outcome of one `go`.
 struct GoOutcome {
     reply: SampleReply,
-    /// The time that it took on the supervisor's clock.
+    /// Its time on the supervisor's clock.
     wall_ns: u64,
-    /// What the bytes must add up to.
+    /// Expected checksum.
     expected_checksum: Option<u64>,
-    /// In which order the table was gone through.
+    /// Order of the table.
     order: Option<OperationOrder>,
 }
 
 impl WorkerSession<'_> {
-    /// Waits for the worker's first words, and has it practise if its code gets faster as it runs.
+    /// Receive the worker's hello, and warm it up if its code is compiled at run time.
     pub fn meet(
         &self,
         worker: &mut Conversation,
@@ -105,7 +105,7 @@ impl WorkerSession<'_> {
         warming.warm_up(self.job(inherited)).map(Some)
     }
 
-    /// The conversation about the job: what the worker measured, and what was seen around it.
+    /// Run the job; return the worker's measurement and the evidence around it.
     pub fn converse(
         &mut self,
         worker: &mut Conversation,
@@ -131,7 +131,7 @@ impl WorkerSession<'_> {
             if conditions.cache == CacheState::Warm && !conditions.fits_memory() {
                 self.settle(worker, inherited, &mut progress)?;
             }
-            self.setter.cap_device(self.held).map_err(as_trouble)?;
+            self.setter.cap_device(self.guard).map_err(lost_state)?;
         }
         let span_bytes = conditions.span_bytes.0;
         let residency_before = self.input.residency(span_bytes);
@@ -144,15 +144,15 @@ impl WorkerSession<'_> {
         let first_operation = progress.first_operation;
         let mut written = self.input.new_file().map(NewFile::state_before);
         let before = self.totals(worker);
-        let gone = match cold_start {
+        let outcome = match cold_start {
             true => self.cold_start(worker, inherited, &mut progress)?,
             false => {
-                // What was gone through before is known to the worker.
+                // The worker knows the order of earlier operations.
                 let anew = progress.first_operation > 0;
                 self.go(worker, inherited, &mut progress, anew, self.plan.phases_ns(self.cell))?
             }
         };
-        let reply = &gone.reply;
+        let reply = &outcome.reply;
         let after = self.totals(worker);
         let residency_after = self.input.residency(span_bytes);
         let mut evidence = between(&before, &after, pid, &self.input.key, reply);
@@ -160,21 +160,21 @@ impl WorkerSession<'_> {
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
         }
-        evidence.wall_ns = gone.wall_ns;
+        evidence.wall_ns = outcome.wall_ns;
         evidence.setup_faults =
             in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
         evidence.setup_device_read_bytes = in_setup.device_read_bytes;
-        evidence.expected_checksum = gone.expected_checksum;
+        evidence.expected_checksum = outcome.expected_checksum;
         evidence.resident_before_bytes = residency_before.resident_bytes;
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
         evidence.settings = self.setter.settings().now();
         evidence.readahead_bytes = evidence.settings.get("readahead").and_then(|bytes| bytes.parse().ok());
         evidence.windows = std::mem::take(&mut progress.windows);
-        evidence.placement = self.held.placed(self.input, span_bytes);
+        evidence.placement = self.guard.placed(self.input, span_bytes);
         progress.waiting.end(pid);
         (evidence.verified_reads, evidence.differing_reads) =
-            self.verify(worker, &gone, first_operation, inherited)?;
+            self.verify(worker, &outcome, first_operation, inherited)?;
 
         let closing = Instant::now();
         let (teardown_ns, sync_ns) = worker.close(self.setup_wait())?;
@@ -188,7 +188,7 @@ impl WorkerSession<'_> {
             written.dirty_end_bytes = file.dirty_bytes();
         }
         evidence.written = written;
-        let reply = gone.reply;
+        let reply = outcome.reply;
         let measurement = Measurement {
             setup_ns,
             warmup_ns,
@@ -207,7 +207,7 @@ impl WorkerSession<'_> {
         Ok((measurement, evidence))
     }
 
-    /// Has the worker beat while it does nothing else, where heartbeats are asked for.
+    /// Record heartbeats of the idle worker, if the plan requests them.
     fn idle(&self, worker: &mut Conversation) -> Result<Beats, ConversationError> {
         if self.plan.workers.heartbeat_ns == 0 {
             return Ok(Beats::default());
@@ -216,8 +216,8 @@ impl WorkerSession<'_> {
         worker.idle(idle_ns, self.sample_wait(idle_ns))
     }
 
-    /// One `go` from where the one before ended, by the table as it was drawn or anew. The table is put into its memory at the last
-    /// moment, so that nothing can be done with it before the clock starts.
+    /// Request a `go` from the end of the previous one on, by the table as drawn or in a new order. The table is put into its memory
+    /// at the last moment, so that it cannot be used before the clock starts.
     fn go(
         &self,
         worker: &mut Conversation,
@@ -242,7 +242,7 @@ impl WorkerSession<'_> {
         Ok(GoOutcome { reply, wall_ns, expected_checksum, order })
     }
 
-    /// One `go` as a window of the progress.
+    /// Request a `go` and record it as a window.
     fn window(
         &mut self,
         worker: &mut Conversation,
@@ -251,21 +251,21 @@ impl WorkerSession<'_> {
         sample_ns: u64,
     ) -> Result<GoOutcome, ConversationError> {
         let before = process::totals(worker.pid());
-        let gone = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
+        let outcome = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
         let during = ProcessCounters::difference(&before, &process::totals(worker.pid()));
-        progress.first_operation = progress.first_operation.saturating_add(furthest(&gone.reply));
+        progress.first_operation = progress.first_operation.saturating_add(furthest(&outcome.reply));
         progress.windows.push(RateWindow {
-            elapsed_ns: gone.reply.elapsed_ns,
-            operations: gone.reply.operations,
+            elapsed_ns: outcome.reply.elapsed_ns,
+            operations: outcome.reply.operations,
             device_read_bytes: during.device_read_bytes,
             involuntary_switches: during.involuntary_switches,
             resident_bytes: self.input.residency(self.cell.conditions.span_bytes.0).resident_bytes,
         });
-        Ok(gone)
+        Ok(outcome)
     }
 
-    /// Has the workload itself warm a cache that cannot hold the whole span, until it has turned over as much of the cache
-    /// as its popular places may need and what it reads from the device for an operation stays the same.
+    /// Let the workload warm a cache that does not hold the span, until it has replaced as much of the cache as its popular
+    /// positions may need and its device reads per operation are steady.
     fn settle(
         &mut self,
         worker: &mut Conversation,
@@ -275,7 +275,7 @@ impl WorkerSession<'_> {
         let deadline = Instant::now() + SETTLING;
         let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
-        // Uniform reads find as much in any full cache; skewed ones must bring in what they come back to.
+        // Uniform reads find as much in any full cache; skewed ones must bring in their popular positions.
         let skewed = self.cell.conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
         let turnover = if skewed { capacity } else { capacity / 2 };
         let mut read = 0u64;
@@ -283,7 +283,7 @@ impl WorkerSession<'_> {
             self.window(worker, inherited, progress, window_ns)?;
             let last = progress.windows.last().and_then(|window| window.device_read_bytes);
             read = read.saturating_add(last.unwrap_or(0));
-            // What reads next to nothing from the device would take forever to turn the cache over.
+            // A workload that hardly reads from the device would never replace the cache.
             let turned_over = read >= turnover || last.is_some_and(|last| last < capacity / 1000);
             if turned_over && steady::settled(self.cell, self.readahead_bytes, &progress.windows) {
                 break;
@@ -292,7 +292,7 @@ impl WorkerSession<'_> {
         Ok(())
     }
 
-    /// The workload from an empty cache until it is steady, as one answer.
+    /// Run the workload from an empty cache until it is steady; return the sum of its windows.
     fn cold_start(
         &mut self,
         worker: &mut Conversation,
@@ -305,10 +305,11 @@ impl WorkerSession<'_> {
         let mut total = SampleReply::default();
         let (mut wall_ns, mut checksum, mut expected) = (0, 0u64, Some(0u64));
         while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let gone = self.window(worker, inherited, progress, window_ns)?;
-            let reply = gone.reply;
-            wall_ns += gone.wall_ns;
-            expected = expected.zip(gone.expected_checksum).map(|(total, window)| total.wrapping_add(window));
+            let outcome = self.window(worker, inherited, progress, window_ns)?;
+            let reply = outcome.reply;
+            wall_ns += outcome.wall_ns;
+            expected =
+                expected.zip(outcome.expected_checksum).map(|(total, window)| total.wrapping_add(window));
             checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
             total.operations = total.operations.saturating_add(reply.operations);
             total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns);
@@ -350,7 +351,7 @@ impl WorkerSession<'_> {
         job
     }
 
-    /// Where a worker with a runtime practises; made before it starts.
+    /// Warm-up file of a worker with a runtime, to be made before it starts.
     pub fn warmup_file(&self) -> Result<Option<WarmupFile>, ConversationError> {
         match self.cell.method.worker().has_runtime() {
             true => WarmupFile::new(self.cell, self.plan.seed).map(Some),
@@ -358,22 +359,22 @@ impl WorkerSession<'_> {
         }
     }
 
-    /// Set-up may read the whole span.
+    /// Time limit of set-up, which may read the whole span.
     fn setup_wait(&self) -> Wait<'_> {
         self.wait.and(slowest(self.cell.conditions.span_bytes.0))
     }
 
-    /// A batch that has begun is finished, and an operation may be large.
+    /// Time limit of a sample: a batch that has begun is finished, and an operation may be large.
     fn sample_wait(&self, phases_ns: u64) -> Wait<'_> {
         let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
         self.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation))
     }
 
     fn totals(&mut self, worker: &Conversation) -> Totals {
-        Totals::read(worker.pid(), self.device, self.held, self.host)
+        Totals::read(worker.pid(), self.device, self.guard, self.host)
     }
 
-    /// Memory that the worker inherits.
+    /// Allocate the memory that the worker inherits.
     pub fn inherited(&self) -> Result<Inherited, ConversationError> {
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let verified_bytes = (verified_reads(read_bytes) * read_bytes) as usize;
@@ -384,22 +385,22 @@ impl WorkerSession<'_> {
         Ok(Inherited { table, handover })
     }
 
-    /// Has a seeded subset of the reads done once more and compares their bytes. A pass has a checksum of all it met, and
-    /// what is written is read back.
+    /// Have a seeded subset of the reads done once more, and compare their bytes; return the numbers of compared and of differing
+    /// reads. Passes have a checksum of all bytes, and written files are read back.
     fn verify(
         &self,
         worker: &mut Conversation,
-        gone: &GoOutcome,
+        outcome: &GoOutcome,
         first_operation: u64,
         inherited: &Inherited,
     ) -> Result<(u64, u64), ConversationError> {
-        let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &gone.order) else {
+        let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &outcome.order) else {
             return Ok((0, 0));
         };
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let mut random =
             Random::for_purpose(self.plan.seed, &format!("verify {} {}", self.cell.id(), self.round));
-        let done: Vec<u64> = gone
+        let done: Vec<u64> = outcome
             .reply
             .thread_operations
             .iter()
@@ -430,12 +431,12 @@ impl WorkerSession<'_> {
     }
 }
 
-/// How long a worker beats while it is idle.
+/// Time in which the idle worker beats.
 pub fn idle_ns(plan: &Plan) -> u64 {
     plan.sample_ns.clamp(IDLE_MIN_NS, IDLE_MAX_NS)
 }
 
-/// How late beats of each kind came while the worker was idle and while it worked.
+/// Delays of the beats of each kind, idle and at work.
 fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, ConversationError> {
     let by_kind = |beats: &Beats| {
         beats.by_kind().map_err(|detail| {
@@ -450,7 +451,7 @@ fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, Conversation
     Ok(busy.into_iter().map(of_kind).collect())
 }
 
-/// How many reads of `read_bytes` are compared.
+/// Number of compared reads of `read_bytes`.
 fn verified_reads(read_bytes: u64) -> u64 {
     (VERIFIED_BYTES / read_bytes).clamp(1, VERIFIED_READS)
 }
@@ -460,8 +461,8 @@ fn furthest(reply: &SampleReply) -> u64 {
     reply.thread_operations.iter().copied().max().unwrap_or(0)
 }
 
-/// A state that is lost in the middle of a conversation.
-fn as_trouble(state: NoState) -> ConversationError {
+/// The error of a state that is lost during a conversation.
+fn lost_state(state: NoState) -> ConversationError {
     match state {
         NoState::Stopped => ConversationError::Stopped,
         NoState::Failed(failure) => ConversationError::Broken(failure),

@@ -1,8 +1,8 @@
-//! A worker whose code is compiled as it runs is made ready: it works on a small file of its own, in jobs of the same kind
-//! and in the same process, until it gets no faster.
+//! Warm-up of a worker whose code is compiled at run time: jobs of the same kind, in the same process, on a small file, until
+//! its rate no longer rises.
 //!
-//! The file lies in memory, so that neither the page cache of the measured file nor a device learns of it; but where reads
-//! bypass the page cache, it is the beginning of the measured file itself. What is done there counts for nothing.
+//! The file is in memory, so that the page cache of the measured file and the device are not affected; for reads that bypass the
+//! page cache, it is the beginning of the measured file. Warm-up is not part of any result.
 
 use std::time::Instant;
 
@@ -13,23 +13,23 @@ use pagewise_sys::SharedMemory;
 
 /// The usual size of the small file.
 const FILE_BYTES: u64 = 4 << 20;
-/// It holds at least so many operations.
+/// Minimum number of operations in it.
 const OPERATIONS: u64 = 4;
-/// Its lines, where it has any.
+/// Length of its lines, if it is text.
 const LINE_BYTES: usize = 64;
 
-/// Rates are looked at in stretches of this much work.
+/// Length of a stretch, whose rate is compared.
 const STRETCH_NS: u64 = 100_000_000;
-/// The phase in which operations are timed one by one is compiled too.
+/// Length of the latency phase: its code must be compiled too.
 const LATENCY_NS: u64 = 10_000_000;
-/// So many stretches are compared with those before them.
+/// Number of last stretches, which are compared with those before them.
 const RECENT: usize = 5;
-/// The fastest of them is no more than this much faster than the fastest before.
+/// Maximum ratio of the fastest of them to the fastest before.
 const FASTER: f64 = 1.02;
-/// After so many stretches it is given up, and the sample is called unsettled.
+/// Maximum number of stretches; after them, the sample is unsettled.
 const STRETCHES: usize = 80;
 
-/// The small file and its offsets. Made before the worker, which inherits it.
+/// The small file and its offsets, made before the worker, which inherits them.
 pub struct WarmupFile {
     memory: Option<SharedMemory>,
     table: Option<TableMemory>,
@@ -38,7 +38,7 @@ pub struct WarmupFile {
 }
 
 impl WarmupFile {
-    /// For work as in `cell`.
+    /// A file for work as in `cell`.
     pub fn new(cell: &Cell, seed: u64) -> Result<Self, ConversationError> {
         let conditions = &cell.conditions;
         let whole = conditions.file_bytes.0;
@@ -65,7 +65,7 @@ impl WarmupFile {
             let drawn = OffsetTable::new(&small, seed).map_err(lack)?;
             table_reads = drawn.reads();
             let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
-            // Nothing is measured here, so it is there from the start.
+            // Nothing is measured, so it is in place from the start.
             memory.put(&drawn, &drawn.as_drawn());
         }
         Ok(Self { memory, table, table_reads, file_bytes })
@@ -83,7 +83,7 @@ impl WarmupFile {
         };
         match &self.memory {
             Some(memory) => job.path = inherited_path(memory.file()),
-            // What real data lead to is not in the small part.
+            // Offsets that follow from real data are not within the small part.
             None => job.dependent = 0,
         }
         if let Some(table) = &self.table {
@@ -109,7 +109,7 @@ fn memory(content: Content, len: u64) -> Result<SharedMemory, ConversationError>
     Ok(memory)
 }
 
-/// A worker that practises.
+/// A worker and its warm-up file.
 pub struct WarmingWorker<'a> {
     pub worker: &'a mut Conversation,
     pub warmup_file: &'a WarmupFile,
@@ -117,7 +117,7 @@ pub struct WarmingWorker<'a> {
 }
 
 impl WarmingWorker<'_> {
-    /// Until it gets no faster at the work of `job`.
+    /// Do the work of `job` until the rate no longer rises.
     pub fn warm_up(&mut self, job: Job) -> Result<WorkerWarmup, ConversationError> {
         let job = self.warmup_file.job(job);
         let (started, mut rates) = (Instant::now(), Vec::new());
@@ -134,7 +134,7 @@ impl WarmingWorker<'_> {
         Ok(WorkerWarmup { steady: is_steady(&rates), rates, elapsed_ns: started.elapsed().as_nanos() as u64 })
     }
 
-    /// Work that is done once is done again and again, each time as a job of its own.
+    /// Do one-shot work repeatedly, each time as a new job; return operations per second.
     fn jobs(&mut self, job: &Job) -> Result<u64, ConversationError> {
         let mut total = SampleReply::default();
         while total.elapsed_ns < STRETCH_NS {
@@ -164,8 +164,8 @@ fn rate(reply: &SampleReply) -> u64 {
     u64::try_from(per_second).unwrap_or(u64::MAX)
 }
 
-/// Whether the fastest of the last stretches is hardly faster than the fastest before: a rate that rises no more. A slow
-/// stretch, as a busy machine has them, tells nothing.
+/// True if the fastest of the last stretches is hardly faster than the fastest before. Slow stretches, which occur on a busy
+/// machine, have no effect.
 fn is_steady(rates: &[u64]) -> bool {
     let Some(before) = rates.len().checked_sub(RECENT).filter(|before| *before >= RECENT) else {
         return false;
