@@ -1,21 +1,18 @@
 //! The file that is read: opening, mapping and advising it for readers and scanners.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::num::NonZeroU64;
 
 use pagewise_model::Method;
 use pagewise_model::method::options::{FileAdvice, MapAdvice, SetUpStep};
 use pagewise_protocol::{CallFailure, Job};
-use pagewise_sys::{Advice, AnonymousMemory, Completion, FileMapping, Ring, RingOptions};
+use pagewise_sys::{Advice, AnonymousMemory, Completion, FileMapping, Ring, RingOptions, pread_dontcache};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 
 use crate::effects::Effects;
 use crate::failure::{failed, refused, short, without_effect};
-
-/// RWF_DONTCACHE (Linux 6.14), not yet defined by rustix.
-pub(crate) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 /// Size of one call when the file is read into anonymous memory.
 const LOAD_BYTES: usize = 1 << 20;
@@ -214,8 +211,8 @@ impl IoMode {
                 rustix::io::pread(file, &mut buffer.bytes_mut()[..len], 0).map(drop).map_err(refused)
             }
             IoMode::DontCache => {
-                let mut slices = [IoSliceMut::new(&mut buffer.bytes_mut()[..1])];
-                rustix::io::preadv2(file, &mut slices, data.file_bytes, DONTCACHE).map(drop).map_err(refused)
+                let byte = &mut buffer.bytes_mut()[..1];
+                pread_dontcache(file, byte, data.file_bytes).map(drop).map_err(refused)
             }
         }
     }

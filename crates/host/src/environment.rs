@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::mounted;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
+use crate::settings::mglru;
 
 /// Examine the machine and the filesystem that holds `path`, a file or a directory.
 pub fn detect(path: &Path) -> Environment {
@@ -44,7 +45,7 @@ pub fn detect(path: &Path) -> Environment {
         hypervisor: hypervisor(&cpuinfo),
         transparent_hugepage: kernel_files::text("/sys/kernel/mm/transparent_hugepage/enabled")
             .and_then(|text| chosen(&text).map(str::to_string)),
-        mglru: kernel_files::text("/sys/kernel/mm/lru_gen/enabled"),
+        mglru: kernel_files::text(mglru::FILE),
         swappiness: kernel_files::number("/proc/sys/vm/swappiness"),
         governor: kernel_files::text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         filesystem: mount.as_ref().map_or_else(|| "unknown".to_string(), |mount| mount.filesystem.clone()),
@@ -157,7 +158,7 @@ fn list_count(list: &str) -> Option<u32> {
 pub(crate) fn read_anything(text: &str) {
     cpu_model(text);
     hypervisor(text);
-    lru_gen_is_on(text);
+    mglru::value(text);
     for line in text.lines() {
         cache_bytes(line);
         list_count(line);
@@ -244,7 +245,7 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
                 .to_string(),
         );
     }
-    if let Some(state) = environment.mglru.as_deref().filter(|state| lru_gen_is_on(state)) {
+    if let Some(state) = environment.mglru.as_deref().filter(|state| mglru::value(state) == Some("on")) {
         warnings.push(format!(
             "the multi-generational LRU is on ({state}): reclaim differs from kernels without it once \
                 memory is short"
@@ -276,11 +277,6 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
         ));
     }
     warnings
-}
-
-/// The file holds a bit mask; bit 0 is the main switch (Documentation/admin-guide/mm/multigen_lru.rst).
-fn lru_gen_is_on(state: &str) -> bool {
-    u32::from_str_radix(state.trim_start_matches("0x"), 16).is_ok_and(|mask| mask & 1 == 1)
 }
 
 fn filesystem_warning(mount: &Mount) -> Option<String> {

@@ -6,14 +6,14 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use pagewise_model::method::options::{MethodOption, OptionEntry, Since};
-use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions};
+use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions, pread_dontcache};
 use rustix::fs::OFlags;
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 
 use crate::device::BlockDevice;
 use crate::environment::direct_alignment;
@@ -32,8 +32,6 @@ pub use limits::{probe_device_cap, probe_drop_caches, probe_memory_limit, probe_
 const FILE_BYTES: usize = 64 << 10;
 /// Huge pages up to this size are tried; some ARM kernels have 512 MiB.
 const HUGE_BYTES_MAX: usize = 32 << 20;
-/// RWF_DONTCACHE of linux/fs.h (Linux 6.14), not yet defined by rustix.
-pub const RWF_DONTCACHE: u32 = 0x80;
 
 /// State of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,8 +233,7 @@ pub fn probe_dontcache(directory: &Path) -> Capability {
     let name = "RWF_DONTCACHE";
     with_file(name, directory, |file| {
         let mut bytes = vec![0; FILE_BYTES];
-        let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
-        match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut bytes)], 0, flags) {
+        match pread_dontcache(file, &mut bytes, 0) {
             Ok(read) if bytes[..read] == pattern()[..read] && read > 0 => Ok(Capability::available(name, "")),
             Ok(read) => Err(format!("preadv2 returned {read} bytes that differ from the written ones")),
             Err(Errno::OPNOTSUPP) => Err(format!(

@@ -12,6 +12,6 @@ pub mod writable;
 
 pub use child::{CpuMask, Spawn};
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
-pub use residency::CacheStat;
+pub use residency::{CacheStat, pread_dontcache};
 pub use ring::{Completion, Ring, RingError, RingOptions};
 pub use writable::{Advisor, WritableMapping};

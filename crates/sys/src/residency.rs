@@ -1,8 +1,9 @@
 //! State of a file in the page cache: cachestat(2) and mincore(2).
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use rustix::io::ReadWriteFlags;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
 /// Pages of a range by state, as the kernel counts them (cachestat(2), Linux 6.5).
@@ -87,6 +88,13 @@ pub fn mincore_is_honest(file: BorrowedFd<'_>) -> io::Result<bool> {
     }
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok())
+}
+
+/// preadv2(2) with RWF_DONTCACHE (Linux 6.14, not yet defined by rustix): pages that were read do not stay in the page cache.
+#[inline(always)]
+pub fn pread_dontcache(file: impl AsFd, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
+    const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+    rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! `pread`: one system call per read, through the page cache, bypassing it, or leaving no pages in it.
 
-use std::io::IoSliceMut;
 use std::sync::Arc;
 
 use pagewise_protocol::CallFailure;
-use pagewise_sys::AnonymousMemory;
+use pagewise_sys::{AnonymousMemory, pread_dontcache};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
@@ -12,7 +11,7 @@ use super::order::{Independent, Order, ReadInOrder, Stopped};
 use super::widening::{Widened, widen, widest};
 use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
-use crate::file::{DONTCACHE, FailedRead, IoMode};
+use crate::file::{FailedRead, IoMode};
 
 struct PreadReader {
     file: Arc<OwnedFd>,
@@ -71,9 +70,7 @@ impl ReadInOrder for PreadReader {
         let PreadReader { file, buffer, target, mode } = self;
         let (file, buffer, len) = (&**file, buffer.bytes_mut(), target.read_bytes);
         let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
-        let dontcache = |buffer: &mut [u8], offset| {
-            rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
-        };
+        let dontcache = |buffer: &mut [u8], offset| pread_dontcache(file, buffer, offset);
         let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
         let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
         let result = by_consumer!(target.consumption, |consume| match mode {

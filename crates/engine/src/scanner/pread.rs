@@ -1,16 +1,14 @@
 //! `pread`: one system call per piece, through the page cache, bypassing it, or leaving no pages in it.
 
-use std::io::IoSliceMut;
-
 use pagewise_protocol::CallFailure;
-use pagewise_sys::AnonymousMemory;
+use pagewise_sys::{AnonymousMemory, pread_dontcache};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::pieces::Pieces;
 use super::{ScanTarget, Scanner};
 use crate::consume::by_consumer;
-use crate::file::{DONTCACHE, FailedRead, IoMode};
+use crate::file::{FailedRead, IoMode};
 
 struct PreadScanner {
     file: OwnedFd,
@@ -51,9 +49,7 @@ impl Scanner for PreadScanner {
     fn pass(&mut self) -> Result<u64, CallFailure> {
         let (file, pieces, buffer) = (&self.file, self.pieces, self.buffer.bytes_mut());
         let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
-        let dontcache = |buffer: &mut [u8], offset| {
-            rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
-        };
+        let dontcache = |buffer: &mut [u8], offset| pread_dontcache(file, buffer, offset);
         let result = by_consumer!(self.target.consumption, |consume| match self.mode {
             IoMode::Cached | IoMode::Direct => pread_pieces(pieces, buffer, plain, consume),
             IoMode::DontCache => pread_pieces(pieces, buffer, dontcache, consume),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::HostSetting;
 
-const FILE: &str = "/sys/kernel/mm/lru_gen/enabled";
+pub(crate) const FILE: &str = "/sys/kernel/mm/lru_gen/enabled";
 
 /// The setting.
 pub struct Mglru;
@@ -32,10 +32,8 @@ impl HostSetting for Mglru {
         file == Path::new(FILE)
     }
 
-    /// The first bit of the mask enables it; the others select its functions.
     fn value(&self, text: &str) -> Option<String> {
-        let mask = u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
-        Some(if mask & 1 == 1 { "on" } else { "off" }.to_string())
+        value(text).map(str::to_string)
     }
 
     fn text(&self, value: &str) -> Option<String> {
@@ -45,6 +43,12 @@ impl HostSetting for Mglru {
             _ => None,
         }
     }
+}
+
+/// Parse the mask: its first bit enables it; the others select its functions.
+pub(crate) fn value(text: &str) -> Option<&'static str> {
+    let mask = u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+    Some(if mask & 1 == 1 { "on" } else { "off" })
 }
 
 #[cfg(test)]

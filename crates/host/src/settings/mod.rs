@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::kernel_files::{self, CallError};
 
 mod guard;
-mod mglru;
+pub(crate) mod mglru;
 mod readahead;
 pub mod record;
 
