@@ -124,8 +124,8 @@ impl FromIterator<(u32, f64)> for ByRound {
     }
 }
 
-/// Logarithms of `left / right` over the rounds in which both have a value. Effects on a whole round, such as a drifting
-/// clock frequency, cancel out.
+/// Logarithms of `left / right` over the rounds in which both have a value above 0. Effects on a whole round, such as a
+/// drifting clock frequency, cancel out.
 pub fn paired_log_ratios(left: &ByRound, right: &ByRound) -> Vec<f64> {
     let mut others = right.0.iter().peekable();
     let paired = left.0.iter().filter_map(|(round, figure)| {
@@ -133,7 +133,7 @@ pub fn paired_log_ratios(left: &ByRound, right: &ByRound) -> Vec<f64> {
         let (_, other) = others.next_if(|(other, _)| other == round)?;
         Some((figure / other).ln())
     });
-    paired.collect()
+    paired.filter(|ratio| ratio.is_finite()).collect()
 }
 
 fn sorted(values: &[f64]) -> Vec<f64> {

@@ -208,7 +208,7 @@ pub struct ReportArguments {
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub vmstat: bool,
     /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty
-    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub price_of_simplicity: u8,
 }
 

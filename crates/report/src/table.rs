@@ -28,6 +28,8 @@ use crate::{cliff, pivot};
 use columns::against_leader;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
 
+/// Methods of an open verdict that are named; the table has all.
+const NAMED: usize = 4;
 /// From this factor on, disturbances that outlast rounds are reported.
 const LASTING: f64 = 1.2;
 
@@ -66,13 +68,20 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
 fn verdict(comparison: &Comparison) -> String {
     let leader = comparison.leader.as_deref().unwrap_or("the leader");
     let staying = || comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
-    let words: Vec<String> =
-        staying().map(|ratio| format!("{} {}", ratio.method, against_leader(ratio))).collect();
+    let mut words: Vec<String> =
+        staying().take(NAMED).map(|ratio| format!("{} ({})", ratio.method, against_leader(ratio))).collect();
+    let more = staying().count().saturating_sub(NAMED);
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    let others = listed(&words);
     let said = match comparison.verdict {
         Verdict::Best => format!("{leader} is best"),
-        Verdict::Tie => format!("a tie within 2 % of {}", listed(&comparison.staying())),
-        Verdict::Close => format!("close: {leader} is ahead, {}", words.join(", ")),
-        Verdict::Open => format!("open: {leader} is ahead, {}; these rounds do not tell", words.join(", ")),
+        Verdict::Tie => format!("{} tie, within 2 %", listed(&comparison.staying())),
+        Verdict::Close => format!("close: {leader} is ahead, not for certain of {others}"),
+        Verdict::Open => {
+            format!("open: {leader} is ahead, not for certain of {others}; these rounds do not tell")
+        }
         Verdict::NotComparable => format!(
             "not comparable, because {}",
             comparison.reason.as_deref().unwrap_or("the data do not support a verdict")
@@ -80,7 +89,7 @@ fn verdict(comparison: &Comparison) -> String {
     };
     let stretched = match comparison.stretch > LASTING {
         true => format!(
-            " Disturbances outlast rounds here: intervals are {} times as long for that.",
+            " Disturbances outlast rounds in this run: intervals are {} times as long for that.",
             times(comparison.stretch)
         ),
         false => String::new(),

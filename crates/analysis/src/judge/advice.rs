@@ -26,8 +26,8 @@ use crate::judge::comparison::{ComparedConditions, Comparison};
 use crate::judge::verdict::{Place, Verdict};
 use case::Case;
 use effort::effort;
-use pagewise_model::format::{percent_up, times};
-use phrases::what;
+use pagewise_model::format::times;
+use phrases::{slower, what};
 
 pub use given::{Buffers, PRICE_OF_SIMPLICITY, Recommendation};
 pub use headline::headline;
@@ -45,7 +45,7 @@ pub(super) fn advise_all(
     let by_id = by_id(cells);
     let case = |comparison| {
         let compared = compared(comparison, &by_id);
-        Case { comparison, compared, cells, samples, recommended: choice(comparison, price) }
+        Case { comparison, compared, cells, samples, price, recommended: choice(comparison, price) }
     };
     let mut all: Vec<Recommendation> =
         comparisons.iter().map(|comparison| advise(&case(comparison))).collect();
@@ -93,11 +93,13 @@ fn advise(case: &Case<'_>) -> Recommendation {
     }
 }
 
-/// The simplest method whose bound is within `price`; the leader has none to pay. `None` if the methods are not
-/// comparable.
+/// The simplest method whose bound is within `price`, behind or not; the leader has none to pay. `None` if the methods are
+/// not comparable.
 fn choice(comparison: &Comparison, price: f64) -> Option<&str> {
-    let affordable = |method: &&str| comparison.bound(method).is_some_and(|bound| bound <= price);
-    comparison.staying().into_iter().filter(affordable).min_by_key(|method| effort(method))
+    let leader = comparison.leader.as_deref()?;
+    let others = comparison.ratios.iter().filter(|ratio| ratio.bound.is_some_and(|bound| bound <= price));
+    let methods = std::iter::once(leader).chain(others.map(|ratio| ratio.method.as_str()));
+    methods.min_by_key(|method| effort(method))
 }
 
 fn sentence(case: &Case<'_>) -> String {
@@ -107,17 +109,12 @@ fn sentence(case: &Case<'_>) -> String {
         return format!("{subject}: no advice, because {}.", case.silence().unwrap_or_default());
     };
     let limit = bound_of(method, compared).unwrap_or_default();
-    if comparison.verdict == Verdict::Best {
-        return format!("{subject}: choose {method}; {}{limit}.", lead(comparison));
-    }
     let why = match comparison.bound(method) {
-        Some(bound) if method != leader => {
-            format!(": simpler, at most {} slower than {leader}", percent_up(bound))
-        }
+        Some(bound) if method != leader => format!(": simpler than {leader}, and {}", slower(bound)),
+        _ if comparison.verdict == Verdict::Best => format!("; {}", lead(comparison)),
         _ => String::new(),
     };
-    let simpler = simpler(comparison, method);
-    format!("{subject}: choose {method}{why}{limit}{simpler}.")
+    format!("{subject}: choose {method}{limit}{why}{}.", simpler(comparison, method))
 }
 
 /// The methods that are simpler than `method` and not behind the leader, with what they may cost.
@@ -125,8 +122,8 @@ fn simpler(comparison: &Comparison, method: &str) -> String {
     let simpler = comparison.staying().into_iter().filter(|other| effort(other) < effort(method));
     let words: Vec<String> = simpler
         .map(|other| match comparison.bound(other) {
-            Some(bound) => format!("{other} (at most {} slower)", percent_up(bound)),
-            None => format!("{other} (in too few rounds)"),
+            Some(bound) => format!("{other} ({})", slower(bound)),
+            None => format!("{other} (too few rounds)"),
         })
         .collect();
     match words.as_slice() {
@@ -165,8 +162,8 @@ fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
     let bound = cell.bound.filter(|bound| *bound != BoundName::Unknown)?;
     Some(match cell.of_ceiling {
         // A ceiling is a measurement too: more than all of it is reported as all of it.
-        Some(share) if share >= AT_CEILING => format!(", limited by {} (at its ceiling)", bound.name()),
-        Some(share) => format!(", limited by {} ({:.0} % of it)", bound.name(), share * 100.0),
-        None => format!(", limited by {}", bound.name()),
+        Some(share) if share >= AT_CEILING => format!(" (limited by {}, at its ceiling)", bound.name()),
+        Some(share) => format!(" (limited by {}, {:.0} % of it)", bound.name(), share * 100.0),
+        None => format!(" (limited by {})", bound.name()),
     })
 }

@@ -36,13 +36,13 @@ pub struct RatioToLeader {
     pub place: Place,
     /// Leader over other: a trimmed mean of the paired ratios.
     pub ratio: f64,
-    /// Interval of that ratio: at the level of the claim if it is behind, else at 95 %.
+    /// Interval of that ratio, at the level of the claim that it is behind.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
     /// Coverage of that interval.
     pub coverage: Option<f64>,
-    /// The most that it may be behind, as a share; `None` if it is behind for certain, or with too few rounds.
+    /// The most that it may be behind, as a share, with a certainty of 95 % or more; `None` with too few rounds.
     pub bound: Option<f64>,
     /// Rounds in which both are valid.
     pub rounds: usize,
@@ -118,8 +118,8 @@ impl Comparison {
         self.leader.as_deref().into_iter().chain(others.map(|ratio| ratio.method.as_str())).collect()
     }
 
-    /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None` if it is behind for
-    /// certain, not ranked, or has too few rounds for a bound.
+    /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None` if it is not ranked, or
+    /// has too few rounds for a bound.
     pub fn bound(&self, method: &str) -> Option<f64> {
         if self.leader.as_deref() == Some(method) {
             return Some(0.0);

@@ -18,8 +18,8 @@
 //! The race is a pure function of rates by round: an interrupted run goes on as it would have, and whoever reads the run
 //! file sees the same race.
 
-use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest};
-use crate::statistics::{ByRound, Interval, lasting, median, paired_log_ratios};
+use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest, centre};
+use crate::statistics::{ByRound, Interval, lasting, paired_log_ratios};
 
 /// Share of comparisons in which one of several equals may be called the best, and in which any equal of the leader may
 /// be called behind.
@@ -90,30 +90,36 @@ pub struct Entrant {
     pub tried: u32,
 }
 
-/// A rival that left the race because it is behind.
+/// The leader compared with a rival at a look: the one at which it left the race, or the last one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Departure {
+pub struct Compared {
     /// The rival.
     pub method: usize,
     /// The leader at that look.
     pub leader: usize,
     /// Common rounds at that look.
     pub rounds: usize,
-    /// Two-sided level of the claim.
+    /// Two-sided level of the claim that it is behind.
     pub level: f64,
+    /// True if the claim holds: it left the race.
+    pub is_behind: bool,
     /// Logarithm of the leader's rate over the rival's.
     pub log_ratio: f64,
-    /// Interval of that logarithm at the level of the claim.
-    pub interval: Interval,
+    /// Interval of that logarithm at the level of the claim; `None` with too few rounds.
+    pub interval: Option<Interval>,
+    /// The largest logarithm that is possible with [`BOUND_LEVEL`] certainty; `None` with too few rounds.
+    pub most: Option<f64>,
 }
 
 /// A comparison as the race left it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
+    /// The method that is ahead; `None` before the first look.
+    pub leader: Option<usize>,
     /// Methods that are still in it, in their order.
     pub staying: Vec<usize>,
-    /// Methods that left it.
-    pub departed: Vec<Departure>,
+    /// The rivals.
+    pub compared: Vec<Compared>,
     /// True if no further round can change it.
     pub decided: bool,
     /// Factor by which intervals are longer because disturbances outlast rounds.
@@ -227,7 +233,7 @@ fn stretch(comparisons: &[Vec<Entrant>], standings: &[Standing], here: &[usize],
 }
 
 /// Rates of the first rounds.
-pub(super) fn before(rates: &Rates, rounds: u32) -> Rates {
+fn before(rates: &Rates, rounds: u32) -> Rates {
     rates.clone().within(|round| round < rounds)
 }
 
@@ -247,56 +253,68 @@ fn look(
         return;
     }
     let leader = leader(&rates.iter().collect::<Vec<_>>(), &ranked);
-    // One that lost its samples is a rival too, of which nothing can be claimed.
-    let rivals: Vec<usize> = standing.staying.iter().copied().filter(|method| *method != leader).collect();
+    // One that lost its samples is a rival too, of which nothing can be claimed, unless each of them shows otherwise.
+    let is_rival = |method: &usize| {
+        let common = paired_log_ratios(&rates[leader], &rates[*method]);
+        let always_behind = common.iter().all(|ratio| *ratio > SMALLEST_DIFFERENCE.ln_1p());
+        *method != leader && !common.is_empty() && (ranked.contains(method) || !always_behind)
+    };
+    let rivals: Vec<usize> = standing.staying.iter().copied().filter(is_rival).collect();
+    if rivals.is_empty() {
+        return;
+    }
+    // Of one that shares no round with the leader nothing is known.
+    let is_lonely = |method: &usize| *method != leader && ranked.contains(method) && !rivals.contains(method);
+    let is_anyone_lonely = standing.staying.iter().any(is_lonely);
     let differences = rivals.iter().map(|rival| paired_log_ratios(&rates[leader], &rates[*rival]));
     let test = PairedTest::new(differences.collect(), stretch);
     let least = SMALLEST_DIFFERENCE.ln_1p();
     let beats =
         |index: usize, level: f64| test.estimate(index) > least && test.exceeds(index, 0.0, level / 2.0);
-    let can_rank = |index: &usize| {
-        rates[rivals[*index]].count() >= FEWEST_ROUNDS
-            || !always_behind(&rates[leader], &rates[rivals[*index]])
-    };
-    let counted: Vec<usize> = (0..rivals.len()).filter(can_rank).collect();
-    let wins = counted.iter().all(|index| beats(*index, best));
-    let level = if wins { best } else { behind / counted.len().max(1) as f64 };
-    for index in (0..rivals.len()).filter(|index| beats(*index, level)) {
-        let Some(interval) = test.interval(index, level) else { continue };
-        let (method, rounds, log_ratio) = (rivals[index], test.rounds(index), test.estimate(index));
-        standing.departed.push(Departure { method, leader, rounds, level, log_ratio, interval });
-        standing.staying.retain(|staying| *staying != method);
+    let wins = !is_anyone_lonely && (0..rivals.len()).all(|index| beats(index, best));
+    let level = if wins { best } else { behind / rivals.len().max(1) as f64 };
+    standing.leader = Some(leader);
+    standing.compared.retain(|compared| compared.is_behind);
+    for (index, method) in rivals.iter().copied().enumerate() {
+        let is_behind = beats(index, level);
+        if is_behind {
+            standing.staying.retain(|staying| *staying != method);
+        }
+        standing.compared.push(Compared {
+            method,
+            leader,
+            rounds: test.rounds(index),
+            level,
+            is_behind,
+            log_ratio: test.estimate(index),
+            interval: test.interval(index, level),
+            most: test.interval(index, 1.0 - BOUND_LEVEL).map(|interval| interval.high),
+        });
     }
-    let tie = |index: &usize| test.falls_below(*index, least, (1.0 - BOUND_LEVEL) / 2.0);
     let stays = |index: &usize| standing.staying.contains(&rivals[*index]);
-    standing.decided = wins || counted.iter().filter(|index| stays(index)).all(tie);
+    let tie = |index: usize| test.falls_below(index, least, (1.0 - BOUND_LEVEL) / 2.0);
+    standing.decided = wins || !is_anyone_lonely && (0..rivals.len()).filter(stays).all(tie);
 }
 
-/// The method whose median ratio is over 1 against the most others (Copeland); among equals the one with the best
-/// median. Medians alone would favour a method whose invalid samples fell into slow rounds.
-pub(super) fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
-    let mut wins = vec![0; methods.len()];
+/// The method that is ahead of the most others by the estimate of their ratio (Copeland); among equals the one that is
+/// further ahead of all. Rates by themselves would favour a method whose invalid samples fell into slow rounds.
+fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
+    let (mut wins, mut ahead) = (vec![0; methods.len()], vec![0.0; methods.len()]);
     for (index, left) in ranked.iter().enumerate() {
         for right in &ranked[index + 1..] {
-            match median(&paired_log_ratios(methods[*left], methods[*right])) {
-                Some(ratio) if ratio > 0.0 => wins[*left] += 1,
-                Some(ratio) if ratio < 0.0 => wins[*right] += 1,
-                _ => {}
-            }
+            let by = centre(&paired_log_ratios(methods[*left], methods[*right]));
+            ahead[*left] += by;
+            ahead[*right] -= by;
+            wins[*left] += usize::from(by > 0.0);
+            wins[*right] += usize::from(by < 0.0);
         }
     }
-    let own_median = |method: usize| median(&methods[method].values()).unwrap_or(0.0);
     let best = ranked.iter().copied().max_by(|left, right| {
         // Of equal methods the first written wins, hence the reversed indices.
-        let medians = || own_median(*left).total_cmp(&own_median(*right));
-        wins[*left].cmp(&wins[*right]).then_with(medians).then(right.cmp(left))
+        let further = || ahead[*left].total_cmp(&ahead[*right]);
+        wins[*left].cmp(&wins[*right]).then_with(further).then(right.cmp(left))
     });
-    best.expect("at least one is ranked")
-}
-
-/// True if a rival with too few rounds was slower in each of them.
-pub(super) fn always_behind(leader: &Rates, rival: &Rates) -> bool {
-    paired_log_ratios(leader, rival).into_iter().all(|ratio| ratio > SMALLEST_DIFFERENCE.ln_1p())
+    best.expect("at least two are ranked")
 }
 
 #[cfg(test)]
@@ -331,7 +349,7 @@ mod tests {
         // The third left at five rounds; the others went on to ten.
         let level = |tried: [u32; 3], ended: bool| {
             let standing = standings(&[entrants(tried)], &Looks::quick(), ended).remove(0);
-            standing.departed.iter().find(|departure| departure.method == 2).map(|departure| departure.level)
+            standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.level)
         };
         let of_look = Looks::quick().looks[0].1 / 2.0;
         assert_eq!(level([10, 10, 5], true), Some(of_look));

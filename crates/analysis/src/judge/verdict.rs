@@ -15,7 +15,7 @@
 
 use serde::Serialize;
 
-use super::race::{self, Departure, Entrant, Looks, Standing, leader};
+use super::race::{self, Compared, Entrant, Looks, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::paired::PairedTest;
@@ -84,14 +84,13 @@ pub struct Ratio {
     pub leader: usize,
     /// Leader over other: a trimmed mean over the rounds.
     pub ratio: f64,
-    /// Interval of that ratio, at the level of the claim if it is behind, else at [`BOUND_LEVEL`]; `None` with too few
-    /// rounds.
+    /// Interval of that ratio, at the level of the claim that it is behind; `None` with too few rounds.
     pub interval: Option<Interval>,
     /// Rounds in which both are valid.
     pub rounds: usize,
     /// Its place.
     pub place: Place,
-    /// The most that it may be behind, as a share; `None` if it is behind for certain, or with too few rounds.
+    /// The most that it may be behind, as a share, with [`BOUND_LEVEL`] certainty or more; `None` with too few rounds.
     pub bound: Option<f64>,
 }
 
@@ -218,33 +217,25 @@ pub fn judge(methods: &[&Rates]) -> Judgement {
 
 /// Judge methods of one comparison as the race left them.
 pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
-    let rates: Vec<&Rates> = entrants.iter().map(|entrant| &entrant.rates).collect();
-    let valid = |method: usize| rates[method].count();
+    let valid = |method: usize| entrants[method].rates.count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
-        (0..rates.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
+        (0..entrants.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
         short.iter().map(|method| (*method, too_few_rounds(valid(*method)))).collect();
-    if ranked.len() < 2 {
-        return Judgement::not_comparable(too_few_methods(rates.len(), ranked.len()), unranked);
-    }
-    let staying: Vec<usize> =
-        standing.staying.iter().copied().filter(|method| ranked.contains(method)).collect();
-    let leader = leader(&rates, if staying.is_empty() { &ranked } else { &staying });
-    let is_rival = |method: &usize| {
-        let common = !paired_log_ratios(rates[leader], rates[*method]).is_empty();
-        ranked.contains(method) || common && !race::always_behind(rates[leader], rates[*method])
+    let Some(leader) = standing.leader else {
+        return Judgement::not_comparable(too_few_methods(entrants.len(), ranked.len()), unranked);
     };
-    let rivals: Vec<usize> = (0..rates.len()).filter(|method| *method != leader).filter(is_rival).collect();
-    unranked.retain(|(method, _)| !rivals.contains(method));
-    let departure = |method: usize| standing.departed.iter().find(|departure| departure.method == method);
-    let (out, stay): (Vec<usize>, Vec<usize>) =
-        rivals.into_iter().partition(|rival| departure(*rival).is_some());
-    let mut ratios = staying_ratios(&rates, leader, &stay, standing.stretch);
-    ratios.extend(out.iter().filter_map(|rival| departure(*rival)).map(behind));
+    let mut ratios: Vec<Ratio> = standing.compared.iter().map(Ratio::of).collect();
+    ratios.retain(|ratio| ratio.other != leader);
     ratios.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
+    let is_compared = |method: usize| method == leader || ratios.iter().any(|ratio| ratio.other == method);
+    unranked.retain(|(method, _)| !is_compared(*method));
+    let lonely: Vec<usize> = ranked.iter().copied().filter(|method| !is_compared(*method)).collect();
+    unranked.extend(lonely.iter().map(|method| (*method, "no round has both it and the leader".to_string())));
     let worst = ratios.iter().map(|ratio| ratio.place).filter(|place| *place != Place::Behind).max();
     let verdict = match worst {
-        None | Some(Place::Behind) => Verdict::Best,
+        None | Some(Place::Behind) if lonely.is_empty() => Verdict::Best,
+        None | Some(Place::Behind) => Verdict::Open,
         Some(Place::Tie) => Verdict::Tie,
         Some(Place::Close) => Verdict::Close,
         Some(Place::Open) => Verdict::Open,
@@ -252,29 +243,20 @@ pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
     Judgement { verdict, leader: Some(leader), ratios, unranked, reason: None }
 }
 
-/// Ratios with bounds for methods that stay.
-fn staying_ratios(rates: &[&Rates], leader: usize, rivals: &[usize], stretch: f64) -> Vec<Ratio> {
-    let differences = rivals.iter().map(|rival| paired_log_ratios(rates[leader], rates[*rival]));
-    let test = PairedTest::new(differences.collect(), stretch);
-    let ratio = |(index, rival): (usize, &usize)| {
-        let interval = test.interval(index, 1.0 - BOUND_LEVEL).map(as_ratios);
-        let bound = interval.map(|interval| (interval.high - 1.0).max(0.0));
-        let (other, rounds, ratio) = (*rival, test.rounds(index), test.estimate(index).exp());
-        Ratio { other, leader, ratio, interval, rounds, place: Place::of_bound(bound), bound }
-    };
-    rivals.iter().enumerate().map(ratio).collect()
-}
-
-/// The ratio of a method that left the race, to the leader of that time.
-fn behind(departure: &Departure) -> Ratio {
-    Ratio {
-        other: departure.method,
-        leader: departure.leader,
-        ratio: departure.log_ratio.exp(),
-        interval: Some(as_ratios(departure.interval)),
-        rounds: departure.rounds,
-        place: Place::Behind,
-        bound: None,
+impl Ratio {
+    fn of(compared: &Compared) -> Self {
+        // A claim at a stricter level bounds a method that is behind too.
+        let most = if compared.is_behind { compared.interval.map(|ends| ends.high) } else { compared.most };
+        let bound = most.map(|most| most.exp_m1().max(0.0));
+        Self {
+            other: compared.method,
+            leader: compared.leader,
+            ratio: compared.log_ratio.exp(),
+            interval: compared.interval.map(as_ratios),
+            rounds: compared.rounds,
+            place: if compared.is_behind { Place::Behind } else { Place::of_bound(bound) },
+            bound,
+        }
     }
 }
 
@@ -288,7 +270,8 @@ fn too_few_methods(methods: usize, ranked: usize) -> String {
         (0, _) => "no method could be measured".to_string(),
         (1, 1) => "there is only one method".to_string(),
         (_, 1) => format!("only one method has the {FEWEST_ROUNDS} valid rounds that a verdict needs"),
-        _ => format!("no method has the {FEWEST_ROUNDS} valid rounds that a verdict needs"),
+        (_, 0) => format!("no method has the {FEWEST_ROUNDS} valid rounds that a verdict needs"),
+        _ => "no round has valid samples of two methods".to_string(),
     }
 }
 

@@ -47,7 +47,8 @@ fn residuals(methods: &[&ByRound]) -> Vec<Vec<(u32, f64)>> {
     let centred: Vec<Vec<(u32, f64)>> = methods
         .iter()
         .map(|method| {
-            let logs: Vec<(u32, f64)> = method.iter().map(|(round, rate)| (round, rate.ln())).collect();
+            let logs = method.iter().map(|(round, rate)| (round, rate.ln()));
+            let logs: Vec<(u32, f64)> = logs.filter(|(_, log)| log.is_finite()).collect();
             let centre = median(&logs.iter().map(|(_, log)| *log).collect::<Vec<_>>()).unwrap_or(0.0);
             logs.into_iter().map(|(round, log)| (round, log - centre)).collect()
         })

@@ -13,13 +13,14 @@
 //! have, whatever that noise is: if signs are exchangeable, `T` is a self-normalised sum (Efron 1969, Pinelis 2012), and
 //! clipping keeps single rounds from deciding it (Huber 1964).
 //!
-//! With fewer rounds there are too few signs. Then it is Student's t of the trimmed mean with its winsorised variance
-//! (Yuen 1974). The variance of so few rounds is steadied by the mean over all rivals, as if that had been seen with
-//! further degrees of freedom (Smyth 2004). This part rests on simulation
-//! ([`crate::judge::simulation`]).
+//! With fewer rounds there are too few signs, and so there are for a level that even equal signs of all rounds hardly
+//! reach (`T` is at most the root of their number). Then it is Student's t of the trimmed mean with its winsorised variance
+//! (Yuen 1974). A variance of few rounds that lies below that of the other rivals is steadied by their median, as if that
+//! had been seen with further degrees of freedom (Smyth 2004); one above it stays, since rivals may differ in noise. This part
+//! rests on simulation ([`crate::judge::simulation`]).
 //!
-//! Disturbances that outlast a round make rounds alike, and intervals too short. `stretch`
-//! ([`super::lasting::stretch`]) lengthens them.
+//! Disturbances that outlast a round make rounds alike, and intervals too short. They are longer by `stretch`
+//! ([`super::lasting::stretch`]) about the estimate.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -27,8 +28,10 @@ use super::{Interval, median, sorted};
 
 /// Fewest paired rounds that support a claim.
 pub const FEWEST_ROUNDS: usize = 5;
-/// Fewest rounds for the sign-flip test; its documentation above names them.
+/// Fewest rounds for the sign-flip test.
 const CLIPPED_FROM: usize = 14;
+/// The sign-flip test is used up to this share of the largest value that its statistic can have.
+const REACHABLE: f64 = 0.85;
 /// Clipping point in units of the median of |D|. Power is flat from 0.5 to 1.
 const CLIP: f64 = 0.7;
 /// Share of the rounds that is trimmed at each end.
@@ -49,7 +52,7 @@ pub struct PairedTest {
 struct Rival {
     differences: Vec<f64>,
     estimate: f64,
-    /// Below [`CLIPPED_FROM`] rounds.
+    /// From [`FEWEST_ROUNDS`] rounds on.
     trimmed: Option<Trimmed>,
 }
 
@@ -61,6 +64,14 @@ struct Trimmed {
     freedom: f64,
 }
 
+/// The centre of log ratios: their trimmed mean; 0 without a round.
+pub fn centre(differences: &[f64]) -> f64 {
+    match differences.len() {
+        FEWEST_ROUNDS..CLIPPED_FROM => Trimmed::of(differences).mean,
+        _ => middle(differences),
+    }
+}
+
 impl PairedTest {
     /// `differences[rival]` are the log ratios over the common rounds; a rival with fewer than [`FEWEST_ROUNDS`] supports
     /// no claim. `stretch` is at least 1.
@@ -68,17 +79,15 @@ impl PairedTest {
         let mut rivals: Vec<Rival> = differences
             .into_iter()
             .map(|differences| {
-                let few = (FEWEST_ROUNDS..CLIPPED_FROM).contains(&differences.len());
-                let trimmed = few.then(|| Trimmed::of(&differences));
-                let estimate = trimmed.map_or_else(|| middle(&differences), |trimmed| trimmed.mean);
-                Rival { estimate, differences, trimmed }
+                let trimmed = (differences.len() >= FEWEST_ROUNDS).then(|| Trimmed::of(&differences));
+                Rival { estimate: centre(&differences), differences, trimmed }
             })
             .collect();
         steady(&mut rivals);
         Self { rivals, stretch }
     }
 
-    /// The centre of a rival's log ratios, a trimmed mean; 0 without a round.
+    /// The centre of a rival's log ratios ([`centre`]).
     pub fn estimate(&self, rival: usize) -> f64 {
         self.rivals[rival].estimate
     }
@@ -90,69 +99,73 @@ impl PairedTest {
 
     /// True if the log ratio exceeds `shift`, with an error probability of at most `alpha` (one-sided).
     pub fn exceeds(&self, rival: usize, shift: f64, alpha: f64) -> bool {
-        let rival = &self.rivals[rival];
-        rival.differences.len() >= FEWEST_ROUNDS
-            && rival.statistic(shift) > rival.critical(self.critical(alpha))
+        self.rejects(rival, shift, alpha, 1.0)
     }
 
     /// True if the log ratio is below `shift`, with an error probability of at most `alpha` (one-sided).
     pub fn falls_below(&self, rival: usize, shift: f64, alpha: f64) -> bool {
+        self.rejects(rival, shift, alpha, -1.0)
+    }
+
+    fn rejects(&self, rival: usize, shift: f64, alpha: f64, direction: f64) -> bool {
         let rival = &self.rivals[rival];
-        rival.differences.len() >= FEWEST_ROUNDS
-            && -rival.statistic(shift) > rival.critical(self.critical(alpha))
+        // An interval that is longer by a factor excludes a shift if the interval itself excludes one that is closer.
+        let closer = rival.estimate + (shift - rival.estimate) / self.stretch;
+        let Some(test) = rival.test(alpha) else { return false };
+        direction * rival.statistic(&test, closer) > test.critical
     }
 
     /// The interval of the log ratio that covers it with a probability of at least `1 - alpha`: every shift that the test
-    /// does not reject. `None` if the rounds are too few for that level.
+    /// does not reject. `None` if there are too few rounds.
     pub fn interval(&self, rival: usize, alpha: f64) -> Option<Interval> {
         let rival = &self.rivals[rival];
-        if rival.differences.len() < FEWEST_ROUNDS {
-            return None;
-        }
-        let critical = rival.critical(self.critical(alpha / 2.0));
-        let (low, high) = match rival.trimmed {
+        let test = rival.test(alpha / 2.0)?;
+        let (low, high) = match test.trimmed {
             Some(Trimmed { mean, variance, .. }) => {
-                let half = critical * variance.sqrt();
+                let half = test.critical * variance.sqrt();
                 (mean - half, mean + half)
             }
-            None => (rival.end(-1.0, critical)?, rival.end(1.0, critical)?),
+            None => (rival.end(-1.0, &test)?, rival.end(1.0, &test)?),
         };
-        Some(Interval { low, high, coverage: 1.0 - alpha })
-    }
-
-    /// The normal quantile of `alpha`, stretched.
-    fn critical(&self, alpha: f64) -> f64 {
-        -Normal::standard().inverse_cdf(alpha) * self.stretch
+        let stretched = |end: f64| rival.estimate + (end - rival.estimate) * self.stretch;
+        Some(Interval { low: stretched(low), high: stretched(high), coverage: 1.0 - alpha })
     }
 }
 
+/// The test that a level asks for, and the value that its statistic must exceed.
+struct Level {
+    /// Student's t of this mean; `None`: the sign-flip test.
+    trimmed: Option<Trimmed>,
+    critical: f64,
+}
+
 impl Rival {
+    /// `None` with too few rounds.
+    fn test(&self, alpha: f64) -> Option<Level> {
+        let trimmed = self.trimmed?;
+        let rounds = self.differences.len();
+        let quantile = -Normal::standard().inverse_cdf(alpha);
+        if rounds >= CLIPPED_FROM && quantile <= REACHABLE * (rounds as f64).sqrt() {
+            return Some(Level { trimmed: None, critical: quantile });
+        }
+        let student = StudentsT::new(0.0, 1.0, trimmed.freedom).expect("positive degrees of freedom");
+        Some(Level { trimmed: Some(trimmed), critical: -student.inverse_cdf(alpha) })
+    }
+
     /// The statistic of "the log ratio exceeds `shift`".
-    fn statistic(&self, shift: f64) -> f64 {
-        match self.trimmed {
+    fn statistic(&self, test: &Level, shift: f64) -> f64 {
+        match test.trimmed {
             Some(Trimmed { mean, variance, .. }) => scaled(mean - shift, variance),
             None => clipped(&self.differences, shift),
         }
     }
 
-    /// The value that the statistic must exceed for a normal quantile.
-    fn critical(&self, quantile: f64) -> f64 {
-        match self.trimmed {
-            Some(Trimmed { freedom, .. }) => {
-                let alpha = Normal::standard().sf(quantile);
-                let student = StudentsT::new(0.0, 1.0, freedom).expect("positive degrees of freedom");
-                -student.inverse_cdf(alpha)
-            }
-            None => quantile,
-        }
-    }
-
     /// The end of the interval in a direction; `None` if nothing is far enough to be rejected.
-    fn end(&self, direction: f64, critical: f64) -> Option<f64> {
+    fn end(&self, direction: f64, test: &Level) -> Option<f64> {
         let from_middle: Vec<f64> =
             self.differences.iter().map(|value| (value - self.estimate).abs()).collect();
         let scatter = median(&from_middle).unwrap_or(0.0) + 1e-9;
-        let is_rejected = |shift: f64| -direction * self.statistic(shift) > critical;
+        let is_rejected = |shift: f64| -direction * self.statistic(test, shift) > test.critical;
         let (mut kept, mut rejected) = (self.estimate, self.estimate + direction * FAR * scatter);
         if !is_rejected(rejected) {
             return None;
@@ -187,7 +200,7 @@ impl Trimmed {
     }
 }
 
-/// Steady the variances of rivals with equally many rounds by their mean.
+/// Steady the variances of rivals with equally many rounds by their median, where they lie below it.
 fn steady(rivals: &mut [Rival]) {
     let before: Vec<Option<(usize, Trimmed)>> =
         rivals.iter().map(|rival| Some((rival.differences.len(), rival.trimmed?))).collect();
@@ -200,8 +213,11 @@ fn steady(rivals: &mut [Rival]) {
             .map(|(_, trimmed)| trimmed.variance)
             .collect();
         let prior = PRIOR_FREEDOM.min(2.0 * (alike.len() - 1) as f64);
-        let weighted = prior * mean(&alike) + own.freedom * own.variance;
-        (trimmed.variance, trimmed.freedom) = (weighted / (prior + own.freedom), prior + own.freedom);
+        let common = median(&alike).unwrap_or(own.variance);
+        let steadied = (prior * common + own.freedom * own.variance) / (prior + own.freedom);
+        if steadied > own.variance {
+            (trimmed.variance, trimmed.freedom) = (steadied, prior + own.freedom);
+        }
     }
 }
 
@@ -270,22 +286,38 @@ mod tests {
     fn too_few_rounds_support_no_claim() {
         let test = alone(&[1.0, 1.1, 0.9, 1.0]);
         assert!(!test.exceeds(0, 0.0, 0.5) && test.interval(0, 0.5).is_none());
-        // Fourteen signs do not carry one in a million.
-        assert_eq!(alone(&[1.0; 14]).interval(0, 1e-6), None);
+        // Fourteen signs do not carry one in a million, and the trimmed mean does.
+        assert!(alone(&[1.0; 14]).exceeds(0, 0.5, 1e-6));
         assert_eq!(alone(&[]).estimate(0), 0.0);
     }
 
     #[test]
-    fn rivals_steady_each_other() {
+    fn a_quiet_rival_is_steadied_and_a_loud_one_is_not() {
         let quiet: Vec<f64> = (0..7).map(|round| 0.3 + 0.001 * f64::from(round)).collect();
         let loud: Vec<f64> = (0..7).map(|round| 0.3 + 0.2 * f64::from(round % 3)).collect();
         let width = |test: &PairedTest, rival: usize| {
             let interval = test.interval(rival, 0.02).expect("seven rounds");
             interval.high - interval.low
         };
-        let together = PairedTest::new(vec![quiet.clone(), loud.clone(), loud.clone()], 1.0);
+        let louder: Vec<f64> = quiet.iter().map(|value| 3.0 * value).collect();
+        let together = PairedTest::new(vec![quiet.clone(), loud.clone(), louder], 1.0);
         assert!(width(&together, 0) > width(&alone(&quiet), 0));
-        assert!(width(&together, 1) < width(&alone(&loud), 0));
+        assert_eq!(width(&together, 1), width(&alone(&loud), 0));
+    }
+
+    #[test]
+    fn an_interval_is_longer_by_the_stretch_whatever_the_rounds() {
+        for rounds in [5, 9, 13, 14, 20, 40] {
+            let values: Vec<f64> = (0..rounds).map(|round| 2.0 + 0.01 * f64::from(round * 7 % 5)).collect();
+            let (one, long) = (alone(&values), PairedTest::new(vec![values.clone()], 3.0));
+            let width = |test: &PairedTest| {
+                let interval = test.interval(0, 0.02).expect("enough");
+                interval.high - interval.low
+            };
+            assert!((width(&long) / width(&one) - 3.0).abs() < 1e-6, "{rounds} rounds");
+            // Seven times as fast is seven times as fast.
+            assert!(long.exceeds(0, 0.0, 1e-4), "{rounds} rounds");
+        }
     }
 
     #[test]

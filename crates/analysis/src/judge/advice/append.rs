@@ -6,12 +6,12 @@ use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
 
 use super::case::Case;
 use super::given::{Buffers, Recommendation};
-use super::phrases::{capital, listed};
+use super::phrases::{capital, listed, slower};
 use crate::judge::cell::CellJudgement;
-use crate::judge::verdict::{BOUND_LEVEL, CLOSE, FALSE_WINNERS, FEWEST_ROUNDS, SMALLEST_DIFFERENCE};
+use crate::judge::verdict::{BOUND_LEVEL, FALSE_WINNERS, FEWEST_ROUNDS, SMALLEST_DIFFERENCE};
 use crate::proof::measured::ops_per_second;
 use crate::statistics::paired::PairedTest;
-use pagewise_model::format::{bytes, percent_up, time, times};
+use pagewise_model::format::{bytes, time, times};
 
 /// From this many bytes written by the device per byte appended, write amplification is reported.
 const WRITTEN_AGAIN: f64 = 1.05;
@@ -101,25 +101,40 @@ impl BufferFamily<'_> {
         let cost = |index: usize| {
             case.paired(self.members[best].cell, self.members[index].cell, ops_per_second).unwrap_or_default()
         };
-        let test = PairedTest::new((0..self.members.len()).map(cost).collect(), case.comparison.stretch);
-        let claims = (self.members.len() - 1) as f64;
+        let others: Vec<usize> = (0..self.members.len()).filter(|index| *index != best).collect();
+        let test =
+            PairedTest::new(others.iter().map(|index| cost(*index)).collect(), case.comparison.stretch);
+        let rival = |index: usize| others.iter().position(|other| *other == index);
+        let claims = others.len() as f64;
         let is_behind = |index: &usize| {
-            test.estimate(*index) > SMALLEST_DIFFERENCE.ln_1p()
-                && test.exceeds(*index, 0.0, FALSE_WINNERS / 2.0 / claims)
+            rival(*index).is_some_and(|rival| {
+                test.estimate(rival) > SMALLEST_DIFFERENCE.ln_1p()
+                    && test.exceeds(rival, 0.0, FALSE_WINNERS / 2.0 / claims)
+            })
         };
-        let bound = |index: &usize| match *index == best {
-            true => Some(0.0),
-            false => Some(test.interval(*index, 1.0 - BOUND_LEVEL)?.high.exp_m1().max(0.0)),
+        let bound = |index: &usize| match rival(*index) {
+            None => Some(0.0),
+            Some(rival) => Some(test.interval(rival, 1.0 - BOUND_LEVEL)?.high.exp_m1().max(0.0)),
         };
-        let good = |index: &usize| !is_behind(index) && bound(index).is_some_and(|bound| bound <= CLOSE);
+        let good = |index: &usize| bound(index).is_some_and(|bound| bound <= case.price);
         let first = (0..best).rev().take_while(good).last().unwrap_or(best);
         let last = (best..self.members.len()).take_while(good).last().unwrap_or(best);
         let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
         let buffer = |index: usize| self.members[index].buffer;
-        let unclear: Vec<Bytes> = outside().filter(|index| !is_behind(index)).map(buffer).collect();
+        let open = || outside().filter(|index| !is_behind(index));
+        let words = |index: usize| match bound(&index) {
+            Some(bound) => format!("{} is {}", with(buffer(index)), slower(bound)),
+            None => format!("{} has too few rounds", with(buffer(index))),
+        };
+        let unclear: Vec<Bytes> = open().map(buffer).collect();
+        let known = open().map(words);
         let behind: Vec<String> = outside()
             .filter(is_behind)
-            .map(|index| format!("{} costs {}x", with(buffer(index)), times(test.estimate(index).exp())))
+            .filter_map(|index| {
+                let ratio = test.estimate(rival(index)?).exp();
+                Some(format!("{} costs {}x", with(buffer(index)), times(ratio)))
+            })
+            .chain(known)
             .collect();
         let mut found = Buffers {
             base: self.base.clone(),
@@ -138,7 +153,7 @@ impl BufferFamily<'_> {
     fn sentence(&self, found: &Buffers, behind: &[String]) -> String {
         let (smallest, largest) = (found.smallest_bytes, found.largest_bytes);
         let best = format!("the best ({} a record)", time(found.best_ns_per_op));
-        let within = format!("at most {} slower than {best}", percent_up(found.bound));
+        let within = format!("{} than {best}", slower(found.bound));
         let unclear_below = found.unclear_bytes.iter().any(|unclear| *unclear < smallest);
         let known = if unclear_below { "buffer known to be good" } else { "good buffer" };
         let of = format!("{} (by the records alone, without set-up)", self.base);
@@ -161,17 +176,9 @@ impl BufferFamily<'_> {
                 bytes(largest)
             ),
         };
-        let unclear: Vec<String> = found.unclear_bytes.iter().map(|buffer| with(*buffer)).collect();
-        let unclear = (!unclear.is_empty()).then(|| {
-            format!(
-                "whether {} {} behind is open",
-                listed(&unclear),
-                if unclear.len() == 1 { "is" } else { "are" }
-            )
-        });
         let behind = (!behind.is_empty()).then(|| behind.join(", "));
         let parts: Vec<String> =
-            [Some(lead), behind, unclear].into_iter().flatten().chain(self.missing.iter().cloned()).collect();
+            [Some(lead), behind].into_iter().flatten().chain(self.missing.iter().cloned()).collect();
         format!("{}.", parts.join("; "))
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Case<'a> {
     pub cells: &'a [CellJudgement],
     /// All samples of the run.
     pub samples: &'a [CellSamples<'a>],
+    /// The price of simplicity.
+    pub price: f64,
     /// The recommended method, if there is one.
     pub recommended: Option<&'a str>,
 }

@@ -4,9 +4,9 @@ use pagewise_model::{CacheState, Workload};
 
 use super::append::split;
 use super::given::Recommendation;
-use super::phrases::{capital, listed, what};
+use super::phrases::{capital, listed, slower, what};
 use crate::judge::judged::Judged;
-use pagewise_model::format::{bytes, percent_up};
+use pagewise_model::format::bytes;
 
 /// Return the summary of a run, in at most two sentences: what to choose under which conditions, and what that means.
 /// Random reads represent reads, and a cold scan represents scans. Empty if nothing was compared.
@@ -124,11 +124,7 @@ fn buffer(advice: &Recommendation, method: &str) -> Option<String> {
         return None;
     }
     Some(match found.smallest_bytes.0 {
-        0 => format!("without a buffer at most {} slower", percent_up(found.bound)),
-        _ => format!(
-            "at most {} slower with a buffer of {}",
-            percent_up(found.bound),
-            bytes(found.smallest_bytes)
-        ),
+        0 => format!("without a buffer {}", slower(found.bound)),
+        _ => format!("{} with a buffer of {}", slower(found.bound), bytes(found.smallest_bytes)),
     })
 }

@@ -1,6 +1,7 @@
 //! Lists in sentences, and phrases for the work.
 
 use pagewise_model::Workload;
+use pagewise_model::format::{percent_up, times};
 
 /// `a, b and c`.
 pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
@@ -26,6 +27,14 @@ pub(super) fn what(workload: Workload) -> &'static str {
         Workload::Scan => "a scan",
         Workload::Append => "appending",
         Workload::Fill => "filling a file",
+    }
+}
+
+/// `at most 9 % slower`, or `up to 3.3x slower`.
+pub(super) fn slower(bound: f64) -> String {
+    match bound {
+        bound if bound < 1.0 => format!("at most {} slower", percent_up(bound)),
+        bound => format!("up to {}x slower", times(1.0 + bound)),
     }
 }
 

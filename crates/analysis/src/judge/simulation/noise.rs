@@ -46,6 +46,8 @@ pub enum Noise {
     Bimodal,
     /// A drift, a slope, and a stretch of rounds in which most samples are slowed.
     DriftAndSpells,
+    /// Every other method scatters ten times as much.
+    Unequal,
     /// Each method has noise with this lag-1 correlation over rounds.
     Lasting(f64),
 }
@@ -64,6 +66,7 @@ impl Noise {
             ("real, by round", Noise::RealRounds),
             ("bimodal", Noise::Bimodal),
             ("drift and spells", Noise::DriftAndSpells),
+            ("unequal", Noise::Unequal),
             ("lasting, 0.3", Noise::Lasting(0.3)),
         ]
     }
@@ -106,6 +109,7 @@ impl Source {
             Noise::RealRounds => self.kinds[0].by_round(methods, rounds, random),
             Noise::Bimodal => bimodal(methods, rounds, random),
             Noise::DriftAndSpells => drift_and_spells(methods, rounds, random),
+            Noise::Unequal => unequal(methods, rounds, random),
             Noise::Lasting(correlation) => lasting(*correlation, methods, rounds, random),
         }
     }
@@ -163,6 +167,11 @@ fn drift_and_spells(methods: usize, rounds: usize, random: &mut Random) -> Vec<V
         0.06 * normal(random) - if hit { 0.7 * random.unit() } else { 0.0 }
     };
     each(methods, rounds, random, common, log)
+}
+
+fn unequal(methods: usize, rounds: usize, random: &mut Random) -> Vec<Vec<Option<f64>>> {
+    let log = |method: usize, _, random: &mut Random| [0.02, 0.2][method % 2] * normal(random);
+    each(methods, rounds, random, |_, random| 0.1 * normal(random), log)
 }
 
 fn lasting(correlation: f64, methods: usize, rounds: usize, random: &mut Random) -> Vec<Vec<Option<f64>>> {

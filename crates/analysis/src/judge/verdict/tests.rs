@@ -53,7 +53,10 @@ fn what_is_not_behind_has_a_bound_and_a_place_by_it() {
     for judgement in [close, open] {
         let ratio = &judgement.ratios[0];
         let interval = ratio.interval.expect("seven rounds");
-        assert!(interval.low < 1.0 && ratio.bound == Some(interval.high - 1.0), "{ratio:?}");
+        assert!(
+            interval.low < 1.0 && ratio.bound.is_some_and(|bound| bound < interval.high - 1.0),
+            "{ratio:?}"
+        );
     }
 }
 
@@ -109,7 +112,13 @@ fn too_few_common_rounds_decide_nothing() {
     let left: Vec<_> = (0..14).map(|round| (round < 7).then_some(100.0)).collect();
     let right: Vec<_> = (0..14).map(|round| (round >= 7).then_some(10.0)).collect();
     let judgement = judge(&[&left, &right]);
-    assert_eq!((judgement.verdict, judgement.ratios[0].bound), (Verdict::Open, None));
+    assert_eq!((judgement.verdict, judgement.ratios.len()), (Verdict::NotComparable, 0));
+    assert_eq!(judgement.reason.as_deref(), Some("no round has valid samples of two methods"));
+    // A third method that shares rounds with the first one only does not make it the best of three.
+    let third: Vec<_> = (0..14).map(|round| (round < 7).then_some(10.0)).collect();
+    let judgement = judge(&[&left, &right, &third]);
+    assert_eq!((judgement.verdict, judgement.leader), (Verdict::Open, Some(0)), "{judgement:?}");
+    assert_eq!(judgement.unranked, [(1, "no round has both it and the leader".to_string())]);
 }
 
 #[test]
@@ -128,4 +137,14 @@ fn drift_is_how_far_a_method_is_from_itself() {
     let away = drift(&scaled(0.8)).expect("seven rounds");
     assert!((away - 0.25).abs() < 1e-2, "{away}");
     assert_eq!(drift(&rates(&STEADY[..2])), None);
+}
+
+#[test]
+fn a_method_that_leads_is_not_behind_a_rival_by_their_ratio() {
+    // Slower in most rounds by a little, faster in the others by a lot.
+    let plain: Vec<_> = (0..9).map(|_| Some(100.0)).collect();
+    let wild: Vec<_> = (0..9).map(|round| Some(if round % 2 == 0 { 99.0 } else { 150.0 })).collect();
+    let judgement = judge(&[&plain, &wild]);
+    assert_eq!(judgement.leader, Some(1), "{judgement:?}");
+    assert!(judgement.ratios[0].ratio > 1.0);
 }

@@ -52,10 +52,10 @@ fn the_plateau_has_edges() {
 }
 
 #[test]
-fn what_is_within_two_percent_is_good_and_what_is_behind_is_not() {
+fn what_is_within_the_price_of_simplicity_is_good_and_what_costs_more_is_not() {
     let smallest = |ns: f64| buffers(&judged(mapped(&[("4KiB", ns), ("64KiB", 12.0)]))).smallest_bytes;
-    assert_eq!(smallest(12.0 * 1.019), Bytes::kib(4));
-    assert_eq!(smallest(12.0 * 1.025), Bytes::kib(64));
+    assert_eq!(smallest(12.0 * 1.045), Bytes::kib(4));
+    assert_eq!(smallest(12.0 * 1.055), Bytes::kib(64));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_gap_ends_the_plateau() {
         (found.smallest_bytes, found.unclear_bytes.as_slice()),
         (Bytes::kib(64), &[Bytes::kib(1)][..])
     );
-    assert!(found.sentence.ends_with("4 KiB costs 1.17x; whether 1 KiB is behind is open."));
+    assert!(found.sentence.ends_with("4 KiB costs 1.17x, 1 KiB is at most 1 % slower."));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_buffer_that_is_not_needed_is_not_advised() {
 
 #[test]
 fn what_swings_is_unclear_and_not_behind() {
-    let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
+    let mut cells = mapped(&[("64KiB", 12.0), ("256KiB", 12.05), ("1MiB", 12.1)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     let judged = judged(cells);
     let found = buffers(&judged);
@@ -96,25 +96,25 @@ fn what_swings_is_unclear_and_not_behind() {
     );
     assert_eq!(
         found.sentence,
-        "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are at most 18 % slower than \
-         the best (12 ns a record); whether 4 KiB is behind is open."
+        "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are at most 1 % slower than \
+         the best (12 ns a record); 4 KiB is at most 87 % slower."
     );
     let mut cells = mapped(&[("64KiB", 12.0)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     assert_eq!(
         buffers(&self::judged(cells)).sentence,
-        "mmap (by the records alone, without set-up): 64 KiB is ahead (12 ns a record); whether 4 KiB is behind is open."
+        "mmap (by the records alone, without set-up): 64 KiB is ahead (12 ns a record); 4 KiB is at most 87 % slower."
     );
 }
 
 #[test]
 fn scatter_widens_the_bound_of_what_is_good() {
     let mut cells = mapped(&[("64KiB", 12.0), ("1KiB", 24.0)]);
-    cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.08));
+    cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.02));
     let judged = judged(cells);
     let found = buffers(&judged);
     assert_eq!(found.smallest_bytes, Bytes::kib(4));
-    assert!((0.05..0.12).contains(&found.bound), "{}", found.bound);
+    assert!((0.01..0.05).contains(&found.bound), "{}", found.bound);
     assert!(
         found.sentence.contains("% slower than the best") && found.sentence.contains("1 KiB costs 2.0"),
         "{}",
@@ -253,8 +253,8 @@ fn a_headline_has_each_size_of_record() {
     let both = judged(alike(20.0).into_iter().chain(alike(21.0).into_iter().map(kib)).collect());
     assert_eq!(headline(&both), ["Appending: records of 100 B and records of 1 KiB: choose mmap."]);
     let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
-    cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.10));
+    cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.02));
     cells.push(append("mmap", 28.0));
     let told = headline(&judged(cells)).remove(0);
-    assert!(told.contains("% slower with a buffer of 4 KiB)"), "{told}");
+    assert!(told.starts_with("Appending: choose mmap:buffer=4KiB"), "{told}");
 }
