@@ -44,6 +44,17 @@ fn insight(case: &Case<'_>) -> Result<String, String> {
         ));
     }
     let (method, used) = (&stream.method, (share * 100.0).round() as u64);
+    // A ceiling is a measurement too. What a method gains in the same rounds is known better.
+    if share >= NOTHING_LEFT
+        && let Some(leader) = case.comparison.leader.as_deref()
+        && leader != method
+        && let Some(Total::Gains(gain)) = case.total(leader, method)
+    {
+        return Ok(format!(
+            "{method} runs at {used} % of the ceiling that was measured of this device, and {leader} still gains {}x",
+            times(gain)
+        ));
+    }
     match share {
         _ if used >= 100 => {
             Ok(format!("{method} already runs at the ceiling of this device: no method can gain"))

@@ -45,6 +45,13 @@ fn a_stream_at_97_percent_leaves_nothing_to_gain() {
 }
 
 #[test]
+fn a_method_that_gains_refutes_a_ceiling() {
+    let insight = "read:buffer=64KiB runs at 99 % of the ceiling that was measured of this device, and \
+                   uring:direct+depth=8+buffer=256KiB still gains 1.25x";
+    assert_eq!(reaching(0.99, 80).advice[0].insight.as_deref(), Some(insight));
+}
+
+#[test]
 fn a_stream_at_58_percent_leaves_much() {
     let judged = reaching(0.58, 60);
     assert_eq!(
