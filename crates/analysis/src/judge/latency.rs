@@ -1,7 +1,9 @@
 //! Latency of single operations: merged histograms of samples and their quantiles.
 //!
 //! A worker reports the upper ends of its buckets with counts. Merging adds the counts, so a quantile of the merged
-//! histogram is that of all operations, not an average of quantiles.
+//! histogram is that of all operations, not an average of quantiles. A quantile is told if [`BEYOND`] operations lie beyond
+//! it, and operations of [`PROCESSES`] processes are known: those of one process share its luck. The longest operation
+//! grows with the number of operations, so it comes with that number.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +12,11 @@ use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
 
 use crate::statistics::total;
+
+/// Fewest operations beyond a quantile.
+const BEYOND: f64 = 10.0;
+/// Fewest processes whose operations support a quantile.
+const PROCESSES: usize = 5;
 
 /// Reason that the latency is withheld for cells with these conditions; `None` if it is reported.
 pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
@@ -22,13 +29,13 @@ pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
 /// Latencies of all valid samples of a cell, merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// Half of the operations took at most this long.
-    pub p50: u64,
-    /// 90 of 100 did.
-    pub p90: u64,
-    /// 99 of 100 did.
-    pub p99: u64,
-    /// 999 of 1,000 did; `None` below 1,000 operations, which do not support it.
+    /// Half of the operations took at most this long; `None` with too few operations or processes, as the others.
+    pub p50: Option<u64>,
+    /// 90 of 100 did: from 100 operations on.
+    pub p90: Option<u64>,
+    /// 99 of 100 did: from 1,000 operations on.
+    pub p99: Option<u64>,
+    /// 999 of 1,000 did: from 10,000 operations on.
     pub p999: Option<u64>,
     /// The longest operation of the latency phase or the longest stall of the throughput phase.
     pub max: u64,
@@ -42,8 +49,9 @@ impl Latency {
     /// Merge the histograms of `measurements`; `None` if none of them timed an operation.
     pub fn merged<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-        let (mut stall_longest, mut own_phase, mut of_all) = (0, true, true);
+        let (mut stall_longest, mut own_phase, mut of_all, mut processes) = (0, true, true, 0);
         for measurement in measurements {
+            processes += usize::from(!measurement.latency_ns.is_empty());
             for (upper_ns, count) in measurement.latency_ns.iter().zip(&measurement.latency_counts) {
                 let all = counts.entry(*upper_ns).or_default();
                 *all = all.saturating_add(*count);
@@ -59,11 +67,16 @@ impl Latency {
             (false, true) => "every operation of the measured phase",
             (false, false) => "some operations of the measured phase, at random gaps",
         };
+        // Rounding must not take an operation from those beyond.
+        let supported = |share: f64| operations as f64 * (1.0 - share) >= BEYOND - 1e-6;
+        let quantile = |share: f64| {
+            (processes >= PROCESSES && supported(share)).then(|| at_share(&counts, operations, share))
+        };
         Some(Self {
-            p50: at_share(&counts, operations, 0.5),
-            p90: at_share(&counts, operations, 0.9),
-            p99: at_share(&counts, operations, 0.99),
-            p999: (operations >= 1000).then(|| at_share(&counts, operations, 0.999)),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
             max: longest.max(stall_longest),
             operations,
             taken,
@@ -96,18 +109,34 @@ mod tests {
 
     #[test]
     fn quantiles_are_of_all_operations_together() {
-        let fast = measurement(vec![100], vec![900]);
-        let slow = measurement(vec![5000], vec![100]);
-        let latency = Latency::merged([&fast, &slow]).expect("timed");
-        assert_eq!((latency.p50, latency.p90, latency.p99, latency.p999), (100, 100, 5000, Some(5000)));
+        let fast = measurement(vec![100], vec![2250]);
+        let slow = measurement(vec![5000], vec![1000]);
+        let latency = Latency::merged([&fast, &fast, &fast, &fast, &slow]).expect("timed");
+        let quantiles = [latency.p50, latency.p90, latency.p99, latency.p999];
+        assert_eq!(quantiles, [Some(100), Some(100), Some(5000), Some(5000)]);
         assert_eq!(latency.taken, "every operation of the measured phase");
+    }
+
+    #[test]
+    fn a_quantile_needs_ten_operations_beyond_it_and_five_processes() {
+        let told = |processes: usize, operations: u64| {
+            let one = measurement(vec![100], vec![operations]);
+            let latency = Latency::merged(vec![&one; processes]).expect("timed");
+            [latency.p50, latency.p90, latency.p99, latency.p999].map(|quantile| quantile.is_some())
+        };
+        assert_eq!(told(5, 3), [false; 4]);
+        assert_eq!(told(5, 4), [true, false, false, false]);
+        assert_eq!(told(5, 20), [true, true, false, false]);
+        assert_eq!(told(5, 200), [true, true, true, false]);
+        assert_eq!(told(5, 2_000), [true; 4]);
+        assert_eq!(told(4, 100_000), [false; 4]);
     }
 
     #[test]
     fn a_stall_of_the_throughput_phase_is_not_missed() {
         let stalled = Measurement { stall_longest_ns: 7_000_000, ..measurement(vec![100], vec![9]) };
         let latency = Latency::merged([&stalled]).expect("timed");
-        assert_eq!((latency.max, latency.p99, latency.p999), (7_000_000, 100, None));
+        assert_eq!((latency.max, latency.p50, latency.operations), (7_000_000, None, 9));
     }
 
     #[test]
@@ -142,9 +171,10 @@ mod tests {
         ) {
             let single = |values: &[u64]| measurement(values.to_vec(), vec![1; values.len()]);
             let both = [left.clone(), right.clone()].concat();
+            let (left, right, both) = (single(&left), single(&right), single(&both));
             prop_assert_eq!(
-                Latency::merged([&single(&left), &single(&right)]),
-                Latency::merged([&single(&both)])
+                Latency::merged([&left, &right, &both, &both, &both, &both]),
+                Latency::merged([&both; 5])
             );
         }
     }

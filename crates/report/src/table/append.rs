@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
         or_missing(cell.teardown_ns, |all| teardown(all, cell.sync_ns))
     }),
     Column::numbers("p99.9", 1, |_, cell| p999(cell)),
-    Column::numbers("max", 2, |_, cell| longest(cell)),
+    Column::numbers("longest of", 2, |_, cell| longest(cell)),
     Column::numbers("stalls >1ms", 3, |_, cell| or_missing(cell.stalls_total, grouped)),
     Column::numbers("dirty MiB", 4, |_, cell| or_missing(cell.dirty_end_bytes, mebi)),
     Column::numbers("written MiB", 8, |_, cell| or_missing(cell.device_written_bytes, mebi)),

@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
     VS_BEST,
     Column::numbers("p99.9", 3, |_, cell| p999(cell)),
-    Column::numbers("max", 5, |_, cell| longest(cell)),
+    Column::numbers("longest of", 5, |_, cell| longest(cell)),
     Column::numbers("faults set-up / fill", 6, |_, cell| faults_of_phases(cell)),
     Column::numbers("huge MiB", 4, |_, cell| match cell.options.contains_key(HUGEPAGE) {
         true => seen(cell, |seen| seen.huge_mapped_bytes, mebi),

@@ -1,9 +1,10 @@
 //! Columns of one-shot work: the times of its parts, its total, and its cost.
 
+use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
 use super::grid::or_missing;
-use pagewise_model::format::{plain, time};
+use pagewise_model::format::{plain, rate, time};
 
 /// A number of the evidence.
 pub(super) fn seen<T>(
@@ -29,12 +30,18 @@ pub(super) fn faults(seen: &EvidenceMedians) -> Option<u64> {
     Some(seen.minor_faults?.saturating_add(seen.major_faults?))
 }
 
-/// The p99.9 latency.
-pub(super) fn p999(cell: &CellJudgement) -> String {
-    or_missing(cell.latency_ns.as_ref().and_then(|latency| latency.p999), time)
+/// A quantile of the latencies.
+pub(super) fn quantile(cell: &CellJudgement, pick: impl Fn(&Latency) -> Option<u64>) -> String {
+    or_missing(cell.latency_ns.as_ref().and_then(pick), time)
 }
 
-/// The longest operation or stall.
+/// The p99.9 latency.
+pub(super) fn p999(cell: &CellJudgement) -> String {
+    quantile(cell, |latency| latency.p999)
+}
+
+/// The longest operation or stall, with the number of operations, since it grows with them.
 pub(super) fn longest(cell: &CellJudgement) -> String {
-    or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max))
+    let told = |latency: &Latency| format!("{} of {}", time(latency.max), rate(latency.operations as f64));
+    or_missing(cell.latency_ns.as_ref(), told)
 }

@@ -4,6 +4,7 @@ use pagewise_model::CacheState;
 
 use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, ComparisonView, or_missing};
+use super::one_shot::{longest, quantile};
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
 fn cold_start(view: &ComparisonView<'_>) -> bool {
@@ -36,12 +37,9 @@ pub(super) const COLUMNS: &[Column] = &[
     .only(cold_start),
     Column::numbers("MiB/s", 3, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median)))
         .only(no_cold_start),
-    Column::numbers("p50", 2, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p50)))
-        .only(no_cold_start),
-    Column::numbers("p99", 0, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.p99)))
-        .only(no_cold_start),
-    Column::numbers("max", 5, |_, cell| or_missing(cell.latency_ns.as_ref(), |latency| time(latency.max)))
-        .only(no_cold_start),
+    Column::numbers("p50", 2, |_, cell| quantile(cell, |latency| latency.p50)).only(no_cold_start),
+    Column::numbers("p99", 0, |_, cell| quantile(cell, |latency| latency.p99)).only(no_cold_start),
+    Column::numbers("longest of", 5, |_, cell| longest(cell)).only(no_cold_start),
     Column::numbers("set-up", 4, |_, cell| or_missing(cell.setup_ns, time)),
     stalls(1),
     limit(1),
