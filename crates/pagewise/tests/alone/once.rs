@@ -387,14 +387,14 @@ fn a_dry_run_says_how_much_will_be_written() {
     assert!(place.entries().is_empty(), "a dry run made {:?}", place.entries());
     let line =
         told.stdout.lines().find(|line| line.starts_with("writes")).expect("a line on writes").to_string();
-    // Cold 1 and 3 laps, warm one more each, with two methods, in 6 rounds.
-    assert!(line.contains("120 MiB in 48 samples, at most 1 MiB at a time"), "{line}");
+    // Cold 1 and 3 laps, warm one more each, with two methods, in 4 rounds.
+    assert!(line.contains("80 MiB in 32 samples, at most 1 MiB at a time"), "{line}");
 
     let finished = place.run(&words("append", &plan));
     let run = load(&place.file("run.jsonl"));
     finished.expect_code_for(&run);
     expect_whole(&run);
-    assert_eq!(bytes_written(&run), (120 * MIB, 48));
+    assert_eq!(bytes_written(&run), (80 * MIB, 32));
     assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
     place.expect_no_trace();
 }
@@ -479,7 +479,7 @@ fn a_seed_says_what_is_written() {
         return support::skipped("a_seed_says_what_is_written", "the path of the program holds a space");
     }
     let first = contents("--seed=7", "--cache=cold");
-    assert_eq!(first.len(), 6, "one content for each round, whichever cell: {first:?}");
+    assert_eq!(first.len(), 4, "one content for each round, whichever cell: {first:?}");
     // Written over something else it is the same in the end.
     assert_eq!(contents("--seed=7", "--cache=cold,warm"), first);
     assert!(contents("--seed=8", "--cache=cold").is_disjoint(&first));
