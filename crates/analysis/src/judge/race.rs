@@ -11,8 +11,9 @@
 //!
 //! A method beats another if [`PairedTest`] says so and the estimate exceeds [`SMALLEST_DIFFERENCE`].
 //!
-//! The levels of all looks add up to [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is kept for
-//! the last look, whenever that comes, and the first three looks have a tenth, a quarter and a half of an ordinary share.
+//! The looks share [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is kept for the last look,
+//! whenever that comes. The first three have a tenth, a quarter and a half of an ordinary share; shares add up to a little
+//! more than the whole, since looks at the same rounds are not independent.
 //! A run with a fixed number of rounds has one look, at its end, with all of it.
 //!
 //! The race is a pure function of rates by round: an interrupted run goes on as it would have, and whoever reads the run

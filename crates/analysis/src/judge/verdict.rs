@@ -2,13 +2,13 @@
 //!
 //! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round. Every claim and every
 //! interval comes from one test ([`PairedTest`]), so a word and the interval beside it never contradict each other. The
-//! leader is the method whose median ratio is over 1 against the most others. The [`crate::judge::race`] decides which
-//! methods are behind it; the others get a *bound*: the most that they may be behind, with [`BOUND_LEVEL`] certainty. The
-//! bound gives the place: a *tie* within [`TIED`], *close* within [`CLOSE`], *open* beyond.
+//! leader is the method that is ahead of the most others by the estimate of their ratio. The [`crate::judge::race`]
+//! decides which methods are behind it. Every method has a *bound*: the most that it may be behind, with
+//! [`BOUND_LEVEL`] certainty. Of those that are not behind it gives the place: a *tie* within [`TIED`], *close* within
+//! [`CLOSE`], *open* beyond.
 //!
-//! If several methods are equally the best, one of them is called best in at most [`FALSE_WINNERS`] of comparisons,
-//! whatever the distribution of noise is; [`crate::judge::simulation`] runs this code on simulated noise and documents
-//! the results.
+//! If several methods are equally the best, one of them is called best in about [`FALSE_WINNERS`] of comparisons;
+//! [`crate::judge::simulation`] runs this code on simulated noise.
 //!
 //! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked. It still prevents another from being the best
 //! unless it was slower in each of its rounds. Otherwise a rival's bad luck would make a winner.
@@ -177,7 +177,7 @@ fn as_ratios(interval: Interval) -> Interval {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// The method with a median ratio over 1 against the most others; the best if there is one.
+    /// The method that is ahead of the most others; the best if there is one.
     pub leader: Option<usize>,
     /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<Ratio>,
