@@ -1,8 +1,8 @@
 //! Latency of single operations: merged histograms of samples and their quantiles.
 //!
 //! A worker reports the upper ends of its buckets with counts. Merging adds the counts, so a quantile of the merged
-//! histogram is that of all operations, not an average of quantiles. A quantile is told if [`BEYOND`] operations lie beyond
-//! it, and operations of [`PROCESSES`] processes are known: those of one process share its luck. The longest operation
+//! histogram is that of all operations, not an average of quantiles. A quantile is told if ten operations lie beyond
+//! it, of five processes at least: those of one process share its luck. The longest operation
 //! grows with the number of operations, so it comes with that number.
 
 use std::collections::BTreeMap;
