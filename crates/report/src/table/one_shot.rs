@@ -4,7 +4,7 @@ use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
 use super::grid::or_missing;
-use pagewise_model::format::{plain, rate, time};
+use pagewise_model::format::{grouped, plain, rate, time};
 
 /// A number of the evidence.
 pub(super) fn seen<T>(
@@ -42,6 +42,10 @@ pub(super) fn p999(cell: &CellJudgement) -> String {
 
 /// The longest operation or stall, with the number of operations, since it grows with them.
 pub(super) fn longest(cell: &CellJudgement) -> String {
-    let told = |latency: &Latency| format!("{} of {}", time(latency.max), rate(latency.operations as f64));
+    let count = |operations: u64| match operations {
+        0..10_000 => grouped(operations),
+        many => rate(many as f64),
+    };
+    let told = |latency: &Latency| format!("{} of {}", time(latency.max), count(latency.operations));
     or_missing(cell.latency_ns.as_ref(), told)
 }
