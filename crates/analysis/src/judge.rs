@@ -27,11 +27,10 @@ use pagewise_model::run::{Run, SCHEMA_VERSION};
 use crate::proof::{self, Again};
 use advice::{PRICE_OF_SIMPLICITY, advise_all};
 use bound::Ceilings;
-use collected::{CellSamples, collect};
+use collected::{CellSamples, collect, samples_by_id};
 use race::Looks;
-use verdict::SMALLEST_DIFFERENCE;
+use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 
-use crate::statistics::paired::PairedTest;
 use crate::statistics::paired_log_ratios;
 
 pub use cell::{ById, CellJudgement, MedianInterval, Parameters, Status};
@@ -40,9 +39,6 @@ pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unrank
 pub use evidence::EvidenceMedians;
 pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
 pub use stall::{Lateness, Stall, stall_withheld, worst};
-
-/// Share of runs in which the control of some comparison raises a false alarm.
-const FALSE_ALARMS: f64 = 0.01;
 
 /// Judge a run, complete or not, with the usual price of simplicity.
 pub fn judge(run: &Run) -> Judged {
@@ -60,11 +56,12 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
         samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
     let sides = comparison::sides(&samples);
     let comparisons = comparison::compare_all(&sides, &Looks::once(), true);
-    let advice = advise_all(&comparisons, &cells, &samples, price);
+    let by_id = samples_by_id(&samples);
+    let advice = advise_all(&comparisons, &cells, &by_id, price);
     let summary = summary(run, &samples);
     let validity = validity(&samples, &checked);
     let pivot = run.header.plan.pivot.as_ref();
-    let pivot = pivot.map(|pivot| pivot::tables(run, pivot, &samples, &cells, &comparisons));
+    let pivot = pivot.map(|pivot| pivot::tables(run, pivot, by_id, &cells, &comparisons));
     Judged {
         schema: SCHEMA_VERSION,
         warnings: warnings(run, &summary, &checked)
@@ -151,14 +148,12 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
 /// order or the memory that a worker gets. It withholds nothing.
 fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> Option<String> {
     let pairs: Vec<_> = sides.iter().flat_map(comparison::Side::controls).collect();
-    let level = FALSE_ALARMS / pairs.len().max(1) as f64;
     let stretch = comparisons.iter().map(|comparison| comparison.stretch).fold(1.0, f64::max);
     let differs = pairs.iter().find_map(|(baseline, control)| {
         let log_ratios = paired_log_ratios(&baseline.rates(), &control.rates());
-        let test = PairedTest::new(vec![log_ratios], stretch);
-        let apart = test.exceeds(0, 0.0, level / 2.0) || test.falls_below(0, 0.0, level / 2.0);
-        let by = test.estimate(0).abs().exp_m1();
-        (apart && by > SMALLEST_DIFFERENCE).then_some((&baseline.cell.method, by))
+        let claim = ClaimedTogether::Control(pairs.len());
+        let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, stretch, claim);
+        decision.is_clear().then_some((&baseline.cell.method, decision.log_ratio?.abs().exp_m1()))
     });
     let (method, by) = differs?;
     Some(format!(

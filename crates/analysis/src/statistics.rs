@@ -20,6 +20,17 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
+/// The same median of values that may be reordered, which is quicker for those who need it often.
+pub(crate) fn median_in_place(values: &mut [f64]) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    let is_even = values.len().is_multiple_of(2);
+    let (_, below, rest) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let below = *below;
+    let above = if is_even { rest.iter().copied().min_by(f64::total_cmp)? } else { below };
+    // As in `quantile`, so that the two agree to the last digit.
+    Some(if below == above { below } else { below + (above - below) * 0.5 })
+}
+
 /// The quantile `share` (0 to 1) with linear interpolation between order statistics: definition 7 of Hyndman and Fan,
 /// "Sample quantiles in statistical packages" (1996). `None` if empty.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
@@ -204,6 +215,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_median_is_the_same_in_place(values in prop::collection::vec(-1e9f64..1e9, 0..60)) {
+            prop_assert_eq!(median_in_place(&mut values.clone()), median(&values));
+        }
+
         #[test]
         fn quantiles_are_monotone_and_within(
             values in prop::collection::vec(-1e9f64..1e9, 1..60), left in 0f64..=1.0, right in 0f64..=1.0,

@@ -132,16 +132,6 @@ impl State {
         })
     }
 
-    /// Claim the right to run with the state in `directory`.
-    #[cfg(test)]
-    pub fn in_directory(directory: &Path) -> Self {
-        let directory = Directory::open(directory).expect("a directory of our own");
-        match Self::claim_in(directory, "a test", OutOfReach::Kept).expect("claim") {
-            RunClaim::Granted { state, .. } => state,
-            RunClaim::Refused { holder } => panic!("refused by {holder}"),
-        }
-    }
-
     /// Claim every state directory that a run of this user could have used, one after the other.
     pub fn claim_all(description: &str, out_of_reach: OutOfReach) -> Result<Vec<RunClaim>> {
         let places = place::existing()?.into_iter();
@@ -233,4 +223,4 @@ fn no_lock(directory: &Directory, error: &io::Error) -> anyhow::Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

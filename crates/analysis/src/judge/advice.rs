@@ -21,7 +21,7 @@ use pagewise_model::{CacheState, Workload};
 
 use crate::judge::bound::{AT_CEILING, BoundName};
 use crate::judge::cell::{ById, CellJudgement, by_id};
-use crate::judge::collected::CellSamples;
+use crate::judge::collected::SamplesById;
 use crate::judge::comparison::{ComparedConditions, Comparison};
 use crate::judge::verdict::{Place, Verdict};
 use case::Case;
@@ -39,7 +39,7 @@ pub use read_advice::AMPLIFIED;
 pub(super) fn advise_all(
     comparisons: &[Comparison],
     cells: &[CellJudgement],
-    samples: &[CellSamples<'_>],
+    samples: &SamplesById<'_>,
     price: f64,
 ) -> Vec<Recommendation> {
     let by_id = by_id(cells);

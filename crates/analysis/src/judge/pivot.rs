@@ -19,7 +19,7 @@ use pagewise_model::pivot::Pivot;
 use pagewise_model::run::Run;
 
 use crate::judge::cell::{CellJudgement, by_id};
-use crate::judge::collected::CellSamples;
+use crate::judge::collected::SamplesById;
 use crate::judge::comparison::Comparison;
 use facts::Data;
 
@@ -31,11 +31,10 @@ pub use waits::{Cause, Waits};
 pub(crate) fn tables(
     run: &Run,
     pivot: &Pivot,
-    samples: &[CellSamples<'_>],
+    samples: SamplesById<'_>,
     cells: &[CellJudgement],
     comparisons: &[Comparison],
 ) -> Tables {
-    let samples = samples.iter().map(|samples| (samples.id.as_str(), samples)).collect();
     let data = Data { pivot, cpus: run.header.environment.cpus, samples, cells: by_id(cells), comparisons };
     let groups = table::groups(&data);
     let tables: Vec<MethodTable> = groups.iter().map(|group| table::table(&data, group)).collect();

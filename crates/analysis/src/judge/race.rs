@@ -289,7 +289,7 @@ fn look(
             is_behind,
             log_ratio: test.estimate(index),
             interval: test.interval(index, level),
-            most: test.interval(index, 1.0 - BOUND_LEVEL).map(|interval| interval.high),
+            most: test.upper_end(index, 1.0 - BOUND_LEVEL),
         });
     }
     let stays = |index: &usize| standing.staying.contains(&rivals[*index]);

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::race::{self, Compared, Entrant, Looks, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
-use crate::statistics::paired::PairedTest;
+use crate::statistics::paired::{PairedTest, centre};
 use crate::statistics::{Interval, paired_log_ratios};
 
 /// A median ratio within this factor is no difference.
@@ -30,6 +30,8 @@ pub const CLOSE: f64 = 0.20;
 /// Two-sided level of a difference that narrows the search for a change of order. The change itself is already known from
 /// firm differences.
 pub const NARROWING_LEVEL: f64 = 0.15;
+/// Share of runs in which the control of some comparison raises a false alarm.
+pub const FALSE_ALARMS: f64 = 0.01;
 /// Rounds of a quick run of a fixed number.
 pub const QUICK_ROUNDS: u32 = 9;
 /// Rounds of a full run of a fixed number.
@@ -118,6 +120,8 @@ pub enum ClaimedTogether {
     OneOf(usize),
     /// A step of a search between firm differences: [`NARROWING_LEVEL`].
     Narrowing,
+    /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their number.
+    Control(usize),
 }
 
 impl ClaimedTogether {
@@ -126,6 +130,7 @@ impl ClaimedTogether {
             ClaimedTogether::Alone => FALSE_WINNERS,
             ClaimedTogether::OneOf(claims) => FALSE_WINNERS / claims.max(1) as f64,
             ClaimedTogether::Narrowing => NARROWING_LEVEL,
+            ClaimedTogether::Control(claims) => FALSE_ALARMS / claims.max(1) as f64,
         }
     }
 }
@@ -279,8 +284,7 @@ fn too_few_methods(methods: usize, ranked: usize) -> String {
 /// too few rounds have both.
 pub fn drift(baseline: &Rates, control: &Rates) -> Option<f64> {
     let differences = paired_log_ratios(control, baseline);
-    let enough = differences.len() >= FEWEST_ROUNDS;
-    enough.then(|| PairedTest::new(vec![differences], 1.0).estimate(0).abs().exp_m1())
+    (differences.len() >= FEWEST_ROUNDS).then(|| centre(&differences).abs().exp_m1())
 }
 
 #[cfg(test)]

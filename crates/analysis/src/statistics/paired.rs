@@ -24,7 +24,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use super::{Interval, median, sorted};
+use super::{Interval, median, median_in_place, sorted};
 
 /// Fewest paired rounds that support a claim.
 pub const FEWEST_ROUNDS: usize = 5;
@@ -118,17 +118,23 @@ impl PairedTest {
     /// The interval of the log ratio that covers it with a probability of at least `1 - alpha`: every shift that the test
     /// does not reject. `None` if there are too few rounds.
     pub fn interval(&self, rival: usize, alpha: f64) -> Option<Interval> {
+        let (low, high) = (self.end(rival, alpha, -1.0)?, self.end(rival, alpha, 1.0)?);
+        Some(Interval { low, high, coverage: 1.0 - alpha })
+    }
+
+    /// The upper end of [`PairedTest::interval`].
+    pub fn upper_end(&self, rival: usize, alpha: f64) -> Option<f64> {
+        self.end(rival, alpha, 1.0)
+    }
+
+    fn end(&self, rival: usize, alpha: f64, direction: f64) -> Option<f64> {
         let rival = &self.rivals[rival];
         let test = rival.test(alpha / 2.0)?;
-        let (low, high) = match test.trimmed {
-            Some(Trimmed { mean, variance, .. }) => {
-                let half = test.critical * variance.sqrt();
-                (mean - half, mean + half)
-            }
-            None => (rival.end(-1.0, &test)?, rival.end(1.0, &test)?),
+        let end = match test.trimmed {
+            Some(Trimmed { mean, variance, .. }) => mean + direction * test.critical * variance.sqrt(),
+            None => rival.end(direction, &test)?,
         };
-        let stretched = |end: f64| rival.estimate + (end - rival.estimate) * self.stretch;
-        Some(Interval { low: stretched(low), high: stretched(high), coverage: 1.0 - alpha })
+        Some(rival.estimate + (end - rival.estimate) * self.stretch)
     }
 }
 
@@ -223,8 +229,8 @@ fn steady(rivals: &mut [Rival]) {
 
 /// The clipped sign-flip statistic.
 fn clipped(differences: &[f64], shift: f64) -> f64 {
-    let sizes: Vec<f64> = differences.iter().map(|value| (value - shift).abs()).collect();
-    let limit = CLIP * median(&sizes).unwrap_or(0.0);
+    let mut sizes: Vec<f64> = differences.iter().map(|value| (value - shift).abs()).collect();
+    let limit = CLIP * median_in_place(&mut sizes).unwrap_or(0.0);
     let held = differences.iter().map(|value| (value - shift).clamp(-limit, limit));
     let (sum, squares) =
         held.fold((0.0, 0.0), |(sum, squares), value| (sum + value, squares + value * value));

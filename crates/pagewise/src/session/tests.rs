@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::state;
 use crate::store;
 use crate::supervise::program::Program;
 
@@ -85,8 +86,7 @@ struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        let place = tempfile::Builder::new().permissions(closed).tempdir().expect("a directory");
+        let place = state::tests::place();
         std::fs::create_dir(place.path().join("data")).expect("a directory");
         Self(place)
     }
@@ -96,7 +96,7 @@ impl Place {
     }
 
     fn state(&self) -> State {
-        State::in_directory(self.0.path())
+        state::tests::granted(self.0.path()).0
     }
 
     /// A run of `pread` and `mmap`.

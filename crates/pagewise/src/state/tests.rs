@@ -4,7 +4,7 @@ use super::journal::ASIDE;
 use super::*;
 
 /// A directory that only this user may enter, with space for more than the state.
-fn place() -> tempfile::TempDir {
+pub(crate) fn place() -> tempfile::TempDir {
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     tempfile::Builder::new().permissions(closed).tempdir().expect("directory")
 }
@@ -14,7 +14,8 @@ fn claimed(directory: &Path, out_of_reach: OutOfReach) -> RunClaim {
     State::claim_in(directory, "pid 1", out_of_reach).expect("claim")
 }
 
-fn granted(directory: &Path) -> (State, Swept) {
+/// The right to run with the state in `directory`, and what a dead run had left there.
+pub(crate) fn granted(directory: &Path) -> (State, Swept) {
     match claimed(directory, OutOfReach::Kept) {
         RunClaim::Granted { state, swept } => (state, swept),
         RunClaim::Refused { holder } => panic!("refused by {holder}"),

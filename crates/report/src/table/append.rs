@@ -1,8 +1,8 @@
 //! The columns of records into a ring file.
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, longest, p999, stalls};
 use super::grid::{Column, or_missing};
-use super::one_shot::{in_units, longest, mebi, p999};
+use super::one_shot::{in_units, mebi};
 use pagewise_model::format::{grouped, mebibytes, rate, time};
 
 /// All columns.

@@ -1,11 +1,12 @@
-//! Columns that all tables have: method, place, distance to the leader, bound, and stalls.
+//! Columns that all tables have: method, place, distance to the leader, latencies, bound, and stalls.
 
 use pagewise_analysis::judge::bound::AT_CEILING;
+use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{CellJudgement, RatioToLeader, worst};
 
-use super::grid::Column;
-use pagewise_model::format::{MISSING, percent, percent_up, time, times};
+use super::grid::{Column, or_missing};
+use pagewise_model::format::{MISSING, grouped, percent, percent_up, rate, time, times};
 
 /// Heading of the bound of a cell.
 pub(super) const LIMITED_BY: &str = "limited by";
@@ -64,4 +65,24 @@ pub(super) fn bound(cell: &CellJudgement) -> String {
         (Some(bound), None) => bound.name().to_string(),
         (None, _) => MISSING.to_string(),
     }
+}
+
+/// A quantile of the latencies.
+pub(super) fn quantile(cell: &CellJudgement, pick: impl Fn(&Latency) -> Option<u64>) -> String {
+    or_missing(cell.latency_ns.as_ref().and_then(pick), time)
+}
+
+/// The p99.9 latency.
+pub(super) fn p999(cell: &CellJudgement) -> String {
+    quantile(cell, |latency| latency.p999)
+}
+
+/// The longest operation or stall, with the number of operations, since it grows with them.
+pub(super) fn longest(cell: &CellJudgement) -> String {
+    let count = |operations: u64| match operations {
+        0..10_000 => grouped(operations),
+        many => rate(many as f64),
+    };
+    let told = |latency: &Latency| format!("{} of {}", time(latency.max), count(latency.operations));
+    or_missing(cell.latency_ns.as_ref(), told)
 }

@@ -2,9 +2,9 @@
 
 use pagewise_analysis::judge::CellJudgement;
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, longest, p999, stalls};
 use super::grid::{Column, ComparisonView, or_missing};
-use super::one_shot::{faults, in_units, longest, mebi, p999, seen};
+use super::one_shot::{faults, in_units, mebi, seen};
 use pagewise_model::format::{MISSING, grouped};
 
 const MILLISECOND_NS: f64 = 1e6;

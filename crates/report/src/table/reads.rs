@@ -2,9 +2,8 @@
 
 use pagewise_model::CacheState;
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
+use super::columns::{METHOD, PLACE, VS_BEST, limit, longest, quantile, stalls};
 use super::grid::{Column, ComparisonView, or_missing};
-use super::one_shot::{longest, quantile};
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
 fn cold_start(view: &ComparisonView<'_>) -> bool {

@@ -47,6 +47,16 @@ struct BufferCost<'a> {
     ns: f64,
 }
 
+/// A buffer compared with the best one.
+struct AgainstBest {
+    /// Time of a record over that with the best.
+    ratio: f64,
+    /// True if it costs more for certain.
+    is_behind: bool,
+    /// The most that it may cost more, as a share; `None` with too few rounds.
+    bound: Option<f64>,
+}
+
 /// Methods that differ only in their buffer, the smallest first.
 struct BufferFamily<'a> {
     base: String,
@@ -98,49 +108,28 @@ impl BufferFamily<'_> {
         }
         let best =
             (0..self.members.len()).min_by(|a, b| self.members[*a].ns.total_cmp(&self.members[*b].ns))?;
-        let cost = |index: usize| {
-            case.paired(self.members[best].cell, self.members[index].cell, ops_per_second).unwrap_or_default()
-        };
-        let others: Vec<usize> = (0..self.members.len()).filter(|index| *index != best).collect();
-        let test =
-            PairedTest::new(others.iter().map(|index| cost(*index)).collect(), case.comparison.stretch);
-        let rival = |index: usize| others.iter().position(|other| *other == index);
-        let claims = others.len() as f64;
-        let is_behind = |index: &usize| {
-            rival(*index).is_some_and(|rival| {
-                test.estimate(rival) > SMALLEST_DIFFERENCE.ln_1p()
-                    && test.exceeds(rival, 0.0, FALSE_WINNERS / 2.0 / claims)
-            })
-        };
-        let bound = |index: &usize| match rival(*index) {
-            None => Some(0.0),
-            Some(rival) => Some(test.interval(rival, 1.0 - BOUND_LEVEL)?.high.exp_m1().max(0.0)),
-        };
-        let good = |index: &usize| bound(index).is_some_and(|bound| bound <= case.price);
+        let against = self.against(best, case);
+        let good = |index: &usize| against[*index].bound.is_some_and(|bound| bound <= case.price);
         let first = (0..best).rev().take_while(good).last().unwrap_or(best);
         let last = (best..self.members.len()).take_while(good).last().unwrap_or(best);
         let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
         let buffer = |index: usize| self.members[index].buffer;
-        let open = || outside().filter(|index| !is_behind(index));
-        let words = |index: usize| match bound(&index) {
-            Some(bound) => format!("{} is {}", with(buffer(index)), slower(bound)),
-            None => format!("{} has too few rounds", with(buffer(index))),
+        let (costs, open): (Vec<usize>, Vec<usize>) = outside().partition(|index| against[*index].is_behind);
+        let words = |index: &usize| match against[*index].bound {
+            Some(bound) => format!("{} is {}", with(buffer(*index)), slower(bound)),
+            None => format!("{} has too few rounds", with(buffer(*index))),
         };
-        let unclear: Vec<Bytes> = open().map(buffer).collect();
-        let known = open().map(words);
-        let behind: Vec<String> = outside()
-            .filter(is_behind)
-            .filter_map(|index| {
-                let ratio = test.estimate(rival(index)?).exp();
-                Some(format!("{} costs {}x", with(buffer(index)), times(ratio)))
-            })
-            .chain(known)
+        let unclear: Vec<Bytes> = open.iter().map(|index| buffer(*index)).collect();
+        let behind: Vec<String> = costs
+            .iter()
+            .map(|index| format!("{} costs {}x", with(buffer(*index)), times(against[*index].ratio)))
+            .chain(open.iter().map(words))
             .collect();
         let mut found = Buffers {
             base: self.base.clone(),
             smallest_bytes: buffer(first),
             largest_bytes: buffer(last),
-            bound: (first..=last).filter_map(|index| bound(&index)).fold(0.0, f64::max),
+            bound: against[first..=last].iter().filter_map(|member| member.bound).fold(0.0, f64::max),
             best_bytes: buffer(best),
             best_ns_per_op: self.members[best].ns,
             unclear_bytes: unclear,
@@ -148,6 +137,27 @@ impl BufferFamily<'_> {
         };
         found.sentence = self.sentence(&found, &behind);
         Some(found)
+    }
+
+    /// Each member compared with the best, by the records alone.
+    fn against(&self, best: usize, case: &Case<'_>) -> Vec<AgainstBest> {
+        let cost = |member: &BufferCost<'_>| {
+            case.paired(self.members[best].cell, member.cell, ops_per_second).unwrap_or_default()
+        };
+        let mut costs: Vec<Vec<f64>> = self.members.iter().map(cost).collect();
+        // The best is no rival of itself.
+        costs.remove(best);
+        let claims = costs.len();
+        let test = PairedTest::new(costs, case.comparison.stretch);
+        let rival = |rival: usize| AgainstBest {
+            ratio: test.estimate(rival).exp(),
+            is_behind: test.estimate(rival) > SMALLEST_DIFFERENCE.ln_1p()
+                && test.exceeds(rival, 0.0, FALSE_WINNERS / 2.0 / claims as f64),
+            bound: test.upper_end(rival, 1.0 - BOUND_LEVEL).map(|most| most.exp_m1().max(0.0)),
+        };
+        let mut against: Vec<AgainstBest> = (0..claims).map(rival).collect();
+        against.insert(best, AgainstBest { ratio: 1.0, is_behind: false, bound: Some(0.0) });
+        against
     }
 
     fn sentence(&self, found: &Buffers, behind: &[String]) -> String {

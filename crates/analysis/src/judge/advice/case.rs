@@ -3,7 +3,7 @@
 use pagewise_model::sample::Measurement;
 
 use crate::judge::cell::{CellJudgement, Status};
-use crate::judge::collected::CellSamples;
+use crate::judge::collected::SamplesById;
 use crate::judge::comparison::Comparison;
 use crate::judge::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, Verdict, decide};
 use crate::proof::measured::total_ns;
@@ -18,7 +18,7 @@ pub(super) struct Case<'a> {
     /// All cells of the run.
     pub cells: &'a [CellJudgement],
     /// All samples of the run.
-    pub samples: &'a [CellSamples<'a>],
+    pub samples: &'a SamplesById<'a>,
     /// The price of simplicity.
     pub price: f64,
     /// The recommended method, if there is one.
@@ -68,11 +68,6 @@ impl<'a> Case<'a> {
             .then(|| reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
     }
 
-    /// The samples of a cell.
-    fn samples(&self, cell: &CellJudgement) -> Option<&'a CellSamples<'a>> {
-        self.samples.iter().find(|samples| samples.id == cell.id)
-    }
-
     /// Log ratios of a figure of `left` over that of `right`, paired by round.
     pub fn paired(
         &self,
@@ -80,7 +75,7 @@ impl<'a> Case<'a> {
         right: &CellJudgement,
         figure: impl Fn(&Measurement) -> f64,
     ) -> Option<Vec<f64>> {
-        let figures = |cell: &CellJudgement| Some(self.samples(cell)?.by_round(&figure));
+        let figures = |cell: &CellJudgement| Some(self.samples.get(cell.id.as_str())?.by_round(&figure));
         Some(paired_log_ratios(&figures(left)?, &figures(right)?))
     }
 

@@ -7,7 +7,7 @@ mod scan;
 mod workers;
 
 use super::*;
-use crate::judge::collected::collect;
+use crate::judge::collected::{collect, samples_by_id};
 use crate::judge::judge;
 use crate::judge::judged::Judged;
 use crate::proof::honest;
@@ -126,7 +126,12 @@ pub(super) fn judged(cells: Vec<Timed>) -> JudgedRun {
 pub(super) fn changed(mut of: JudgedRun, change: impl Fn(&mut CellJudgement)) -> JudgedRun {
     let judged = &mut of.judged;
     judged.cells.iter_mut().for_each(change);
-    judged.advice = advise_all(&judged.comparisons, &judged.cells, &collect(&of.run), PRICE_OF_SIMPLICITY);
+    judged.advice = advise_all(
+        &judged.comparisons,
+        &judged.cells,
+        &samples_by_id(&collect(&of.run)),
+        PRICE_OF_SIMPLICITY,
+    );
     of
 }
 

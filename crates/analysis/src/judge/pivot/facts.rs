@@ -1,7 +1,5 @@
 //! Result types of the tables of methods, and their input.
 
-use std::collections::HashMap;
-
 use pagewise_model::pivot::{Pivot, PivotColumn};
 use pagewise_model::{Bytes, CacheState, Workload};
 use serde::Serialize;
@@ -10,7 +8,7 @@ use super::ratio::PairedRatio;
 use super::waits::Waits;
 use crate::judge::cell::{ById, CellJudgement, MedianInterval, Status};
 use crate::judge::cold_start::ColdWindow;
-use crate::judge::collected::CellSamples;
+use crate::judge::collected::{CellSamples, SamplesById};
 use crate::judge::comparison::Comparison;
 use crate::judge::verdict::Verdict;
 
@@ -186,7 +184,7 @@ pub struct ColdRow {
 pub(super) struct Data<'a> {
     pub(super) pivot: &'a Pivot,
     pub(super) cpus: u32,
-    pub(super) samples: HashMap<&'a str, &'a CellSamples<'a>>,
+    pub(super) samples: SamplesById<'a>,
     pub(super) cells: ById<'a>,
     pub(super) comparisons: &'a [Comparison],
 }
