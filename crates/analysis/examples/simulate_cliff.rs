@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use pagewise_analysis::judge::simulation::Scatter;
-use pagewise_analysis::search::simulation::{CurveShape, SearchScenario, simulate};
+use pagewise_analysis::search::crossing::simulation::{CurveShape, SearchScenario, simulate};
 
 /// Three percent on each sample, nothing else.
 const PLAIN: Scatter =

@@ -8,7 +8,7 @@ mod cell;
 pub mod cliff;
 mod cold_start;
 pub mod collected;
-mod comparison;
+pub(crate) mod comparison;
 mod evidence;
 mod judged;
 pub mod label;
@@ -55,7 +55,7 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
     let cells: Vec<CellJudgement> =
         samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
     let sides = comparison::sides(&samples);
-    let comparisons = comparison::compare_all(&sides, &Looks::once(), true);
+    let comparisons = comparison::compare_all(&sides, &Looks::of(&run.header.plan), true);
     let by_id = samples_by_id(&samples);
     let advice = advise_all(&comparisons, &cells, &by_id, price);
     let summary = summary(run, &samples);
@@ -89,12 +89,6 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
 
 fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
     let plan = &run.header.plan;
-    let tried = |cell: &CellSamples<'_>| {
-        let mut rounds: Vec<u32> = cell.attempts.iter().map(|sample| sample.round).collect();
-        rounds.sort_unstable();
-        rounds.dedup();
-        rounds.len() as u64
-    };
     RunSummary {
         question: plan.question.clone(),
         source: plan.source.clone(),
@@ -103,8 +97,9 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         sample_ns: plan.sample_ns,
         latency_ns: plan.latency_ns,
         complete: run.is_complete(),
-        samples_planned: (plan.cells.len() as u64).saturating_mul(u64::from(plan.rounds)),
-        samples_tried: samples.iter().map(tried).sum(),
+        budget_ns: plan.budget_ns,
+        samples_planned: plan.budget_ns.is_none().then(|| plan.first_samples()),
+        samples_tried: samples.iter().map(|cell| cell.rounds_tried() as u64).sum(),
         elapsed_ns: run.elapsed_ns,
         resumptions: run.resumptions,
         heartbeat_ns: Some(plan.workers.heartbeat_ns).filter(|interval| *interval > 0),
@@ -118,10 +113,8 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
         warnings.push(format!("the samples come from another worker, '{command}', not from pagewise's own"));
     }
     if !summary.complete {
-        warnings.push(format!(
-            "the run is not complete: {} of {} planned samples so far",
-            summary.samples_tried, summary.samples_planned
-        ));
+        let planned = summary.samples_planned.map_or_else(String::new, |all| format!(" of {all} planned"));
+        warnings.push(format!("the run is not complete: {}{planned} samples so far", summary.samples_tried));
     }
     if summary.resumptions > 0 {
         let times = if summary.resumptions == 1 { "once" } else { "several times" };

@@ -1,145 +1,41 @@
-//! The search: the cells to measure next. First the window of each prefetching method, then the middles of intervals.
+//! Search: which samples to take next, and which cells to add, as a function of the run so far.
+//!
+//! Every method has the first rounds. A run with a budget then goes on as a race ([`race`]); a run with a search adds cells
+//! ([`crossing`]), which have rounds of their own.
 
-pub mod simulation;
-#[cfg(test)]
-mod tests;
+pub mod crossing;
+mod race;
+pub mod schedule;
 
-use std::collections::HashSet;
-
-use pagewise_model::plan::CliffSearch;
+use pagewise_model::Cell;
 use pagewise_model::run::Run;
-use pagewise_model::{Cell, Method, Role};
 
-use crate::judge::cliff::change::{self, Change, Narrowing};
-use crate::judge::cliff::group::CliffGroup;
-use crate::judge::collected::collect;
+use schedule::{Ledger, Step};
 
-/// Next step after the cells of a plan have been sampled.
+/// How a run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Sample these too, in separate rounds, then ask again. None of them is in the plan yet.
-    Measure(Vec<Cell>),
-    /// Nothing is left to find out, or to afford.
+    /// Take these samples, as far as they are missing, then ask again.
+    Take(Step),
+    /// Add these cells to the plan, then ask again.
+    Add(Vec<Cell>),
+    /// It is complete.
     Done,
 }
 
-/// Cells that halving may add to a group.
-struct HalvingAllowance {
-    /// Cells for each 100 of the grid.
-    percent: usize,
-    /// Cells in any case: enough for one pair of methods.
-    least: usize,
-}
-
-/// From this tolerance, in thousandths, a search is to be short.
-const COARSE_THOUSANDTHS: u32 = 100;
-const COARSE: HalvingAllowance = HalvingAllowance { percent: 60, least: 12 };
-const FINE: HalvingAllowance = HalvingAllowance { percent: 100, least: 30 };
-
-/// Cells that halving may still add to a group.
-fn affordable(group: &CliffGroup<'_>, search: &CliffSearch) -> usize {
-    let (grid, added) = group.cell_counts();
-    let allowance = if search.tolerance_thousandths >= COARSE_THOUSANDTHS { COARSE } else { FINE };
-    (grid * allowance.percent / 100).max(allowance.least).saturating_sub(added)
-}
-
-/// Return the next step of a run whose plan has a search; [`Next::Done`] if it has none.
-pub fn next(run: &Run) -> Next {
-    let samples = collect(run);
+/// Return how a run goes on whose `ledger` holds all of its samples. Without a budget or a search the samples themselves are
+/// not needed.
+pub fn next(run: &Run, ledger: &Ledger) -> Next {
     let plan = &run.header.plan;
-    let Some(search) = &plan.search else { return Next::Done };
-    let groups = CliffGroup::all(run, &samples);
-    let known: HashSet<String> = plan.cells.iter().map(Cell::id).collect();
-    let new = |cells: Vec<Cell>| -> Vec<Cell> {
-        cells.into_iter().filter(|cell| !known.contains(&cell.id())).collect()
-    };
-    let windows = new(groups.iter().flat_map(chosen_windows).collect());
-    if !windows.is_empty() {
-        return Next::Measure(windows);
+    let first = Step { rounds: 0..plan.first_rounds(), cells: (0..plan.cells.len()).collect() };
+    if !first.is_done(plan, ledger) {
+        return Next::Take(first);
     }
-    let page_bytes = run.header.environment.page_bytes;
-    let middles = new(groups.iter().flat_map(|group| middles(group, search, page_bytes)).collect());
-    if middles.is_empty() { Next::Done } else { Next::Measure(middles) }
-}
-
-/// The chosen window of each prefetching method, at the spans of the grid without it.
-fn chosen_windows(group: &CliffGroup<'_>) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = Vec::new();
-    for method in group.families.iter().filter_map(|family| family.chosen.as_ref()) {
-        for span in group.grid().into_iter().filter(|span| group.member(method, *span).is_none()) {
-            let conditions = group.conditions(span);
-            cells.push(Cell { role: Role::Measured, method: method.clone(), conditions: conditions.clone() });
-            // Its rivals were measured in earlier rounds: repeating one of them shows what has changed since.
-            if let Some(rival) = bridge(group, method, span) {
-                let control = Cell { role: Role::Control, method: rival, conditions };
-                if !cells.contains(&control) {
-                    cells.push(control);
-                }
-            }
-        }
+    if let Some(step) = race::next(run, ledger) {
+        return Next::Take(step);
     }
-    cells
-}
-
-/// The fastest rival without a control at a span.
-fn bridge(group: &CliffGroup<'_>, method: &Method, span: u64) -> Option<Method> {
-    let rivals =
-        group.methods().iter().copied().filter(|rival| *rival != method && !group.has_control(rival, span));
-    let rates = rivals.filter_map(|rival| Some((rival, group.member(rival, span)?.median_rate()?)));
-    rates.max_by(|left, right| left.1.total_cmp(&right.1)).map(|(rival, _)| rival.clone())
-}
-
-/// The next middles of every change in a group, as far as they can be afforded. Changes with the same middle share its
-/// cells: measured later, one would need a span of its own.
-fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec<Cell> {
-    let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
-    let changes = change::changes(group);
-    let mut columns: Vec<(u64, Vec<&Change<'_>>)> = Vec::new();
-    for change in &changes {
-        let Narrowing::Measure(span) = change.narrow(tolerance, group, page_bytes) else { continue };
-        match columns.iter_mut().find(|(known, _)| *known == span) {
-            Some((_, sharing)) => sharing.push(change),
-            None => columns.push((span, vec![change])),
-        }
+    match crossing::next(run) {
+        cells if cells.is_empty() => Next::Done,
+        cells => Next::Add(cells),
     }
-    let mut left = affordable(group, search);
-    let mut cells: Vec<Cell> = Vec::new();
-    for (span, sharing) in columns {
-        let (column, halvings) = column(group, span, &sharing, tolerance, left);
-        left -= column.len();
-        // Cells for the next steps of these changes are not spent on less important ones.
-        left = left.saturating_sub(halvings.saturating_sub(1) * column.len());
-        cells.extend(column);
-    }
-    cells
-}
-
-/// The methods of as many of these changes as `most` cells allow, with one control, and the number of halvings that
-/// their intervals need.
-fn column(
-    group: &CliffGroup<'_>,
-    span: u64,
-    sharing: &[&Change<'_>],
-    tolerance: f64,
-    most: usize,
-) -> (Vec<Cell>, usize) {
-    let cell = |role: Role, method: &Method| Cell {
-        role,
-        method: method.clone(),
-        conditions: group.conditions(span),
-    };
-    let mut column: Vec<Cell> = Vec::new();
-    let mut halvings = 0;
-    for change in sharing {
-        let mut wanted = vec![cell(Role::Measured, change.before), cell(Role::Measured, change.after)];
-        if column.is_empty() {
-            wanted.push(cell(Role::Control, change.before));
-        }
-        wanted.retain(|cell| !column.contains(cell));
-        if column.len() + wanted.len() <= most {
-            column.extend(wanted);
-            halvings = halvings.max(change.halvings(tolerance));
-        }
-    }
-    (column, halvings)
 }

@@ -226,6 +226,12 @@ impl Cell {
     pub fn depends_on_cache(&self) -> bool {
         !self.method.is_direct() && self.method.access() != Access::Anonymous
     }
+
+    /// True if every byte it reads is in memory before its sample.
+    pub fn is_in_memory(&self) -> bool {
+        let is_cached = self.conditions.cache == CacheState::Warm && self.conditions.fits_memory();
+        self.method.access() == Access::Anonymous || is_cached && !self.method.is_direct()
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use crate::work::{Reads, Work};
 
 /// Rounds of a run.
 pub const MAX_ROUNDS: u32 = 10_000;
+/// Time that the samples of a run may take.
+pub const MAX_BUDGET_NS: u64 = 1000 * 3_600_000_000_000;
 /// Duration of a phase of a sample.
 pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
 /// Repetitions of a disturbed sample.
@@ -74,9 +76,13 @@ fn check_reads(reads: &Reads) -> Result<(), String> {
 impl Plan {
     /// Check that the command line would accept each number of a plan from a run file.
     pub fn check_limits(&self) -> Result<(), String> {
-        let Self { rounds, sample_ns, latency_ns, retakes, .. } = self;
+        let Self { rounds, budget_ns, sample_ns, memory_sample_ns, latency_ns, retakes, .. } = self;
+        let sample_ns = (*sample_ns).max(memory_sample_ns.unwrap_or(0));
+        ensure(budget_ns.is_none_or(|budget| (1..=MAX_BUDGET_NS).contains(&budget)), || {
+            format!("a budget of {} ns: write 1s to 1000h", budget_ns.unwrap_or(0))
+        })?;
         ensure(*rounds <= MAX_ROUNDS, || format!("{rounds} rounds: a run has at most {MAX_ROUNDS}"))?;
-        ensure(*sample_ns <= MAX_PHASE_NS && *latency_ns <= MAX_PHASE_NS, || {
+        ensure(sample_ns <= MAX_PHASE_NS && *latency_ns <= MAX_PHASE_NS, || {
             format!("phases of {sample_ns} and {latency_ns} ns: a phase lasts at most {MAX_PHASE_NS}")
         })?;
         ensure(*retakes <= MAX_RETAKES, || {
@@ -87,8 +93,12 @@ impl Plan {
 
     /// Check that a run of this plan could contain the sample.
     pub fn check_sample(&self, sample: &Sample) -> Result<(), String> {
-        ensure(sample.round < self.rounds, || {
-            format!("a sample of round {}: the plan has {} rounds, counted from 0", sample.round, self.rounds)
+        ensure(sample.round < self.all_rounds(), || {
+            format!(
+                "a sample of round {}: the plan has {} rounds, counted from 0",
+                sample.round,
+                self.all_rounds()
+            )
         })?;
         ensure(sample.attempt <= self.retakes, || {
             format!("attempt {} at a sample: it is repeated at most {} times", sample.attempt, self.retakes)

@@ -57,10 +57,17 @@ pub struct Plan {
     pub source: Source,
     /// Seed of everything drawn at random.
     pub seed: u64,
-    /// Samples of each cell.
+    /// Samples of each method; with a budget, at most so many.
     pub rounds: u32,
+    /// Time that all samples may take. Rounds then go where the order of methods is in question, until it is decided.
+    /// `None`: every method takes all rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_ns: Option<u64>,
     /// Duration of the throughput phase.
     pub sample_ns: u64,
+    /// The same of a cell whose bytes are in memory, if it is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_sample_ns: Option<u64>,
     /// Maximum duration of the latency phase, if there is one.
     pub latency_ns: u64,
     /// Maximum repetitions of a sample that failed a check for reasons outside the worker.
@@ -97,6 +104,8 @@ const SLICE_NS: u64 = 100_000_000;
 /// Samples are long compared with slices.
 const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
+/// Samples of a cell in which operations are timed one by one.
+const LATENCY_ROUNDS: u32 = 9;
 /// Time limit of a sample with fixed work; work left over then is reported.
 const FIXED_WORK_NS: u64 = 60_000_000_000;
 /// Time that a cap is in force before the measured region, because a new one lets a double burst through at first. It
@@ -104,6 +113,15 @@ const FIXED_WORK_NS: u64 = 60_000_000_000;
 pub const LEAD_IN_NS: u64 = 650_000_000;
 
 impl Plan {
+    /// Further rounds of a run with a budget, in which methods that left the race are sampled again. Their numbers follow
+    /// [`Plan::rounds`].
+    pub const RETURN_ROUNDS: u32 = 2;
+
+    /// Rounds of every method of a run with a budget.
+    pub const FIRST_ROUNDS: u32 = 5;
+    /// Samples of a ceiling, if there are as many rounds.
+    const CEILING_ROUNDS: u32 = 3;
+
     /// A plan of `cells` with seven rounds of 100 ms, on datasets in the current directory.
     pub fn of(cells: Vec<Cell>) -> Self {
         Self {
@@ -111,7 +129,9 @@ impl Plan {
             source: Source::Dataset { directory: ".".into() },
             seed: 1,
             rounds: 7,
+            budget_ns: None,
             sample_ns: 100_000_000,
+            memory_sample_ns: None,
             latency_ns: 0,
             retakes: 1,
             drop_caches: false,
@@ -122,19 +142,57 @@ impl Plan {
         }
     }
 
-    /// Durations of the throughput phase and the latency phase of a sample of `cell`. Under a device cap a sample is
+    /// Rounds that every method has.
+    pub fn first_rounds(&self) -> u32 {
+        if self.budget_ns.is_some() { self.rounds.min(Self::FIRST_ROUNDS) } else { self.rounds }
+    }
+
+    /// True if `cell` may have a sample in `round`. Those of a ceiling are spread over the rounds that every method has.
+    pub fn takes(&self, cell: &Cell, round: u32) -> bool {
+        let (rounds, samples) = (self.first_rounds(), Self::CEILING_ROUNDS);
+        cell.role != Role::Ceiling
+            || (rounds <= samples && round < rounds)
+            || (rounds > samples && (0..samples).any(|sample| sample * (rounds - 1) / (samples - 1) == round))
+    }
+
+    /// True if its samples are known beforehand: without a budget and a search.
+    pub fn is_fixed(&self) -> bool {
+        self.budget_ns.is_none() && self.search.is_none()
+    }
+
+    /// Samples of the rounds that every method has.
+    pub fn first_samples(&self) -> u64 {
+        let (rounds, of_ceiling) = (u64::from(self.first_rounds()), u64::from(Self::CEILING_ROUNDS));
+        let of_cell = |cell: &Cell| if cell.role == Role::Ceiling { rounds.min(of_ceiling) } else { rounds };
+        self.cells.iter().map(of_cell).fold(0, u64::saturating_add)
+    }
+
+    /// Rounds that may be taken, return rounds among them.
+    pub fn all_rounds(&self) -> u32 {
+        self.rounds.saturating_add(if self.budget_ns.is_some() { Self::RETURN_ROUNDS } else { 0 })
+    }
+
+    /// Durations of the throughput phase and the latency phase of a sample of `cell`. Latencies come from the first rounds
+    /// only, since throughput takes more samples to tell. Under a device cap a sample is
     /// long compared with the kernel's pauses, and latencies are meaningless. The lead-in ends with the first read of a
     /// burst. The sample ends in the middle of a pause, so that it holds whole slices. One that ended with a pause would
     /// have a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap of 2,000, and 1,050 ms give
     /// 2,000.
-    pub fn phases_ns(&self, cell: &Cell) -> (u64, u64) {
+    pub fn phases_ns(&self, cell: &Cell, round: u32) -> (u64, u64) {
+        let sample_ns = self.sample_ns_of(cell);
         if cell.conditions.workload().is_one_shot() {
             return (FIXED_WORK_NS, 0);
         }
         match cell.conditions.host_settings.device_cap {
-            Some(_) => (self.sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
-            None => (self.sample_ns, self.latency_ns),
+            Some(_) => (sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
+            None if round < LATENCY_ROUNDS || round >= self.rounds => (sample_ns, self.latency_ns),
+            None => (sample_ns, 0),
         }
+    }
+
+    /// Duration of the throughput phase of a sample of `cell` without a cap.
+    pub fn sample_ns_of(&self, cell: &Cell) -> u64 {
+        self.memory_sample_ns.filter(|_| cell.is_in_memory()).unwrap_or(self.sample_ns)
     }
 
     /// Workers that perform its methods, without repetition.
@@ -183,7 +241,7 @@ impl Plan {
         })
     }
 
-    /// Bytes that the workloads write in all rounds, including preparation of warm files.
+    /// Bytes that the workloads write in the rounds that every method has, including preparation of warm files.
     pub fn written_bytes(&self) -> Bytes {
         let of_cell = |cell: &Cell| {
             let ring = cell.conditions.ring()?;
@@ -192,7 +250,7 @@ impl Plan {
             Some(ring.bytes().saturating_mul(laps).saturating_add(before))
         };
         let round = self.writing_cells().filter_map(of_cell).fold(0u64, u64::saturating_add);
-        Bytes(round.saturating_mul(u64::from(self.rounds)))
+        Bytes(round.saturating_mul(u64::from(self.first_rounds())))
     }
 
     /// Bytes written to create the datasets.
@@ -228,7 +286,7 @@ mod tests {
             retakes: 0,
             ..Plan::of(Vec::new())
         };
-        plan.phases_ns(&cell)
+        plan.phases_ns(&cell, 0)
     }
 
     #[test]

@@ -354,6 +354,7 @@ mod tests {
             round,
             attempt: 0,
             started_ns: 0,
+            took_ns: 0,
             outcome: Outcome::Unavailable { reason: "none here".into() },
         }))
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cell::Cell;
 use crate::counters::{GroupCounters, HostCounters, RateWindow, ThreadCounters};
 use crate::host_settings::SettingsInForce;
 use crate::workers::{Heartbeat, WorkerWarmup};
@@ -17,6 +18,9 @@ pub struct Sample {
     pub attempt: u32,
     /// Nanoseconds from the beginning of the run to the request of the sample.
     pub started_ns: u64,
+    /// Its whole cost: preparation, worker, evidence; 0 in files of an older pagewise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub took_ns: u64,
     /// Its outcome.
     pub outcome: Outcome,
 }
@@ -48,7 +52,16 @@ pub enum Outcome {
     },
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Sample {
+    /// A first attempt at a sample of a cell, of unknown time.
+    pub fn of(cell: &Cell, round: u32, outcome: Outcome) -> Self {
+        Self { cell: cell.id(), round, attempt: 0, started_ns: 0, took_ns: 0, outcome }
+    }
+
     /// The measurement with its evidence, if no check failed.
     pub fn valid(&self) -> Option<(&Measurement, &Evidence)> {
         match &self.outcome {

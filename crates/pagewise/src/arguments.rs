@@ -92,7 +92,7 @@ pub struct RunArguments {
     /// Measure the most informative methods in few rounds
     #[arg(long)]
     pub quick: bool,
-    /// Measure in 33 rounds, which distinguish 5 % if samples scatter by a few per cent
+    /// Measure more methods, with a budget five times as long, which distinguishes smaller differences
     #[arg(long)]
     pub full: bool,
 
@@ -110,11 +110,15 @@ pub struct RunArguments {
     #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
 
-    /// Samples of every cell, at least 7
-    #[arg(long, value_name = "COUNT")]
+    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided [default: 1.6 times
+    /// the first rounds]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// Exactly so many samples of every method instead, at least 7
+    #[arg(long, value_name = "COUNT", conflicts_with = "budget")]
     pub rounds: Option<u32>,
     /// Samples of every cell, fewer than a verdict needs: the run has none
-    #[arg(long, hide = true, value_name = "COUNT", conflicts_with = "rounds")]
+    #[arg(long, hide = true, value_name = "COUNT", conflicts_with_all = ["rounds", "budget"])]
     pub trial_rounds: Option<u32>,
     /// Length of a sample, as in 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
@@ -244,7 +248,9 @@ impl RunArguments {
             sampling: Sampling {
                 rounds: self.trial_rounds.or(self.rounds),
                 is_trial: self.trial_rounds.is_some(),
+                budget_ns: self.budget,
                 sample_ns: self.sample,
+                memory_sample_ns: None,
                 latency_ns: self.latency,
                 seed: self.seed,
                 ceilings: self.no_ceilings.then_some(false),

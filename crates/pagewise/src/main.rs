@@ -9,7 +9,6 @@ mod commands;
 mod fuzz;
 mod output;
 mod plan;
-mod schedule;
 mod series;
 mod session;
 mod state;

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, Run};
-use pagewise_model::{Bytes, Plan, Sample, Source};
+use pagewise_model::{Bytes, Cell, Plan, Sample, Source};
 
 use crate::output::{self, progress::Progress};
 use crate::plan::estimate;
-use crate::schedule::{Ledger, order};
 use crate::series::Series;
 use crate::state::State;
 use crate::store::RunFile;
@@ -89,8 +89,9 @@ impl RunSession {
         let mut rounds = Rounds {
             ledger: Ledger::new(&plan, &earlier),
             taken: earlier.len() as u64,
-            // Only a search uses them again.
-            samples: if plan.search.is_some() { earlier } else { Vec::new() },
+            spent_ns: earlier.iter().map(|sample| sample.took_ns).sum(),
+            // What comes next depends on them only if that is not known beforehand.
+            run: Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier }),
             session: self,
             sampler,
             series,
@@ -98,14 +99,15 @@ impl RunSession {
             stop,
             progress,
         };
-        let mut first = 0;
         loop {
-            if let SamplingEnd::Interrupted = rounds.take_from(first)? {
-                return Ok(SamplingEnd::Interrupted);
-            }
-            first = rounds.session.header.plan.cells.len();
-            if !rounds.extend()? {
-                break;
+            match search::next(&rounds.run, &rounds.ledger) {
+                Next::Done => break,
+                Next::Add(cells) => rounds.add(cells)?,
+                Next::Take(step) => {
+                    if let SamplingEnd::Interrupted = rounds.take(&step)? {
+                        return Ok(SamplingEnd::Interrupted);
+                    }
+                }
             }
         }
         let (samples, elapsed_ns) = (rounds.taken, rounds.elapsed_ns());
@@ -183,8 +185,10 @@ struct Rounds<'a> {
     ledger: Ledger,
     /// Samples of the run so far.
     taken: u64,
-    /// The samples, if the plan has a search.
-    samples: Vec<Sample>,
+    /// Their time.
+    spent_ns: u64,
+    /// The run so far, without its samples if they do not decide what comes next.
+    run: Run,
 }
 
 impl Rounds<'_> {
@@ -192,12 +196,15 @@ impl Rounds<'_> {
         self.session.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Take all rounds of the cells from `first` on.
-    fn take_from(&mut self, first: usize) -> Result<SamplingEnd> {
-        let plan = self.session.header.plan.clone();
-        self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan));
-        for round in 0..plan.rounds {
-            for index in order(&plan, round).into_iter().filter(|index| *index >= first) {
+    /// Take the samples of a step that are missing.
+    fn take(&mut self, step: &Step) -> Result<SamplingEnd> {
+        let plan = self.run.header.plan.clone();
+        match plan.budget_ns {
+            None => self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan)),
+            Some(budget_ns) => self.progress.budget(self.spent_ns, budget_ns),
+        }
+        for round in step.rounds.clone() {
+            for index in step.order(&plan, round) {
                 let cell = &plan.cells[index];
                 self.progress.sample(&format!(
                     "{} {} ({})",
@@ -206,7 +213,7 @@ impl Rounds<'_> {
                     cell.conditions.cache
                 ));
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
-                    let started_ns = self.elapsed_ns();
+                    let (started_ns, began) = (self.elapsed_ns(), Instant::now());
                     let taken = self.sampler.take(cell, round, &mut self.session.state);
                     let Ok(outcome) = taken.map_err(|Stopped| ()) else {
                         return Ok(SamplingEnd::Interrupted);
@@ -215,19 +222,27 @@ impl Rounds<'_> {
                         // The signal may have reached the worker too, as with Ctrl-C.
                         return Ok(SamplingEnd::Interrupted);
                     }
-                    let sample = Sample { cell: cell.id(), round, attempt, started_ns, outcome };
-                    self.ledger.note(&sample);
-                    self.taken += 1;
-                    if plan.search.is_some() {
-                        self.samples.push(sample.clone());
-                    }
-                    self.session.store.append(&Record::Sample(Box::new(sample)))?;
-                    self.note_seconds()?;
+                    let took_ns = began.elapsed().as_nanos() as u64;
+                    self.note(Sample { attempt, started_ns, took_ns, ..Sample::of(cell, round, outcome) })?;
                 }
-                self.progress.advance(1);
+                match plan.budget_ns {
+                    None => self.progress.advance(1),
+                    Some(_) => self.progress.spent(self.spent_ns),
+                }
             }
         }
         Ok(SamplingEnd::Completed)
+    }
+
+    fn note(&mut self, sample: Sample) -> Result<()> {
+        self.ledger.note(&sample);
+        self.taken += 1;
+        self.spent_ns = self.spent_ns.saturating_add(sample.took_ns);
+        if !self.run.header.plan.is_fixed() {
+            self.run.samples.push(sample.clone());
+        }
+        self.session.store.append(&Record::Sample(Box::new(sample)))?;
+        self.note_seconds()
     }
 
     fn note_seconds(&mut self) -> Result<()> {
@@ -238,22 +253,11 @@ impl Rounds<'_> {
         self.session.store.append(&Record::Seconds { seconds })
     }
 
-    /// Add the next cells of the search; false if there are none.
-    fn extend(&mut self) -> Result<bool> {
-        if self.session.header.plan.search.is_none() {
-            return Ok(false);
-        }
-        let run = Run::of(self.session.header.clone(), std::mem::take(&mut self.samples));
-        let next = search::next(&run);
-        self.samples = run.samples;
-        match next {
-            Next::Done => Ok(false),
-            Next::Measure(cells) => {
-                self.session.store.append(&Record::Extended { cells: cells.clone() })?;
-                self.session.header.plan.cells.extend(cells);
-                Ok(true)
-            }
-        }
+    /// Add cells to the plan.
+    fn add(&mut self, cells: Vec<Cell>) -> Result<()> {
+        self.session.store.append(&Record::Extended { cells: cells.clone() })?;
+        self.run.header.plan.cells.extend(cells);
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pagewise_analysis::judge::cliff::{Cliff, crossings};
 use pagewise_analysis::judge::simulation::Scatter;
-use pagewise_analysis::search::simulation::{CurveShape, SearchScenario, drive, plan};
+use pagewise_analysis::search::crossing::simulation::{CurveShape, SearchScenario, drive, plan};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Cell, GroupCounters, Outcome};

@@ -69,7 +69,7 @@ fn a_wider_terminal_shows_more_columns() {
 fn a_run_that_was_killed_says_so() {
     let parts = [
         "the samples come from another worker, 'scripted-worker'",
-        "the run is not complete: 6 of 112 planned samples so far",
+        "the run is not complete: 6 of 96 planned samples so far",
         "the run was interrupted and resumed once",
         "3 of 5 samples valid (60 %) · 1 cell unavailable on this machine",
         "1 x false-time, first: 9 ns, 10 ns",

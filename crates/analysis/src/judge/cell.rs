@@ -186,6 +186,8 @@ pub struct CellJudgement {
     pub status: Status,
     /// Reason that it has none, or that some samples are missing.
     pub reason: Option<String>,
+    /// Rounds in which it was tried.
+    pub rounds_tried: usize,
     /// Rounds with a valid sample.
     pub samples: usize,
     /// Attempts that failed a check.
@@ -323,6 +325,7 @@ impl CellJudgement {
             parameters: Parameters::of(conditions),
             status,
             reason,
+            rounds_tried: samples.rounds_tried(),
             samples: measurements.len(),
             invalid_samples: samples.invalid_attempts(),
             ops_per_second: per_second(1.0),

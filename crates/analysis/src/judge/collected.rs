@@ -1,10 +1,10 @@
 //! Samples of a run by cell and round: the input of every later step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CacheState, Cell, Evidence, Outcome, Sample};
+use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Sample};
 
 use crate::proof::measured::{is_done, ops_per_second, total_ns};
 use crate::proof::steady::time_to_warm;
@@ -19,6 +19,8 @@ pub struct CellSamples<'a> {
     pub id: String,
     /// Every attempt in chronological order, valid or not.
     pub attempts: Vec<&'a Sample>,
+    /// The number of regular rounds; later ones are return rounds.
+    pub regular: u32,
     /// The last valid attempt by round. Only rounds that have one take memory, so a large number in a run file costs
     /// nothing.
     pub rounds: BTreeMap<u32, &'a Sample>,
@@ -61,12 +63,18 @@ impl<'a> CellSamples<'a> {
         self.rounds.iter().filter_map(|(round, sample)| Some((*round, rate(sample)?))).collect()
     }
 
-    /// Number of rounds, from the first, in which it was tried; all there are if its cell ended early, since it takes no
-    /// more samples.
-    pub fn rounds_tried(&self) -> u32 {
+    /// Number of regular rounds, from the first, in which it was tried; all there are if its cell ended early, since it
+    /// takes no more samples.
+    pub fn regular_rounds(&self) -> u32 {
         let ended = self.attempts.iter().any(|sample| !matches!(sample.outcome, Outcome::Taken { .. }));
-        let last = self.attempts.iter().map(|sample| sample.round).max();
+        let rounds = self.attempts.iter().map(|sample| sample.round);
+        let last = rounds.filter(|round| *round < self.regular).max();
         if ended { u32::MAX } else { last.map_or(0, |round| round + 1) }
+    }
+
+    /// Number of rounds in which it was tried.
+    pub fn rounds_tried(&self) -> usize {
+        self.attempts.iter().map(|sample| sample.round).collect::<BTreeSet<_>>().len()
     }
 
     /// Reason that the machine does not support it; `None` if any attempt got further.
@@ -102,16 +110,25 @@ impl<'a> CellSamples<'a> {
 /// Group the samples of `run` by cell, in the order of the plan. A sample of a cell that is not in the plan is left out:
 /// it belongs to no comparison.
 pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
-    let mut cells: Vec<CellSamples<'_>> = run
-        .header
-        .plan
-        .cells
-        .iter()
-        .map(|cell| CellSamples { cell, id: cell.id(), attempts: Vec::new(), rounds: BTreeMap::new() })
-        .collect();
+    collect_those(&run.header.plan, &run.samples)
+}
+
+/// The same of some of the samples of a run of `plan`.
+pub fn collect_those<'a>(
+    plan: &'a Plan,
+    samples: impl IntoIterator<Item = &'a Sample>,
+) -> Vec<CellSamples<'a>> {
+    let of_cell = |cell: &'a Cell| CellSamples {
+        cell,
+        id: cell.id(),
+        attempts: Vec::new(),
+        regular: plan.rounds,
+        rounds: BTreeMap::new(),
+    };
+    let mut cells: Vec<CellSamples<'_>> = plan.cells.iter().map(of_cell).collect();
     let index_of: HashMap<String, usize> =
         cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect();
-    for sample in &run.samples {
+    for sample in samples {
         let Some(cell) = index_of.get(&sample.cell).map(|index| &mut cells[*index]) else { continue };
         cell.attempts.push(sample);
         if sample.valid().is_some() {

@@ -44,8 +44,10 @@ pub struct RatioToLeader {
     pub coverage: Option<f64>,
     /// The most that it may be behind, as a share, with a certainty of 95 % or more; `None` with too few rounds.
     pub bound: Option<f64>,
-    /// Rounds in which both are valid.
+    /// Rounds in which both are valid, before it left the race.
     pub rounds: usize,
+    /// True if it was behind at first, and ahead in the rounds in which it was sampled again.
+    pub changed: bool,
 }
 
 /// A method that is shown but not ranked.
@@ -179,14 +181,14 @@ pub(crate) fn compare_all(sides: &[Side<'_>], looks: &Looks, ended: bool) -> Vec
 }
 
 /// The cells of a side that are ranked, and those that are not.
-struct RankedCells<'a> {
-    ranked: Vec<&'a CellSamples<'a>>,
+pub(crate) struct RankedCells<'a> {
+    pub(crate) ranked: Vec<&'a CellSamples<'a>>,
     unranked: Vec<Unranked>,
     settled: Settled,
 }
 
 impl<'a> RankedCells<'a> {
-    fn of(side: &Side<'a>) -> Self {
+    pub(crate) fn of(side: &Side<'a>) -> Self {
         let (mut ranked, mut unranked) = (Vec::new(), Vec::new());
         for cell in &side.measured {
             match not_ranked(cell) {
@@ -198,9 +200,12 @@ impl<'a> RankedCells<'a> {
         Self { ranked, unranked, settled }
     }
 
-    fn entrants(&self) -> Vec<Entrant> {
-        let entrant =
-            |cell: &&CellSamples<'_>| Entrant { rates: self.settled.rates(cell), tried: cell.rounds_tried() };
+    /// The ranked cells as methods of a race, in the same order.
+    pub(crate) fn entrants(&self) -> Vec<Entrant> {
+        let entrant = |cell: &&CellSamples<'_>| {
+            let in_regular = |is: bool| self.settled.rates(cell).within(|round| (round < cell.regular) == is);
+            Entrant { rates: in_regular(true), tried: cell.regular_rounds(), returned: in_regular(false) }
+        };
         self.ranked.iter().map(entrant).collect()
     }
 }
@@ -244,6 +249,7 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, stret
                 coverage: ratio.interval.map(|interval| interval.coverage),
                 bound: ratio.bound,
                 rounds: ratio.rounds,
+                changed: ratio.changed,
             })
             .collect(),
         unranked,

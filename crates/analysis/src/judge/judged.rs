@@ -59,9 +59,11 @@ pub struct RunSummary {
     pub latency_ns: u64,
     /// True if the run was completed.
     pub complete: bool,
-    /// Planned samples.
-    pub samples_planned: u64,
-    /// Planned samples that were tried at least once.
+    /// Time that its samples could take; `None` if it had a fixed number of rounds.
+    pub budget_ns: Option<u64>,
+    /// Planned samples; `None` with a budget.
+    pub samples_planned: Option<u64>,
+    /// Samples that were tried at least once.
     pub samples_tried: u64,
     /// Its duration, if it was completed.
     pub elapsed_ns: Option<u64>,
@@ -160,11 +162,11 @@ pub struct InvalidReason {
 }
 
 impl Judged {
-    /// True if anything that was planned and is supported by the machine is invalid or missing: the command's exit code.
+    /// True if a sample that was asked for and is supported by the machine is invalid or missing: the command's exit code.
     pub fn fell_short(&self) -> bool {
         let short = |cell: &CellJudgement| {
             let partly = cell.covered.is_some_and(|share| share < 1.0);
-            cell.status != Status::Unavailable && (cell.samples < self.run.rounds as usize || partly)
+            cell.status != Status::Unavailable && (cell.samples < cell.rounds_tried || partly)
         };
         !self.run.complete || self.cells.iter().any(short)
     }

@@ -16,10 +16,16 @@
 //! more than the whole, since looks at the same rounds are not independent.
 //! A run with a fixed number of rounds has one look, at its end, with all of it.
 //!
+//! Methods that left are sampled again in *return rounds*, in the middle of the run and at its end. One that is ahead of
+//! its leader there, by more than chance explains after the rounds before, is not behind: the machine changed during the
+//! run.
+//!
 //! The race is a pure function of rates by round: an interrupted run goes on as it would have, and whoever reads the run
 //! file sees the same race.
 
-use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest, centre};
+use pagewise_model::Plan;
+
+use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest, centre, is_lower};
 use crate::statistics::{ByRound, Interval, lasting, paired_log_ratios};
 
 /// Share of comparisons in which one of several equals may be called the best, and in which any equal of the leader may
@@ -31,7 +37,7 @@ pub const SMALLEST_DIFFERENCE: f64 = 0.02;
 pub const BOUND_LEVEL: f64 = 0.95;
 
 /// Rounds after which quick runs look.
-const QUICK: [u32; 8] = [5, 7, 10, 14, 20, 28, 40, 56];
+const QUICK: [u32; 8] = [Plan::FIRST_ROUNDS, 7, 10, 14, 20, 28, 40, 56];
 /// Further rounds of full runs.
 const FULL: [u32; 4] = [80, 112, 160, 224];
 /// Shares of the first looks, in ordinary ones.
@@ -39,6 +45,9 @@ const FIRST: [f64; 3] = [0.1, 0.25, 0.5];
 /// Looks that share the half of the error that is not kept for the last one.
 const QUICK_SHARES: f64 = 4.0;
 const FULL_SHARES: f64 = 5.0;
+
+/// Error probability of the claim that return rounds contradict the rounds before.
+const CHANGE_LEVEL: f64 = 0.05;
 
 /// Rates of one method, by round with a valid sample of it.
 pub type Rates = ByRound;
@@ -59,6 +68,15 @@ impl Looks {
         Self { looks: Vec::new(), last: (FALSE_WINNERS, FALSE_WINNERS / 2.0) }
     }
 
+    /// The looks of a run of `plan`.
+    pub fn of(plan: &Plan) -> Self {
+        match plan.budget_ns {
+            None => Self::once(),
+            Some(_) if plan.rounds <= QUICK[QUICK.len() - 1] => Self::quick(),
+            Some(_) => Self::full(),
+        }
+    }
+
     /// The looks of a quick run.
     pub fn quick() -> Self {
         Self::spend(&QUICK, QUICK_SHARES)
@@ -76,6 +94,11 @@ impl Looks {
         Self { looks: looks.collect(), last: (FALSE_WINNERS / 2.0, FALSE_WINNERS / 2.0) }
     }
 
+    /// Rounds of the last look; 0 if it is not known.
+    pub fn last(&self) -> u32 {
+        self.looks.last().map_or(0, |(rounds, _)| *rounds)
+    }
+
     /// Rounds of the look that follows `rounds`; `None` after the last.
     pub fn next(&self, rounds: u32) -> Option<u32> {
         self.looks.iter().map(|(look, _)| *look).find(|look| *look > rounds)
@@ -89,6 +112,8 @@ pub struct Entrant {
     pub rates: Rates,
     /// Rounds from the first that were tried, valid or not; [`u32::MAX`] for a method that takes no more samples.
     pub tried: u32,
+    /// Its rates in return rounds.
+    pub returned: Rates,
 }
 
 /// The leader compared with a rival at a look: the one at which it left the race, or the last one.
@@ -104,6 +129,8 @@ pub struct Compared {
     pub level: f64,
     /// True if the claim holds: it left the race.
     pub is_behind: bool,
+    /// True if return rounds contradict that claim.
+    pub changed: bool,
     /// Logarithm of the leader's rate over the rival's.
     pub log_ratio: f64,
     /// Interval of that logarithm at the level of the claim; `None` with too few rounds.
@@ -168,7 +195,19 @@ pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Ve
             look(&comparisons[index], &mut standings[index], u32::MAX, looks.last, stretch);
         }
     }
+    for (entrants, standing) in comparisons.iter().zip(&mut standings) {
+        for compared in standing.compared.iter_mut().filter(|compared| compared.is_behind) {
+            compared.changed = has_changed(&entrants[compared.leader], &entrants[compared.method]);
+        }
+    }
     standings
+}
+
+/// True if a method that left the race is ahead of its leader in return rounds, and further than chance explains.
+fn has_changed(leader: &Entrant, method: &Entrant) -> bool {
+    let before = paired_log_ratios(&leader.rates, &method.rates);
+    let after = paired_log_ratios(&leader.returned, &method.returned);
+    after.iter().sum::<f64>() < 0.0 && is_lower(&after, &before, CHANGE_LEVEL)
 }
 
 /// Samples to take next: a number of rounds of some methods of each comparison.
@@ -287,6 +326,7 @@ fn look(
             rounds: test.rounds(index),
             level,
             is_behind,
+            changed: false,
             log_ratio: test.estimate(index),
             interval: test.interval(index, level),
             most: test.upper_end(index, 1.0 - BOUND_LEVEL),
@@ -331,6 +371,7 @@ mod tests {
         let of = |method: usize| Entrant {
             rates: (0..tried[method].min(60)).map(|round| (round, rate(method, round))).collect(),
             tried: tried[method],
+            returned: Rates::default(),
         };
         (0..3).map(of).collect()
     }
@@ -360,6 +401,20 @@ mod tests {
     }
 
     #[test]
+    fn return_rounds_tell_that_the_machine_changed() {
+        let changed = |returned: [f64; 2]| {
+            let mut entrants = entrants([10, 10, 5]);
+            entrants[0].returned = [(56, 1.0), (57, 1.01)].into_iter().collect();
+            entrants[2].returned = [(56, returned[0]), (57, returned[1])].into_iter().collect();
+            let standing = standings(&[entrants], &Looks::quick(), true).remove(0);
+            standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.changed)
+        };
+        assert_eq!(changed([0.5, 0.51]), Some(false));
+        assert_eq!(changed([0.9, 0.92]), Some(false), "closer than before, and still behind");
+        assert_eq!(changed([1.2, 1.3]), Some(true));
+    }
+
+    #[test]
     fn the_levels_of_all_looks_are_spent_once() {
         for looks in [Looks::quick(), Looks::full()] {
             let (last, earlier) = looks.looks.split_last().expect("looks");
@@ -375,6 +430,7 @@ mod tests {
         let noisy = |method: u32| Entrant {
             rates: (0..5).map(|round| (round, f64::from(1 + (round * 3 + method * 2) % 4))).collect(),
             tried: 5,
+            returned: Rates::default(),
         };
         let comparison = [vec![noisy(0), noisy(1)]];
         let to = |left: f64| next(&comparison, &Looks::quick(), &[vec![1.0, 1.0]], left).map(|step| step.to);

@@ -125,6 +125,7 @@ fn entrants(run: &[Vec<Rates>], tried: &[Vec<u32>]) -> Vec<Vec<Entrant>> {
     let entrant = |(rates, tried): (&Rates, &u32)| Entrant {
         rates: rates.clone().within(|round| round < *tried),
         tried: *tried,
+        returned: Rates::default(),
     };
     run.iter().zip(tried).map(|(methods, tried)| methods.iter().zip(tried).map(entrant).collect()).collect()
 }

@@ -24,7 +24,7 @@ fn taken(cell: &Cell, speed: u64, round: u32) -> Outcome {
 }
 
 fn sample(cell: &Cell, round: u32, attempt: u32, outcome: Outcome) -> Sample {
-    Sample { cell: cell.id(), round, attempt, started_ns: 0, outcome }
+    Sample { attempt, ..Sample::of(cell, round, outcome) }
 }
 
 fn run(entries: &[(Cell, u64)]) -> Run {

@@ -90,6 +90,8 @@ pub struct Ratio {
     pub interval: Option<Interval>,
     /// Rounds in which both are valid.
     pub rounds: usize,
+    /// True if return rounds contradict that it is behind.
+    pub changed: bool,
     /// Its place.
     pub place: Place,
     /// The most that it may be behind, as a share, with [`BOUND_LEVEL`] certainty or more; `None` with too few rounds.
@@ -213,8 +215,10 @@ impl Judgement {
 
 /// Judge methods of one comparison by their rates in a fixed number of rounds.
 pub fn judge(methods: &[&Rates]) -> Judgement {
-    let entrants: Vec<Entrant> =
-        methods.iter().map(|rates| Entrant { rates: (*rates).clone(), tried: u32::MAX }).collect();
+    let entrants: Vec<Entrant> = methods
+        .iter()
+        .map(|rates| Entrant { rates: (*rates).clone(), tried: u32::MAX, returned: Rates::default() })
+        .collect();
     let comparison = std::slice::from_ref(&entrants);
     let standing = race::standings(comparison, &Looks::once(), true).remove(0);
     judge_standing(&entrants, &standing)
@@ -257,10 +261,15 @@ impl Ratio {
             other: compared.method,
             leader: compared.leader,
             ratio: compared.log_ratio.exp(),
-            interval: compared.interval.map(as_ratios),
+            interval: compared.interval.filter(|_| !compared.changed).map(as_ratios),
             rounds: compared.rounds,
-            place: if compared.is_behind { Place::Behind } else { Place::of_bound(bound) },
-            bound,
+            place: match compared.is_behind {
+                true if compared.changed => Place::Open,
+                true => Place::Behind,
+                false => Place::of_bound(bound),
+            },
+            changed: compared.changed,
+            bound: bound.filter(|_| !compared.changed),
         }
     }
 }

@@ -72,6 +72,20 @@ pub fn centre(differences: &[f64]) -> f64 {
     }
 }
 
+/// True if the mean of `after` is lower than that of `before`, with an error probability of at most `alpha`: Student's t with
+/// the variance of `before`.
+pub fn is_lower(after: &[f64], before: &[f64], alpha: f64) -> bool {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    if after.is_empty() || before.len() < FEWEST_ROUNDS {
+        return false;
+    }
+    let freedom = before.len() as f64 - 1.0;
+    let variance = before.iter().map(|value| (value - mean(before)).powi(2)).sum::<f64>() / freedom;
+    let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("positive degrees of freedom");
+    mean(before) - mean(after) > student.inverse_cdf(1.0 - alpha) * error
+}
+
 impl PairedTest {
     /// `differences[rival]` are the log ratios over the common rounds; a rival with fewer than [`FEWEST_ROUNDS`] supports
     /// no claim. `stretch` is at least 1.

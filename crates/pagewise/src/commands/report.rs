@@ -147,12 +147,22 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     let sample = match measured.all(|cell| cell.conditions.workload().is_one_shot()) {
         true => "each sample is the whole work once".to_string(),
         false => format!(
-            "a sample lasts {}, single latencies up to {} more",
+            "a sample lasts {}{}, single latencies up to {} more",
             time(plan.sample_ns),
+            plan.memory_sample_ns.map_or_else(String::new, |ns| format!(", or {} in memory", time(ns))),
             time(plan.latency_ns)
         ),
     };
-    writeln!(out, "sampling   {} rounds of {} cells; {sample}", plan.rounds, plan.cells.len())?;
+    let cells = plan.cells.len();
+    let sampling = match plan.budget_ns {
+        None => format!("{} rounds of {cells} cells", plan.rounds),
+        Some(budget) => format!(
+            "{} rounds of {cells} cells, then rounds of what is undecided; {} in all at most",
+            plan.first_rounds(),
+            time(budget)
+        ),
+    };
+    writeln!(out, "sampling   {sampling}; {sample}")?;
     writeln!(out, "writes     {}", written(plan))?;
     writeln!(out, "takes      about {}\n", duration(estimate::duration_ns(plan)))?;
     for cell in &plan.cells {
@@ -167,9 +177,10 @@ fn written(plan: &Plan) -> String {
     match plan.largest_written() {
         None => bytes(dataset),
         Some(largest) => format!(
-            "{} in {} samples, at most {} at a time, each file removed after its sample{}",
+            "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",
             bytes(plan.written_bytes()),
-            u64::from(plan.rounds) * plan.writing_cells().count() as u64,
+            u64::from(plan.first_rounds()) * plan.writing_cells().count() as u64,
+            if plan.budget_ns.is_some() { ", and more in later rounds" } else { "" },
             bytes(largest),
             if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
         ),

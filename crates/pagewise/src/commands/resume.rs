@@ -91,7 +91,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
     store.cut(run.intact_bytes)?;
     store.append(&Record::Resumed { unix_s: unix_s() })?;
     let elapsed_before_ns =
-        run.samples.last().map_or(0, |sample| sample.started_ns.saturating_add(run.header.plan.sample_ns));
+        run.samples.last().map_or(0, |sample| sample.started_ns.saturating_add(sample.took_ns));
     let session = RunSession {
         header: run.header,
         store,

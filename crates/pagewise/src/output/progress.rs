@@ -6,6 +6,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagewise_model::Untrusted;
 
+/// Nanoseconds.
+const MS: u64 = 1_000_000;
+
 /// A line that is overwritten in place.
 pub struct Progress(ProgressBar);
 
@@ -36,6 +39,20 @@ impl Progress {
         self.0.set_position(done);
         self.0.reset_eta();
         self.0.enable_steady_tick(Duration::from_millis(500));
+    }
+
+    /// Show time spent of a budget, in nanoseconds.
+    pub fn budget(&self, spent_ns: u64, budget_ns: u64) {
+        self.restart(budget_ns / MS, "{bar:20} {prefix}  {wide_msg}", "");
+        self.spent(spent_ns);
+        self.0.enable_steady_tick(Duration::from_millis(500));
+    }
+
+    /// Set the time spent.
+    pub fn spent(&self, spent_ns: u64) {
+        let (spent, budget) = (spent_ns / MS, self.0.length().unwrap_or(0));
+        self.0.set_position(spent.min(budget));
+        self.0.set_prefix(format!("{} s of at most {} s", spent / 1000, budget.div_ceil(1000)));
     }
 
     /// Show the cell being measured.

@@ -26,14 +26,23 @@ const CROSSINGS: u64 = 2;
 
 /// Samples of the plan, without a search.
 pub fn samples(plan: &Plan) -> u64 {
-    (plan.cells.len() as u64).saturating_mul(u64::from(plan.rounds))
+    plan.first_samples()
+}
+
+/// Time of the samples of the first rounds.
+pub fn first_rounds_ns(plan: &Plan) -> u64 {
+    let rounds = 0..plan.first_rounds();
+    let of_cell = |cell: &Cell| {
+        let rounds = rounds.clone().filter(|round| plan.takes(cell, *round)).count() as u64;
+        sample_ns(plan, cell).saturating_mul(rounds)
+    };
+    plan.cells.iter().map(of_cell).fold(0, u64::saturating_add)
 }
 
 /// Approximate duration, including the search. Saturating, since sizes are refused only when they are compared with the
 /// disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
-    let rounds = u64::from(plan.rounds);
-    let cells = plan.cells.iter().fold(0u64, |total, cell| total.saturating_add(sample_ns(plan, cell)));
+    let samples = first_rounds_ns(plan).max(plan.budget_ns.unwrap_or(0));
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
         Source::Dataset { .. } => plan.dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),
@@ -45,10 +54,13 @@ pub fn duration_ns(plan: &Plan) -> u64 {
             cell.conditions.cache == state && cell.conditions.host_settings.memory_limit_bytes.is_none()
         })
     };
-    let warmings =
-        if states(CacheState::Warm) { if states(CacheState::Cold) { rounds } else { 1 } } else { 0 };
+    let warmings = if states(CacheState::Warm) {
+        if states(CacheState::Cold) { u64::from(plan.first_rounds()) } else { 1 }
+    } else {
+        0
+    };
     let warming = largest.saturating_mul(DATASET_NS_PER_BYTE).saturating_mul(warmings);
-    let parts = [cells.saturating_mul(rounds), search_ns(plan), writing, warming];
+    let parts = [samples, search_ns(plan), writing, warming];
     parts.into_iter().fold(0, u64::saturating_add)
 }
 
@@ -59,7 +71,7 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     if let Some(once_ns) = once_ns(cell) {
         return once_ns.saturating_add(overhead_ns);
     }
-    let (throughput_ns, latency_ns) = plan.phases_ns(cell);
+    let (throughput_ns, latency_ns) = plan.phases_ns(cell, 0);
     let mut all = throughput_ns + latency_ns + overhead_ns;
     if conditions.host_settings.device_cap.is_some() {
         all += LEAD_IN_NS;

@@ -84,12 +84,16 @@ impl<T: FromStr> FromStr for OrNone<T> {
 /// Parameters of sampling; never an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampling {
-    /// Samples of every cell.
+    /// Samples of every method.
     pub rounds: Option<u32>,
+    /// Time of all samples; rounds go where the order of methods is in question.
+    pub budget_ns: Option<u64>,
     /// True if they are fewer than a verdict needs: a trial of all else, which decides nothing.
     pub is_trial: bool,
     /// Duration of the throughput phase.
     pub sample_ns: Option<u64>,
+    /// The same of a cell whose bytes are in memory; the other one if that is chosen closer to the user.
+    pub memory_sample_ns: Option<u64>,
     /// Duration of the latency phase.
     pub latency_ns: Option<u64>,
     /// Seed of everything drawn.

@@ -4,7 +4,8 @@
 use std::ops::RangeInclusive;
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
+use pagewise_model::format::time;
+use pagewise_model::limits::{MAX_BUDGET_NS, MAX_PHASE_NS, MAX_ROUNDS};
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::{
     Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method, Plan,
@@ -12,13 +13,14 @@ use pagewise_model::{
 };
 
 use super::axes::{choose, ensure_all_used};
+use pagewise_analysis::judge::race::Looks;
 use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 
 use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
 use super::validate::{ensure_possible, ensure_suited, refuse_unreachable_states};
-use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads};
+use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate};
 use crate::supervise::programs::unnamed;
 
 /// Minimum for the distribution-free interval of a median.
@@ -29,6 +31,15 @@ const MIN_PUBLISHED_ROUNDS: u32 = 3;
 const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=FEWEST_ROUNDS as u32 - 1;
 /// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
+/// The usual budget, in times of the first rounds.
+const BUDGET: f64 = 1.6;
+const FULL_BUDGET: f64 = 8.0;
+/// The least usual one: a few methods go on until they are decided.
+const LEAST_BUDGET_NS: u64 = 20_000_000_000;
+/// Length of a sample: more processes tell more than longer ones.
+const SAMPLE_NS: u64 = 80_000_000;
+/// The same if no byte comes from a device.
+const MEMORY_SAMPLE_NS: u64 = 40_000_000;
 /// Repetitions of samples disturbed from outside.
 const RETAKES: u32 = 2;
 
@@ -64,6 +75,7 @@ pub fn resolve(
         Variant::Published => (MIN_PUBLISHED_ROUNDS..=MAX_ROUNDS, "since fewer give no median"),
         _ => (MIN_ROUNDS..=MAX_ROUNDS, "since fewer give no 95 % interval of a median"),
     };
+    let is_full = variant == Variant::Full;
     let also = plan.also.as_ref().filter(|_| variant != Variant::Published);
     let variant = match variant {
         Variant::Standard => None,
@@ -76,13 +88,14 @@ pub fn resolve(
     };
     let layers: Vec<&Layer> = [Some(chosen), variant, Some(&plan.base)].into_iter().flatten().collect();
     let sampling = sampling(&layers, machine.fresh_seed)?;
-    let rounds = sampling.rounds;
-    ensure!(
-        allowed.contains(&rounds),
-        "{rounds} rounds: write {} to {}, {reason}",
-        allowed.start(),
-        allowed.end()
-    );
+    if let Amount::Rounds(rounds) = sampling.amount {
+        ensure!(
+            allowed.contains(&rounds),
+            "{rounds} rounds: write {} to {}, {reason}",
+            allowed.start(),
+            allowed.end()
+        );
+    }
     let mut cells = Vec::new();
     add_matrix(&layers, &plan.name, &source, machine, &mut cells)?;
     if let Some(also) = also {
@@ -100,16 +113,28 @@ pub fn resolve(
         false => Vec::new(),
     };
     let search = search(&mut cells, sampling.crossing_percent)?;
-    // With fewer rounds there is no verdict, and no noise to compare it with.
-    let controls = if sampling.rounds >= MIN_ROUNDS { controls(&cells) } else { Vec::new() };
-    cells.extend(controls);
+    let has_controls = match sampling.amount {
+        // With fewer rounds there is no verdict, and no noise to compare it with.
+        Amount::Rounds(rounds) => rounds >= MIN_ROUNDS,
+        // A control is a check of the machine, and takes the time of a method.
+        Amount::Budget(_) => is_full,
+    };
+    if has_controls {
+        cells.extend(controls(&cells));
+    }
     cells.extend(ceilings);
-    Ok(Plan {
+    let plan = Plan {
         question: plan.name.clone(),
         source,
         seed: sampling.seed,
-        rounds: sampling.rounds,
+        rounds: match sampling.amount {
+            Amount::Rounds(rounds) => rounds,
+            Amount::Budget(_) if is_full => Looks::full().last(),
+            Amount::Budget(_) => Looks::quick().last(),
+        },
+        budget_ns: None,
         sample_ns: sampling.sample_ns,
+        memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,
         retakes: RETAKES,
         drop_caches: machine.drop_caches,
@@ -117,7 +142,36 @@ pub fn resolve(
         search,
         pivot: plan.pivot.clone(),
         cells,
-    })
+    };
+    match sampling.amount {
+        Amount::Rounds(_) => Ok(plan),
+        Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
+    }
+}
+
+/// The plan with the budget that was chosen, or else one that follows from its first rounds.
+fn with_budget(plan: Plan, chosen: Option<u64>, is_full: bool) -> Result<Plan> {
+    let plan = Plan { budget_ns: Some(1), ..plan };
+    let first_ns = estimate::first_rounds_ns(&plan);
+    let times_first = if is_full { FULL_BUDGET } else { BUDGET };
+    let usual = || ((first_ns as f64 * times_first) as u64).clamp(LEAST_BUDGET_NS, MAX_BUDGET_NS);
+    let budget_ns = chosen.unwrap_or_else(usual);
+    ensure!(budget_ns > 0, "a budget of 0s pays for no sample: write a time, as in 60s");
+    ensure!(
+        budget_ns <= MAX_BUDGET_NS,
+        "a budget of {} is too long: write at most {}",
+        time(budget_ns),
+        time(MAX_BUDGET_NS)
+    );
+    ensure!(
+        chosen.is_none() || first_ns <= budget_ns,
+        "a budget of {} does not pay for the {} rounds that every method needs, about {}: write a longer one, or leave \
+         out methods or conditions",
+        time(budget_ns),
+        plan.first_rounds(),
+        time(first_ns)
+    );
+    Ok(Plan { budget_ns: Some(budget_ns), ..plan })
 }
 
 /// Add the cells that layers choose, the topmost of which was typed.
@@ -184,10 +238,19 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
     Ok(())
 }
 
+/// How much is sampled.
+enum Amount {
+    /// So many samples of each method.
+    Rounds(u32),
+    /// As many as such a time allows, in nanoseconds; `None`: the usual one.
+    Budget(Option<u64>),
+}
+
 struct Sampled {
     seed: u64,
-    rounds: u32,
+    amount: Amount,
     sample_ns: u64,
+    memory_sample_ns: Option<u64>,
     latency_ns: u64,
     ceilings: bool,
     crossing_percent: Option<u32>,
@@ -197,10 +260,21 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
         layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
     }
-    let rounds = first(layers, |sampling| sampling.rounds, MIN_ROUNDS);
-    let sample_ns = first(layers, |sampling| sampling.sample_ns, 150_000_000);
+    let mut amounts = layers.iter().map(|layer| (layer.sampling.rounds, layer.sampling.budget_ns));
+    let amount = match amounts.find(|amount| *amount != (None, None)).unwrap_or_default() {
+        (Some(_), Some(_)) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
+        (Some(rounds), None) => Amount::Rounds(rounds),
+        (None, budget_ns) => Amount::Budget(budget_ns),
+    };
+    let with_sample =
+        layers.iter().map(|layer| &layer.sampling).find(|sampling| sampling.sample_ns.is_some());
+    let sample_ns = with_sample.and_then(|sampling| sampling.sample_ns).unwrap_or(SAMPLE_NS);
+    let memory_sample_ns = with_sample.map_or(Some(MEMORY_SAMPLE_NS), |sampling| sampling.memory_sample_ns);
     ensure!(
-        (1_000_000..=MAX_PHASE_NS).contains(&sample_ns),
+        [Some(sample_ns), memory_sample_ns]
+            .into_iter()
+            .flatten()
+            .all(|ns| (1_000_000..=MAX_PHASE_NS).contains(&ns)),
         "the length of a sample is out of range: write 1ms to 3600s"
     );
     let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
@@ -208,7 +282,7 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     let seed = first(layers, |sampling| sampling.seed, fresh_seed);
     let ceilings = first(layers, |sampling| sampling.ceilings, true);
     let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
-    Ok(Sampled { seed, rounds, sample_ns, latency_ns, ceilings, crossing_percent })
+    Ok(Sampled { seed, amount, sample_ns, memory_sample_ns, latency_ns, ceilings, crossing_percent })
 }
 
 /// Plan the search beyond the matrix. If a method has several windows of prefetch, they are compared at one size of data

@@ -11,7 +11,8 @@ use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
-const SAMPLING: &[&str] = &["rounds", "sample", "latency", "seed", "ceilings", "crossing_percent"];
+const SAMPLING: &[&str] =
+    &["rounds", "budget", "sample", "memory_sample", "latency", "seed", "ceilings", "crossing_percent"];
 /// Keys at the top of a plan besides axes, sampling and workloads.
 const TOP: &[&str] = &["quick", "full", "published", "also", "in_memory", "table"];
 /// Keys in `[table]`.
@@ -138,6 +139,8 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
     let in_key = || format!("in '{key}'");
     match key {
         "rounds" => sampling.rounds = Some(count(value).with_context(in_key)?),
+        "budget" => sampling.budget_ns = Some(time(value).with_context(in_key)?),
+        "memory_sample" => sampling.memory_sample_ns = Some(time(value).with_context(in_key)?),
         "sample" => sampling.sample_ns = Some(time(value).with_context(in_key)?),
         "latency" => sampling.latency_ns = Some(time(value).with_context(in_key)?),
         "ceilings" => {

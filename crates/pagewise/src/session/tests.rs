@@ -101,6 +101,10 @@ impl Place {
 
     /// A run of `pread` and `mmap`.
     fn session(&self) -> RunSession {
+        self.session_of(|_| {})
+    }
+
+    fn session_of(&self, change: impl FnOnce(&mut Plan)) -> RunSession {
         let cells = METHODS.map(|method| Cell {
             role: Role::Measured,
             method: method.parse().expect("a method"),
@@ -110,13 +114,14 @@ impl Place {
             },
         });
         let directory = self.0.path().join("data").to_str().expect("text").to_string();
-        let plan = Plan {
+        let mut plan = Plan {
             source: Source::Dataset { directory },
             rounds: ROUNDS,
             sample_ns: 1_000_000,
             latency_ns: 1_000_000,
             ..Plan::of(cells.into())
         };
+        change(&mut plan);
         let environment = Environment { page_bytes: 4096, cpus: 1, ..Environment::default() };
         let header = Header { environment, ..Header::of(plan) };
         RunSession {
@@ -235,6 +240,60 @@ fn a_stopped_run_is_resumed_with_the_samples_that_are_missing() {
     for method in METHODS {
         assert_eq!(rounds_taken(&of_method(&after, method)), (0..ROUNDS).collect::<Vec<_>>());
     }
+}
+
+/// The samples that a race over these asks for, in its order.
+fn replayed(run: &Run) -> Vec<(String, u32, u32)> {
+    let plan = &run.header.plan;
+    let mut ledger = Ledger::new(plan, &[]);
+    let mut replay = Run::of(run.header.clone(), Vec::new());
+    while let Next::Take(step) = search::next(&replay, &ledger) {
+        for round in step.rounds.clone() {
+            for index in step.order(plan, round) {
+                let cell = &plan.cells[index];
+                while let Some(attempt) = ledger.next_attempt(cell, round) {
+                    let is_it = |sample: &&Sample| {
+                        (&sample.cell, sample.round, sample.attempt) == (&cell.id(), round, attempt)
+                    };
+                    let taken = run.samples.iter().find(is_it).expect("a sample that was asked for");
+                    ledger.note(taken);
+                    replay.samples.push(taken.clone());
+                }
+            }
+        }
+    }
+    replay.samples.into_iter().map(|sample| (sample.cell, sample.round, sample.attempt)).collect()
+}
+
+#[test]
+fn a_race_that_is_stopped_goes_on_as_its_file_says() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    /// Wishes to stop in the middle of a sample after the first look.
+    fn stops(requests: PipeReader, replies: PipeWriter) -> io::Result<()> {
+        static SAMPLES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        bent(requests, replies, |_, reply, replies| {
+            if reply["type"] == "sample" && SAMPLES.fetch_add(1, Ordering::Relaxed) == 12 {
+                STOP.store(true, Ordering::Relaxed);
+            }
+            writeln!(replies, "{reply}")
+        })
+    }
+    let place = Place::new();
+    let plan = place.session_of(|plan| {
+        (plan.rounds, plan.budget_ns) = (56, Some(3_000_000_000));
+        // Failed checks of a crowded machine are not repeated.
+        plan.retakes = 0;
+    });
+    assert!(matches!(complete(plan, stops, PATIENCE, &STOP), SamplingEnd::Interrupted));
+    let before = store::load(&place.run_file()).expect("a run");
+    assert_eq!(before.samples.len(), 12);
+    let ended = complete(place.resumed(), honest, PATIENCE, &AtomicBool::new(false));
+    assert!(matches!(ended, SamplingEnd::Completed));
+    let after = store::load(&place.run_file()).expect("a run");
+    assert!(after.is_complete() && after.samples[..12] == before.samples[..]);
+    let taken: Vec<_> =
+        after.samples.iter().map(|sample| (sample.cell.clone(), sample.round, sample.attempt)).collect();
+    assert_eq!(replayed(&after), taken);
 }
 
 #[test]

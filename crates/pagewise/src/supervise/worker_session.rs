@@ -149,7 +149,7 @@ impl WorkerSession<'_> {
             false => {
                 // The worker knows the order of earlier operations.
                 let anew = progress.first_operation > 0;
-                self.go(worker, inherited, &mut progress, anew, self.plan.phases_ns(self.cell))?
+                self.go(worker, inherited, &mut progress, anew, self.plan.phases_ns(self.cell, self.round))?
             }
         };
         let reply = &outcome.reply;

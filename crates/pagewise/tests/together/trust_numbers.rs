@@ -50,13 +50,8 @@ fn sample(cell: &Cell, round: u32) -> Record {
         ..Measurement::default()
     };
     let evidence = Evidence { wall_ns: 200_400_000, requested_bytes: 5_000 << 14, ..Evidence::default() };
-    Record::Sample(Box::new(Sample {
-        cell: cell.id(),
-        round,
-        attempt: 0,
-        started_ns: 0,
-        outcome: Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() },
-    }))
+    let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
+    Record::Sample(Box::new(Sample::of(cell, round, outcome)))
 }
 
 fn text(records: &[Record]) -> String {

@@ -45,8 +45,19 @@ fn run(judged: &Judged) -> String {
         judged.environment.pagewise_version,
         run.question,
         run.seed,
-        counted(u64::from(run.rounds), "round"),
+        rounds(judged),
     )
+}
+
+/// Rounds of the methods.
+fn rounds(judged: &Judged) -> String {
+    let measured = || judged.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let taken = || measured().map(|cell| cell.rounds_tried as u64);
+    match (judged.run.budget_ns, taken().min(), taken().max()) {
+        (Some(_), Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most} rounds"),
+        (Some(_), _, Some(most)) => counted(most, "round"),
+        _ => counted(u64::from(judged.run.rounds), "round"),
+    }
 }
 
 /// A worker with its flags, which are conditions too.

@@ -157,7 +157,7 @@ fn outcome(figures: &Figures, index: usize, round: u32) -> Outcome {
 fn sample(figures: &Figures, index: usize, round: u32, attempt: u32) -> Sample {
     let started_ns = u64::from(round) * 4_000_000_000 + index as u64 * 250_000_000;
     let outcome = outcome(figures, index, round);
-    Sample { cell: cell(figures).id(), round, attempt, started_ns, outcome }
+    Sample { attempt, started_ns, ..Sample::of(&cell(figures), round, outcome) }
 }
 
 fn fail(sample: &mut Sample, kind: FailureKind, detail: &str) {

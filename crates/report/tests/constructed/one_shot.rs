@@ -57,7 +57,7 @@ fn whole(times: &Times, index: usize, round: u32) -> Sample {
     };
     let started_ns = u64::from(round) * 40_000_000_000 + index as u64 * 2_500_000_000;
     let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
-    Sample { cell: cell_of(times).id(), round, attempt: 0, started_ns, outcome }
+    Sample { started_ns, ..Sample::of(&cell_of(times), round, outcome) }
 }
 
 fn taken(sample: &mut Sample) -> (&mut Measurement, &mut Evidence) {

@@ -169,7 +169,7 @@ fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
     }
     let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
     let started_ns = u64::from(round) * 100_000_000_000 + index as u64 * 1_000_000_000;
-    Sample { cell: cell.id(), round, attempt: 0, started_ns, outcome }
+    Sample { started_ns, ..Sample::of(cell, round, outcome) }
 }
 
 /// A whole run. The filesystem refuses O_DIRECT at 16 threads, one cell has no valid sample, and one lost two rounds.

@@ -57,17 +57,12 @@ impl Timed {
             measurement.latency_counts = vec![9_999, 1];
         }
         let failure = Failure { kind: FailureKind::LostRecords, detail: "400 B are missing".into() };
-        Sample {
-            cell: self.cell.id(),
-            round,
-            attempt: 0,
-            started_ns: 0,
-            outcome: Outcome::Taken {
-                measurement,
-                evidence: Box::new(honest::evidence(&self.cell)),
-                failures: if self.invalid { vec![failure] } else { Vec::new() },
-            },
-        }
+        let outcome = Outcome::Taken {
+            measurement,
+            evidence: Box::new(honest::evidence(&self.cell)),
+            failures: if self.invalid { vec![failure] } else { Vec::new() },
+        };
+        Sample::of(&self.cell, round, outcome)
     }
 }
 

@@ -46,7 +46,7 @@ fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
         evidence: Box::new(honest::evidence(&rated.cell)),
         failures: Vec::new(),
     };
-    Sample { cell: rated.cell.id(), round, attempt: 0, started_ns: 0, outcome }
+    Sample::of(&rated.cell, round, outcome)
 }
 
 /// The table that `lucene` asks for.

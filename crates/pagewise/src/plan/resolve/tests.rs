@@ -60,12 +60,16 @@ fn refused(text: &str) -> String {
 }
 
 /// The overview's plan on a machine of four CPUs.
-pub(crate) fn quick_plan() -> Plan {
+fn quick_plan() -> Plan {
+    question(Variant::Quick, Sampling::default()).expect("a shipped question")
+}
+
+fn question(variant: Variant, sampling: Sampling) -> Result<Plan> {
     let (name, text) = QUESTIONS[0];
     let environment = environment();
     let machine = machine(&environment);
-    let text = text::parse(name, text).expect("a shipped question");
-    resolve(&text, Variant::Quick, &Layer::default(), dataset(), &machine).expect("a shipped question")
+    let chosen = Layer { sampling, ..Layer::default() };
+    resolve(&text::parse(name, text)?, variant, &chosen, dataset(), &machine)
 }
 
 fn measured(plan: &Plan) -> Vec<String> {
@@ -110,8 +114,12 @@ fn any_list_is_an_axis() {
 }
 
 #[test]
-fn every_comparison_has_one_control() {
-    let plan = quick_plan();
+fn every_comparison_of_a_full_run_has_one_control() {
+    assert!(
+        quick_plan().cells.iter().all(|cell| cell.role != Role::Control),
+        "it would take the time of a method"
+    );
+    let plan = question(Variant::Full, Sampling::default()).expect("a shipped question");
     for conditions in plan.comparisons() {
         let controls = plan
             .cells
@@ -120,6 +128,58 @@ fn every_comparison_has_one_control() {
             .map(|cell| cell.method.to_string());
         assert_eq!(controls.collect::<Vec<_>>(), ["pread"]);
     }
+}
+
+#[test]
+fn a_budget_pays_at_least_for_the_first_rounds() {
+    let of =
+        |budget_ns| question(Variant::Quick, Sampling { budget_ns: Some(budget_ns), ..Sampling::default() });
+    let refused = |budget_ns| of(budget_ns).expect_err("refused").to_string();
+    assert_eq!(refused(0), "a budget of 0s pays for no sample: write a time, as in 60s");
+    assert!(refused(u64::MAX).contains("is too long: write at most"));
+    let told = refused(1_000_000_000);
+    assert!(
+        told.starts_with("a budget of 1 s does not pay for the 5 rounds that every method needs, about "),
+        "{told}"
+    );
+    assert_eq!(of(90_000_000_000).expect("enough").budget_ns, Some(90_000_000_000));
+    let usual = quick_plan();
+    let first_ns = estimate::first_rounds_ns(&usual);
+    assert!(usual.budget_ns.is_some_and(|budget| budget as f64 / first_ns as f64 >= BUDGET), "{usual:?}");
+    assert_eq!(usual.rounds, 56);
+    assert_eq!(question(Variant::Full, Sampling::default()).expect("plan").rounds, 224);
+}
+
+#[test]
+fn rounds_and_a_budget_exclude_each_other() {
+    assert_eq!(
+        refused("rounds = 9\nbudget = \"60s\""),
+        "'rounds' and 'budget' exclude each other: write one of them"
+    );
+    // The choice closer to the user counts.
+    let fixed = question(Variant::Quick, Sampling { rounds: Some(9), ..Sampling::default() }).expect("plan");
+    assert_eq!((fixed.rounds, fixed.budget_ns), (9, None));
+    let text = "rounds = 9\n[quick]\nbudget = \"60s\"";
+    let environment = environment();
+    let plan = text::parse("test", text).expect("plan");
+    let of = |variant| {
+        resolve(&plan, variant, &Layer::default(), dataset(), &machine(&environment)).expect("plan").budget_ns
+    };
+    assert_eq!((of(Variant::Standard), of(Variant::Quick)), (None, Some(60_000_000_000)));
+}
+
+#[test]
+fn samples_in_memory_are_shorter_unless_a_length_is_chosen() {
+    let of = |sampling| {
+        let plan = question(Variant::Quick, sampling).expect("plan");
+        let mut lengths: Vec<u64> =
+            plan.cells.iter().map(|cell| plan.sample_ns_of(cell) / 1_000_000).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths
+    };
+    assert_eq!(of(Sampling::default()), [40, 80]);
+    assert_eq!(of(Sampling { sample_ns: Some(30_000_000), ..Sampling::default() }), [30]);
 }
 
 #[test]

@@ -1,17 +1,47 @@
 //! Order of samples, and the samples still to be taken.
 //!
-//! A round holds one sample of every cell. Within it the cells of a comparison follow each other in random order, so
+//! A round holds one sample of every method that is in it; ceilings have three in the whole run. Within it the cells of a comparison follow each other in random order, so
 //! that a drift of the machine falls on all of them; comparisons come in random order too, but those of one cache state
 //! together, and a round begins with the state that the last one ended with, because going from cold to warm reads the
 //! whole file. All of it follows from the recorded seed: a resumed run has the same order as an uninterrupted one.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use pagewise_model::random::Random;
-use pagewise_model::{CacheState, Cell, Conditions, Outcome, Plan, Role, Sample};
+use pagewise_model::{Access, CacheState, Cell, Conditions, Outcome, Plan, Role, Sample};
+
+/// Rounds of some cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The rounds.
+    pub rounds: Range<u32>,
+    /// Indices of the cells in the plan, ascending.
+    pub cells: Vec<usize>,
+}
+
+impl Step {
+    /// The cells that have a sample in `round`, in the order of their samples.
+    pub fn order(&self, plan: &Plan, round: u32) -> Vec<usize> {
+        let mut order = order(plan, round);
+        order.retain(|index| {
+            self.cells.binary_search(index).is_ok() && plan.takes(&plan.cells[*index], round)
+        });
+        order
+    }
+
+    /// True if every sample of it was taken or cannot be had.
+    pub fn is_done(&self, plan: &Plan, ledger: &Ledger) -> bool {
+        self.rounds.clone().all(|round| {
+            let mut due =
+                self.cells.iter().map(|index| &plan.cells[*index]).filter(|cell| plan.takes(cell, round));
+            due.all(|cell| ledger.next_attempt(cell, round).is_none())
+        })
+    }
+}
 
 /// The cells of a plan in the order of round `round`.
-pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
+fn order(plan: &Plan, round: u32) -> Vec<usize> {
     let mut random = Random::for_purpose(plan.seed, &format!("order of round {round}"));
     let mut states: Vec<(CacheState, Vec<Vec<usize>>)> = Vec::new();
     for comparison in comparisons(plan, &mut random) {
@@ -21,9 +51,12 @@ pub fn order(plan: &Plan, round: u32) -> Vec<usize> {
             None => states.push((state, vec![comparison])),
         }
     }
-    // Ceilings are independent of the cache, but the memory ceiling is filled through it: that is fastest while the file
-    // is warm.
-    let ceilings: Vec<Vec<usize>> = ceilings(plan).into_iter().map(|ceiling| vec![ceiling]).collect();
+    // Ceilings are independent of the cache, but those of memory are filled through it: that is fastest while the file is
+    // warm. They follow each other, since a hypervisor takes back memory that lies unused: another gigabyte of it costs
+    // seconds.
+    let (memory, mut ceilings): (Vec<_>, Vec<_>) =
+        ceilings(plan).partition(|index| plan.cells[index[0]].access() == Access::Anonymous);
+    ceilings.push(memory.concat());
     let warm = states.iter().position(|(state, _)| *state == CacheState::Warm).unwrap_or(0);
     if let Some((_, comparisons)) = states.get_mut(warm) {
         comparisons.extend(ceilings);
@@ -53,8 +86,10 @@ fn comparisons(plan: &Plan, random: &mut Random) -> Vec<Vec<usize>> {
     comparisons
 }
 
-fn ceilings(plan: &Plan) -> Vec<usize> {
-    (0..plan.cells.len()).filter(|index| plan.cells[*index].role == Role::Ceiling).collect()
+/// The ceilings, each by itself.
+fn ceilings(plan: &Plan) -> impl Iterator<Item = Vec<usize>> + '_ {
+    let is_ceiling = |index: &usize| plan.cells[*index].role == Role::Ceiling;
+    (0..plan.cells.len()).filter(is_ceiling).map(|index| vec![index])
 }
 
 /// Progress of a run.
@@ -102,6 +137,21 @@ impl Ledger {
         self.done.insert(key);
     }
 
+    /// Number of samples of the first rounds that are done.
+    pub fn settled(&self, plan: &Plan) -> u64 {
+        let of_cell = |cell: &Cell| {
+            let mut key = (cell.id(), 0);
+            let has_ended = self.ended.contains(&key.0);
+            let mut settled = 0;
+            for round in (0..plan.first_rounds()).filter(|round| plan.takes(cell, *round)) {
+                key.1 = round;
+                settled += u64::from(has_ended || self.done.contains(&key));
+            }
+            settled
+        };
+        plan.cells.iter().map(of_cell).sum()
+    }
+
     /// Number of the next attempt at a cell in a round; `None`: it is done.
     pub fn next_attempt(&self, cell: &Cell, round: u32) -> Option<u32> {
         let key = (cell.id(), round);
@@ -110,23 +160,6 @@ impl Ledger {
         }
         Some(self.attempts.get(&key).copied().unwrap_or(0))
     }
-
-    /// Number of cells of a round that are done.
-    pub fn settled(&self, plan: &Plan) -> u64 {
-        let of_cell = |cell: &Cell| {
-            let mut key = (cell.id(), 0);
-            if self.ended.contains(&key.0) {
-                return u64::from(plan.rounds);
-            }
-            let mut settled = 0;
-            for round in 0..plan.rounds {
-                key.1 = round;
-                settled += u64::from(self.done.contains(&key));
-            }
-            settled
-        };
-        plan.cells.iter().map(of_cell).sum()
-    }
 }
 
 #[cfg(test)]
@@ -134,10 +167,28 @@ mod tests {
     use super::*;
     use pagewise_model::{Failure, FailureKind};
 
-    use crate::plan::resolve::tests::quick_plan;
+    use pagewise_model::{Bytes, Method, Reads, Work};
+
+    /// Two comparisons of cold and warm reads, with ceilings.
+    fn quick_plan() -> Plan {
+        let of = |cache, method: &str| Cell {
+            role: Role::Measured,
+            method: method.parse().expect("a method"),
+            conditions: Conditions {
+                cache,
+                ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1))
+            },
+        };
+        let methods = ["mmap", "mmap:random", "pread", "pread:random", "read", "uring:depth=8"];
+        let states = [CacheState::Warm, CacheState::Cold];
+        let cells = states.iter().flat_map(|state| methods.map(|method| of(*state, method)));
+        let ceiling =
+            Cell { role: Role::Ceiling, method: Method::uring_direct(8), ..of(CacheState::AsIs, "pread") };
+        Plan::of(cells.chain([ceiling]).collect())
+    }
 
     fn sample(plan: &Plan, cell: usize, round: u32, attempt: u32, outcome: Outcome) -> Sample {
-        Sample { cell: plan.cells[cell].id(), round, attempt, started_ns: 0, outcome }
+        Sample { attempt, ..Sample::of(&plan.cells[cell], round, outcome) }
     }
 
     fn broken(kind: FailureKind) -> Outcome {
@@ -217,6 +268,5 @@ mod tests {
         let plan = quick_plan();
         let ledger = Ledger::new(&plan, &[sample(&plan, 0, 0, 0, broken(FailureKind::WorkerDied))]);
         assert_eq!(ledger.next_attempt(&plan.cells[0], 1), None);
-        assert_eq!(ledger.settled(&plan), u64::from(plan.rounds));
     }
 }

@@ -31,7 +31,7 @@ use pagewise_model::{
     Role, Sample, Work,
 };
 
-use super::{Next, next};
+use super::next;
 use crate::judge::cliff::{Cliff, Precision, crossings};
 use crate::judge::simulation::{Scatter, normal, sample};
 
@@ -156,21 +156,17 @@ pub fn drive(plan: Plan, random: &mut Random, scatter: &Scatter, rate: impl Fn(&
             let common = (scatter.round * normal(random)).exp();
             for cell in &batch {
                 let outcome = outcome(rate(cell).map(|rate| sample(rate * common, scatter, random)));
-                run.samples.push(Sample { cell: cell.id(), round, attempt: 0, started_ns: 0, outcome });
+                run.samples.push(Sample::of(cell, round, outcome));
             }
         }
-        match next(&run) {
-            Next::Measure(cells) => {
-                let known: Vec<String> = run.header.plan.cells.iter().map(Cell::id).collect();
-                assert!(cells.iter().all(|cell| !known.contains(&cell.id())), "a cell is measured twice");
-                run.header.plan.cells.extend(cells.iter().cloned());
-                batch = cells;
-            }
-            Next::Done => {
-                run.elapsed_ns = Some(1);
-                return run;
-            }
+        batch = next(&run);
+        if batch.is_empty() {
+            run.elapsed_ns = Some(1);
+            return run;
         }
+        let known: Vec<String> = run.header.plan.cells.iter().map(Cell::id).collect();
+        assert!(batch.iter().all(|cell| !known.contains(&cell.id())), "a cell is measured twice");
+        run.header.plan.cells.extend(batch.iter().cloned());
     }
     panic!("the search does not end");
 }

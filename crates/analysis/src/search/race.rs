@@ -1,0 +1,126 @@
+//! The steps of a run with a budget: rounds of what is undecided, look by look, and two return rounds of what left.
+//!
+//! Each step follows from the samples of the steps before it, with their times. An interrupted step is therefore finished as
+//! it was begun, and a run that is resumed takes the samples of one that was not.
+
+use std::collections::HashMap;
+
+use pagewise_model::run::Run;
+use pagewise_model::{Plan, Role};
+
+use super::schedule::{Ledger, Step};
+use crate::judge::collected::{CellSamples, collect_those};
+use crate::judge::comparison::{RankedCells, sides};
+use crate::judge::race::{self, Entrant, Looks, Standing};
+
+/// Share of the budget after which the first return round comes.
+const MIDDLE: f64 = 0.5;
+
+/// Return the first step that is not done, after the first rounds; `None` without a budget, or if nothing remains.
+pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
+    let plan = &run.header.plan;
+    let budget = plan.budget_ns? as f64;
+    let looks = Looks::of(plan);
+    let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
+    loop {
+        let is_before =
+            |round: u32| round < regular || (plan.rounds..plan.rounds + returned).contains(&round);
+        let so_far = run.samples.iter().filter(|sample| is_before(sample.round));
+        let samples = collect_those(plan, so_far);
+        let state = State::of(&samples, &looks, in_race);
+        let left = budget - state.spent;
+        let back = state.out();
+        let round_back: f64 = back.iter().map(|cell| state.costs[*cell]).sum();
+        let rounds_back = Plan::RETURN_ROUNDS - returned;
+        let is_due = !in_race || (returned == 0 && left <= budget * (1.0 - MIDDLE));
+        let step = if is_due && rounds_back > 0 && !back.is_empty() && round_back <= left {
+            let round = plan.rounds + returned;
+            returned += 1;
+            Step { rounds: round..round + 1, cells: back }
+        } else if !in_race {
+            return None;
+        } else if let Some(step) = state.next(&looks, left - round_back * f64::from(rounds_back)) {
+            regular = step.rounds.end;
+            step
+        } else {
+            in_race = false;
+            continue;
+        };
+        if !step.is_done(plan, ledger) {
+            return Some(step);
+        }
+    }
+}
+
+/// The race after some steps.
+struct State<'a> {
+    /// Indices of the ranked cells in the plan, by comparison.
+    cells: Vec<Vec<usize>>,
+    entrants: Vec<Vec<Entrant>>,
+    standings: Vec<Standing>,
+    /// Mean time of a round of each cell, in nanoseconds; 0 if it takes no more samples.
+    costs: Vec<f64>,
+    /// Time of all samples, in nanoseconds.
+    spent: f64,
+    samples: &'a [CellSamples<'a>],
+}
+
+impl<'a> State<'a> {
+    fn of(samples: &'a [CellSamples<'a>], looks: &Looks, in_race: bool) -> Self {
+        let index_of: HashMap<&str, usize> =
+            samples.iter().enumerate().map(|(index, cell)| (cell.id.as_str(), index)).collect();
+        let ranked: Vec<RankedCells<'_>> = sides(samples).iter().map(RankedCells::of).collect();
+        let cells =
+            ranked.iter().map(|side| side.ranked.iter().map(|cell| index_of[cell.id.as_str()]).collect());
+        let entrants: Vec<Vec<Entrant>> = ranked.iter().map(RankedCells::entrants).collect();
+        let took =
+            |cell: &CellSamples<'_>| cell.attempts.iter().map(|sample| sample.took_ns as f64).sum::<f64>();
+        Self {
+            cells: cells.collect(),
+            standings: race::standings(&entrants, looks, !in_race),
+            entrants,
+            costs: samples
+                .iter()
+                .map(|cell| match cell.regular_rounds() {
+                    u32::MAX => 0.0,
+                    _ => took(cell) / cell.rounds_tried().max(1) as f64,
+                })
+                .collect(),
+            spent: samples.iter().map(took).sum(),
+            samples,
+        }
+    }
+
+    /// The methods and controls that take no part in the next rounds, with the leaders they are compared with.
+    fn out(&self) -> Vec<usize> {
+        let mut races = vec![false; self.samples.len()];
+        for (cells, standing) in self.cells.iter().zip(&self.standings) {
+            let is_open = !standing.decided && standing.staying.len() > 1;
+            for method in standing.staying.iter().filter(|_| is_open) {
+                let leads = standing.compared.iter().any(|compared| compared.leader == *method);
+                races[cells[*method]] = !leads;
+            }
+        }
+        let is_out = |index: &usize| {
+            let cell = &self.samples[*index];
+            !races[*index] && cell.cell.role != Role::Ceiling && cell.regular_rounds() != u32::MAX
+        };
+        (0..self.samples.len()).filter(is_out).collect()
+    }
+
+    /// The next rounds of what is undecided, as far as `left` nanoseconds pay for them.
+    fn next(&self, looks: &Looks, left: f64) -> Option<Step> {
+        let costs: Vec<Vec<f64>> =
+            self.cells.iter().map(|cells| cells.iter().map(|cell| self.costs[*cell]).collect()).collect();
+        let step = race::next(&self.entrants, looks, &costs, left)?;
+        let of_comparison = |(cells, methods): (&Vec<usize>, &Vec<usize>)| -> Vec<usize> {
+            methods.iter().map(|method| cells[*method]).collect()
+        };
+        let mut cells: Vec<usize> = self.cells.iter().zip(&step.methods).flat_map(of_comparison).collect();
+        cells.sort_unstable();
+        Some(Step { rounds: step.from..step.to, cells })
+    }
+}
+
+#[cfg(test)]
+mod tests;

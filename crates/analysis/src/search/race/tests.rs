@@ -1,0 +1,145 @@
+//! Races over made-up rates: what they take, and that an interruption changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagewise_model::random::Random;
+use pagewise_model::run::Header;
+use pagewise_model::sample::Measurement;
+use pagewise_model::{
+    Bytes, CacheState, Cell, Conditions, Evidence, Failure, FailureKind, Method, Outcome, Reads, Sample, Work,
+};
+
+use super::*;
+use crate::judge::judge;
+use crate::search::{self, Next};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1000 * MS;
+
+/// True rates and scatter of the methods of a warm and of a cold comparison.
+type Truth = [(&'static str, f64, f64)];
+const CLOSE: &Truth = &[("mmap", 1.0, 0.05), ("mmap:random", 0.98, 0.05), ("pread", 0.5, 0.02)];
+const CLEAR: &Truth = &[("mmap", 1.0, 0.02), ("pread", 0.5, 0.02), ("pread:random", 0.3, 0.02)];
+
+fn conditions(cache: CacheState) -> Conditions {
+    Conditions { cache, ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1)) }
+}
+
+fn plan(warm: &Truth, cold: &Truth, budget_ns: u64) -> Plan {
+    let cells = |truth: &Truth, cache| {
+        let of = |(method, ..): &(&str, f64, f64)| Cell {
+            role: Role::Measured,
+            method: method.parse().expect("a method"),
+            conditions: conditions(cache),
+        };
+        truth.iter().map(of).collect::<Vec<_>>()
+    };
+    let ceiling = Cell {
+        role: Role::Ceiling,
+        method: Method::uring_direct(8),
+        conditions: conditions(CacheState::AsIs),
+    };
+    let cells = [cells(warm, CacheState::Warm), cells(cold, CacheState::Cold), vec![ceiling]].concat();
+    Plan { rounds: 56, budget_ns: Some(budget_ns), retakes: 1, ..Plan::of(cells) }
+}
+
+/// The sample of a cell in a round: always the same. One in thirty is disturbed.
+fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u32) -> Sample {
+    let cell = &plan.cells[index];
+    let mut random = Random::for_purpose(1, &format!("{} {round} {attempt}", cell.id()));
+    let (_, rate, scatter) = truth.concat().get(index).copied().unwrap_or(("", 1.0, 0.0));
+    let rate = rate * (scatter * crate::judge::simulation::normal(&mut random)).exp();
+    let measurement =
+        Measurement { operations: (1e6 * rate) as u64, measured_ns: 40 * MS, ..Measurement::default() };
+    let is_disturbed = attempt == 0 && random.unit() < 1.0 / 30.0;
+    let disturbance = Failure { kind: FailureKind::Contaminated, detail: "by a test".into() };
+    let failures = if is_disturbed { vec![disturbance] } else { Vec::new() };
+    let outcome = Outcome::Taken { measurement, evidence: Box::new(Evidence::default()), failures };
+    let took_ns = 60 * MS + random.below(20) * MS;
+    Sample { attempt, took_ns, ..Sample::of(cell, round, outcome) }
+}
+
+/// Complete a run. Of its samples `cut` are there already.
+fn complete(plan: &Plan, truth: [&Truth; 2], cut: Vec<Sample>) -> Run {
+    let mut ledger = Ledger::new(plan, &cut);
+    let mut run = Run::of(Header::of(plan.clone()), cut);
+    loop {
+        let step = match search::next(&run, &ledger) {
+            Next::Take(step) => step,
+            Next::Done => break,
+            Next::Add(cells) => panic!("no search adds {cells:?}"),
+        };
+        for round in step.rounds.clone() {
+            for index in step.order(plan, round) {
+                while let Some(attempt) = ledger.next_attempt(&plan.cells[index], round) {
+                    let sample = sample(plan, &truth, index, round, attempt);
+                    ledger.note(&sample);
+                    run.samples.push(sample);
+                }
+            }
+        }
+        assert!(step.is_done(plan, &ledger));
+    }
+    run.elapsed_ns = Some(1);
+    run
+}
+
+/// Rounds of each cell.
+fn rounds(run: &Run) -> Vec<Vec<u32>> {
+    let mut rounds: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for sample in &run.samples {
+        rounds.entry(sample.cell.clone()).or_default().insert(sample.round);
+    }
+    let of_cell = |cell: &Cell| rounds[&cell.id()].iter().copied().collect();
+    run.header.plan.cells.iter().map(of_cell).collect()
+}
+
+#[test]
+fn rounds_go_where_the_question_is_open() {
+    let run = complete(&plan(CLOSE, CLEAR, 60 * S), [CLOSE, CLEAR], Vec::new());
+    let rounds = rounds(&run);
+    let regular = |cell: usize| rounds[cell].iter().filter(|round| **round < 56).count();
+    assert!(regular(0) > 10 && regular(0) == regular(1), "{rounds:?}");
+    let decided: Vec<u32> = (0..5).chain([56, 57]).collect();
+    for of_cell in &rounds[3..6] {
+        assert_eq!(of_cell, &decided, "decided at the first look, and seen again twice");
+    }
+    assert!((5..=10).contains(&regular(2)), "{rounds:?}");
+    assert_eq!(rounds[6], [0, 2, 4], "a ceiling has three");
+    let judged = judge(&run);
+    assert!(!judged.fell_short());
+    assert_eq!(judged.comparisons[1].best.as_deref(), Some("mmap"));
+}
+
+#[test]
+fn a_budget_is_kept() {
+    for budget_s in [4, 6, 10] {
+        let run = complete(&plan(CLOSE, CLEAR, budget_s * S), [CLOSE, CLEAR], Vec::new());
+        let spent: u64 = run.samples.iter().map(|sample| sample.took_ns).sum();
+        // A sample may take longer than those before it.
+        assert!(spent <= budget_s * S * 103 / 100, "{budget_s} s: {} ms", spent / MS);
+    }
+    let too_short = complete(&plan(CLOSE, CLEAR, S), [CLOSE, CLEAR], Vec::new());
+    assert_eq!(rounds(&too_short)[0], [0, 1, 2, 3, 4], "the first rounds are taken whatever they cost");
+}
+
+#[test]
+fn a_run_that_is_resumed_at_any_point_takes_the_same_samples() {
+    for budget_s in [4, 10] {
+        let plan = plan(CLOSE, CLEAR, budget_s * S);
+        let unbroken = complete(&plan, [CLOSE, CLEAR], Vec::new());
+        for cut in 0..=unbroken.samples.len() {
+            let resumed = complete(&plan, [CLOSE, CLEAR], unbroken.samples[..cut].to_vec());
+            // The verdict is a function of them.
+            assert_eq!(resumed.samples, unbroken.samples, "cut after {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_single_method_has_the_first_rounds_and_those_at_the_end() {
+    const ALONE: &Truth = &[("pread", 1.0, 0.02)];
+    let run = complete(&plan(ALONE, &[], 60 * S), [ALONE, &[]], Vec::new());
+    assert_eq!(rounds(&run)[0], [0, 1, 2, 3, 4, 56, 57]);
+    assert!(!judge(&run).fell_short());
+}
