@@ -437,7 +437,7 @@ fn a_line_of_two_gibibytes_is_one_line() {
     place.finish(child).expect_code(1);
     fs::remove_file(&path).expect("remove");
     let run = load(&place.file("run.jsonl"));
-    assert_eq!(run.header.plan.cells.len(), 3, "two methods and a control");
+    assert_eq!(run.header.plan.cells.len(), 2, "two methods");
     expect_lines(&run, 1);
     place.expect_no_trace();
 }
