@@ -1,7 +1,7 @@
 //! `advice`: whether what a quick run advises holds on a fresh seed and a fresh file.
 //!
-//! One quick run of a question advises; another one, with a seed and a file of its own, says how far the advised method
-//! is behind the best there, by the paired ratios of that second run: of rates, and of the total of set-up, measured
+//! One quick run of a question advises; a full one, with a seed and a file of its own, says how far the advised method
+//! is behind the best there, by the paired ratios of that full run: of rates, and of the total of set-up, measured
 //! region and tear-down where the work is done once.
 
 use std::io::Write;
@@ -43,11 +43,17 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let questions = if options.questions.is_empty() { &all } else { &options.questions };
     let (mut held, mut given) = (0, 0);
     for question in questions {
+        let full = full(question);
         for pair in 0..options.pairs {
-            let advising =
-                quick_run(&pagewise, &scratch, question, &format!("advising-{question}-{pair}.jsonl"))?;
+            let advising = measured(
+                &pagewise,
+                &scratch,
+                question,
+                &["--quick"],
+                &format!("advising-{question}-{pair}.jsonl"),
+            )?;
             let telling =
-                quick_run(&pagewise, &scratch, question, &format!("telling-{question}-{pair}.jsonl"))?;
+                measured(&pagewise, &scratch, question, &full, &format!("telling-{question}-{pair}.jsonl"))?;
             let (of_pair, holds) = tell(&advising, &telling, out)?;
             given += of_pair;
             held += holds;
@@ -87,10 +93,27 @@ fn tell(advising: &Judged, telling: &Judged, out: &mut impl Write) -> Result<(us
     Ok((given, held))
 }
 
-fn quick_run(pagewise: &Pagewise<'_>, scratch: &Scratch, question: &str, name: &str) -> Result<Judged> {
+/// Arguments of a full run that has the conditions of a quick one, on files of its size, and more methods.
+fn full(question: &str) -> Vec<&'static str> {
+    let conditions: &[&str] = match question {
+        "read" => &["--threads=1"],
+        "scan" => &["--consume=lines", "--file-size=256MiB"],
+        "append" => &["--record-size=100B,1KiB", "--file-size=64MiB"],
+        _ => &["--file-size=128MiB"],
+    };
+    [&["--full"], conditions].concat()
+}
+
+fn measured(
+    pagewise: &Pagewise<'_>,
+    scratch: &Scratch,
+    question: &str,
+    arguments: &[&str],
+    name: &str,
+) -> Result<Judged> {
     let path = scratch.path(name);
     let mut command = pagewise.command();
-    command.args(["run", question, "--quick", "--json", "--out"]).arg(&path);
+    command.args(["run", question, "--json"]).args(arguments).arg("--out").arg(&path);
     if question != IN_MEMORY {
         command.arg("--dir").arg(scratch.path(""));
     }
