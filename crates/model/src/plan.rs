@@ -110,7 +110,9 @@ const LATENCY_ROUNDS: u32 = 9;
 const FIXED_WORK_NS: u64 = 60_000_000_000;
 /// Time that a cap is in force before the measured region, because a new one lets a double burst through at first. It
 /// ends in the middle of a pause, as a sample does ([`Plan::phases_ns`]).
-pub const LEAD_IN_NS: u64 = 650_000_000;
+const CAPPED_LEAD_IN_NS: u64 = 650_000_000;
+/// Reads of a fresh process on an idle device before the measured region: its queues are empty, and its host may sleep.
+const DEVICE_LEAD_IN_NS: u64 = 20_000_000;
 
 impl Plan {
     /// Further rounds of a run with a budget, in which methods that left the race are sampled again. Their numbers follow
@@ -187,6 +189,21 @@ impl Plan {
             Some(_) => (sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
             None if round < LATENCY_ROUNDS || round >= self.rounds => (sample_ns, self.latency_ns),
             None => (sample_ns, 0),
+        }
+    }
+
+    /// Duration of the reads before the measured region of a sample of `cell`, which nothing counts: until the device works as it
+    /// will.
+    pub fn lead_in_ns(&self, cell: &Cell) -> Option<u64> {
+        let conditions = &cell.conditions;
+        if conditions.reads().is_none() || conditions.cache == CacheState::ColdStart {
+            return None;
+        }
+        let reads_device =
+            cell.method.is_direct() || (conditions.cache == CacheState::Cold && cell.depends_on_cache());
+        match conditions.host_settings.device_cap {
+            Some(_) => Some(CAPPED_LEAD_IN_NS),
+            None => reads_device.then_some(DEVICE_LEAD_IN_NS),
         }
     }
 

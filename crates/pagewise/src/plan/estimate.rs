@@ -1,6 +1,5 @@
 //! Estimated duration and written bytes of a plan, shown before it starts.
 
-use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::{CacheState, Cell, Plan, Role, Source, Worker};
 
 /// Time of a sample outside its phases: a process, set-up, evidence, verification, tear-down.
@@ -73,9 +72,7 @@ fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell, 0);
     let mut all = throughput_ns + latency_ns + overhead_ns;
-    if conditions.host_settings.device_cap.is_some() {
-        all += LEAD_IN_NS;
-    }
+    all += plan.lead_in_ns(cell).unwrap_or(0);
     if conditions.host_settings.needs_group() {
         all += GROUP_NS;
     }

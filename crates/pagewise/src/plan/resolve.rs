@@ -70,13 +70,9 @@ pub fn resolve(
     source: Source,
     machine: &Machine<'_>,
 ) -> Result<Plan> {
-    let (allowed, reason) = match variant {
-        _ if chosen.sampling.is_trial => (TRIAL_ROUNDS, "since a trial has no verdict"),
-        Variant::Published => (MIN_PUBLISHED_ROUNDS..=MAX_ROUNDS, "since fewer give no median"),
-        _ => (MIN_ROUNDS..=MAX_ROUNDS, "since fewer give no 95 % interval of a median"),
-    };
     let is_full = variant == Variant::Full;
-    let also = plan.also.as_ref().filter(|_| variant != Variant::Published);
+    let is_published = variant == Variant::Published;
+    let also = plan.also.as_ref().filter(|_| !is_published);
     let variant = match variant {
         Variant::Standard => None,
         Variant::Quick => Some(&plan.quick),
@@ -88,6 +84,15 @@ pub fn resolve(
     };
     let layers: Vec<&Layer> = [Some(chosen), variant, Some(&plan.base)].into_iter().flatten().collect();
     let sampling = sampling(&layers, machine.fresh_seed)?;
+    let (allowed, reason) = if chosen.sampling.is_trial {
+        (TRIAL_ROUNDS, "since a trial has no verdict")
+    } else if is_published {
+        (MIN_PUBLISHED_ROUNDS..=MAX_ROUNDS, "since fewer give no median")
+    } else if sampling.crossing_percent.is_some() {
+        (FEWEST_ROUNDS as u32..=MAX_ROUNDS, "since fewer give no verdict")
+    } else {
+        (MIN_ROUNDS..=MAX_ROUNDS, "since fewer give no 95 % interval of a median")
+    };
     if let Amount::Rounds(rounds) = sampling.amount {
         ensure!(
             allowed.contains(&rounds),
@@ -115,7 +120,7 @@ pub fn resolve(
     let search = search(&mut cells, sampling.crossing_percent)?;
     let has_controls = match sampling.amount {
         // With fewer rounds there is no verdict, and no noise to compare it with.
-        Amount::Rounds(rounds) => rounds >= MIN_ROUNDS,
+        Amount::Rounds(rounds) => rounds as usize >= FEWEST_ROUNDS,
         // A control is a check of the machine, and takes the time of a method.
         Amount::Budget(_) => is_full,
     };

@@ -9,7 +9,6 @@ use pagewise_analysis::proof::steady;
 use pagewise_host::{
     BlockDevice, HostReader, NewFile, OperationOrder, ProcessCounters, TableMemory, process,
 };
-use pagewise_model::plan::LEAD_IN_NS;
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
@@ -136,9 +135,8 @@ impl WorkerSession<'_> {
         let span_bytes = conditions.span_bytes.0;
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
-        let leads_in = conditions.reads().is_some() && !cold_start;
-        if conditions.host_settings.device_cap.is_some() && leads_in {
-            let lead_in = self.go(worker, inherited, &mut progress, false, (LEAD_IN_NS, 0))?;
+        if let Some(lead_in_ns) = self.plan.lead_in_ns(self.cell) {
+            let lead_in = self.go(worker, inherited, &mut progress, false, (lead_in_ns, 0))?;
             progress.first_operation += furthest(&lead_in.reply);
         }
         let first_operation = progress.first_operation;
