@@ -5,8 +5,8 @@ use pagewise_model::counters::{RateWindow, UNLIMITED};
 use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa, Skew};
 
 use super::subject::Subject;
-use crate::proof::steady;
-use pagewise_model::format::percent_of;
+use crate::proof::steady::{self, Apart};
+use pagewise_model::format::{percent, percent_of};
 
 /// Slice of a cap.
 const CAP_SLICE_SECONDS: f64 = 0.1;
@@ -86,17 +86,14 @@ pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Above memory, the workload warms the cache until device bytes per operation are constant, in the last two windows and
+/// Above memory, the workload warms the cache until device bytes per operation are equivalent in its last windows, and the same
 /// in the measured region; and the cache is full then.
 pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     if !subject.is_warm_above_memory() {
         return None;
     }
     let (cell, evidence) = (subject.cell, subject.evidence);
-    let [earlier @ .., before, after] = evidence.windows.as_slice() else {
-        let windows = evidence.windows.len();
-        return Some(format!("{windows} windows of warm-up were taken, at least two are needed"));
-    };
+    let windows = evidence.windows.as_slice();
     let measured = RateWindow {
         elapsed_ns: subject.worker_ns(),
         operations: subject.operations(),
@@ -104,13 +101,23 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
         resident_bytes: evidence.resident_after_bytes,
         ..RateWindow::default()
     };
-    let Some(apart) = steady::apart(cell, evidence.readahead_bytes, earlier, &[*before, *after, measured])
+    let (Some(unsettled), Some(departs)) =
+        (steady::unsettled(cell, windows), steady::departs(cell, windows, &measured))
     else {
-        return Some("device bytes are unknown, so the cache is not proven to have settled".to_string());
-    };
-    if let Some((least, most, share)) = apart {
         return Some(format!(
-            "the device delivered from {least:.0} to {most:.0} bytes per operation in the last two windows of warm-up and in the sample, a difference of at most {:.0} % may be",
+            "device bytes are unknown in {} windows of warm-up or the sample, or the windows too few, so the cache is not proven to have settled",
+            windows.len()
+        ));
+    };
+    if let Some(Apart { before, after, uncertain }) = unsettled {
+        return Some(format!(
+            "the device delivered {before:.0} bytes per operation in earlier windows of warm-up and {after:.0} in later ones, give or take {}: they are not shown to be within 10 %",
+            percent(uncertain)
+        ));
+    }
+    if let Some((before, own, share)) = departs {
+        return Some(format!(
+            "the device delivered {before:.0} bytes per operation in the warm-up and {own:.0} in the sample, a difference of at most {:.0} % may be",
             share * 100.0
         ));
     }
@@ -414,10 +421,13 @@ mod tests {
                 *bytes = bytes.map(|bytes| (bytes as f64 * share) as u64);
             })
         };
-        // Four standard errors of 1,280 misses are 16 %.
-        assert_eq!((more(2, 1.1), more(1, 0.9), more(0, 2.0)), (vec![], vec![], vec![]));
-        assert_eq!((more(2, 1.3), more(1, 0.7)), (vec![NotSettled], vec![NotSettled]));
-        assert_eq!(kinds(&cell, |_, evidence| evidence.windows.truncate(1)), [NotSettled]);
+        assert_eq!((more(4, 1.03), more(1, 0.97), more(0, 2.0)), (vec![], vec![], vec![]));
+        assert_eq!(
+            (more(4, 1.3), more(1, 0.7)),
+            (vec![NotSettled], vec![NotSettled]),
+            "not shown to be equivalent"
+        );
+        assert_eq!(kinds(&cell, |_, evidence| evidence.windows.truncate(4)), [NotSettled]);
         let now = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(40 << 20);
         assert_eq!(kinds(&cell, now), [NotSettled], "the sample itself");
         assert_eq!(kinds(&cell, |_, evidence| evidence.windows[2].device_read_bytes = None), [NotSettled]);

@@ -3,10 +3,10 @@
 //! The supervisor calls these functions to decide when to stop, and the checks call them afterwards, so both use the
 //! same definition.
 
+use pagewise_model::Cell;
 use pagewise_model::counters::RateWindow;
-use pagewise_model::{Access, Cell, MethodOption};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::proof::calls;
 use crate::statistics::total;
 
 /// Share of an operation's requested bytes that may additionally come from the device in a warm window.
@@ -22,20 +22,23 @@ const STILL_FILLING_SHARE: f64 = 0.02;
 const KEPT_SHARE: f64 = 0.25;
 /// In addition to the share: readahead that was still in flight.
 const KEPT_BYTES: u64 = 1 << 20;
-/// Device bytes per operation agree within this share, whatever their number.
-const SETTLED_SHARE: f64 = 0.05;
-/// They also agree within this share of the requested bytes: below it the device is not involved.
+/// Device bytes per operation are equivalent if they differ by less than this share.
+const EQUIVALENT_SHARE: f64 = 0.10;
+/// Below this share of the requested bytes the device is not involved, so differences up to it do not count.
 const SETTLED_REQUESTED_SHARE: f64 = 0.01;
-/// Differences up to this many standard errors are chance: 4 are exceeded once in 16,000.
-const STANDARD_ERRORS: f64 = 4.0;
-/// Differences above this share are not considered chance, whatever the scatter.
-const MOST_SHARE: f64 = 0.50;
-/// Fewest windows of a warm-up: two that are compared, and those whose scatter estimates chance.
+/// Probability that a difference of [`EQUIVALENT_SHARE`] passes for less. Windows scatter by 13 % where each holds few
+/// misses: 5 % would take 70 of them.
+const ERROR: f64 = 0.20;
+/// Fewest windows of a warm-up: two halves of two, after one in which the workload begins.
 const FEWEST_SETTLING: usize = 5;
-/// Number of windows before the compared ones from which scatter is estimated.
-const SCATTER_WINDOWS: usize = 8;
-/// Readahead of most devices, used if it is unknown.
-const USUAL_READAHEAD_BYTES: u64 = 128 << 10;
+/// Most windows in each of the two halves that are compared.
+const MOST_IN_HALF: usize = 8;
+/// A cache that was replaced this often holds nothing that depends on how it was filled.
+const REPLACED: f64 = 2.0;
+/// A single window differs from the mean of others by at most this many standard deviations: 4 are exceeded once in 16,000.
+const STANDARD_DEVIATIONS: f64 = 4.0;
+/// A difference of the sample above this share is not considered chance, whatever the scatter.
+const MOST_SHARE: f64 = 0.50;
 
 /// Time and device bytes until a cold start became warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,69 +81,89 @@ pub fn is_steady(op_bytes: u64, windows: &[RateWindow]) -> bool {
     time_to_warm(op_bytes, windows).is_some()
 }
 
-/// True if the workload of `cell` has warmed a cache that cannot hold all data: device bytes per operation of the last
-/// two windows of at least five agree, and the cache keeps no more than it evicts. `readahead_bytes` is that of the
-/// device.
-pub fn settled(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> bool {
-    let [earlier @ .., before, after] = windows else { return false };
-    windows.len() >= FEWEST_SETTLING
-        && apart(cell, readahead_bytes, earlier, &[*before, *after]) == Some(None)
-        && !gains(before, after)
+/// True if the workload of `cell` has warmed a cache that cannot hold all data: device bytes per operation are equivalent
+/// in the two last stretches of at least five windows, and the cache keeps no more than it evicts.
+pub fn settled(cell: &Cell, windows: &[RateWindow]) -> bool {
+    let [.., before, after] = windows else { return false };
+    unsettled(cell, windows) == Some(None) && !gains(before, after)
 }
 
-/// Disagreement of the device bytes per operation of `windows`: the smallest, the largest, and the share by which they
-/// may differ, which is estimated from the scatter of `earlier` ones. `Some(None)` if they agree, `None` if one of them
-/// is unknown.
-pub(crate) fn apart(
+/// Device bytes per operation that are not settled: those of an earlier stretch, of a later one, and the share by which
+/// the two may differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Apart {
+    /// The mean of the earlier.
+    pub before: f64,
+    /// The mean of the later.
+    pub after: f64,
+    /// Half the length of the interval of their difference, as a share of the earlier.
+    pub uncertain: f64,
+}
+
+/// Return `Some(None)` if device bytes per operation are equivalent in the two halves of the last windows: the test rejects
+/// that they differ by 10 % or more (two one-sided t tests; that no difference is shown would not be enough, since few or
+/// scattered windows show none). Reads with megabytes of readahead scatter too much for that. Then the means of the
+/// halves must be within 10 %, and the windows have replaced the cache twice. `None` if device bytes are unknown or
+/// windows too few.
+pub(crate) fn unsettled(cell: &Cell, windows: &[RateWindow]) -> Option<Option<Apart>> {
+    (windows.len() >= FEWEST_SETTLING).then_some(())?;
+    let half = (windows.len() / 2).min(MOST_IN_HALF);
+    let last = &windows[windows.len() - 2 * half..];
+    let values: Vec<f64> = last.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
+    let (before, after) = values.split_at(half);
+    let (before_mean, after_mean) = (mean(before), mean(after));
+    let freedom = 2.0 * (half as f64 - 1.0);
+    let variance = (squares(before, before_mean) + squares(after, after_mean)) / freedom;
+    let error = (variance * 2.0 / half as f64).sqrt();
+    let allowed = (before_mean * EQUIVALENT_SHARE).max(involved(cell));
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("positive degrees of freedom");
+    let uncertain = error * student.inverse_cdf(1.0 - ERROR);
+    let difference = (after_mean - before_mean).abs();
+    let is_idle = values.iter().all(|value| *value <= involved(cell));
+    let is_shown = is_idle || difference + uncertain <= allowed;
+    let is_replaced = difference <= allowed && replaced(windows)? >= REPLACED;
+    let apart = Apart { before: before_mean, after: after_mean, uncertain: uncertain / before_mean.max(1.0) };
+    Some((!is_shown && !is_replaced).then_some(apart))
+}
+
+/// The share by which the device bytes per operation of a sample may differ from the settled `windows` before it, with
+/// their mean and its own figure; `Some(None)` if they do not differ by more. A single value proves no equivalence; that is
+/// what the windows are for.
+pub(crate) fn departs(
     cell: &Cell,
-    readahead_bytes: Option<u64>,
-    earlier: &[RateWindow],
     windows: &[RateWindow],
+    sample: &RateWindow,
 ) -> Option<Option<(f64, f64, f64)>> {
-    let per_operation: Vec<f64> = windows.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
-    let least = per_operation.iter().copied().min_by(f64::total_cmp)?;
-    let most = per_operation.iter().copied().max_by(f64::total_cmp)?;
-    let by_chance = chance(cell, readahead_bytes, windows)?.max(scatter(earlier).unwrap_or(0.0));
-    let share = (STANDARD_ERRORS * by_chance).clamp(SETTLED_SHARE, MOST_SHARE);
-    let allowed = (most * share).max(cell.conditions.op_bytes() as f64 * SETTLED_REQUESTED_SHARE);
-    Some((most - least > allowed).then_some((least, most, share)))
+    let last = &windows[windows.len().saturating_sub(2 * MOST_IN_HALF)..];
+    let values: Vec<f64> = last.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
+    let (mean, own) = (mean(&values), device_bytes_per_operation(sample)?);
+    let count = values.len() as f64;
+    let deviation = (squares(&values, mean) / (count - 1.0).max(1.0) * (1.0 + 1.0 / count)).sqrt();
+    let chance = STANDARD_DEVIATIONS * deviation / mean.max(1.0);
+    let share = chance.clamp(EQUIVALENT_SHARE, MOST_SHARE);
+    let allowed = (mean.max(own) * share).max(involved(cell));
+    Some(((own - mean).abs() > allowed).then_some((mean, own, share)))
 }
 
-/// The standard error of a difference, if misses are independent. A miss brings in a certain size; n misses scatter by
-/// at most the root of n (they are binomial, so by less if most reads miss), and the difference of two counts by the
-/// root of 1/n + 1/m.
-fn chance(cell: &Cell, readahead_bytes: Option<u64>, windows: &[RateWindow]) -> Option<f64> {
-    let size = miss_bytes(cell, readahead_bytes) as f64;
-    let misses = |window: &RateWindow| Some((window.device_read_bytes? as f64 / size).max(1.0));
-    let counts: Vec<f64> = windows.iter().map(misses).collect::<Option<_>>()?;
-    let fewest = counts.into_iter().min_by(f64::total_cmp)?;
-    Some((2.0 / fewest).sqrt())
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The standard deviation of the difference between neighbouring windows, over their mean: with readahead misses are not
-/// independent, since one brings in data that others would have missed. `None` for fewer than three windows.
-fn scatter(windows: &[RateWindow]) -> Option<f64> {
-    let recent = &windows[windows.len().saturating_sub(SCATTER_WINDOWS)..];
-    let values: Vec<f64> = recent.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
-    let squares: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    (squares.len() >= 2 && mean > 0.0)
-        .then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt() / mean)
+/// Sum of squared deviations.
+fn squares(values: &[f64], mean: f64) -> f64 {
+    values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Bytes that a miss brings in: for a fault of a mapping without advice the readahead around it, otherwise the requested
-/// bytes (readahead of pread detects that reads are not sequential).
-fn miss_bytes(cell: &Cell, readahead_bytes: Option<u64>) -> u64 {
-    let method = &cell.method;
-    let read = cell.conditions.reads().map_or_else(|| calls::piece_bytes(method), |reads| reads.read_bytes.0);
-    let reads_around = method.access() == Access::Mmap
-        && !method.has(MethodOption::Random)
-        && !method.has(MethodOption::Prefetch)
-        && method.prefetch_window().is_none();
-    match reads_around {
-        true => readahead_bytes.unwrap_or(USUAL_READAHEAD_BYTES).max(read),
-        false => read.max(1),
-    }
+/// Bytes per operation from which on the device is involved.
+fn involved(cell: &Cell) -> f64 {
+    cell.conditions.op_bytes() as f64 * SETTLED_REQUESTED_SHARE
+}
+
+/// Number of times that the device bytes of `windows` could have replaced the cache; 0 if residency is unknown.
+fn replaced(windows: &[RateWindow]) -> Option<f64> {
+    let resident = windows.last().and_then(|window| window.resident_bytes).filter(|bytes| *bytes > 0);
+    let read = delivered_bytes(windows)?;
+    Some(resident.map_or(0.0, |resident| read as f64 / resident as f64))
 }
 
 fn device_bytes_per_operation(window: &RateWindow) -> Option<f64> {
@@ -252,46 +275,63 @@ mod tests {
         assert_eq!(warm(&[]), None);
     }
 
-    /// True if a warm-up with this end is settled, after three windows like the first of the two.
-    fn settles(method: &str, readahead_bytes: Option<u64>, before: RateWindow, after: RateWindow) -> bool {
-        let cell = honest::cell(method, CacheState::Warm);
-        settled(&cell, readahead_bytes, &[before, before, before, before, after])
+    fn settles(windows: &[RateWindow]) -> bool {
+        settled(&honest::cell("pread:random", CacheState::Warm), windows)
+    }
+
+    /// Windows of 1,000 operations with these MiB from the device, of a full cache that they do not replace.
+    fn windows(mib: &[u64]) -> Vec<RateWindow> {
+        mib.iter().map(|mib| window(1000, *mib, 1 << 20)).collect()
     }
 
     #[test]
-    fn a_warm_up_is_settled_when_device_bytes_stay_and_the_cache_is_full() {
-        let pread = |before, after| settles("pread:random", None, before, after);
-        assert!(pread(window(1000, 190, 126), window(1000, 192, 126)));
-        assert!(!pread(window(1000, 190, 126), window(1000, 210, 126)), "10 % apart with 12,000 misses each");
-        assert!(!pread(window(1000, 190, 60), window(1000, 192, 126)), "the cache still fills");
-        assert!(pread(window(1000, 0, 126), window(1000, 1, 126)), "under 1 % of the 250 MiB asked for");
-        let cell = honest::cell("pread:random", CacheState::Warm);
-        assert!(!settled(&cell, None, &[window(1000, 190, 126); 4]), "too few windows");
+    fn a_warm_up_is_settled_when_device_bytes_are_equivalent_and_the_cache_is_full() {
+        assert!(settles(&windows(&[190, 190, 191, 190, 192])));
+        assert!(!settles(&windows(&[190, 190, 191, 190])), "too few windows");
+        assert!(!settles(&windows(&[190, 190, 190, 211, 211])), "11 % apart");
+        assert!(
+            !settles(&[window(1000, 190, 60), window(1000, 190, 126)].repeat(3)),
+            "the cache still fills"
+        );
+        assert!(settles(&windows(&[1, 0, 0, 2, 1])), "under 1 % of the 250 MiB asked for");
         let unknown = RateWindow { device_read_bytes: None, ..window(1000, 0, 126) };
-        assert!(!pread(unknown, unknown));
+        assert!(!settles(&[unknown; 6]));
     }
 
     #[test]
-    fn few_misses_may_differ_by_more() {
-        let (before, after) = (window(100, 800, 126), window(100, 600, 126));
-        // 100 and 75 misses of 8 MiB each: 25 % apart is chance.
-        assert!(settles("mmap", Some(8 * MIB), before, after));
-        assert!(!settles("mmap", Some(128 << 10), before, after), "6,400 misses tell more");
-        assert!(!settles("mmap:random", Some(8 * MIB), before, after));
-        assert!(!settles("mmap", Some(8 * MIB), before, window(100, 390, 126)), "half of it is no chance");
+    fn that_no_difference_is_shown_is_not_enough() {
+        // A drift of 30 % that scatter hides from a test for a difference.
+        assert!(!settles(&windows(&[196, 198, 198, 230, 221, 232, 255])));
+        // No difference at all, but nothing to exclude one.
+        assert!(!settles(&windows(&[190, 150, 230, 230, 150])));
+        // The same scatter for longer.
+        let longer: Vec<u64> = [190, 165, 215, 192, 176, 206].repeat(4);
+        assert!(!settles(&windows(&longer[..5])));
+        assert!(settles(&windows(&longer)));
     }
 
     #[test]
-    fn what_scattered_before_may_scatter_still() {
-        let pread = honest::cell("pread", CacheState::Warm);
-        let with = |earlier: [u64; 3]| {
-            let windows = earlier.into_iter().chain([190, 230]).map(|mib| window(1000, mib, 126));
-            settled(&pread, Some(8 * MIB), &windows.collect::<Vec<_>>())
+    fn a_cache_that_was_replaced_often_is_settled_in_spite_of_scatter() {
+        let scattered = |resident_mib| {
+            let mib = [190, 150, 230, 225, 150];
+            mib.iter().map(|mib| window(1000, *mib, resident_mib)).collect::<Vec<_>>()
         };
-        assert!(!with([190, 191, 190]));
-        assert!(with([190, 220, 200]), "readahead makes misses depend on each other");
-        let other_scale: Vec<RateWindow> =
-            [2000, 2010, 2000, 190, 230].map(|mib| window(1000, mib, 126)).to_vec();
-        assert!(!settled(&pread, None, &other_scale), "scatter counts as a share");
+        assert!(settles(&scattered(126)), "945 MiB through a cache of 126");
+        assert!(!settles(&scattered(512)));
+        let drifting: Vec<RateWindow> = [150, 150, 170, 200, 230].map(|mib| window(1000, mib, 126)).to_vec();
+        assert!(!settles(&drifting), "more and more");
+    }
+
+    #[test]
+    fn a_sample_departs_from_its_windows_beyond_their_scatter() {
+        let cell = honest::cell("pread:random", CacheState::Warm);
+        let departs = |before: &[u64], sample| departs(&cell, &windows(before), &window(1000, sample, 126));
+        let steady = [190, 191, 190, 190, 191];
+        assert_eq!(departs(&steady, 205), Some(None), "8 %");
+        assert!(departs(&steady, 215).is_some_and(|apart| apart.is_some()), "12 %");
+        assert_eq!(departs(&[190, 150, 230, 225, 150], 260), Some(None));
+        assert!(departs(&[190, 150, 230, 225, 150], 390).is_some_and(|apart| apart.is_some()), "half of it");
+        let unknown = RateWindow { device_read_bytes: None, ..window(1000, 0, 126) };
+        assert_eq!(super::departs(&cell, &windows(&steady), &unknown), None);
     }
 }

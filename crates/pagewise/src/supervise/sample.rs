@@ -168,11 +168,6 @@ impl<'a> Sampler<'a> {
             page_bytes: self.machine.page_bytes,
             direct_alignment: self.machine.direct_alignment,
             device: self.machine.device.as_ref(),
-            readahead_bytes: host_settings
-                .kernel
-                .readahead_bytes
-                .map(|bytes| bytes.0)
-                .or(self.context.readahead_bytes),
             guard: &guard,
             setter: &self.machine.setter,
             warmed_first,

@@ -54,7 +54,6 @@ pub struct WorkerSession<'a> {
     pub page_bytes: u64,
     pub direct_alignment: u64,
     pub device: Option<&'a BlockDevice>,
-    pub readahead_bytes: Option<u64>,
     pub guard: &'a ConditionGuard,
     pub setter: &'a ConditionSetter,
     pub warmed_first: bool,
@@ -283,7 +282,7 @@ impl WorkerSession<'_> {
             read = read.saturating_add(last.unwrap_or(0));
             // A workload that hardly reads from the device would never replace the cache.
             let turned_over = read >= turnover || last.is_some_and(|last| last < capacity / 1000);
-            if turned_over && steady::settled(self.cell, self.readahead_bytes, &progress.windows) {
+            if turned_over && steady::settled(self.cell, &progress.windows) {
                 break;
             }
         }

@@ -147,7 +147,7 @@ fn windows(cell: &Cell, device_bytes: u64) -> Vec<RateWindow> {
             let full = window(20, device_bytes - 2 * third, device_bytes);
             filling.into_iter().chain([full]).chain([window(24, 0, device_bytes); 5]).collect()
         }
-        CacheState::Warm if !cell.conditions.fits_memory() => vec![window(160, device_bytes, 1 << 27); 3],
+        CacheState::Warm if !cell.conditions.fits_memory() => vec![window(160, device_bytes, 1 << 27); 5],
         _ => Vec::new(),
     }
 }
