@@ -26,7 +26,7 @@ use pagewise_model::run::{Run, SCHEMA_VERSION};
 
 use crate::proof::{self, Again};
 use advice::{PRICE_OF_SIMPLICITY, advise_all};
-use bound::Ceilings;
+use bound::{Activity, Ceilings};
 use collected::{CellSamples, collect, samples_by_id};
 use race::Looks;
 use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
@@ -51,9 +51,14 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
     let checked = proof::again(run);
     let run = &*checked.run;
     let samples = collect(run);
-    let ceilings = Ceilings::of(&samples);
+    let cpus = run.header.environment.cpus;
+    let activities: Vec<Option<Activity>> =
+        samples.iter().map(|samples| Activity::of(samples, cpus)).collect();
+    let active = samples.iter().zip(&activities);
+    let ceilings =
+        Ceilings::of(active.clone().filter_map(|(samples, activity)| Some((samples, activity.as_ref()?))));
     let cells: Vec<CellJudgement> =
-        samples.iter().map(|samples| CellJudgement::of(samples, &ceilings)).collect();
+        active.map(|(samples, activity)| CellJudgement::of(samples, activity.as_ref(), &ceilings)).collect();
     let sides = comparison::sides(&samples);
     let comparisons = comparison::compare_all(&sides, &Looks::of(&run.header.plan), true);
     let by_id = samples_by_id(&samples);
@@ -71,13 +76,7 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
         run: summary,
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
         environment: run.header.environment.clone(),
-        ceilings: CeilingsSummary {
-            device_iops: ceilings.device_iops(),
-            device_bytes_per_second: ceilings.device_bytes_per_second(),
-            copy_bytes_per_second: ceilings.copy_bytes_per_second(),
-            device: ceilings.device,
-            copy: ceilings.copy,
-        },
+        ceilings: CeilingsSummary::of(ceilings),
         cells,
         comparisons,
         validity,

@@ -15,6 +15,8 @@
 pub mod lasting;
 pub mod paired;
 
+use serde::Serialize;
+
 /// The median of `values`, the mean of the middle two if their number is even; `None` if empty.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
@@ -72,6 +74,39 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
     let (rank, coverage) = interval_rank(values.len(), level)?;
     let sorted = sorted(values);
     Some(Interval { low: sorted[rank - 1], high: sorted[sorted.len() - rank], coverage })
+}
+
+/// Coverage of the intervals that are shown.
+pub const SHOWN_LEVEL: f64 = 0.95;
+
+/// A median with the ends of an interval that is known for any number of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Extent {
+    /// The lower end of an interval that covers the median with at least 95 %; with fewer than six values, which carry no
+    /// such interval, the smallest.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The upper end, or the largest.
+    pub high: f64,
+}
+
+impl Extent {
+    /// `None` if `values` is empty.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let median = median(values)?;
+        let interval = median_interval(values, SHOWN_LEVEL);
+        let (low, high) = match interval {
+            Some(interval) => (interval.low, interval.high),
+            None => (quantile(values, 0.0)?, quantile(values, 1.0)?),
+        };
+        Some(Self { low, median, high })
+    }
+
+    /// A figure that is known exactly.
+    pub const fn exactly(value: f64) -> Self {
+        Self { low: value, median: value, high: value }
+    }
 }
 
 /// The largest k for which the k-th smallest and largest of `count` samples cover the median with at least

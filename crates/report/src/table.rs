@@ -129,18 +129,22 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     if ceilings.device.is_empty() && ceilings.copy.is_empty() && missing.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nCeilings, measured in the same run")?;
+    writeln!(out, "\nCeilings: the most that this run reached for certain")?;
     for device in &ceilings.device {
         let cap = device.device_cap.map_or_else(String::new, |cap| format!(" under the cap {cap}"));
         let order = if device.workload == Workload::RandomRead { "" } else { " read in order" };
         let cpus = device.cpus.as_ref().map_or_else(String::new, |cpus| format!(" on CPUs {cpus}"));
+        let by = match device.dedicated {
+            true => String::new(),
+            false => format!(", reached by {}", device.reached_by),
+        };
         let line = format!(
-            "device{cap}{order}, {}{cpus}, {} in flight each, {} a request: {} requests/s, {}/s",
+            "device{cap}{order}, {}{cpus}, {} in flight each, {} a request{by}: {} requests/s, {}/s",
             counted(u64::from(device.threads), "thread"),
             device.depth,
             bytes(device.issued_bytes),
-            rate(device.requests_per_second),
-            bytes(device.bytes_per_second),
+            rate(device.requests_per_second.low),
+            bytes(device.bytes_per_second.low),
         );
         paragraph(out, "  ", &line, width)?;
     }
@@ -154,7 +158,7 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
                 copy.conditions.workload(),
                 copy.read_bytes.or(copy.conditions.writes().map(|writes| writes.record_bytes)),
             ),
-            bytes(copy.bytes_per_second),
+            bytes(copy.bytes_per_second.low),
         );
         paragraph(out, "  ", &line, width)?;
     }

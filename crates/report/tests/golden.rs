@@ -87,7 +87,7 @@ fn what_is_open_has_a_bound_each_and_says_what_the_cache_held() {
         "mmap:sequential: unavailable in 1 of 9 attempts: no byte of the mapping is in huge pages",
         "the samples filled the page cache from 0 % to 100 %; judged are the 8 of 9 rounds from then on",
         "Verdict: open: mmap is ahead, not for certain of pread (within 9 %), mmap:sequential (within 2 %) and mmap:random (0.67x to 1.57x)",
-        "choose mmap (limited by cpu, 99 % of it); simpler and not shown to be behind is pread (at most 9 % slower).",
+        "choose mmap (limited by cpu 99 % [99, 99]); simpler and not shown to be behind is pread (at most 9 % slower).",
     ];
     expect_parts(&constructed::unclear(), 200, &parts);
 }
@@ -329,7 +329,7 @@ fn ceilings_bounds_and_verdicts_in_the_judged_json() {
     let values = [
         ("/schema", json!(2)),
         ("/run/question", json!("read")),
-        ("/ceilings/device_iops", json!(120_400)),
+        ("/ceilings/device_iops", json!(120_080)),
         ("/cells/3/bound", json!("memory-copy")),
         ("/cells/3/of_ceiling", json!(0.883922788)),
         ("/cells/4/status", json!("unavailable")),

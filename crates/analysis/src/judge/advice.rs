@@ -19,7 +19,7 @@ mod tests;
 
 use pagewise_model::{CacheState, Workload};
 
-use crate::judge::bound::{AT_CEILING, BoundName};
+use crate::judge::bound::{Bound, BoundName, Certainty};
 use crate::judge::cell::{ById, CellJudgement, by_id};
 use crate::judge::collected::SamplesById;
 use crate::judge::comparison::{ComparedConditions, Comparison};
@@ -27,7 +27,7 @@ use crate::judge::verdict::{Place, Verdict};
 use case::Case;
 use effort::effort;
 use pagewise_model::format::times;
-use phrases::{slower, what};
+use phrases::{interval, slower, what};
 
 pub use given::{Buffers, PRICE_OF_SIMPLICITY, Recommendation};
 pub use headline::headline;
@@ -158,12 +158,17 @@ fn lead(comparison: &Comparison) -> String {
 }
 
 fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
-    let cell = cells.iter().find(|cell| cell.method == method)?;
-    let bound = cell.bound.filter(|bound| *bound != BoundName::Unknown)?;
-    Some(match cell.of_ceiling {
-        // A ceiling is a measurement too: more than all of it is reported as all of it.
-        Some(share) if share >= AT_CEILING => format!(" (limited by {}, at its ceiling)", bound.name()),
-        Some(share) => format!(" (limited by {}, {:.0} % of it)", bound.name(), share * 100.0),
-        None => format!(" (limited by {})", bound.name()),
+    let limit = &cells.iter().find(|cell| cell.method == method)?.limit;
+    let Bound { of_ceiling_low: Some(low), of_ceiling_high: Some(high), .. } = limit else { return None };
+    if limit.bound == Some(BoundName::Unknown) {
+        return None;
+    }
+    let told = limit.told()?;
+    let interval = interval(*low, *high);
+    Some(match limit.bound_certainty? {
+        Certainty::Named if limit.is_at_ceiling() => format!(" (limited by {told})"),
+        Certainty::Named => format!(" (limited by {told} {interval})"),
+        Certainty::About => format!(" ({told} {interval})"),
+        Certainty::Between => format!(" ({told})"),
     })
 }

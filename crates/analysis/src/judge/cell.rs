@@ -12,14 +12,11 @@ use serde::Serialize;
 use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
 use super::evidence::EvidenceMedians;
 use super::stall::{Stall, stall_withheld};
-use crate::judge::bound::{Activity, BoundName, Ceilings};
+use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
 use crate::proof::measured::{covered, ops_per_second, total_ns};
-use crate::statistics::{median, median_count, median_interval, total};
-
-/// Coverage of the intervals that are shown.
-pub const SHOWN_LEVEL: f64 = 0.95;
+use crate::statistics::{Extent, SHOWN_LEVEL, median, median_count, median_interval, total};
 
 /// State of a cell's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -246,17 +243,16 @@ pub struct CellJudgement {
     pub device_written_bytes: Option<u64>,
     /// Page faults of set-up.
     pub setup_faults: Option<u64>,
-    /// Device bytes per second as a share of the device's maximum in large requests; `None` if the device was not
-    /// involved, or that ceiling was measured too low.
+    /// Device bytes per second as a share of the most that the device delivered in this run; `None` if the device was
+    /// not involved, or its bandwidth was not measured.
     pub of_device_bandwidth: Option<f64>,
-    /// The same if it exceeded that ceiling so far that the ceiling does not apply.
-    pub beyond_device_ceiling: Option<f64>,
+    /// Lower end of that share.
+    pub of_device_bandwidth_low: Option<f64>,
+    /// Upper end of that share.
+    pub of_device_bandwidth_high: Option<f64>,
     /// Resource that limited it.
-    pub bound: Option<BoundName>,
-    /// The share of that ceiling that it reached.
-    pub of_ceiling: Option<f64>,
-    /// The ceiling: requests or bytes per second, or CPUs.
-    pub ceiling: Option<f64>,
+    #[serde(flatten)]
+    pub limit: Bound,
     /// The supervisor's observations, as medians.
     pub evidence: Option<EvidenceMedians>,
 }
@@ -285,12 +281,12 @@ impl CellJudgement {
     }
 
     /// Judge one cell.
-    pub(crate) fn of(samples: &CellSamples<'_>, ceilings: &Ceilings) -> Self {
+    pub(crate) fn of(samples: &CellSamples<'_>, activity: Option<&Activity>, ceilings: &Ceilings) -> Self {
         let (cell, conditions) = (samples.cell, &samples.cell.conditions);
         let measurements: Vec<&Measurement> = samples.valid().map(|(measurement, _)| measurement).collect();
         let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
-        let activity = Activity::of(samples);
-        let bound = activity.as_ref().map(|activity| ceilings.bound(cell, activity));
+        let of_device: Option<Extent> =
+            activity.and_then(|activity| ceilings.share_of_bandwidth(conditions, activity));
         let per_second = |per_op: f64| {
             MedianInterval::of(&samples.figures(|measurement, _| ops_per_second(measurement) * per_op))
         };
@@ -371,16 +367,11 @@ impl CellJudgement {
             dirty_end_bytes: seen(|seen| seen.written.as_ref()?.dirty_end_bytes),
             device_written_bytes: seen(|seen| seen.device_written_bytes),
             setup_faults: seen(|seen| seen.setup_faults),
-            of_device_bandwidth: activity
-                .as_ref()
-                .and_then(|activity| ceilings.share_of_bandwidth(conditions, activity)),
-            beyond_device_ceiling: activity
-                .as_ref()
-                .and_then(|activity| ceilings.times_beyond(conditions, activity)),
-            bound: bound.map(|bound| bound.name),
-            of_ceiling: bound.and_then(|bound| bound.of_ceiling),
-            ceiling: bound.and_then(|bound| bound.ceiling),
-            evidence: EvidenceMedians::of(samples, activity.as_ref()),
+            of_device_bandwidth: of_device.map(|share| share.median),
+            of_device_bandwidth_low: of_device.map(|share| share.low),
+            of_device_bandwidth_high: of_device.map(|share| share.high),
+            limit: activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
+            evidence: EvidenceMedians::of(samples, activity),
         }
     }
 

@@ -7,7 +7,7 @@ use pagewise_model::{Environment, Source, WorkerFound};
 use serde::Serialize;
 
 use super::advice::given::Recommendation;
-use super::bound::{CopyCeiling, DeviceCeiling};
+use super::bound::{Ceilings, CopyCeiling, DeviceCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
@@ -102,7 +102,7 @@ impl WorkerSummary {
     }
 }
 
-/// Maxima of device and memory.
+/// The most that anything in this run reached on the device and in memory, each the lower end of its interval over rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CeilingsSummary {
     /// Requests per second of the device.
@@ -111,10 +111,19 @@ pub struct CeilingsSummary {
     pub device_bytes_per_second: Option<f64>,
     /// Bytes per second of copying from memory.
     pub copy_bytes_per_second: Option<f64>,
-    /// Maxima of the device by threads, depth and size.
+    /// Maxima of the device by threads, depth and size, and the method that exceeded them, if one did.
     pub device: Vec<DeviceCeiling>,
     /// Maxima of the memory by threads and size.
     pub copy: Vec<CopyCeiling>,
+}
+
+impl CeilingsSummary {
+    pub(crate) fn of(ceilings: Ceilings) -> Self {
+        let (device_iops, device_bytes_per_second, copy_bytes_per_second) =
+            (ceilings.device_iops(), ceilings.device_bytes_per_second(), ceilings.copy_bytes_per_second());
+        let (device, copy) = ceilings.shown();
+        Self { device_iops, device_bytes_per_second, copy_bytes_per_second, device, copy }
+    }
 }
 
 /// Validity of the samples.

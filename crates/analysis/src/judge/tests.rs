@@ -71,7 +71,9 @@ fn the_better_method_wins_and_is_advised() {
     assert_eq!((comparison.cells.len(), comparison.controls.len()), (2, 1));
     assert_eq!(judged.advice[0].recommended.as_deref(), Some("pread"));
     assert!(
-        judged.advice[0].sentence.contains("choose pread; it is 1.30x [1.30, 1.30] as fast as mmap"),
+        judged.advice[0].sentence.contains(
+            "choose pread (limited by cpu 79 % [79, 79]); it is 1.30x [1.30, 1.30] as fast as mmap"
+        ),
         "{}",
         judged.advice[0].sentence
     );
@@ -123,7 +125,13 @@ fn simplicity_has_its_price_and_no_more() {
     let advised = |price: f64| judge_at(&run, price).advice.remove(0);
     let simple = advised(0.05);
     assert_eq!(simple.recommended.as_deref(), Some("pread"));
-    assert!(simple.sentence.contains("choose pread: simpler than mmap, and at most "), "{}", simple.sentence);
+    assert!(
+        simple
+            .sentence
+            .contains("choose pread (limited by cpu 79 % [79, 79]): simpler than mmap, and at most "),
+        "{}",
+        simple.sentence
+    );
     // What is behind for certain has a bound too.
     let mut behind = three(CacheState::Warm);
     (behind[0].1, behind[1].1) = (100, 97);

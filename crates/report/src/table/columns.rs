@@ -1,12 +1,11 @@
 //! Columns that all tables have: method, place, distance to the leader, latencies, bound, and stalls.
 
-use pagewise_analysis::judge::bound::AT_CEILING;
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{CellJudgement, RatioToLeader, worst};
 
 use super::grid::{Column, or_missing};
-use pagewise_model::format::{MISSING, grouped, percent, percent_up, rate, time, times};
+use pagewise_model::format::{MISSING, grouped, percent_up, rate, time, times};
 
 /// Heading of the bound of a cell.
 pub(super) const LIMITED_BY: &str = "limited by";
@@ -60,12 +59,7 @@ fn factor(ratio: f64) -> String {
 
 /// The bound, with the share of it that was reached.
 pub(super) fn bound(cell: &CellJudgement) -> String {
-    match (cell.bound, cell.of_ceiling) {
-        (Some(bound), Some(share)) if share >= AT_CEILING => format!("{}, at its ceiling", bound.name()),
-        (Some(bound), Some(share)) => format!("{} {}", bound.name(), percent(share)),
-        (Some(bound), None) => bound.name().to_string(),
-        (None, _) => MISSING.to_string(),
-    }
+    cell.limit.told().unwrap_or_else(|| MISSING.to_string())
 }
 
 /// A quantile of the latencies.

@@ -7,7 +7,7 @@ use pagewise_analysis::judge::{ById, CellJudgement, Comparison};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
-use super::columns::{LIMITED_BY, STALL, bound, stall};
+use super::columns::{LIMITED_BY, STALL, stall};
 use super::grid::{Column, ComparisonView, fitting, table};
 use super::standing::{Standings, note};
 use super::{append, fill, reads, scan};
@@ -86,10 +86,8 @@ fn write_left_out(
     width: usize,
 ) -> io::Result<()> {
     // The bound of a method and its stalls are never left out: without their columns they are shown below.
-    let below: [Below; 2] = [
-        (LIMITED_BY, |cell| cell.bound.map(|_| bound(cell))),
-        (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell))),
-    ];
+    let below: [Below; 2] =
+        [(LIMITED_BY, |cell| cell.limit.told()), (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell)))];
     for (name, text) in below.iter().filter(|(name, _)| left_out.contains(name)) {
         let told = |cell: &&CellJudgement| Some(format!("{} {}", cell.method, text(cell)?));
         let told: Vec<String> = view.cells.iter().filter_map(told).collect();

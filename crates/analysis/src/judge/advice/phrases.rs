@@ -38,6 +38,11 @@ pub(super) fn slower(bound: f64) -> String {
     }
 }
 
+/// The interval of a share in percent: `[95, 99]`.
+pub(super) fn interval(low: f64, high: f64) -> String {
+    format!("[{:.0}, {:.0}]", low * 100.0, high * 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,16 +2,16 @@
 
 use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Worker};
 
-use super::case::{Case, Total};
-use super::phrases::{capital, listed};
+use super::case::Case;
+use super::phrases::{capital, interval, listed, slower};
 use super::read_advice::amplification;
 use crate::judge::bound::BoundName;
 use crate::judge::cell::{CellJudgement, Status};
-use crate::judge::verdict::{FEWEST_ROUNDS, NEAR};
+use crate::judge::verdict::{FEWEST_ROUNDS, NEAR, Place};
 use pagewise_model::format::{percent, time, times};
 
-/// From this share of the device's bandwidth, no method can gain what a user would notice.
-pub const NOTHING_LEFT: f64 = 0.95;
+/// From this share of the device's bandwidth, the rest is not worth a word.
+const NEARLY_ALL: f64 = 0.95;
 
 /// Return what follows from the comparison beyond the choice: the insight, and notes.
 pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
@@ -31,71 +31,46 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     }
 }
 
-/// Sentence about the remaining potential of the plain stream, or the reason it is unknown.
+/// Sentence about the share of the device that the plain stream reaches and what another method gains, or the reason that
+/// it is unknown.
 fn insight(case: &Case<'_>) -> Result<String, String> {
     let stream = stream(case)?;
-    let unknown = || format!("the share of this device that {} reaches was not measured", stream.method);
-    let share =
-        stream.of_device_bandwidth.ok_or_else(|| ceiling_too_low(case, stream).unwrap_or_else(unknown))?;
+    let (method, share) = (&stream.method, stream.of_device_bandwidth);
+    let (Some(share), Some(low), Some(high)) =
+        (share, stream.of_device_bandwidth_low, stream.of_device_bandwidth_high)
+    else {
+        return Err(format!("the share of this device that {method} reaches was not measured"));
+    };
     if stream.samples < FEWEST_ROUNDS {
-        return Err(format!(
-            "{} has {} valid rounds, and {FEWEST_ROUNDS} are needed",
-            stream.method, stream.samples
-        ));
+        return Err(format!("{method} has {} valid rounds, and {FEWEST_ROUNDS} are needed", stream.samples));
     }
-    let (method, used) = (&stream.method, (share * 100.0).round() as u64);
-    // A ceiling is a measurement too. What a method gains in the same rounds is known better.
-    if share >= NOTHING_LEFT
-        && let Some(leader) = case.comparison.leader.as_deref()
-        && leader != method
-        && let Some(Total::Gains(gain)) = case.total(leader, method)
-    {
-        return Ok(format!(
-            "{method} runs at {used} % of the ceiling that was measured of this device, and {leader} still gains {}x",
-            times(gain)
-        ));
-    }
-    match share {
-        _ if used >= 100 => {
-            Ok(format!("{method} already runs at the ceiling of this device: no method can gain"))
-        }
-        share if share >= NOTHING_LEFT => Ok(format!(
-            "{method} already runs at {used} % of this device: no method can gain more than {} %",
-            100 - used
-        )),
-        share => Ok(format!(
-            "{method} runs at {used} % of this device: mapping or deeper readahead can gain up to {}x{}",
+    let (told, ends) = (percent(share), interval(low, high));
+    let runs = format!("{method} runs at {told} {ends} of the most that this device delivered in this run");
+    let others = match gained(case, method) {
+        Some(gained) => format!("; {gained}"),
+        // Of a share of 0 nothing follows.
+        None if share < NEARLY_ALL && low > 0.0 => format!(
+            "; no method here is faster, though another had {}x [{}, {}] as much of it",
             times(1.0 / share),
-            gained(case, method)
-        )),
-    }
+            times(1.0 / high),
+            times(1.0 / low)
+        ),
+        None => "; no method here is faster".to_string(),
+    };
+    Ok(runs + &others)
 }
 
-/// Sentence about a method that exceeded the measured ceiling: the stream, else the fastest such method.
-fn ceiling_too_low(case: &Case<'_>, stream: &CellJudgement) -> Option<String> {
-    let beyond = |cell: &CellJudgement| Some((cell.beyond_device_ceiling?, cell.method.clone()));
-    let alike = |cell: &&CellJudgement| {
-        (cell.workload, cell.file_bytes, cell.threads) == (stream.workload, stream.file_bytes, stream.threads)
-    };
-    let most = || {
-        let others = case.cells.iter().filter(alike).filter_map(beyond);
-        others.max_by(|left, right| left.0.total_cmp(&right.0))
-    };
-    let (share, method) = beyond(stream).or_else(most)?;
-    Some(format!("{method} is {}x as fast as the ceiling of this device that was measured", times(share)))
-}
-
-/// Gain of a method of this comparison over the stream.
-fn gained(case: &Case<'_>, stream: &str) -> String {
-    let Some(leader) = case.comparison.leader.as_deref() else { return String::new() };
-    if leader == stream {
-        return "; none of the methods here does".to_string();
-    }
-    match case.total(leader, stream) {
-        Some(Total::Gains(gain)) => format!("; {leader} gains {}x", times(gain)),
-        Some(_) => "; none of the methods here does distinguishably in these rounds".to_string(),
-        None => String::new(),
-    }
+/// The gain of the leader over the stream, with its interval; `None` if the stream leads.
+fn gained(case: &Case<'_>, stream: &str) -> Option<String> {
+    let leader = case.comparison.leader.as_deref().filter(|leader| *leader != stream)?;
+    let ratio = case.comparison.ratios.iter().find(|ratio| ratio.method == stream)?;
+    Some(match (ratio.place, ratio.low, ratio.high, ratio.bound) {
+        (Place::Behind, Some(low), Some(high), _) => {
+            format!("{leader} gains {}x [{}, {}]", times(ratio.ratio), times(low), times(high))
+        }
+        (_, _, _, Some(bound)) => format!("it is {} than {leader}, these rounds do not tell", slower(bound)),
+        _ => format!("too few rounds compare it with {leader}"),
+    })
 }
 
 /// The most obvious stream: read(2) with only a buffer, of the usual size if that was measured, else the fastest.
@@ -128,26 +103,24 @@ fn shares(case: &Case<'_>) -> Option<String> {
     shares.sort_by(|left, right| right.0.total_cmp(&left.0));
     let words: Vec<String> =
         shares.iter().map(|(share, method)| format!("{method} {}", percent(*share))).collect();
-    (!words.is_empty()).then(|| format!("Of what this device can do: {}.", words.join(", ")))
+    (!words.is_empty()).then(|| format!("Of the most that this device delivered: {}.", words.join(", ")))
 }
 
 /// Sentence about the limits of the methods if the bytes come from memory.
 fn limits(case: &Case<'_>) -> Option<String> {
     let limited = |name: BoundName| -> Vec<String> {
-        let cells = case.compared.iter().filter(|cell| cell.bound == Some(name));
+        let cells = case.compared.iter().filter(|cell| cell.limit.is_named(name));
         cells.map(|cell| cell.method.clone()).collect()
     };
-    let words: Vec<String> = [
-        (BoundName::Cpu, "the CPU limits"),
-        (BoundName::MemoryCopy, "copying from memory limits"),
-        (BoundName::DeviceBandwidth, "the device limits"),
-        (BoundName::Waiting, "waiting limits"),
-    ]
-    .into_iter()
-    .map(|(name, what)| (limited(name), what))
-    .filter(|(methods, _)| !methods.is_empty())
-    .map(|(methods, what)| format!("{what} {}", listed(&methods)))
-    .collect();
+    let mut names: Vec<BoundName> = case.compared.iter().filter_map(|cell| cell.limit.bound).collect();
+    names.sort_by_key(|name| name.subject());
+    names.dedup();
+    let words: Vec<String> = names
+        .into_iter()
+        .map(|name| (limited(name), name.subject()))
+        .filter(|(methods, _)| !methods.is_empty())
+        .map(|(methods, subject)| format!("{subject} limits {}", listed(&methods)))
+        .collect();
     (!words.is_empty()).then(|| format!("{}.", capital(&words.join("; "))))
 }
 

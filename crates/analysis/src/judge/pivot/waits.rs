@@ -7,12 +7,14 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{CpuList, Evidence};
 use serde::Serialize;
 
-use crate::judge::bound::{CPU_REACHED, own_waits};
+use crate::judge::bound::own_waits;
 use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::median;
 use pagewise_model::format::{percent, times};
 
+/// From this share of the CPUs' time, they are busy.
+const CPU_REACHED: f64 = 0.9;
 /// From this share of the threads' time, a wait explains a rate.
 const WAITING: f64 = 0.25;
 /// From this share of the requested bytes, the device is involved.

@@ -42,7 +42,8 @@ fn a_method_of_another_language_may_win_and_is_named_in_full() {
     assert_eq!(headline(&judged), ["Random reads: choose jvm/mmap."]);
     let sentence = &judged.advice[0].sentence;
     assert!(
-        sentence.contains("choose jvm/mmap; it is 1.25x") && sentence.contains("as fast as pread"),
+        sentence.contains("choose jvm/mmap (limited by cpu 79 % [79, 79]); it is 1.25x")
+            && sentence.contains("as fast as pread"),
         "{sentence}"
     );
     assert!(judged.advice[0].stalls.is_empty());
