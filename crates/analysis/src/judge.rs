@@ -33,7 +33,7 @@ use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 
 use crate::statistics::paired_log_ratios;
 
-pub use cell::{ById, CellJudgement, MedianInterval, Parameters, Status};
+pub use cell::{ById, CellJudgement, MedianInterval, Parameters, SLOW, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;

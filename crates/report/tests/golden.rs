@@ -256,6 +256,20 @@ fn records_in_the_judged_json_and_the_csv() {
 }
 
 #[test]
+fn a_note_names_methods_with_slow_processes() {
+    let mut run = constructed::unclear();
+    let mmap = run.header.plan.cells[0].id();
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == mmap && sample.round % 4 == 3) {
+        if let Outcome::Taken { measurement, .. } = &mut sample.outcome {
+            measurement.measured_ns *= 2;
+        }
+    }
+    expect_parts(&run, 200, &["processes that took over 1.5x the median: 2 of 9 of mmap"]);
+    let usual = String::from_utf8(table_of(&constructed::unclear(), 200)).expect("text");
+    assert!(!usual.contains("processes that took"));
+}
+
+#[test]
 fn a_scan_and_a_fill_in_the_judged_json() {
     let scan =
         constructed::part(constructed::scan(), &["mmap", "read:buffer=64KiB", "uring:direct+depth=32"]);

@@ -18,6 +18,9 @@ use crate::judge::latency::{Latency, latency_withheld};
 use crate::proof::measured::{covered, ops_per_second, total_ns};
 use crate::statistics::{Extent, SHOWN_LEVEL, median, median_count, median_interval, total};
 
+/// A process is slow if its time exceeds the median of its cell by this factor.
+pub const SLOW: f64 = 1.5;
+
 /// State of a cell's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -253,6 +256,8 @@ pub struct CellJudgement {
     /// Resource that limited it.
     #[serde(flatten)]
     pub limit: Bound,
+    /// Valid samples whose time was over 1.5 times the cell's median: each is a process of its own.
+    pub slow_processes: usize,
     /// The supervisor's observations, as medians.
     pub evidence: Option<EvidenceMedians>,
 }
@@ -371,6 +376,7 @@ impl CellJudgement {
             of_device_bandwidth_low: of_device.map(|share| share.low),
             of_device_bandwidth_high: of_device.map(|share| share.high),
             limit: activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
+            slow_processes: slow_processes(samples),
             evidence: EvidenceMedians::of(samples, activity),
         }
     }
@@ -379,6 +385,13 @@ impl CellJudgement {
     pub fn amplification(&self) -> Option<f64> {
         self.evidence.as_ref()?.amplification
     }
+}
+
+/// Number of processes that were slow by the ranked figure.
+fn slow_processes(samples: &CellSamples<'_>) -> usize {
+    let times: Vec<f64> = samples.rates().values().into_iter().map(|rate| 1.0 / rate).collect();
+    let Some(usual) = median(&times) else { return 0 };
+    times.into_iter().filter(|time| *time > usual * SLOW).count()
 }
 
 /// Collect a figure of each item that has one.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::judge::latency::latency_withheld;
-use pagewise_analysis::judge::{ById, CellJudgement, Comparison};
+use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
@@ -47,6 +47,9 @@ pub(super) fn write(
     for line in practice(&view) {
         paragraph(out, "  ", &line, width)?;
     }
+    if let Some(line) = luck(&view) {
+        paragraph(out, "  ", &line, width)?;
+    }
     for cell in &view.cells {
         if let Some(note) = note(&view.standings, cell) {
             paragraph(out, "  ", &format!("{}: {note}", cell.method), width)?;
@@ -56,6 +59,16 @@ pub(super) fn write(
         Workload::Scan => scan::write_below(out, &view, width),
         _ => Ok(()),
     }
+}
+
+/// Processes that were slow by luck: told of a method if it happened to two, or to over a tenth.
+fn luck(view: &ComparisonView<'_>) -> Option<String> {
+    let is_told =
+        |cell: &&&CellJudgement| cell.slow_processes >= 2 || cell.slow_processes * 10 > cell.samples;
+    let told =
+        |cell: &&CellJudgement| format!("{} of {} of {}", cell.slow_processes, cell.samples, cell.method);
+    let words: Vec<String> = view.cells.iter().filter(is_told).map(told).collect();
+    (!words.is_empty()).then(|| format!("processes that took over {SLOW}x the median: {}", words.join("; ")))
 }
 
 /// Duration of the warm-up of workers whose code is compiled as it runs.
