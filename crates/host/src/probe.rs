@@ -112,6 +112,7 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
         probe_mincore(directory),
         probe_eviction(directory),
         probe_process_io(),
+        probe_cpu_waits(),
         probe_smaps(directory),
         probe_device_counters(directory),
         probe_huge_pages(directory),
@@ -338,6 +339,20 @@ pub fn probe_process_io() -> Capability {
             Capability::unavailable(name, "no read_bytes; the kernel lacks CONFIG_TASK_IO_ACCOUNTING")
         }
         _ => Capability::unavailable(name, "missing or unreadable"),
+    }
+}
+
+/// /proc/PID/schedstat that counts.
+pub fn probe_cpu_waits() -> Capability {
+    let name = "/proc/PID/schedstat";
+    let counters = process::totals(std::process::id());
+    match (counters.cpu_ns, counters.run_queue_ns) {
+        (Some(1..), Some(_)) => Capability::available(name, ""),
+        _ => Capability::unavailable(
+            name,
+            "missing or all zeros; the kernel lacks CONFIG_SCHED_INFO: samples that wait for a CPU are not told apart from \
+             false times",
+        ),
     }
 }
 

@@ -45,7 +45,7 @@ pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
         involuntary_switches: sums.involuntary_switches,
         peak_bytes: status.and_then(|text| kib_field(&text, "VmHWM")),
     };
-    (counters, threads.into_iter().map(|thread| thread.counters).collect())
+    (counters, threads)
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,17 +90,14 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// One thread, with values that are only used in sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Thread {
-    counters: ThreadCounters,
-    run_queue_ns: Option<u64>,
-}
-
 /// Read the totals of each live thread of process `pid`, in the order of their ids; none if the process is not visible.
 pub fn threads(pid: u32) -> Vec<ThreadCounters> {
-    let threads = read_threads(&PathBuf::from(format!("/proc/{pid}")));
-    threads.into_iter().map(|thread| thread.counters).collect()
+    read_threads(&PathBuf::from(format!("/proc/{pid}")))
+}
+
+/// Time that the calling thread was runnable but not running, since it began; `None` if the kernel does not count it.
+pub fn own_run_queue_ns() -> Option<u64> {
+    parse_schedstat(&kernel_files::text("/proc/thread-self/schedstat")?).1
 }
 
 /// Difference of each thread of the later reading since the earlier one, matched by id. For a thread that is new, it is
@@ -120,7 +117,7 @@ pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -
 /// A thread that ends between being listed and being read spoils the sums: all are read again then.
 const THREAD_LISTINGS: u32 = 3;
 
-fn read_threads(process: &Path) -> Vec<Thread> {
+fn read_threads(process: &Path) -> Vec<ThreadCounters> {
     let mut threads = Vec::new();
     for _ in 0..THREAD_LISTINGS {
         let Ok(entries) = fs::read_dir(process.join("task")) else { return Vec::new() };
@@ -137,33 +134,39 @@ fn read_threads(process: &Path) -> Vec<Thread> {
     threads
 }
 
-fn read_thread(id: u32, directory: &Path) -> Thread {
+fn read_thread(id: u32, directory: &Path) -> ThreadCounters {
     let text = |name| kernel_files::text(directory.join(name));
     thread(id, text("stat").as_deref(), text("schedstat").as_deref(), text("status").as_deref(), tick_ns())
 }
 
-/// schedstat: time on CPU, time waiting for one, time slices (Documentation/scheduler/sched-stats.rst).
+/// schedstat of a thread: time on a CPU and time waiting for one (Documentation/scheduler/sched-stats.rst). The file of a
+/// process is that of its first thread.
+fn parse_schedstat(text: &str) -> (Option<u64>, Option<u64>) {
+    let mut times = text.split_whitespace().map(|word| word.parse().ok());
+    (times.next().flatten(), times.next().flatten())
+}
+
 fn thread(
     id: u32,
     stat: Option<&str>,
     schedstat: Option<&str>,
     status: Option<&str>,
     tick_ns: u64,
-) -> Thread {
+) -> ThreadCounters {
     let stat = stat.and_then(parse_stat);
-    let mut times = schedstat.unwrap_or_default().split_whitespace().map(|word| word.parse().ok());
+    let (cpu_ns, run_queue_ns) = parse_schedstat(schedstat.unwrap_or_default());
     let switches = |name| field(status?, name)?.parse().ok();
-    let counters = ThreadCounters {
+    ThreadCounters {
         thread: id,
         minor_faults: stat.map(|stat| stat.minor_faults),
         major_faults: stat.map(|stat| stat.major_faults),
         user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
         system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
-        cpu_ns: times.next().flatten(),
+        cpu_ns,
+        run_queue_ns,
         voluntary_switches: switches("voluntary_ctxt_switches"),
         involuntary_switches: switches("nonvoluntary_ctxt_switches"),
-    };
-    Thread { counters, run_queue_ns: times.next().flatten() }
+    }
 }
 
 /// Sums over threads; unknown if one of them is.
@@ -175,17 +178,19 @@ struct ThreadSums {
     involuntary_switches: Option<u64>,
 }
 
-fn sum(threads: &[Thread]) -> ThreadSums {
-    let total = |part: fn(&Thread) -> Option<u64>| {
-        let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
-        threads.iter().map(part).reduce(add).flatten()
-    };
+fn sum(threads: &[ThreadCounters]) -> ThreadSums {
     ThreadSums {
-        cpu_ns: total(|thread| thread.counters.cpu_ns),
-        run_queue_ns: total(|thread| thread.run_queue_ns),
-        voluntary_switches: total(|thread| thread.counters.voluntary_switches),
-        involuntary_switches: total(|thread| thread.counters.involuntary_switches),
+        cpu_ns: total(threads, |thread| thread.cpu_ns),
+        run_queue_ns: total(threads, |thread| thread.run_queue_ns),
+        voluntary_switches: total(threads, |thread| thread.voluntary_switches),
+        involuntary_switches: total(threads, |thread| thread.involuntary_switches),
     }
+}
+
+/// Sum of a counter over `threads`; unknown if it is unknown of one, or if there are none.
+pub fn total(threads: &[ThreadCounters], part: fn(&ThreadCounters) -> Option<u64>) -> Option<u64> {
+    let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
+    threads.iter().map(part).reduce(add).flatten()
 }
 
 /// The CPUs that process `pid` may use, in the kernel's format: Cpus_allowed_list of its first thread.
@@ -294,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_thread_has_its_own_faults_times_and_switches() {
-        let full = thread(7, Some(STAT), Some("100 20 3"), Some(STATUS), TICK_NS).counters;
+        let full = thread(7, Some(STAT), Some("100 20 3"), Some(STATUS), TICK_NS);
         let wanted = ThreadCounters {
             thread: 7,
             minor_faults: Some(101),
@@ -302,14 +307,16 @@ mod tests {
             user_ns: Some(110_000_000),
             system_ns: Some(120_000_000),
             cpu_ns: Some(100),
+            run_queue_ns: Some(20),
             voluntary_switches: Some(3),
             involuntary_switches: Some(4),
         };
         assert_eq!(full, wanted);
         // A kernel without CONFIG_SCHED_INFO; a thread that ended before it was read.
-        assert_eq!(thread(7, Some(STAT), None, Some(STATUS), TICK_NS).counters.cpu_ns, None);
+        let uncounted = thread(7, Some(STAT), None, Some(STATUS), TICK_NS);
+        assert_eq!((uncounted.cpu_ns, uncounted.run_queue_ns), (None, None));
         let gone = ThreadCounters { thread: 7, ..Default::default() };
-        assert_eq!(thread(7, None, None, None, TICK_NS).counters, gone);
+        assert_eq!(thread(7, None, None, None, TICK_NS), gone);
     }
 
     #[test]
@@ -346,6 +353,17 @@ mod tests {
         assert!(first.minor_faults.is_some() && other.user_ns.is_some(), "{found:?}");
         assert!(found.is_sorted_by_key(|thread| thread.thread));
         assert_eq!(threads(u32::MAX), []);
+    }
+
+    #[test]
+    fn time_waited_for_a_cpu_is_that_of_the_calling_thread() {
+        assert_eq!(parse_schedstat("100 20 3\n"), (Some(100), Some(20)));
+        assert_eq!(parse_schedstat(""), (None, None));
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let listed = threads(std::process::id()).into_iter().find(|thread| thread.thread == own);
+        let (before, after) = (listed.and_then(|thread| thread.run_queue_ns), own_run_queue_ns());
+        assert_eq!(before.is_some(), after.is_some());
+        assert!(before <= after, "{before:?} {after:?}");
     }
 
     #[test]

@@ -99,6 +99,8 @@ counters! {
         system_ns,
         /// CPU time.
         cpu_ns,
+        /// Time that it was runnable but not running.
+        run_queue_ns,
         /// Voluntary context switches: the thread waited.
         voluntary_switches,
         /// Involuntary context switches: the thread was preempted.

@@ -164,10 +164,16 @@ pub struct Evidence {
     /// Activity of the worker from `open` to `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_ready: Option<OutsideStretch>,
-    /// Activity of the worker while it had nothing to do: between `ready` and `go`, between two `go`, and between
-    /// `sample` and `close`.
+    /// Its activity while it only beats, from `idle` to `idled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idling: Option<OutsideStretch>,
+    /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and between `sample` and
+    /// `close`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<OutsideStretch>,
+    /// Its activity from `close` to `closed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<OutsideStretch>,
     /// Bytes requested or written by the accesses, in both phases.
     pub requested_bytes: u64,
     /// Bytes that storage read for the worker: /proc/PID/io read_bytes.
@@ -210,6 +216,9 @@ pub struct Evidence {
     pub cpu_ns: Option<u64>,
     /// Time that its threads were runnable but not running.
     pub run_queue_ns: Option<u64>,
+    /// The same of the supervisor's thread between `go` and `sample`.
+    #[serde(default)]
+    pub supervisor_run_queue_ns: Option<u64>,
     /// CPU time in user mode, in clock ticks as nanoseconds.
     pub user_ns: Option<u64>,
     /// CPU time in the kernel, likewise.
@@ -299,8 +308,14 @@ pub struct Evidence {
 pub struct OutsideStretch {
     /// Its duration.
     pub wall_ns: u64,
-    /// CPU time of its threads.
+    /// CPU time of the threads that live at its end.
     pub cpu_ns: Option<u64>,
+    /// Time that they were runnable but not running.
+    #[serde(default)]
+    pub run_queue_ns: Option<u64>,
+    /// The same of the supervisor's thread.
+    #[serde(default)]
+    pub supervisor_run_queue_ns: Option<u64>,
     /// Bytes that storage read for it.
     pub device_read_bytes: Option<u64>,
     /// Bytes that came through read calls.

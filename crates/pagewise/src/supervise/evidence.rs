@@ -38,23 +38,53 @@ impl Totals {
 /// Activity of a worker in several stretches, such as those in which it waits.
 #[derive(Default)]
 pub struct Stretches {
-    since: Option<(Instant, ProcessCounters)>,
+    since: Option<Begun>,
     total: Option<OutsideStretch>,
+}
+
+/// The beginning of a stretch.
+struct Begun {
+    at: Instant,
+    process: ProcessCounters,
+    threads: Vec<ThreadCounters>,
+    supervisor: CpuWait,
+}
+
+/// Time that the supervisor's thread waits for a CPU from here on.
+pub struct CpuWait(Option<u64>);
+
+impl CpuWait {
+    /// Begin now.
+    pub fn begin() -> Self {
+        Self(process::own_run_queue_ns())
+    }
+
+    /// That time, in ns; `None` if the kernel does not count it.
+    pub fn ns(&self) -> Option<u64> {
+        process::own_run_queue_ns()?.checked_sub(self.0?)
+    }
 }
 
 impl Stretches {
     /// Begin a stretch.
     pub fn begin(&mut self, pid: u32) {
-        self.since = Some((Instant::now(), process::totals(pid)));
+        let supervisor = CpuWait::begin();
+        let at = Instant::now();
+        let (process, threads) = process::totals_with_threads(pid);
+        self.since = Some(Begun { at, process, threads, supervisor });
     }
 
     /// End the stretch, if one has begun.
     pub fn end(&mut self, pid: u32) {
-        let Some((began, before)) = self.since.take() else { return };
-        let now = ProcessCounters::difference(&before, &process::totals(pid));
+        let Some(begun) = self.since.take() else { return };
+        let (process, threads) = process::totals_with_threads(pid);
+        let now = ProcessCounters::difference(&begun.process, &process);
+        let threads = process::thread_differences(&begun.threads, &threads);
         let stretch = OutsideStretch {
-            wall_ns: began.elapsed().as_nanos() as u64,
-            cpu_ns: now.cpu_ns,
+            wall_ns: begun.at.elapsed().as_nanos() as u64,
+            cpu_ns: process::total(&threads, |thread| thread.cpu_ns),
+            run_queue_ns: process::total(&threads, |thread| thread.run_queue_ns),
+            supervisor_run_queue_ns: begun.supervisor.ns(),
             device_read_bytes: now.device_read_bytes,
             read_call_bytes: now.read_call_bytes,
             write_call_bytes: now.write_call_bytes,
@@ -78,6 +108,8 @@ fn sum(one: &OutsideStretch, other: &OutsideStretch) -> OutsideStretch {
     OutsideStretch {
         wall_ns: one.wall_ns + other.wall_ns,
         cpu_ns: add(one.cpu_ns, other.cpu_ns),
+        run_queue_ns: add(one.run_queue_ns, other.run_queue_ns),
+        supervisor_run_queue_ns: add(one.supervisor_run_queue_ns, other.supervisor_run_queue_ns),
         device_read_bytes: add(one.device_read_bytes, other.device_read_bytes),
         read_call_bytes: add(one.read_call_bytes, other.read_call_bytes),
         write_call_bytes: add(one.write_call_bytes, other.write_call_bytes),

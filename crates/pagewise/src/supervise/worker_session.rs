@@ -20,7 +20,7 @@ use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
-use super::evidence::{Stretches, Totals, between};
+use super::evidence::{CpuWait, Stretches, Totals, between};
 use super::files::{Input, NoState, slowest};
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
@@ -83,6 +83,8 @@ struct GoOutcome {
     reply: SampleReply,
     /// Its time on the supervisor's clock.
     wall_ns: u64,
+    /// Time of it in which the supervisor waited for a CPU.
+    supervisor_run_queue_ns: Option<u64>,
     /// Expected checksum.
     expected_checksum: Option<u64>,
     /// Order of the table.
@@ -121,7 +123,8 @@ impl WorkerSession<'_> {
         // From `opened` on, and not from when it was received: the worker goes on while counters are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
         before_ready.end(pid);
-        let idle = self.idle(worker)?;
+        let mut idling = Stretches::default();
+        let idle = self.idle(worker, &mut idling)?;
         let mut progress = GoProgress::default();
         progress.waiting.begin(pid);
         let conditions = &self.cell.conditions;
@@ -158,6 +161,7 @@ impl WorkerSession<'_> {
             written.dirty_after_bytes = file.dirty_bytes();
         }
         evidence.wall_ns = outcome.wall_ns;
+        evidence.supervisor_run_queue_ns = outcome.supervisor_run_queue_ns;
         evidence.setup_faults =
             in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
         evidence.setup_device_read_bytes = in_setup.device_read_bytes;
@@ -173,13 +177,19 @@ impl WorkerSession<'_> {
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &outcome, first_operation, inherited)?;
 
-        let closing = Instant::now();
+        let mut closing = Stretches::default();
+        closing.begin(pid);
+        let asked_to_close = Instant::now();
         let (teardown_ns, sync_ns) = worker.close(self.setup_wait())?;
+        let teardown_wall_ns = asked_to_close.elapsed().as_nanos() as u64;
+        closing.end(pid);
         evidence.setup_wall_ns = Some(setup_wall_ns);
         evidence.warmup_wall_ns = Some(ready_wall_ns.saturating_sub(setup_wall_ns));
         evidence.before_ready = before_ready.total();
+        evidence.idling = idling.total();
         evidence.waiting = progress.waiting.total();
-        evidence.teardown_wall_ns = Some(closing.elapsed().as_nanos() as u64);
+        evidence.closing = closing.total();
+        evidence.teardown_wall_ns = Some(teardown_wall_ns);
         evidence.mappings_left = process::mappings(pid, &self.input.key).ok();
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_end_bytes = file.dirty_bytes();
@@ -205,12 +215,15 @@ impl WorkerSession<'_> {
     }
 
     /// Record heartbeats of the idle worker, if the plan requests them.
-    fn idle(&self, worker: &mut Conversation) -> Result<Beats, ConversationError> {
+    fn idle(&self, worker: &mut Conversation, stretch: &mut Stretches) -> Result<Beats, ConversationError> {
         if self.plan.workers.heartbeat_ns == 0 {
             return Ok(Beats::default());
         }
         let idle_ns = idle_ns(self.plan);
-        worker.idle(idle_ns, self.sample_wait(idle_ns))
+        stretch.begin(worker.pid());
+        let beats = worker.idle(idle_ns, self.sample_wait(idle_ns))?;
+        stretch.end(worker.pid());
+        Ok(beats)
     }
 
     /// Request a `go` from the end of the previous one on, by the table as drawn or in a new order. The table is put into its memory
@@ -230,13 +243,15 @@ impl WorkerSession<'_> {
         {
             memory.put(&accesses.table, order);
         }
+        let supervisor = CpuWait::begin();
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns };
         let reply = worker.go(go, self.sample_wait(sample_ns + latency_ns))?;
         let wall_ns = started.elapsed().as_nanos() as u64;
+        let supervisor_run_queue_ns = supervisor.ns();
         progress.waiting.begin(worker.pid());
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
-        Ok(GoOutcome { reply, wall_ns, expected_checksum, order })
+        Ok(GoOutcome { reply, wall_ns, supervisor_run_queue_ns, expected_checksum, order })
     }
 
     /// Request a `go` and record it as a window.
@@ -300,11 +315,15 @@ impl WorkerSession<'_> {
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.plan.sample_ns;
         let mut total = SampleReply::default();
-        let (mut wall_ns, mut checksum, mut expected) = (0, 0u64, Some(0u64));
+        let (mut wall_ns, mut supervisor_run_queue_ns) = (0, Some(0u64));
+        let (mut checksum, mut expected) = (0u64, Some(0u64));
         while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
             let outcome = self.window(worker, inherited, progress, window_ns)?;
             let reply = outcome.reply;
             wall_ns += outcome.wall_ns;
+            supervisor_run_queue_ns = supervisor_run_queue_ns
+                .zip(outcome.supervisor_run_queue_ns)
+                .map(|(total, of_go)| total + of_go);
             expected =
                 expected.zip(outcome.expected_checksum).map(|(total, window)| total.wrapping_add(window));
             checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
@@ -323,7 +342,7 @@ impl WorkerSession<'_> {
         }
         total.checksum = format!("{checksum:016x}");
         let order = self.task.order(false, 0);
-        Ok(GoOutcome { reply: total, wall_ns, expected_checksum: expected, order })
+        Ok(GoOutcome { reply: total, wall_ns, supervisor_run_queue_ns, expected_checksum: expected, order })
     }
 
     fn job(&self, inherited: &Inherited) -> Job {
