@@ -90,6 +90,7 @@ impl Outcome {
                 FailureKind::NotCold
                     | FailureKind::NotWarm
                     | FailureKind::Contaminated
+                    | FailureKind::Disturbed
                     | FailureKind::FalseTime
                     | FailureKind::NotSettled
                     | FailureKind::ChargedToOtherCgroup
@@ -403,6 +404,8 @@ pub enum FailureKind {
     NotDirect,
     /// Another process used the device, the hypervisor took the CPU, or a clock stepped.
     Contaminated,
+    /// Other programs had the CPU for much of the sample, or for as long as a time is not accounted for.
+    Disturbed,
     /// The memory limit was not in force, or was exceeded.
     LimitNotHeld,
     /// Page cache of the file is charged to a cgroup other than the worker's.

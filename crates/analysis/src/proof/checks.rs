@@ -7,6 +7,7 @@
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKind};
 
+use super::cpu_waits::{self, Stretch, TimedCheck};
 use super::subject::Subject;
 use super::{
     claims, conditions, expected, faults, heartbeats, mappings, outside, plausible, runtime, scans, settings,
@@ -16,15 +17,22 @@ use super::{
 /// A check: one sentence with the numbers if it fails.
 type Check = fn(&Subject<'_>) -> Option<String>;
 
+/// Checks of times, each with the stretch whose waits for a CPU may explain what it finds.
+const TIMED_CHECKS: &[(FailureKind, Stretch, TimedCheck)] = &[
+    (FailureKind::FalseTime, Stretch::Measured, claims::false_elapsed),
+    (FailureKind::FalseTime, Stretch::Setup, claims::false_setup),
+    (FailureKind::FalseTime, Stretch::Teardown, claims::false_teardown),
+    (FailureKind::FalseTime, Stretch::Measured, claims::false_latency),
+    (FailureKind::FalseTime, Stretch::Measured, outside::worked_while_waiting),
+    (FailureKind::InconsistentCounts, Stretch::Idle, heartbeats::not_beating_idle),
+    (FailureKind::InconsistentCounts, Stretch::Measured, heartbeats::not_beating),
+];
+
 const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::WrongChecksum, claims::wrong_checksum),
     (FailureKind::InconsistentCounts, claims::checksum_unknown),
     (FailureKind::WrongBytes, claims::wrong_bytes),
-    (FailureKind::FalseTime, claims::false_elapsed),
-    (FailureKind::FalseTime, claims::false_total),
     (FailureKind::FalseTime, claims::false_cpu_time),
-    (FailureKind::FalseTime, claims::false_latency),
-    (FailureKind::FalseTime, outside::worked_while_waiting),
     (FailureKind::FalseTime, outside::wrote_while_waiting),
     (FailureKind::Implausible, plausible::faster_than_memory),
     (FailureKind::InconsistentCounts, claims::inconsistent_operations),
@@ -32,7 +40,6 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
     (FailureKind::InconsistentCounts, plausible::latencies_all_alike),
     (FailureKind::InconsistentCounts, heartbeats::malformed),
-    (FailureKind::InconsistentCounts, heartbeats::not_beating),
     (FailureKind::MissingReads, claims::missing_reads),
     (FailureKind::MissingWrites, writes::missing_writes),
     (FailureKind::LostRecords, writes::lost_records),
@@ -62,6 +69,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::cpu_stolen),
     (FailureKind::Contaminated, conditions::clock_stepped),
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
+    (FailureKind::Disturbed, cpu_waits::crowded),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedToOtherCgroup, settings::charged_elsewhere),
     (FailureKind::ChargedToOtherCgroup, settings::kept_elsewhere),
@@ -97,7 +105,11 @@ pub fn failures(
     let subject = Subject { cell, measurement, evidence, context };
     let failed =
         |(kind, check): &(FailureKind, Check)| check(&subject).map(|detail| Failure { kind: *kind, detail });
-    evidence.witnessed.iter().cloned().chain(CHECKS.iter().filter_map(failed)).collect()
+    let failed_in_time = |(kind, stretch, check): &(FailureKind, Stretch, TimedCheck)| {
+        cpu_waits::failure(&subject, *kind, *stretch, *check)
+    };
+    let found = TIMED_CHECKS.iter().filter_map(failed_in_time).chain(CHECKS.iter().filter_map(failed));
+    evidence.witnessed.iter().cloned().chain(found).collect()
 }
 
 #[cfg(test)]

@@ -44,28 +44,36 @@ pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// The phases on the worker's clock must fit into the time on the supervisor's, and nearly fill it.
-pub(super) fn false_elapsed(subject: &Subject<'_>) -> Option<String> {
-    subject.claims().false_elapsed(subject.evidence.wall_ns, answer_slack(subject))
+pub(super) fn false_elapsed(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+    let answer = answer_slack(subject).saturating_add(waited_ns);
+    subject.claims().false_elapsed(subject.evidence.wall_ns, answer)
 }
 
-/// If the total is ranked, set-up and tear-down on the worker's clock must fit too.
-pub(super) fn false_total(subject: &Subject<'_>) -> Option<String> {
-    if !subject.cell.conditions.workload().is_one_shot() {
-        return None;
-    }
+/// If the total is ranked, set-up on the worker's clock must fit too. Time between `opened` and `ready` is set-up, reported
+/// as warm-up.
+pub(super) fn false_setup(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
-    // Time between `opened` and `ready` is set-up too, reported as warm-up.
-    let prepared_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);
-    let warmup_wall = evidence.warmup_wall_ns.unwrap_or(0);
-    let prepared_wall = evidence.setup_wall_ns.map(|wall| wall.saturating_add(warmup_wall));
-    let parts = [
-        ("setup_ns + warmup_ns", prepared_ns, prepared_wall),
-        ("teardown_ns", measurement.teardown_ns, evidence.teardown_wall_ns),
-    ];
-    let answer = answer_slack(subject);
-    parts
-        .into_iter()
-        .find_map(|(what, claimed, wall)| false_time(what, claimed, wall?, wall_slack(wall?, answer)))
+    let claimed = measurement.setup_ns.saturating_add(measurement.warmup_ns);
+    let wall = evidence.setup_wall_ns?.saturating_add(evidence.warmup_wall_ns.unwrap_or(0));
+    false_part(subject, "setup_ns + warmup_ns", claimed, wall, waited_ns)
+}
+
+/// So must tear-down.
+pub(super) fn false_teardown(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+    let claimed = subject.measurement.teardown_ns;
+    false_part(subject, "teardown_ns", claimed, subject.evidence.teardown_wall_ns?, waited_ns)
+}
+
+fn false_part(
+    subject: &Subject<'_>,
+    what: &str,
+    claimed_ns: u64,
+    wall_ns: u64,
+    waited_ns: u64,
+) -> Option<String> {
+    let answer = answer_slack(subject).saturating_add(waited_ns);
+    let is_ranked = subject.cell.conditions.workload().is_one_shot();
+    false_time(what, claimed_ns, wall_ns, wall_slack(wall_ns, answer)).filter(|_| is_ranked)
 }
 
 impl Subject<'_> {
@@ -87,22 +95,10 @@ fn answer_slack(subject: &Subject<'_>) -> u64 {
     answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
 }
 
-/// Threads cannot have used more CPU time than has passed. The kernel's threads that serve a ring count as the worker's,
-/// so the limit is all CPUs then.
+/// Threads cannot have used more CPU time than has passed. No wait for a CPU explains time that was spent on one.
 pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     let cpu = cpu_ns(subject)?;
-    let threads = match subject.cell.access() {
-        Access::Uring => subject.context.cpus.max(subject.cell.conditions.threads),
-        // So do those of a runtime: its collector, its compiler.
-        _ if subject.cell.method.worker().has_runtime() => {
-            subject.context.cpus.max(subject.cell.conditions.threads)
-        }
-        _ => subject
-            .cell
-            .conditions
-            .threads
-            .saturating_add(u32::from(subject.cell.method.pretouch().is_some())),
-    };
+    let threads = subject.threads_with_cpu_time();
     let most = (subject.worker_ns() as f64 * f64::from(threads) * 1.05) as u64;
     let slack = answer_slack(subject).saturating_add(CPU_SLACK_NS);
     (cpu > most.saturating_add(slack)).then(|| {
@@ -126,8 +122,8 @@ fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
 }
 
 /// Latencies that do not fit into their phase.
-pub(super) fn false_latency(subject: &Subject<'_>) -> Option<String> {
-    subject.claims().false_latencies(&subject.asked())
+pub(super) fn false_latency(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+    subject.claims().false_latencies(&subject.asked(), waited_ns)
 }
 
 /// Operations, threads and bytes must add up.

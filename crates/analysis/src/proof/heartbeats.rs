@@ -4,7 +4,7 @@
 //! interval and its delay, and the beats of a kind fill the time in which they count, whatever delayed them. Far fewer
 //! beats would hide a delay; far more would make delays look rare.
 
-use pagewise_model::{CacheState, Delays, Worker};
+use pagewise_model::{Beating, CacheState, Delays, Heartbeat, Worker};
 
 use super::subject::Subject;
 
@@ -13,7 +13,7 @@ use super::subject::Subject;
 const LEAST_SHARE: f64 = 0.5;
 /// Beats account for at most this share of it: ends of buckets are slightly above their values.
 const MOST_SHARE: f64 = 1.25;
-/// Bound for the time that a worker idles beyond the requested time, in tenths of it; the time itself is not seen.
+/// Bound for the time that a worker idles beyond the requested time, in tenths of it.
 const IDLE_TENTHS: u64 = 16;
 /// Requested one after another; each takes a variable time.
 pub const SAFEPOINT: &str = "safepoint";
@@ -31,28 +31,55 @@ fn kinds(worker: &Worker) -> &'static [&'static str] {
     }
 }
 
-/// Requested heartbeats are missing, too few or too many. A cold start has none: it is reported as a timeline of rates.
-pub(super) fn not_beating(subject: &Subject<'_>) -> Option<String> {
-    let (cell, evidence) = (subject.cell, subject.evidence);
+/// Requested heartbeats are missing, or too few or too many while threads are measured. A cold start has none: it is
+/// reported as a timeline of rates.
+pub(super) fn not_beating(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+    let (asked, kinds) = asked(subject)?;
+    let is_told = |kind: &str| subject.evidence.heartbeats.iter().any(|beats| beats.kind == kind);
+    if let Some(kind) = kinds.iter().find(|kind| !is_told(kind)) {
+        return Some(format!("heartbeats of kind {kind} were requested, but none were reported"));
+    }
+    let wall_ns = subject.evidence.wall_ns;
+    let within = (wall_ns.saturating_sub(waited_ns), wall_ns);
+    missed(subject, "measured", |beats| &beats.busy, within, asked.interval_ns)
+}
+
+/// Too few or too many while the worker idles, for a time that the supervisor knows except in older run files.
+pub(super) fn not_beating_idle(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+    let (asked, _) = asked(subject)?;
+    let guessed_ns = (asked.idle_ns / 10).saturating_mul(IDLE_TENTHS);
+    let wall_ns = subject.evidence.idling.as_ref().map_or(guessed_ns, |idle| idle.wall_ns.max(guessed_ns));
+    let within = (asked.idle_ns.saturating_sub(waited_ns), wall_ns);
+    missed(subject, "idle", |beats| &beats.idle, within, asked.interval_ns)
+}
+
+/// The heartbeats that were requested, if any, and the kinds that are looked at: for the user's own worker those that it
+/// reported, because none are required.
+fn asked<'a>(subject: &Subject<'a>) -> Option<(Beating, Vec<&'a str>)> {
+    let (cell, heartbeats) = (subject.cell, &subject.evidence.heartbeats);
     let asked = subject.context.beating.filter(|_| cell.conditions.cache != CacheState::ColdStart)?;
-    // For the user's own worker, those it reported: none are required.
-    let told = evidence.heartbeats.iter().map(|beats| beats.kind.as_str()).filter(|kind| *kind != SAFEPOINT);
-    let kinds: Vec<&str> = match cell.method.worker() {
-        Worker::Other(_) => told.collect(),
+    let kinds = match cell.method.worker() {
+        Worker::Other(_) => {
+            heartbeats.iter().map(|beats| &*beats.kind).filter(|kind| *kind != SAFEPOINT).collect()
+        }
         worker => kinds(worker).to_vec(),
     };
-    kinds.iter().find_map(|kind| {
-        let Some(beats) = evidence.heartbeats.iter().find(|beats| beats.kind == *kind) else {
-            return Some(format!("heartbeats of kind {kind} were requested, but none were reported"));
-        };
-        let stretches = [
-            ("measured", &beats.busy, evidence.wall_ns, evidence.wall_ns),
-            ("idle", &beats.idle, asked.idle_ns, (asked.idle_ns / 10).saturating_mul(IDLE_TENTHS)),
-        ];
-        stretches.into_iter().find_map(|(stretch, delays, least_ns, most_ns)| {
-            misses(delays, least_ns, most_ns, asked.interval_ns)
-                .map(|wrong| format!("heartbeats of kind {kind} in the {stretch} stretch: {wrong}"))
-        })
+    Some((asked, kinds))
+}
+
+/// The first kind whose beats do not fill a stretch that lasted from `least_ns` to `most_ns`.
+fn missed(
+    subject: &Subject<'_>,
+    stretch: &str,
+    delays: fn(&Heartbeat) -> &Delays,
+    (least_ns, most_ns): (u64, u64),
+    interval_ns: u64,
+) -> Option<String> {
+    let (_, kinds) = asked(subject)?;
+    let mut told = subject.evidence.heartbeats.iter().filter(|beats| kinds.contains(&&*beats.kind));
+    told.find_map(|beats| {
+        let wrong = misses(delays(beats), least_ns, most_ns, interval_ns)?;
+        Some(format!("heartbeats of kind {} in the {stretch} stretch: {wrong}", beats.kind))
     })
 }
 
@@ -101,9 +128,10 @@ mod tests {
     use super::*;
     use crate::proof::honest::{self, cell, kinds};
     use pagewise_model::CacheState::{Cold, Warm};
+    use pagewise_model::CheckContext as Context;
     use pagewise_model::FailureKind::InconsistentCounts;
-    use pagewise_model::{Beating, CheckContext as Context};
-    use pagewise_model::{Cell, Evidence, FailureKind, Heartbeat};
+    use pagewise_model::sample::OutsideStretch;
+    use pagewise_model::{Cell, Evidence, FailureKind};
 
     const ASKED: Beating = Beating { interval_ns: 1_000_000, idle_ns: 100_000_000 };
 
@@ -126,7 +154,8 @@ mod tests {
     fn beating_as(cell: &Cell, evidence: &Evidence, asked: Beating) -> Option<FailureKind> {
         let context = Context { beating: Some(asked), ..honest::CONTEXT };
         let subject = Subject { cell, measurement: &honest::measurement(), evidence, context: &context };
-        not_beating(&subject).map(|_| InconsistentCounts)
+        let missed = not_beating_idle(&subject, 0).or_else(|| not_beating(&subject, 0));
+        missed.map(|_| InconsistentCounts)
     }
 
     #[test]
@@ -162,6 +191,19 @@ mod tests {
         assert_eq!(found("mine/get", &["fiber"], delays(140, 60_000), delays(95, 60_000)), None);
         let hidden = found("mine/get", &["fiber"], delays(45, 60_000), delays(95, 60_000));
         assert_eq!(hidden, Some(FailureKind::InconsistentCounts), "the late ones");
+    }
+
+    #[test]
+    fn an_idle_worker_that_is_woken_late_beats_for_longer() {
+        let cell = cell("pread", Cold);
+        let beats = Heartbeat { kind: "thread".into(), idle: delays(250, 60_000), busy: delays(140, 60_000) };
+        let idled = |wall_ns| Evidence {
+            heartbeats: vec![beats.clone()],
+            idling: Some(OutsideStretch { wall_ns, ..OutsideStretch::default() }),
+            ..honest::evidence(&cell)
+        };
+        assert_eq!(beating_as(&cell, &idled(110_000_000), ASKED), Some(InconsistentCounts));
+        assert_eq!(beating_as(&cell, &idled(270_000_000), ASKED), None);
     }
 
     #[test]

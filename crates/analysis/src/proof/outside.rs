@@ -74,17 +74,19 @@ fn reads_nothing_in_setup(subject: &Subject<'_>) -> bool {
     !subject.is_writing() && !cell.method.reads_all_in_setup() && cell.access() != Access::Anonymous
 }
 
-/// A worker without anything to do must be idle: its activity then is in no clock.
-pub(super) fn worked_while_waiting(subject: &Subject<'_>) -> Option<String> {
+/// A worker without anything to do must be idle: its activity then is in no clock. A runtime's own threads that got no CPU
+/// for `waited_ns` of the measured region may catch up after it.
+pub(super) fn worked_while_waiting(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let waiting = subject.evidence.waiting.as_ref()?;
     let used = waiting.cpu_ns?;
-    let share = if subject.cell.method.worker().has_runtime() {
-        RUNTIME_WAITING_SHARE * f64::from(subject.cpus())
+    let (share, late_ns) = if subject.cell.method.worker().has_runtime() {
+        (RUNTIME_WAITING_SHARE * f64::from(subject.cpus()), waited_ns)
     } else {
-        WAITING_SHARE
+        (WAITING_SHARE, 0)
     };
     let of_time = (waiting.wall_ns as f64 * share) as u64;
-    let most = subject.answer_slack().saturating_add(WAITING_SLACK_NS).saturating_add(of_time);
+    let slack = subject.answer_slack().saturating_add(WAITING_SLACK_NS).saturating_add(late_ns);
+    let most = slack.saturating_add(of_time);
     (used > most).then(|| {
         format!(
             "the worker used {used} ns of CPU time in {} ns in which it had nothing to do, at most {most} may be: waiting threads sleep",

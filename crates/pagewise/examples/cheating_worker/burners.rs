@@ -31,6 +31,12 @@ impl Burners {
         Self { burning }
     }
 
+    /// Until the result is dropped.
+    pub fn spin(&self) -> Spinning {
+        self.burning.store(true, Ordering::Relaxed);
+        Spinning(self.burning.clone())
+    }
+
     /// Until clearly more CPU time was used than passed since `started`; false where the machine does not give
     /// so much.
     pub fn burn(&self, started: Instant) -> io::Result<bool> {
@@ -46,6 +52,15 @@ impl Burners {
         };
         self.burning.store(false, Ordering::Relaxed);
         Ok(enough)
+    }
+}
+
+/// Burners at work.
+pub struct Spinning(Arc<AtomicBool>);
+
+impl Drop for Spinning {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

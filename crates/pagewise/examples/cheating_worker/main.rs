@@ -217,7 +217,7 @@ impl Reader {
         let consumption =
             Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: job.touch_last == 1 };
         let buffer = AnonymousMemory::new(job.read_bytes as usize)?;
-        let burners = (kind == Kind::ExtraThreads).then(Burners::start);
+        let burners = matches!(kind, Kind::ExtraThreads | Kind::SpinsAndHalves).then(Burners::start);
         Ok(Self {
             kind,
             job,
@@ -290,6 +290,7 @@ impl Reader {
             Kind::DirectInName => File::open(&self.job.path)?,
             _ => self.file.try_clone()?,
         };
+        let spinning = self.burners.as_ref().filter(|_| self.kind == Kind::SpinsAndHalves).map(Burners::spin);
         let started = Instant::now();
         let mut checksum = 0u64;
         let mut thread_operations = Vec::new();
@@ -304,7 +305,8 @@ impl Reader {
         if self.kind == Kind::FillsCache {
             read_whole(&self.job.path)?;
         }
-        if let Some(burners) = &self.burners
+        drop(spinning);
+        if let Some(burners) = self.burners.as_ref().filter(|_| self.kind == Kind::ExtraThreads)
             && !burners.burn(started)?
         {
             return Err(io::Error::other("the machine gives no more than one CPU"));
@@ -436,7 +438,7 @@ impl Reader {
 /// What is said otherwise than it was.
 fn falsify(kind: Kind, reply: &mut SampleReply) {
     match kind {
-        Kind::HalfTheTime => reply.elapsed_ns /= 2,
+        Kind::HalfTheTime | Kind::SpinsAndHalves => reply.elapsed_ns /= 2,
         Kind::TooMuchTime => reply.elapsed_ns *= 1000,
         Kind::LatenciesTooLong => {
             reply.latency_ns = vec![reply.elapsed_ns.saturating_mul(1000)];

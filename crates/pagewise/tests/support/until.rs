@@ -84,7 +84,8 @@ pub fn arguments<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// What others do to the machine takes time, but changes no count and no ratio that is known beforehand, nor a rate that
 /// a cap fixes. A sample is not ranked for it; here it counts.
-const HARMLESS: [FailureKind; 2] = [FailureKind::Contaminated, FailureKind::FalseTime];
+const HARMLESS: [FailureKind; 3] =
+    [FailureKind::Contaminated, FailureKind::Disturbed, FailureKind::FalseTime];
 
 /// A run, whole or stopped, and its judgement; both without the failures that are harmless here.
 pub struct Taken {

@@ -7,7 +7,7 @@ use crate::support::{
     self, Finished, Place, cheating_worker, is_honest, kinds, load, misbehaving_worker, of_method, skipped,
 };
 use pagewise_host::toolchain::{self, Choices, Language};
-use pagewise_model::FailureKind::{FalseTime, WorkerDied};
+use pagewise_model::FailureKind::{Disturbed, FalseTime, WorkerDied};
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome};
 
@@ -141,7 +141,9 @@ fn one_whose_time_the_clock_outside_contradicts() {
         let own = of_method(&run, "mine/pread");
         assert!(own.len() >= 2, "{finished:?}");
         for sample in own {
-            assert!(kinds(sample).contains(&FalseTime), "{kind}: {:?}", sample.outcome);
+            // Others that kept it from the CPU for so long may be why.
+            let found = kinds(sample);
+            assert!(found.contains(&FalseTime) || found.contains(&Disturbed), "{kind}: {:?}", sample.outcome);
         }
         assert!(of_method(&run, "pread").into_iter().all(is_honest));
         let reason = reason(&place, "mine/pread");

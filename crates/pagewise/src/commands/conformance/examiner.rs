@@ -17,6 +17,7 @@ use pagewise_sys::child::die_with_parent;
 use super::steps::Steps;
 use super::test_files::{TestFiles, check_holder, check_released, process_name};
 use crate::commands::CommandError as Reported;
+use crate::supervise::evidence::Stretches;
 
 /// Time that reading or writing the test files may take, whatever the method.
 const SETUP_WORK: Duration = Duration::from_secs(10);
@@ -61,6 +62,8 @@ pub struct TimedReply {
     pub sample: SampleReply,
     /// Time between request and answer.
     pub wall_ns: u64,
+    /// Time of it in which threads of the worker, or this one, waited for a CPU.
+    pub waited_ns: u64,
 }
 
 impl TimedReply {
@@ -78,7 +81,7 @@ impl TimedReply {
         let too_long =
             || false_time("elapsed_ns + latency_elapsed_ns", claims.all_ns(), self.wall_ns, u64::MAX);
         let wrong = claims.wrong_operations(asked).or_else(undone).or_else(too_long);
-        let wrong = wrong.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked));
+        let wrong = wrong.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked, 0));
         wrong.map_or(Ok(()), Err)
     }
 }
@@ -285,10 +288,16 @@ impl<'a> Examiner<'a> {
     pub fn go(&mut self, first_operation: u64, sample_ns: u64, latency_ns: u64) -> Part<TimedReply> {
         let work = Duration::from_nanos(2 * (sample_ns + latency_ns)) + SETUP_WORK;
         let (of_part, wait) = (|error| ("go and sample", error), self.wait.and(work));
+        let pid = self.worker().map_err(of_part)?.pid();
+        let mut stretch = Stretches::default();
+        stretch.begin(pid);
         let started =
             self.send(&Request::Go(Go { first_operation, sample_ns, latency_ns })).map_err(of_part)?;
         let sample = self.worker().and_then(|worker| worker.sample(wait)).map_err(of_part)?;
-        Ok(TimedReply { sample, wall_ns: nanoseconds(started) })
+        let wall_ns = nanoseconds(started);
+        stretch.end(pid);
+        let waits = stretch.total().and_then(|total| total.run_queue_ns.zip(total.supervisor_run_queue_ns));
+        Ok(TimedReply { sample, wall_ns, waited_ns: waits.map_or(0, |(worker, own)| worker + own) })
     }
 
     /// Let the worker idle; return its heartbeats and the time between request and answer in ns.
