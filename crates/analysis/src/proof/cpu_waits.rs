@@ -12,6 +12,8 @@ use super::subject::Subject;
 const WAIT_SHARE: f64 = 0.20;
 /// One time slice of another program, which a short sample may meet by chance.
 const SLICE_NS: u64 = 5_000_000;
+/// Ticks in which the CPU time of each processor may begin and end.
+const TICKS_NS: u64 = 20_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// A stretch that the worker and the supervisor both time.
@@ -35,6 +37,8 @@ struct Times {
     /// Waits of the worker's threads, added up.
     worker_ns: u64,
     supervisor_ns: u64,
+    /// CPU time that the kernel accounts to nobody: a hypervisor that does not report steal had it.
+    unaccounted_ns: u64,
 }
 
 impl Subject<'_> {
@@ -48,6 +52,7 @@ impl Subject<'_> {
                     cpu_ns: evidence.cpu_ns?,
                     worker_ns: evidence.run_queue_ns?,
                     supervisor_ns: evidence.supervisor_run_queue_ns?,
+                    unaccounted_ns: self.unaccounted_ns().unwrap_or(0),
                 });
             }
             Stretch::Setup => &evidence.before_ready,
@@ -60,7 +65,18 @@ impl Subject<'_> {
             cpu_ns: outside.cpu_ns?,
             worker_ns: outside.run_queue_ns?,
             supervisor_ns: outside.supervisor_run_queue_ns?,
+            unaccounted_ns: 0,
         })
+    }
+
+    /// CPU time of the measured region that is neither used, idle nor stolen. Accounts are of all processors, so it is 0 where
+    /// the worker may use only some of them.
+    fn unaccounted_ns(&self) -> Option<u64> {
+        let (host, cpus) = (&self.evidence.host, u64::from(self.context.cpus));
+        let used = host.user_ns?.saturating_add(host.system_ns?).saturating_add(host.steal_ns?);
+        let accounted = used.saturating_add(host.idle_ns?).saturating_add(host.wait_ns?);
+        let passed = self.evidence.wall_ns.saturating_mul(cpus);
+        Some(passed.saturating_sub(accounted).saturating_sub(cpus.saturating_mul(TICKS_NS)))
     }
 
     /// CPUs that the worker can use at once.
@@ -88,21 +104,24 @@ impl Subject<'_> {
     /// Time of a stretch that waits for a CPU explain.
     pub(super) fn waited_ns(&self, stretch: Stretch) -> u64 {
         let explained = |times: Times| {
-            times.worker_ns.saturating_add(times.supervisor_ns).min(self.without_cpu_ns(times))
+            let waits = times.worker_ns.saturating_add(times.supervisor_ns);
+            waits.saturating_add(times.unaccounted_ns).min(self.without_cpu_ns(times))
         };
         self.times(stretch).map_or(0, explained)
     }
 
     /// The waits of a stretch in words.
     pub(super) fn waits(&self, stretch: Stretch) -> String {
-        let Some(Times { wall_ns, worker_ns, supervisor_ns, .. }) = self.times(stretch) else {
-            return String::new();
+        let Some(times) = self.times(stretch) else { return String::new() };
+        let hidden = match times.unaccounted_ns / NS_PER_MS {
+            0 => String::new(),
+            ms => format!("; {ms} ms of CPU time are in no account, as if a hypervisor had them"),
         };
         format!(
-            "threads of the worker waited {} ms in all for a CPU and the supervisor {} ms, within {} ms",
-            worker_ns / NS_PER_MS,
-            supervisor_ns / NS_PER_MS,
-            wall_ns / NS_PER_MS
+            "threads of the worker waited {} ms in all for a CPU and the supervisor {} ms, within {} ms{hidden}",
+            times.worker_ns / NS_PER_MS,
+            times.supervisor_ns / NS_PER_MS,
+            times.wall_ns / NS_PER_MS
         )
     }
 
@@ -344,6 +363,21 @@ mod tests {
         assert_eq!(beating(95, 50, 0), [InconsistentCounts]);
         assert_eq!(beating(95, 50, 60), [Disturbed]);
         assert_eq!((beating(30, 140, 0), beating(30, 140, 60)), (vec![InconsistentCounts], vec![Disturbed]));
+    }
+
+    #[test]
+    fn steal_that_a_hypervisor_does_not_report_is_no_false_time() {
+        // Four processors for 200 ms; the ticks of each may be 20 ms off.
+        let accounted = |idle| {
+            kinds(&one_thread("pread"), move |measurement, evidence| {
+                alone(measurement);
+                set(evidence, 200, [100, 0, 0, 0]);
+                (evidence.host.idle_ns, evidence.host.wait_ns) = (Some(idle * MS), Some(0));
+                evidence.host.steal_ns = Some(0);
+            })
+        };
+        assert_eq!((accounted(700), accounted(620)), (vec![FalseTime], vec![FalseTime]));
+        assert_eq!((accounted(590), accounted(100)), (vec![Disturbed], vec![Disturbed]));
     }
 
     #[test]
