@@ -454,7 +454,7 @@ def finish(session, place, kept, counts):
 
 def is_whole(plan, cell, found):
     """All rounds of a run with a fixed number; of a race the first five, and no gap before those at its end."""
-    rounds, is_race = plan["rounds"], plan.get("budget_ns") is not None
+    rounds, is_race = plan["rounds"], plan.get("budget") is not None
     first = min(rounds, 5) if is_race else rounds
     if cell.endswith("/ceiling"):
         return found == sorted({sample * (first - 1) // 2 for sample in range(3)} if first > 3 else set(range(first)))

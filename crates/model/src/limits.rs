@@ -76,10 +76,10 @@ fn check_reads(reads: &Reads) -> Result<(), String> {
 impl Plan {
     /// Check that the command line would accept each number of a plan from a run file.
     pub fn check_limits(&self) -> Result<(), String> {
-        let Self { rounds, budget_ns, sample_ns, memory_sample_ns, latency_ns, retakes, .. } = self;
+        let Self { rounds, budget, sample_ns, memory_sample_ns, latency_ns, retakes, .. } = self;
         let sample_ns = (*sample_ns).max(memory_sample_ns.unwrap_or(0));
-        ensure(budget_ns.is_none_or(|budget| (1..=MAX_BUDGET_NS).contains(&budget)), || {
-            format!("a budget of {} ns: write 1s to 1000h", budget_ns.unwrap_or(0))
+        ensure(budget.is_none_or(|budget| (1..=MAX_BUDGET_NS).contains(&budget.least_ns)), || {
+            format!("a budget of {} ns: write 1s to 1000h", budget.map_or(0, |budget| budget.least_ns))
         })?;
         ensure(*rounds <= MAX_ROUNDS, || format!("{rounds} rounds: a run has at most {MAX_ROUNDS}"))?;
         ensure(sample_ns <= MAX_PHASE_NS && *latency_ns <= MAX_PHASE_NS, || {

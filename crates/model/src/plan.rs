@@ -48,6 +48,28 @@ pub struct FileIdentity {
     pub modified_ns: i64,
 }
 
+/// Time that all samples of a run may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// This time at least, in nanoseconds.
+    pub least_ns: u64,
+    /// So much of the time that the first rounds took, if that is longer; 0 for a time that was chosen.
+    #[serde(default)]
+    pub first_rounds_percent: u32,
+}
+
+impl Budget {
+    /// A time that was chosen.
+    pub fn of(least_ns: u64) -> Self {
+        Self { least_ns, first_rounds_percent: 0 }
+    }
+
+    /// The time, if the first rounds took `first_ns`.
+    pub fn ns(self, first_ns: u64) -> u64 {
+        self.least_ns.max((u128::from(first_ns) * u128::from(self.first_rounds_percent) / 100) as u64)
+    }
+}
+
 /// All cells and the way they are sampled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -59,10 +81,10 @@ pub struct Plan {
     pub seed: u64,
     /// Samples of each method; with a budget, at most so many.
     pub rounds: u32,
-    /// Time that all samples may take. Rounds then go where the order of methods is in question, until it is decided.
-    /// `None`: every method takes all rounds.
+    /// With a budget rounds go where the order of methods is in question, until it is decided. `None`: every method takes
+    /// all rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget_ns: Option<u64>,
+    pub budget: Option<Budget>,
     /// Duration of the throughput phase.
     pub sample_ns: u64,
     /// The same of a cell whose bytes are in memory, if it is another.
@@ -131,7 +153,7 @@ impl Plan {
             source: Source::Dataset { directory: ".".into() },
             seed: 1,
             rounds: 7,
-            budget_ns: None,
+            budget: None,
             sample_ns: 100_000_000,
             memory_sample_ns: None,
             latency_ns: 0,
@@ -146,7 +168,7 @@ impl Plan {
 
     /// Rounds that every method has.
     pub fn first_rounds(&self) -> u32 {
-        if self.budget_ns.is_some() { self.rounds.min(Self::FIRST_ROUNDS) } else { self.rounds }
+        if self.budget.is_some() { self.rounds.min(Self::FIRST_ROUNDS) } else { self.rounds }
     }
 
     /// True if `cell` may have a sample in `round`. Those of a ceiling are spread over the rounds that every method has.
@@ -159,7 +181,7 @@ impl Plan {
 
     /// True if its samples are known beforehand: without a budget and a search.
     pub fn is_fixed(&self) -> bool {
-        self.budget_ns.is_none() && self.search.is_none()
+        self.budget.is_none() && self.search.is_none()
     }
 
     /// Samples of the rounds that every method has.
@@ -171,7 +193,7 @@ impl Plan {
 
     /// Rounds that may be taken, return rounds among them.
     pub fn all_rounds(&self) -> u32 {
-        self.rounds.saturating_add(if self.budget_ns.is_some() { Self::RETURN_ROUNDS } else { 0 })
+        self.rounds.saturating_add(if self.budget.is_some() { Self::RETURN_ROUNDS } else { 0 })
     }
 
     /// Durations of the throughput phase and the latency phase of a sample of `cell`. Latencies come from the first rounds

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use pagewise_analysis::judge::race;
 use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
@@ -199,12 +200,13 @@ impl Rounds<'_> {
     /// Take the samples of a step that are missing.
     fn take(&mut self, step: &Step) -> Result<SamplingEnd> {
         let plan = self.run.header.plan.clone();
-        match plan.budget_ns {
+        let budget_ns = plan.budget.map(|budget| budget.ns(self.first_rounds_ns(&plan)));
+        match budget_ns {
             None => self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan)),
             Some(budget_ns) => self.progress.budget(self.spent_ns, budget_ns),
         }
         for round in step.rounds.clone() {
-            for index in step.order(&plan, round) {
+            for (index, round) in step.order(&plan, round) {
                 let cell = &plan.cells[index];
                 self.progress.sample(&format!(
                     "{} {} ({})",
@@ -225,13 +227,21 @@ impl Rounds<'_> {
                     let took_ns = began.elapsed().as_nanos() as u64;
                     self.note(Sample { attempt, started_ns, took_ns, ..Sample::of(cell, round, outcome) })?;
                 }
-                match plan.budget_ns {
+                match budget_ns {
                     None => self.progress.advance(1),
                     Some(_) => self.progress.spent(self.spent_ns),
                 }
             }
         }
         Ok(SamplingEnd::Completed)
+    }
+
+    /// What the first rounds took; before that is known, the estimate.
+    fn first_rounds_ns(&self, plan: &Plan) -> u64 {
+        match self.ledger.settled(plan) < plan.first_samples() {
+            true => estimate::first_rounds_ns(plan),
+            false => race::first_rounds_ns(&self.run),
+        }
     }
 
     fn note(&mut self, sample: Sample) -> Result<()> {

@@ -19,7 +19,7 @@ const MIDDLE: f64 = 0.5;
 /// Return the first step that is not done, after the first rounds; `None` without a budget, or if nothing remains.
 pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let plan = &run.header.plan;
-    let budget = plan.budget_ns? as f64;
+    let budget = plan.budget?.ns(race::first_rounds_ns(run)) as f64;
     let looks = Looks::of(plan);
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
     loop {

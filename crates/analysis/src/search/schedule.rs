@@ -21,13 +21,21 @@ pub struct Step {
 }
 
 impl Step {
-    /// The cells that have a sample in `round`, in the order of their samples.
-    pub fn order(&self, plan: &Plan, round: u32) -> Vec<usize> {
-        let mut order = order(plan, round);
-        order.retain(|index| {
-            self.cells.binary_search(index).is_ok() && plan.takes(&plan.cells[*index], round)
-        });
-        order
+    /// The cells that are sampled in the time of `round`, in this order, each with the round of the sample. Ceilings of memory
+    /// take all of theirs at the beginning: a hypervisor takes memory back that lies unused, and each further gigabyte
+    /// costs seconds.
+    pub fn order(&self, plan: &Plan, round: u32) -> Vec<(usize, u32)> {
+        let of_cell = |index: usize| {
+            let cell = &plan.cells[index];
+            let rounds = match is_memory_ceiling(cell) {
+                true if round == self.rounds.start => self.rounds.clone(),
+                true => 0..0,
+                false => round..round + 1,
+            };
+            rounds.filter(|round| plan.takes(cell, *round)).map(move |round| (index, round))
+        };
+        let order = order(plan, round).into_iter();
+        order.filter(|index| self.cells.binary_search(index).is_ok()).flat_map(of_cell).collect()
     }
 
     /// True if every sample of it was taken or cannot be had.
@@ -52,10 +60,9 @@ fn order(plan: &Plan, round: u32) -> Vec<usize> {
         }
     }
     // Ceilings are independent of the cache, but those of memory are filled through it: that is fastest while the file is
-    // warm. They follow each other, since a hypervisor takes back memory that lies unused: another gigabyte of it costs
-    // seconds.
+    // warm. They follow each other.
     let (memory, mut ceilings): (Vec<_>, Vec<_>) =
-        ceilings(plan).partition(|index| plan.cells[index[0]].access() == Access::Anonymous);
+        ceilings(plan).partition(|index| is_memory_ceiling(&plan.cells[index[0]]));
     ceilings.push(memory.concat());
     let warm = states.iter().position(|(state, _)| *state == CacheState::Warm).unwrap_or(0);
     if let Some((_, comparisons)) = states.get_mut(warm) {
@@ -84,6 +91,10 @@ fn comparisons(plan: &Plan, random: &mut Random) -> Vec<Vec<usize>> {
         random.shuffle(comparison);
     }
     comparisons
+}
+
+fn is_memory_ceiling(cell: &Cell) -> bool {
+    cell.role == Role::Ceiling && cell.access() == Access::Anonymous
 }
 
 /// The ceilings, each by itself.

@@ -154,10 +154,11 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         ),
     };
     let cells = plan.cells.len();
-    let sampling = match plan.budget_ns {
+    let budget = plan.budget.map(|budget| budget.ns(estimate::first_rounds_ns(plan)));
+    let sampling = match budget {
         None => format!("{} rounds of {cells} cells", plan.rounds),
         Some(budget) => format!(
-            "{} rounds of {cells} cells, then rounds of what is undecided; {} in all at most",
+            "{} rounds of {cells} cells, then rounds of what is undecided, about {} in all at most",
             plan.first_rounds(),
             time(budget)
         ),
@@ -180,7 +181,7 @@ fn written(plan: &Plan) -> String {
             "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",
             bytes(plan.written_bytes()),
             u64::from(plan.first_rounds()) * plan.writing_cells().count() as u64,
-            if plan.budget_ns.is_some() { ", and more in later rounds" } else { "" },
+            if plan.budget.is_some() { ", and more in later rounds" } else { "" },
             bytes(largest),
             if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
         ),

@@ -41,7 +41,8 @@ pub fn first_rounds_ns(plan: &Plan) -> u64 {
 /// Approximate duration, including the search. Saturating, since sizes are refused only when they are compared with the
 /// disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
-    let samples = first_rounds_ns(plan).max(plan.budget_ns.unwrap_or(0));
+    let first_ns = first_rounds_ns(plan);
+    let samples = first_ns.max(plan.budget.map_or(0, |budget| budget.ns(first_ns)));
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
         Source::Dataset { .. } => plan.dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),

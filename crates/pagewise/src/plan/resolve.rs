@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::format::time;
 use pagewise_model::limits::{MAX_BUDGET_NS, MAX_PHASE_NS, MAX_ROUNDS};
-use pagewise_model::plan::CliffSearch;
+use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
     Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method, Plan,
     Reads, Role, Scan, Skew, Source, Sync, Work, Worker, WorkerChoices, Workload,
@@ -31,9 +31,9 @@ const MIN_PUBLISHED_ROUNDS: u32 = 3;
 const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=FEWEST_ROUNDS as u32 - 1;
 /// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
-/// The usual budget, in times of the first rounds.
-const BUDGET: f64 = 1.6;
-const FULL_BUDGET: f64 = 8.0;
+/// The usual budget, in per cent of what the first rounds take.
+const BUDGET_PERCENT: u32 = 160;
+const FULL_BUDGET_PERCENT: u32 = 800;
 /// The least usual one: a few methods go on until they are decided.
 const LEAST_BUDGET_NS: u64 = 20_000_000_000;
 /// Length of a sample: more processes tell more than longer ones.
@@ -137,7 +137,7 @@ pub fn resolve(
             Amount::Budget(_) if is_full => Looks::full().last(),
             Amount::Budget(_) => Looks::quick().last(),
         },
-        budget_ns: None,
+        budget: None,
         sample_ns: sampling.sample_ns,
         memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,
@@ -154,29 +154,30 @@ pub fn resolve(
     }
 }
 
-/// The plan with the budget that was chosen, or else one that follows from its first rounds.
+/// The plan with the budget that was chosen, or else one that follows from what its first rounds will take.
 fn with_budget(plan: Plan, chosen: Option<u64>, is_full: bool) -> Result<Plan> {
-    let plan = Plan { budget_ns: Some(1), ..plan };
+    let Some(chosen_ns) = chosen else {
+        let first_rounds_percent = if is_full { FULL_BUDGET_PERCENT } else { BUDGET_PERCENT };
+        return Ok(Plan { budget: Some(Budget { least_ns: LEAST_BUDGET_NS, first_rounds_percent }), ..plan });
+    };
+    let plan = Plan { budget: Some(Budget::of(chosen_ns)), ..plan };
     let first_ns = estimate::first_rounds_ns(&plan);
-    let times_first = if is_full { FULL_BUDGET } else { BUDGET };
-    let usual = || ((first_ns as f64 * times_first) as u64).clamp(LEAST_BUDGET_NS, MAX_BUDGET_NS);
-    let budget_ns = chosen.unwrap_or_else(usual);
-    ensure!(budget_ns > 0, "a budget of 0s pays for no sample: write a time, as in 60s");
+    ensure!(chosen_ns > 0, "a budget of 0s pays for no sample: write a time, as in 60s");
     ensure!(
-        budget_ns <= MAX_BUDGET_NS,
+        chosen_ns <= MAX_BUDGET_NS,
         "a budget of {} is too long: write at most {}",
-        time(budget_ns),
+        time(chosen_ns),
         time(MAX_BUDGET_NS)
     );
     ensure!(
-        chosen.is_none() || first_ns <= budget_ns,
+        first_ns <= chosen_ns,
         "a budget of {} does not pay for the {} rounds that every method needs, about {}: write a longer one, or leave \
          out methods or conditions",
-        time(budget_ns),
+        time(chosen_ns),
         plan.first_rounds(),
         time(first_ns)
     );
-    Ok(Plan { budget_ns: Some(budget_ns), ..plan })
+    Ok(plan)
 }
 
 /// Add the cells that layers choose, the topmost of which was typed.

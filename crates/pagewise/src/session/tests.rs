@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::rc::Rc;
 
 use pagewise_model::FailureKind::{CallFailed, WorkerDied, WorkerHung, WorkerNonsense};
+use pagewise_model::plan::Budget;
 use pagewise_model::{CacheState, Cell, Conditions, Environment, FailureKind, Outcome, Reads, Role, Work};
 use pagewise_protocol::PROTOCOL_VERSION;
 use serde_json::{Value, json};
@@ -249,7 +250,7 @@ fn replayed(run: &Run) -> Vec<(String, u32, u32)> {
     let mut replay = Run::of(run.header.clone(), Vec::new());
     while let Next::Take(step) = search::next(&replay, &ledger) {
         for round in step.rounds.clone() {
-            for index in step.order(plan, round) {
+            for (index, round) in step.order(plan, round) {
                 let cell = &plan.cells[index];
                 while let Some(attempt) = ledger.next_attempt(cell, round) {
                     let is_it = |sample: &&Sample| {
@@ -280,7 +281,7 @@ fn a_race_that_is_stopped_goes_on_as_its_file_says() {
     }
     let place = Place::new();
     let plan = place.session_of(|plan| {
-        (plan.rounds, plan.budget_ns) = (56, Some(3_000_000_000));
+        (plan.rounds, plan.budget) = (56, Some(Budget::of(3_000_000_000)));
         // Failed checks of a crowded machine are not repeated.
         plan.retakes = 0;
     });

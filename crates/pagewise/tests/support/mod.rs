@@ -387,7 +387,7 @@ pub fn expect_whole(run: &Run) {
         let asked: BTreeSet<u32> =
             (0..plan.first_rounds()).filter(|round| plan.takes(cell, *round)).collect();
         assert!(rounds.is_superset(&asked), "{}: {rounds:?}", cell.id());
-        assert!(plan.budget_ns.is_some() || rounds == asked, "{}: {rounds:?}", cell.id());
+        assert!(plan.budget.is_some() || rounds == asked, "{}: {rounds:?}", cell.id());
     }
     let mut tries: Vec<(&str, u32, u32)> =
         run.samples.iter().map(|sample| (&*sample.cell, sample.round, sample.attempt)).collect();

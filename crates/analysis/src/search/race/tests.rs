@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pagewise_model::plan::Budget;
 use pagewise_model::random::Random;
 use pagewise_model::run::Header;
 use pagewise_model::sample::Measurement;
@@ -40,7 +41,7 @@ fn plan(warm: &Truth, cold: &Truth, budget_ns: u64) -> Plan {
         conditions: conditions(CacheState::AsIs),
     };
     let cells = [cells(warm, CacheState::Warm), cells(cold, CacheState::Cold), vec![ceiling]].concat();
-    Plan { rounds: 56, budget_ns: Some(budget_ns), retakes: 1, ..Plan::of(cells) }
+    Plan { rounds: 56, budget: Some(Budget::of(budget_ns)), retakes: 1, ..Plan::of(cells) }
 }
 
 /// The sample of a cell in a round: always the same. One in thirty is disturbed.
@@ -70,7 +71,7 @@ fn complete(plan: &Plan, truth: [&Truth; 2], cut: Vec<Sample>) -> Run {
             Next::Add(cells) => panic!("no search adds {cells:?}"),
         };
         for round in step.rounds.clone() {
-            for index in step.order(plan, round) {
+            for (index, round) in step.order(plan, round) {
                 while let Some(attempt) = ledger.next_attempt(&plan.cells[index], round) {
                     let sample = sample(plan, &truth, index, round, attempt);
                     ledger.note(&sample);
@@ -134,6 +135,19 @@ fn a_run_that_is_resumed_at_any_point_takes_the_same_samples() {
             assert_eq!(resumed.samples, unbroken.samples, "cut after {cut}");
         }
     }
+}
+
+#[test]
+fn a_budget_may_follow_from_what_the_first_rounds_took() {
+    let spent = |percent| {
+        let budget = Budget { least_ns: 1, first_rounds_percent: percent };
+        let plan = Plan { budget: Some(budget), ..plan(CLOSE, CLEAR, S) };
+        let run = complete(&plan, [CLOSE, CLEAR], Vec::new());
+        run.samples.iter().map(|sample| sample.took_ns).sum::<u64>() as f64
+    };
+    let first = spent(1);
+    let ratio = spent(300) / first;
+    assert!((2.7..=3.1).contains(&ratio), "{ratio}");
 }
 
 #[test]

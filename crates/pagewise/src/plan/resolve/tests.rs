@@ -142,10 +142,10 @@ fn a_budget_pays_at_least_for_the_first_rounds() {
         told.starts_with("a budget of 1 s does not pay for the 5 rounds that every method needs, about "),
         "{told}"
     );
-    assert_eq!(of(90_000_000_000).expect("enough").budget_ns, Some(90_000_000_000));
+    assert_eq!(of(90_000_000_000).expect("enough").budget, Some(Budget::of(90_000_000_000)));
     let usual = quick_plan();
-    let first_ns = estimate::first_rounds_ns(&usual);
-    assert!(usual.budget_ns.is_some_and(|budget| budget as f64 / first_ns as f64 >= BUDGET), "{usual:?}");
+    let of_first = |first_ns| usual.budget.map(|budget| budget.ns(first_ns));
+    assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(20_000_000_000), Some(160_000_000_000)));
     assert_eq!(usual.rounds, 56);
     assert_eq!(question(Variant::Full, Sampling::default()).expect("plan").rounds, 224);
 }
@@ -158,14 +158,14 @@ fn rounds_and_a_budget_exclude_each_other() {
     );
     // The choice closer to the user counts.
     let fixed = question(Variant::Quick, Sampling { rounds: Some(9), ..Sampling::default() }).expect("plan");
-    assert_eq!((fixed.rounds, fixed.budget_ns), (9, None));
+    assert_eq!((fixed.rounds, fixed.budget), (9, None));
     let text = "rounds = 9\n[quick]\nbudget = \"60s\"";
     let environment = environment();
     let plan = text::parse("test", text).expect("plan");
     let of = |variant| {
-        resolve(&plan, variant, &Layer::default(), dataset(), &machine(&environment)).expect("plan").budget_ns
+        resolve(&plan, variant, &Layer::default(), dataset(), &machine(&environment)).expect("plan").budget
     };
-    assert_eq!((of(Variant::Standard), of(Variant::Quick)), (None, Some(60_000_000_000)));
+    assert_eq!((of(Variant::Standard), of(Variant::Quick)), (None, Some(Budget::of(60_000_000_000))));
 }
 
 #[test]
