@@ -111,7 +111,7 @@ pub struct RunArguments {
     pub drop_caches: bool,
 
     /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided [default: 1.6 times
-    /// what the five rounds take, at least 20s]
+    /// what the five rounds take, at least 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub budget: Option<u64>,
     /// Exactly so many samples of every method instead, at least 7

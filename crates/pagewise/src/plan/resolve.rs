@@ -35,7 +35,7 @@ const DATASET_SECONDS: u64 = 8;
 const BUDGET_PERCENT: u32 = 160;
 const FULL_BUDGET_PERCENT: u32 = 800;
 /// The least usual one: a few methods go on until they are decided.
-const LEAST_BUDGET_NS: u64 = 20_000_000_000;
+const LEAST_BUDGET_NS: u64 = 30_000_000_000;
 /// Length of a sample: more processes tell more than longer ones.
 const SAMPLE_NS: u64 = 80_000_000;
 /// The same if no byte comes from a device.

@@ -29,9 +29,9 @@ use super::worker_warmup::{WarmingWorker, WarmupFile};
 const VERIFIED_READS: u64 = 8;
 /// Maximum memory of the comparison: fewer reads are compared if they are large.
 const VERIFIED_BYTES: u64 = 4 << 20;
-/// Minimum length of a window in which the workload warms a cache that does not hold the span; a shorter one says too little
+/// Length of a window in which the workload warms a cache that does not hold the span; a shorter one says too little
 /// about a method of a hundred operations per second.
-const WINDOW_MIN_NS: u64 = 50_000_000;
+const WINDOW_NS: u64 = 50_000_000;
 /// Maximum time and windows of that; after them, the sample is unsettled.
 const SETTLING: Duration = Duration::from_secs(20);
 const SETTLING_WINDOWS: usize = 200;
@@ -285,14 +285,13 @@ impl WorkerSession<'_> {
         progress: &mut GoProgress,
     ) -> Result<(), ConversationError> {
         let deadline = Instant::now() + SETTLING;
-        let window_ns = self.plan.sample_ns.max(WINDOW_MIN_NS);
         let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
         // Uniform reads find as much in any full cache; skewed ones must bring in their popular positions.
         let skewed = self.cell.conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
         let turnover = if skewed { capacity } else { capacity / 2 };
         let mut read = 0u64;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
-            self.window(worker, inherited, progress, window_ns)?;
+            self.window(worker, inherited, progress, WINDOW_NS)?;
             let last = progress.windows.last().and_then(|window| window.device_read_bytes);
             read = read.saturating_add(last.unwrap_or(0));
             // A workload that hardly reads from the device would never replace the cache.

@@ -145,7 +145,7 @@ fn a_budget_pays_at_least_for_the_first_rounds() {
     assert_eq!(of(90_000_000_000).expect("enough").budget, Some(Budget::of(90_000_000_000)));
     let usual = quick_plan();
     let of_first = |first_ns| usual.budget.map(|budget| budget.ns(first_ns));
-    assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(20_000_000_000), Some(160_000_000_000)));
+    assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(30_000_000_000), Some(160_000_000_000)));
     assert_eq!(usual.rounds, 56);
     assert_eq!(question(Variant::Full, Sampling::default()).expect("plan").rounds, 224);
 }
