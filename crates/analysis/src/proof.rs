@@ -4,7 +4,7 @@
 //! worker's claims in [`claims`]; the cache and the method's own options in [`conditions`]; written files in [`writes`];
 //! scans in [`scans`]; limits and settings in [`settings`]; the counters of a method in [`mod@expected`] and [`faults`];
 //! allowances for a runtime in [`runtime`]; unexpected mappings in [`mappings`]; activity outside of the clock in
-//! [`outside`]; plausibility in [`plausible`]; heartbeats in [`heartbeats`]; and waits for a CPU in [`cpu_waits`]. [`steady`] decides when a cache is as
+//! [`outside`]; plausibility in [`plausible`]; heartbeats in [`heartbeats`]; and waits for a CPU in `cpu_waits`. [`steady`] decides when a cache is as
 //! warm as it gets.
 
 mod again;

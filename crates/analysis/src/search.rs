@@ -1,6 +1,6 @@
 //! Search: which samples to take next, and which cells to add, as a function of the run so far.
 //!
-//! Every method has the first rounds. A run with a budget then goes on as a race ([`race`]); a run with a search adds cells
+//! Every method has the first rounds. A run with a budget then goes on as a race (`race`); a run with a search adds cells
 //! ([`crossing`]), which have rounds of their own.
 
 pub mod crossing;

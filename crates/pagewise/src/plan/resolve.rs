@@ -88,8 +88,6 @@ pub fn resolve(
         (TRIAL_ROUNDS, "since a trial has no verdict")
     } else if is_published {
         (MIN_PUBLISHED_ROUNDS..=MAX_ROUNDS, "since fewer give no median")
-    } else if sampling.crossing_percent.is_some() {
-        (FEWEST_ROUNDS as u32..=MAX_ROUNDS, "since fewer give no verdict")
     } else {
         (MIN_ROUNDS..=MAX_ROUNDS, "since fewer give no 95 % interval of a median")
     };

@@ -45,7 +45,7 @@ fn a_known_crossing_is_bracketed_to_five_percent() {
 
 #[test]
 fn a_quick_search_brackets_it_to_ten_percent() {
-    let tally = simulate(&setting(falling(10.0), &QUICK, 5, 100), 200, 3);
+    let tally = simulate(&setting(falling(10.0), &QUICK, 7, 100), 200, 3);
     assert_nearly_all(tally, 0.97);
     assert!(tally.added_cells_most <= 12, "{tally:?}");
 }
