@@ -237,7 +237,8 @@ fn evidence(judged: &Judged, out: &mut impl Write) -> Result<()> {
             let reads = cell.parameters.reads_per_op.map_or(1.0, f64::from);
             let requests = seen
                 .and_then(|seen| Some(seen.device_read_requests? as f64 * 1e9 / seen.wall_ns.max(1) as f64));
-            let share = cell.of_ceiling.map_or(String::new(), |share| format!(" ({:.0} %)", share * 100.0));
+            let share =
+                cell.limit.of_ceiling.map_or(String::new(), |share| format!(" ({:.0} %)", share * 100.0));
             writeln!(
                 out,
                 "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
@@ -249,7 +250,7 @@ fn evidence(judged: &Judged, out: &mut impl Write) -> Result<()> {
                 number(seen.and_then(|seen| seen.major_faults_per_op).map(|faults| faults / reads), 2),
                 number(requests, 0),
                 number(seen.and_then(|seen| seen.issued_bytes).map(|bytes| bytes / 1024.0), 0),
-                match (cell.bound, &cell.reason) {
+                match (cell.limit.bound, &cell.reason) {
                     (Some(bound), _) => format!("{}{share}", bound.name()),
                     (None, Some(reason)) => reason.clone(),
                     (None, None) => "–".to_string(),
