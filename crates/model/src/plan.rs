@@ -135,6 +135,8 @@ const FIXED_WORK_NS: u64 = 60_000_000_000;
 const CAPPED_LEAD_IN_NS: u64 = 650_000_000;
 /// Reads of a fresh process on an idle device before the measured region: its queues are empty, and its host may sleep.
 const DEVICE_LEAD_IN_NS: u64 = 20_000_000;
+/// A smaller span would be used up by them.
+const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
 
 impl Plan {
     /// Further rounds of a run with a budget, in which methods that left the race are sampled again. Their numbers follow
@@ -225,7 +227,7 @@ impl Plan {
             cell.method.is_direct() || (conditions.cache == CacheState::Cold && cell.depends_on_cache());
         match conditions.host_settings.device_cap {
             Some(_) => Some(CAPPED_LEAD_IN_NS),
-            None => reads_device.then_some(DEVICE_LEAD_IN_NS),
+            None => (reads_device && conditions.span_bytes >= LEAD_IN_SPAN).then_some(DEVICE_LEAD_IN_NS),
         }
     }
 
@@ -326,6 +328,22 @@ mod tests {
             ..Plan::of(Vec::new())
         };
         plan.phases_ns(&cell, 0)
+    }
+
+    #[test]
+    fn the_device_works_before_its_reads_are_counted() {
+        let lead_in = |method: &str, cache: CacheState, span: Bytes| {
+            let conditions =
+                Conditions { cache, ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), span) };
+            let cell = Cell { role: Role::Measured, method: method.parse().expect("a method"), conditions };
+            Plan::of(Vec::new()).lead_in_ns(&cell)
+        };
+        let gib = Bytes::gib(1);
+        assert_eq!(lead_in("pread", CacheState::Cold, gib), Some(DEVICE_LEAD_IN_NS));
+        assert_eq!(lead_in("pread:direct", CacheState::Warm, gib), Some(DEVICE_LEAD_IN_NS));
+        assert_eq!(lead_in("pread", CacheState::Warm, gib), None);
+        assert_eq!(lead_in("pread", CacheState::ColdStart, gib), None);
+        assert_eq!(lead_in("pread", CacheState::Cold, Bytes::mib(64)), None, "it would be used up");
     }
 
     #[test]

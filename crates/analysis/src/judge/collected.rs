@@ -66,7 +66,8 @@ impl<'a> CellSamples<'a> {
     /// Number of regular rounds, from the first, in which it was tried; all there are if its cell ended early, since it
     /// takes no more samples.
     pub fn regular_rounds(&self) -> u32 {
-        let ended = self.attempts.iter().any(|sample| !matches!(sample.outcome, Outcome::Taken { .. }));
+        // One that was killed from outside is tried again.
+        let ended = self.attempts.last().is_some_and(|sample| sample.outcome.ends_cell());
         let rounds = self.attempts.iter().map(|sample| sample.round);
         let last = rounds.filter(|round| *round < self.regular).max();
         if ended { u32::MAX } else { last.map_or(0, |round| round + 1) }
