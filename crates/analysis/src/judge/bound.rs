@@ -31,6 +31,8 @@ pub use ceilings::{Ceilings, CopyCeiling, DeviceCeiling, Top};
 pub const NAMED: f64 = 0.75;
 /// From this share of a ceiling, a sentence says "at its ceiling".
 pub const AT_CEILING: f64 = 0.995;
+/// Shares that differ by less are alike.
+const ALIKE: f64 = 0.05;
 /// Readahead keeps more reads in flight than the method, if the rate exceeds that of the method's depth by this factor.
 const DEPTH_EXCEEDED: f64 = 1.2;
 
@@ -179,7 +181,14 @@ impl Bound {
         let named = || all().filter(Limit::is_named);
         // A device at its maximum explains more than what was in flight, and that more than the time spent waiting for it.
         let is_maximum = |limit: &Limit<'_>| limit.ceiling.is_some() && limit.name != BoundName::QueueDepth;
-        let maximum = largest(named().filter(is_maximum));
+        let most = largest(named().filter(is_maximum));
+        // The maximum of requests of a size may be that of bytes.
+        let is_as_high =
+            |limit: &Limit<'_>| most.is_some_and(|most| limit.share.median >= most.share.median - ALIKE);
+        let maximum = named()
+            .filter(is_maximum)
+            .find(|limit| limit.name == BoundName::DeviceBandwidth && is_as_high(limit))
+            .or(most);
         if let Some(limit) = maximum.or_else(|| named().next()) {
             return Self::of(limit, Certainty::Named);
         }
