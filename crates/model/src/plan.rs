@@ -186,11 +186,15 @@ impl Plan {
         self.budget.is_none() && self.search.is_none()
     }
 
+    /// Number of samples that `cell` has in the rounds that every method has.
+    pub fn first_samples_of(&self, cell: &Cell) -> u32 {
+        let rounds = self.first_rounds();
+        if cell.role == Role::Ceiling { rounds.min(Self::CEILING_ROUNDS) } else { rounds }
+    }
+
     /// Samples of the rounds that every method has.
     pub fn first_samples(&self) -> u64 {
-        let (rounds, of_ceiling) = (u64::from(self.first_rounds()), u64::from(Self::CEILING_ROUNDS));
-        let of_cell = |cell: &Cell| if cell.role == Role::Ceiling { rounds.min(of_ceiling) } else { rounds };
-        self.cells.iter().map(of_cell).fold(0, u64::saturating_add)
+        self.cells.iter().map(|cell| u64::from(self.first_samples_of(cell))).fold(0, u64::saturating_add)
     }
 
     /// Rounds that may be taken, return rounds among them.
@@ -328,6 +332,33 @@ mod tests {
             ..Plan::of(Vec::new())
         };
         plan.phases_ns(&cell, 0)
+    }
+
+    #[test]
+    fn the_samples_of_a_ceiling_are_spread_over_the_first_rounds() {
+        let of = |role| Cell {
+            role,
+            method: Method::anonymous(),
+            conditions: Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1)),
+        };
+        for (rounds, budget, spread) in [
+            (1, None, vec![0]),
+            (2, None, vec![0, 1]),
+            (3, None, vec![0, 1, 2]),
+            (7, None, vec![0, 3, 6]),
+            (33, None, vec![0, 16, 32]),
+            (56, Some(Budget::of(1)), vec![0, 2, 4]),
+        ] {
+            let plan = Plan { rounds, budget, ..Plan::of(Vec::new()) };
+            for (role, wanted) in
+                [(Role::Ceiling, spread), (Role::Measured, (0..plan.first_rounds()).collect())]
+            {
+                let found: Vec<u32> =
+                    (0..plan.first_rounds()).filter(|round| plan.takes(&of(role), *round)).collect();
+                assert_eq!(found, wanted, "{rounds} rounds");
+                assert_eq!(plan.first_samples_of(&of(role)) as usize, found.len(), "{rounds} rounds");
+            }
+        }
     }
 
     #[test]

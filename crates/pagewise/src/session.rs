@@ -202,7 +202,7 @@ impl Rounds<'_> {
         let plan = self.run.header.plan.clone();
         let budget_ns = plan.budget.map(|budget| budget.ns(self.first_rounds_ns(&plan)));
         match budget_ns {
-            None => self.progress.samples(self.ledger.settled(&plan), estimate::samples(&plan)),
+            None => self.progress.samples(self.ledger.settled(&plan), plan.first_samples()),
             Some(budget_ns) => self.progress.budget(self.spent_ns, budget_ns),
         }
         for round in step.rounds.clone() {

@@ -188,6 +188,8 @@ pub struct CellJudgement {
     pub reason: Option<String>,
     /// Rounds in which it was tried.
     pub rounds_tried: usize,
+    /// Rounds in which it was to have a sample: those in which it was tried, and those that every method has.
+    pub rounds_asked: usize,
     /// Rounds with a valid sample.
     pub samples: usize,
     /// Attempts that failed a check.
@@ -327,6 +329,7 @@ impl CellJudgement {
             status,
             reason,
             rounds_tried: samples.rounds_tried(),
+            rounds_asked: samples.rounds_tried().max(samples.least as usize),
             samples: measurements.len(),
             invalid_samples: samples.invalid_attempts(),
             ops_per_second: per_second(1.0),

@@ -21,6 +21,8 @@ pub struct CellSamples<'a> {
     pub attempts: Vec<&'a Sample>,
     /// The number of regular rounds; later ones are return rounds.
     pub regular: u32,
+    /// Number of samples that it must have, at least.
+    pub least: u32,
     /// The last valid attempt by round. Only rounds that have one take memory, so a large number in a run file costs
     /// nothing.
     pub rounds: BTreeMap<u32, &'a Sample>,
@@ -124,6 +126,7 @@ pub fn collect_those<'a>(
         id: cell.id(),
         attempts: Vec::new(),
         regular: plan.rounds,
+        least: plan.first_samples_of(cell),
         rounds: BTreeMap::new(),
     };
     let mut cells: Vec<CellSamples<'_>> = plan.cells.iter().map(of_cell).collect();

@@ -175,7 +175,7 @@ impl Judged {
     pub fn fell_short(&self) -> bool {
         let short = |cell: &CellJudgement| {
             let partly = cell.covered.is_some_and(|share| share < 1.0);
-            cell.status != Status::Unavailable && (cell.samples < cell.rounds_tried || partly)
+            cell.status != Status::Unavailable && (cell.samples < cell.rounds_asked || partly)
         };
         !self.run.complete || self.cells.iter().any(short)
     }

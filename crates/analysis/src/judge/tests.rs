@@ -311,6 +311,18 @@ fn a_sample_taken_again_counts_once() {
 }
 
 #[test]
+fn a_complete_run_without_some_of_its_samples_fell_short() {
+    let complete = run(&three(CacheState::Warm));
+    assert!(!judge(&complete).fell_short());
+    let mut run = complete.clone();
+    run.samples.retain(|sample| sample.round < ROUNDS - 1);
+    assert!(judge(&run).fell_short(), "a round of all");
+    let mut run = complete.clone();
+    run.samples.remove(0);
+    assert!(judge(&run).fell_short(), "a sample of one");
+}
+
+#[test]
 fn a_run_that_ended_early_or_had_another_worker_says_so() {
     let mut run = run(&three(CacheState::Warm));
     run.elapsed_ns = None;

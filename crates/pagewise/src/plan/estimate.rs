@@ -23,18 +23,9 @@ const STEP_CELLS: u64 = 3;
 /// Crossings that a set of curves usually has.
 const CROSSINGS: u64 = 2;
 
-/// Samples of the plan, without a search.
-pub fn samples(plan: &Plan) -> u64 {
-    plan.first_samples()
-}
-
 /// Time of the samples of the first rounds.
 pub fn first_rounds_ns(plan: &Plan) -> u64 {
-    let rounds = 0..plan.first_rounds();
-    let of_cell = |cell: &Cell| {
-        let rounds = rounds.clone().filter(|round| plan.takes(cell, *round)).count() as u64;
-        sample_ns(plan, cell).saturating_mul(rounds)
-    };
+    let of_cell = |cell: &Cell| sample_ns(plan, cell).saturating_mul(u64::from(plan.first_samples_of(cell)));
     plan.cells.iter().map(of_cell).fold(0, u64::saturating_add)
 }
 
