@@ -96,7 +96,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         sample_ns: plan.sample_ns,
         latency_ns: plan.latency_ns,
         complete: run.is_complete(),
-        budget_ns: plan.budget.map(|budget| budget.ns(race::first_rounds_ns(run))),
+        budget_ns: run.budget_ns(),
         samples_planned: plan.budget.is_none().then(|| plan.first_samples()),
         samples_tried: samples.iter().map(|cell| cell.rounds_tried() as u64).sum(),
         elapsed_ns: run.elapsed_ns,

@@ -249,6 +249,15 @@ impl Run {
         }
     }
 
+    /// Time that all of its samples may take, from what those of the first rounds took; `None` for a fixed number of
+    /// rounds.
+    pub fn budget_ns(&self) -> Option<u64> {
+        let Plan { budget, .. } = self.header.plan;
+        let first = self.samples.iter().filter(|sample| sample.round < self.header.plan.first_rounds());
+        let first_ns = first.map(|sample| sample.took_ns).fold(0, u64::saturating_add);
+        budget.map(|budget| budget.ns(first_ns))
+    }
+
     /// Parse the text of a run file.
     pub fn parse(text: &[u8]) -> Result<Self, RunError> {
         let intact = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);

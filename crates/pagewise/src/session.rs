@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use pagewise_analysis::judge::race;
 use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
@@ -26,7 +25,7 @@ use crate::supervise::sample::{Sampler, Stopped};
 
 /// A run file to complete.
 pub struct RunSession {
-    /// Its header; a search extends the plan.
+    /// Its header, as it was begun.
     pub header: Header,
     /// Destination of records.
     pub store: RunFile,
@@ -200,7 +199,9 @@ impl Rounds<'_> {
     /// Take the samples of a step that are missing.
     fn take(&mut self, step: &Step) -> Result<SamplingEnd> {
         let plan = self.run.header.plan.clone();
-        let budget_ns = plan.budget.map(|budget| budget.ns(self.first_rounds_ns(&plan)));
+        // Before it is known what the first rounds take it is estimated.
+        let is_first = self.ledger.settled(&plan) < plan.first_samples();
+        let budget_ns = if is_first { estimate::budget_ns(&plan) } else { self.run.budget_ns() };
         match budget_ns {
             None => self.progress.samples(self.ledger.settled(&plan), plan.first_samples()),
             Some(budget_ns) => self.progress.budget(self.spent_ns, budget_ns),
@@ -234,14 +235,6 @@ impl Rounds<'_> {
             }
         }
         Ok(SamplingEnd::Completed)
-    }
-
-    /// What the first rounds took; before that is known, the estimate.
-    fn first_rounds_ns(&self, plan: &Plan) -> u64 {
-        match self.ledger.settled(plan) < plan.first_samples() {
-            true => estimate::first_rounds_ns(plan),
-            false => race::first_rounds_ns(&self.run),
-        }
     }
 
     fn note(&mut self, sample: Sample) -> Result<()> {

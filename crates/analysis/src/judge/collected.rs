@@ -15,6 +15,8 @@ use crate::statistics::ByRound;
 pub struct CellSamples<'a> {
     /// The cell.
     pub cell: &'a Cell,
+    /// Its place in the plan.
+    pub index: usize,
     /// [`Cell::id`].
     pub id: String,
     /// Every attempt in chronological order, valid or not.
@@ -121,15 +123,16 @@ pub fn collect_those<'a>(
     plan: &'a Plan,
     samples: impl IntoIterator<Item = &'a Sample>,
 ) -> Vec<CellSamples<'a>> {
-    let of_cell = |cell: &'a Cell| CellSamples {
+    let of_cell = |(index, cell): (usize, &'a Cell)| CellSamples {
         cell,
+        index,
         id: cell.id(),
         attempts: Vec::new(),
         regular: plan.rounds,
         least: plan.first_samples_of(cell),
         rounds: BTreeMap::new(),
     };
-    let mut cells: Vec<CellSamples<'_>> = plan.cells.iter().map(of_cell).collect();
+    let mut cells: Vec<CellSamples<'_>> = plan.cells.iter().enumerate().map(of_cell).collect();
     let index_of: HashMap<String, usize> =
         cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect();
     for sample in samples {

@@ -24,7 +24,6 @@
 //! file sees the same race.
 
 use pagewise_model::Plan;
-use pagewise_model::run::Run;
 
 use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest, centre, is_lower};
 use crate::statistics::{ByRound, Interval, lasting, paired_log_ratios};
@@ -52,12 +51,6 @@ const CHANGE_LEVEL: f64 = 0.05;
 
 /// Rates of one method, by round with a valid sample of it.
 pub type Rates = ByRound;
-
-/// Time of the samples of the first rounds of a run.
-pub fn first_rounds_ns(run: &Run) -> u64 {
-    let first = run.samples.iter().filter(|sample| sample.round < run.header.plan.first_rounds());
-    first.map(|sample| sample.took_ns).fold(0, u64::saturating_add)
-}
 
 /// When a race looks, and how much error each look may spend.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,15 +3,13 @@
 //! Each step follows from the samples of the steps before it, with their times. An interrupted step is therefore finished as
 //! it was begun, and a run that is resumed takes the samples of one that was not.
 
-use std::collections::HashMap;
-
 use pagewise_model::run::Run;
 use pagewise_model::{Plan, Role};
 
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
-use crate::judge::race::{self, Entrant, Looks, Standing};
+use crate::judge::race::{self, Compared, Entrant, Looks, Standing};
 
 /// Share of the budget after which the first return round comes.
 const MIDDLE: f64 = 0.5;
@@ -19,7 +17,7 @@ const MIDDLE: f64 = 0.5;
 /// Return the first step that is not done, after the first rounds; `None` without a budget, or if nothing remains.
 pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let plan = &run.header.plan;
-    let budget = plan.budget?.ns(race::first_rounds_ns(run)) as f64;
+    let budget = run.budget_ns()? as f64;
     let looks = Looks::of(plan);
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
     loop {
@@ -67,11 +65,8 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn of(samples: &'a [CellSamples<'a>], looks: &Looks, in_race: bool) -> Self {
-        let index_of: HashMap<&str, usize> =
-            samples.iter().enumerate().map(|(index, cell)| (cell.id.as_str(), index)).collect();
         let ranked: Vec<RankedCells<'_>> = sides(samples).iter().map(RankedCells::of).collect();
-        let cells =
-            ranked.iter().map(|side| side.ranked.iter().map(|cell| index_of[cell.id.as_str()]).collect());
+        let cells = ranked.iter().map(|side| side.ranked.iter().map(|cell| cell.index).collect());
         let entrants: Vec<Vec<Entrant>> = ranked.iter().map(RankedCells::entrants).collect();
         let took =
             |cell: &CellSamples<'_>| cell.attempts.iter().map(|sample| sample.took_ns as f64).sum::<f64>();
@@ -91,14 +86,14 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The methods and controls that take no part in the next rounds, with the leaders they are compared with.
+    /// The methods and controls that take no part in the next rounds, with the leaders of those that are behind.
     fn out(&self) -> Vec<usize> {
         let mut races = vec![false; self.samples.len()];
         for (cells, standing) in self.cells.iter().zip(&self.standings) {
             let is_open = !standing.decided && standing.staying.len() > 1;
             for method in standing.staying.iter().filter(|_| is_open) {
-                let leads = standing.compared.iter().any(|compared| compared.leader == *method);
-                races[cells[*method]] = !leads;
+                let leads = |compared: &Compared| compared.is_behind && compared.leader == *method;
+                races[cells[*method]] = !standing.compared.iter().any(leads);
             }
         }
         let is_out = |index: &usize| {

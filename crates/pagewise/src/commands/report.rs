@@ -154,8 +154,7 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         ),
     };
     let cells = plan.cells.len();
-    let budget = plan.budget.map(|budget| budget.ns(estimate::first_rounds_ns(plan)));
-    let sampling = match budget {
+    let sampling = match estimate::budget_ns(plan) {
         None => format!("{} rounds of {cells} cells", plan.rounds),
         Some(budget) => format!(
             "{} rounds of {cells} cells, then rounds of what is undecided, about {} in all at most",

@@ -29,11 +29,15 @@ pub fn first_rounds_ns(plan: &Plan) -> u64 {
     plan.cells.iter().map(of_cell).fold(0, u64::saturating_add)
 }
 
+/// Time of all samples of a plan with a budget.
+pub fn budget_ns(plan: &Plan) -> Option<u64> {
+    plan.budget.map(|budget| budget.ns(first_rounds_ns(plan)))
+}
+
 /// Approximate duration, including the search. Saturating, since sizes are refused only when they are compared with the
 /// disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
-    let first_ns = first_rounds_ns(plan);
-    let samples = first_ns.max(plan.budget.map_or(0, |budget| budget.ns(first_ns)));
+    let samples = first_rounds_ns(plan).max(budget_ns(plan).unwrap_or(0));
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
         Source::Dataset { .. } => plan.dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),

@@ -157,3 +157,13 @@ fn a_single_method_has_the_first_rounds_and_those_at_the_end() {
     assert_eq!(rounds(&run)[0], [0, 1, 2, 3, 4, 56, 57]);
     assert!(!judge(&run).fell_short());
 }
+
+#[test]
+fn methods_of_an_open_comparison_return_only_if_something_left_it() {
+    const OPEN: &Truth = &[("mmap", 1.0, 0.3), ("mmap:random", 0.97, 0.3)];
+    let run = complete(&plan(OPEN, CLEAR, 10 * S), [OPEN, CLEAR], Vec::new());
+    let rounds = rounds(&run);
+    let returned = |cell: &Vec<u32>| cell.iter().filter(|round| **round >= 56).count();
+    assert_eq!(rounds[..5].iter().map(returned).collect::<Vec<_>>(), [0, 0, 2, 2, 2]);
+    assert!(rounds[0].len() > 10 && rounds[0] == rounds[1], "{rounds:?}");
+}
