@@ -109,6 +109,12 @@ impl Conditions {
         self.work.workload()
     }
 
+    /// CPUs that the threads may use on a host with `host_cpus`.
+    pub fn cpus(&self, host_cpus: u32) -> u32 {
+        let set = self.host_settings.cpus.as_ref().map(|cpus| cpus.numbers().len() as u32);
+        set.map_or(host_cpus, |set| set.min(host_cpus)).max(1)
+    }
+
     /// The reads, or `None` if the workload does not read by the offset table.
     pub fn reads(&self) -> Option<&Reads> {
         self.work.reads()

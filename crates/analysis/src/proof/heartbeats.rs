@@ -34,23 +34,23 @@ fn kinds(worker: &Worker) -> &'static [&'static str] {
 /// Requested heartbeats are missing, or too few or too many while threads are measured. A cold start has none: it is
 /// reported as a timeline of rates.
 pub(super) fn not_beating(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
-    let (asked, kinds) = asked(subject)?;
+    let (_, kinds) = asked(subject)?;
     let is_told = |kind: &str| subject.evidence.heartbeats.iter().any(|beats| beats.kind == kind);
     if let Some(kind) = kinds.iter().find(|kind| !is_told(kind)) {
         return Some(format!("heartbeats of kind {kind} were requested, but none were reported"));
     }
     let wall_ns = subject.evidence.wall_ns;
     let within = (wall_ns.saturating_sub(waited_ns), wall_ns);
-    missed(subject, "measured", |beats| &beats.busy, within, asked.interval_ns)
+    missed(subject, &kinds, "measured", |beats| &beats.busy, within)
 }
 
 /// Too few or too many while the worker idles, for a time that the supervisor knows except in older run files.
 pub(super) fn not_beating_idle(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
-    let (asked, _) = asked(subject)?;
+    let (asked, kinds) = asked(subject)?;
     let guessed_ns = (asked.idle_ns / 10).saturating_mul(IDLE_TENTHS);
     let wall_ns = subject.evidence.idling.as_ref().map_or(guessed_ns, |idle| idle.wall_ns.max(guessed_ns));
     let within = (asked.idle_ns.saturating_sub(waited_ns), wall_ns);
-    missed(subject, "idle", |beats| &beats.idle, within, asked.interval_ns)
+    missed(subject, &kinds, "idle", |beats| &beats.idle, within)
 }
 
 /// The heartbeats that were requested, if any, and the kinds that are looked at: for the user's own worker those that it
@@ -67,15 +67,15 @@ fn asked<'a>(subject: &Subject<'a>) -> Option<(Beating, Vec<&'a str>)> {
     Some((asked, kinds))
 }
 
-/// The first kind whose beats do not fill a stretch that lasted from `least_ns` to `most_ns`.
+/// The first of these kinds whose beats do not fill a stretch that lasted from `least_ns` to `most_ns`.
 fn missed(
     subject: &Subject<'_>,
+    kinds: &[&str],
     stretch: &str,
     delays: fn(&Heartbeat) -> &Delays,
     (least_ns, most_ns): (u64, u64),
-    interval_ns: u64,
 ) -> Option<String> {
-    let (_, kinds) = asked(subject)?;
+    let interval_ns = subject.context.beating?.interval_ns;
     let mut told = subject.evidence.heartbeats.iter().filter(|beats| kinds.contains(&&*beats.kind));
     told.find_map(|beats| {
         let wrong = misses(delays(beats), least_ns, most_ns, interval_ns)?;

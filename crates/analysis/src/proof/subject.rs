@@ -71,8 +71,7 @@ impl Subject<'_> {
 
     /// CPUs that the worker may use.
     pub(crate) fn cpus(&self) -> u32 {
-        let set = self.cell.conditions.host_settings.cpus.as_ref().map(|cpus| cpus.numbers().len() as u32);
-        set.map_or(self.context.cpus, |set| set.min(self.context.cpus)).max(1)
+        self.cell.conditions.cpus(self.context.cpus)
     }
 
     /// Reads of both phases, or pieces of a scan.

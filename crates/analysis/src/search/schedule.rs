@@ -1,9 +1,10 @@
 //! Order of samples, and the samples still to be taken.
 //!
-//! A round holds one sample of every method that is in it; ceilings have three in the whole run. Within it the cells of a comparison follow each other in random order, so
-//! that a drift of the machine falls on all of them; comparisons come in random order too, but those of one cache state
-//! together, and a round begins with the state that the last one ended with, because going from cold to warm reads the
-//! whole file. All of it follows from the recorded seed: a resumed run has the same order as an uninterrupted one.
+//! A round holds one sample of every method that is in it; ceilings have three in the whole run. Within it the cells of a
+//! comparison follow each other in random order, so that a drift of the machine falls on all of them. Comparisons come in
+//! random order too, but those of one cache state together, and a round begins with the state that the last one ended
+//! with, because going from cold to warm reads the whole file. All of it follows from the recorded seed: a resumed run has
+//! the same order as an uninterrupted one.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

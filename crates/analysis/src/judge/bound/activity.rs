@@ -1,15 +1,15 @@
 //! Activity of the device, the memory and the threads during the samples of a cell.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CacheState, Cell, CpuList, Evidence, MethodOption};
+use pagewise_model::{CacheState, Cell, Evidence, MethodOption};
 
 use crate::judge::collected::CellSamples;
 use crate::proof::calls;
 use crate::proof::measured::{operations, total_ns};
 use crate::statistics::{Extent, median};
 
-/// Below this share of the requested bytes, the device is not involved.
-const DEVICE_SHARE: f64 = 0.01;
+/// From this share of the requested bytes, the device is involved.
+pub(crate) const DEVICE_SHARE: f64 = 0.01;
 /// The device counts the requests of all processes; they are the cell's if others moved at most this share.
 const OTHERS_SHARE: f64 = 0.05;
 
@@ -66,8 +66,7 @@ impl Activity {
         };
         let extent = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| Extent::of(&of_valid(figure));
         let threads = f64::from(cell.conditions.threads);
-        let set = cell.conditions.host_settings.cpus.as_ref().map(|cpus| CpuList::numbers(cpus).len() as u32);
-        let cpus = set.unwrap_or(host_cpus).clamp(1, cell.conditions.threads.max(1));
+        let cpus = cell.conditions.cpus(host_cpus).min(cell.conditions.threads.max(1));
         let time = |pick: fn(&[f64; 6]) -> f64| {
             extent(&|measurement, evidence| Some(pick(&time_shares(cell, cpus, measurement, evidence)?)))
         };

@@ -48,10 +48,7 @@ impl<'a> Top<'a> {
     /// The highest of the maxima that were `found` and of what else was `reached`.
     fn highest(found: Option<Self>, reached: impl Iterator<Item = Top<'a>>) -> Option<Self> {
         let found = found.filter(|top| top.low > 0.0)?;
-        let top = reached.fold(found, |top, other| Self {
-            median: top.median.max(other.median),
-            ..if other.low > top.low { other } else { top }
-        });
+        let top = best(reached.chain([found]))?;
         Some(Self { is_found: found.median >= top.median * FOUND, ..top })
     }
 

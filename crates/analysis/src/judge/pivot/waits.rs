@@ -3,11 +3,11 @@
 //! The time of all threads consists of CPU time, time spent runnable without a CPU, and waiting. The device's bytes
 //! distinguish a wait for the device from one for something else. Counters do not identify a lock.
 
+use pagewise_model::Evidence;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CpuList, Evidence};
 use serde::Serialize;
 
-use crate::judge::bound::own_waits;
+use crate::judge::bound::{DEVICE_SHARE, own_waits};
 use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::median;
@@ -17,8 +17,6 @@ use pagewise_model::format::{percent, times};
 const CPU_REACHED: f64 = 0.9;
 /// From this share of the threads' time, a wait explains a rate.
 const WAITING: f64 = 0.25;
-/// From this share of the requested bytes, the device is involved.
-const DEVICE_SHARE: f64 = 0.01;
 /// A thread that waits for another gives up its CPU at least this often per operation.
 const SWITCHES_PER_OP: f64 = 0.5;
 
@@ -67,8 +65,7 @@ pub struct Waits {
 pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> {
     samples.valid().next()?;
     let conditions = &samples.cell.conditions;
-    let set = conditions.host_settings.cpus.as_ref().map(CpuList::numbers).map(|cpus| cpus.len() as u32);
-    let cpus = set.unwrap_or(host_cpus).max(1);
+    let cpus = conditions.cpus(host_cpus);
     let threads = conditions.threads;
     let median_of = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| {
         median(
