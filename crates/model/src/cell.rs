@@ -185,6 +185,13 @@ impl Conditions {
             _ => self.span_bytes.0 / 4,
         }
     }
+
+    /// The part of `bound`, of what a cold sample may do in all, that is for its measured region: under a device cap the reads
+    /// before it take as much.
+    pub fn measured_share(&self, bound: u64) -> u64 {
+        let is_capped = self.host_settings.device_cap.is_some();
+        if is_capped && self.cache == CacheState::Cold { bound / 2 } else { bound }
+    }
 }
 
 /// One workload, one method, one set of conditions.

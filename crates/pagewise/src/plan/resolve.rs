@@ -19,7 +19,7 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
-use super::validate::{ensure_possible, ensure_suited, refuse_unreachable_states};
+use super::validate::{ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states};
 use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate};
 use crate::supervise::programs::unnamed;
 
@@ -146,6 +146,7 @@ pub fn resolve(
         pivot: plan.pivot.clone(),
         cells,
     };
+    ensure_capped_samples_fit(&plan)?;
     match sampling.amount {
         Amount::Rounds(_) => Ok(plan),
         Amount::Budget(chosen) => with_budget(plan, chosen, is_full),

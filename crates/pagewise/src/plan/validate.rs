@@ -1,8 +1,9 @@
 //! Refusal of impossible plans before anything is created.
 
 use anyhow::{Error, Result, bail, ensure};
+use pagewise_model::format::{bytes, time};
 use pagewise_model::{
-    Alignment, Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Reads, Skew, Source, Work,
+    Alignment, Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Plan, Reads, Skew, Source, Work,
     Workload,
 };
 
@@ -228,6 +229,34 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
         ensure!(
             conditions.cache == CacheState::Warm && conditions.fits_memory(),
             "pages are placed on a NUMA node before a sample, so all of them must be in memory: use --cache warm, and data that fit in memory"
+        );
+    }
+    Ok(())
+}
+
+/// Refuse cold reads that would use up their data before the rate under a device cap is known. Where the kernel joins
+/// reads to larger requests, a cap of requests may need still more.
+pub fn ensure_capped_samples_fit(plan: &Plan) -> Result<()> {
+    for cell in plan.cells.iter().filter(|cell| cell.conditions.cache == CacheState::Cold) {
+        let conditions = &cell.conditions;
+        let (Some(cap), Some(reads)) = (conditions.host_settings.device_cap, conditions.reads()) else {
+            continue;
+        };
+        let of_requests = cap.read_iops.map(|iops| iops.saturating_mul(reads.read_bytes.0));
+        let of_bytes = cap.read_bytes_per_second.map(|bytes| bytes.0);
+        let rate = of_requests.into_iter().chain(of_bytes).min().unwrap_or(0);
+        let (sample_ns, _) = plan.phases_ns(cell, 0);
+        let needed = (u128::from(rate) * u128::from(sample_ns) / 1_000_000_000) as u64;
+        let share = conditions.measured_share(conditions.cold_budget_bytes());
+        let parts = conditions.span_bytes.0 / share.max(1);
+        let least = Bytes(needed.saturating_mul(parts).next_multiple_of(Bytes::mib(1).0));
+        ensure!(
+            needed <= share,
+            "under the cap {cap} a cold sample of {} reads {}, and of {} it may read {}: use {least} or more",
+            time(sample_ns),
+            bytes(Bytes(needed)),
+            conditions.span_bytes,
+            bytes(Bytes(share))
         );
     }
     Ok(())

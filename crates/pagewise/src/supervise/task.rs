@@ -114,12 +114,12 @@ impl Tasks {
 }
 
 impl Task<'_> {
-    /// Maximum operations of a thread; 0: unbounded. The lead-in of a cap takes one of the shares of a cold sample.
-    fn max_thread_operations(&self, shares: u64) -> u64 {
+    /// Maximum operations of a thread; 0: unbounded.
+    fn max_thread_operations(&self, conditions: &Conditions) -> u64 {
         match self {
             Task::Reads(accesses) => {
                 let most = accesses.max_thread_operations();
-                (most / shares).max(most.min(1))
+                bound_of_go(conditions, most).max(most.min(1))
             }
             Task::Pass { .. } => 1,
             Task::Records(records) => records.ring.records(),
@@ -161,12 +161,14 @@ impl Task<'_> {
     /// Complete the job.
     pub fn describe(&self, conditions: &Conditions, job: &mut Job) {
         let cold = conditions.cache == CacheState::Cold;
-        let shares = if cold && conditions.host_settings.device_cap.is_some() { 2 } else { 1 };
-        job.max_thread_operations = self.max_thread_operations(shares);
+        job.max_thread_operations = self.max_thread_operations(conditions);
         match self {
             Task::Reads(accesses) => {
                 job.table_reads = accesses.table.reads();
-                job.max_device_bytes = if cold { conditions.cold_budget_bytes() / shares } else { 0 };
+                job.max_device_bytes = match cold {
+                    true => bound_of_go(conditions, conditions.cold_budget_bytes()),
+                    false => 0,
+                };
             }
             Task::Pass { .. } => {}
             Task::Records(records) => {
@@ -174,5 +176,35 @@ impl Task<'_> {
                 job.gap_seed = mix(records.seed);
             }
         }
+    }
+}
+
+/// The bound of one `go` of a sample that may do `most` in all. Under a device cap no latency phase follows, so the
+/// throughput phase has all of its share, of which the protocol lets it use three quarters.
+fn bound_of_go(conditions: &Conditions, most: u64) -> u64 {
+    let share = conditions.measured_share(most);
+    if conditions.host_settings.device_cap.is_some() { share / 3 * 4 } else { share }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Bytes, HostSettings, Reads, Work};
+
+    #[test]
+    fn a_capped_sample_may_use_its_whole_share() {
+        let of = |cap: Option<&str>| Conditions {
+            cache: CacheState::Cold,
+            host_settings: HostSettings {
+                device_cap: cap.map(|cap| cap.parse().expect("a cap")),
+                ..HostSettings::default()
+            },
+            ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(96))
+        };
+        let throughput_phase = |bound: u64| bound / 4 * 3;
+        let (capped, free) = (of(Some("emmc")), of(None));
+        let quarter = free.cold_budget_bytes();
+        assert_eq!(throughput_phase(bound_of_go(&capped, quarter)), quarter / 2);
+        assert_eq!(bound_of_go(&free, quarter), quarter);
     }
 }

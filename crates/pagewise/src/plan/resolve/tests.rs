@@ -422,6 +422,24 @@ fn what_the_machine_cannot_be_set_to_is_refused() {
 }
 
 #[test]
+fn data_that_a_capped_cold_sample_would_use_up_are_refused() {
+    let of = |cap: &str, size: &str, cache: &str| {
+        let text = format!(
+            "workload = \"random-read\"\nmethods = \"pread\"\ndevice_cap = \"{cap}\"\nfile_size = \"{size}\"\ncache = \"{cache}\""
+        );
+        resolve_text(&text, dataset()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refusal = "under the cap emmc a cold sample of 1.05 s reads 110 MiB, and of 881MiB it may read 110 MiB: use \
+                   882MiB or more";
+    assert_eq!(of("emmc", "881MiB", "cold"), Err(refusal.to_string()));
+    assert_eq!(of("emmc", "882MiB", "cold"), Ok(()));
+    assert_eq!(of("emmc", "64MiB", "warm"), Ok(()));
+    let by_requests = of("read-iops=2000", "256MiB", "cold").expect_err("reads of 16 KiB");
+    assert!(by_requests.ends_with("it may read 32 MiB: use 263MiB or more"), "{by_requests}");
+    assert_eq!(of("read-iops=2000,read-bandwidth=10MiB/s", "256MiB", "cold"), Ok(()));
+}
+
+#[test]
 fn ones_own_file_must_leave_the_cache_to_be_limited() {
     let text = format!("{LIMITED}cache = \"warm\"");
     assert!(resolve_text(&text, file(false)).expect_err("kept").to_string().contains("--evict"));
