@@ -167,6 +167,7 @@ fn sample(cell: &Cell, id: &str, index: usize, round: u32) -> Sample {
         cell: id.to_string(),
         round,
         attempt: 0,
+        block: 0,
         started_ns: u64::from(round) * 4_000_000_000 + index as u64 * 250_000_000,
         took_ns: 250_000_000,
         outcome: Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() },

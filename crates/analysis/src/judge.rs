@@ -96,6 +96,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         sample_ns: plan.sample_ns,
         latency_ns: plan.latency_ns,
         complete: run.is_complete(),
+        blocks: run.samples.iter().map(|sample| sample.block.saturating_add(1)).max().unwrap_or(0),
         budget_ns: run.budget_ns(),
         samples_planned: plan.budget.is_none().then(|| plan.first_samples()),
         samples_tried: samples.iter().map(|cell| cell.rounds_tried() as u64).sum(),

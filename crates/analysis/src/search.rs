@@ -7,8 +7,8 @@ pub mod crossing;
 mod race;
 pub mod schedule;
 
-use pagewise_model::Cell;
 use pagewise_model::run::Run;
+use pagewise_model::{Cell, Plan};
 
 use schedule::{Ledger, Step};
 
@@ -27,9 +27,8 @@ pub enum Next {
 /// not needed.
 pub fn next(run: &Run, ledger: &Ledger) -> Next {
     let plan = &run.header.plan;
-    let first = Step { rounds: 0..plan.first_rounds(), cells: (0..plan.cells.len()).collect() };
-    if !first.is_done(plan, ledger) {
-        return Next::Take(first);
+    if let Some(step) = first_steps(plan).find(|step| !step.is_done(plan, ledger)) {
+        return Next::Take(step);
     }
     if let Some(step) = race::next(run, ledger) {
         return Next::Take(step);
@@ -38,4 +37,16 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
         cells if cells.is_empty() => Next::Done,
         cells => Next::Add(cells),
     }
+}
+
+/// The rounds that every method has: all of them in as many blocks as the plan has, or those before a race in the first.
+fn first_steps(plan: &Plan) -> impl Iterator<Item = Step> {
+    let (rounds, blocks) = (plan.first_rounds(), if plan.budget.is_some() { 1 } else { plan.blocks.max(1) });
+    let end_of = move |block: u32| (u64::from(rounds) * u64::from(block) / u64::from(blocks)) as u32;
+    let cells: Vec<usize> = (0..plan.cells.len()).collect();
+    (0..blocks).map(move |block| Step {
+        rounds: end_of(block)..end_of(block + 1),
+        cells: cells.clone(),
+        block,
+    })
 }

@@ -70,6 +70,14 @@ impl Budget {
     }
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 /// All cells and the way they are sampled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -94,6 +102,10 @@ pub struct Plan {
     pub latency_ns: u64,
     /// Maximum repetitions of a sample that failed a check for reasons outside the worker.
     pub retakes: u32,
+    /// Blocks of rounds, each of which reads datasets that are made anew for it: where a file lies on the device and in memory
+    /// is luck that all rounds of a block share.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub blocks: u32,
     /// True if the whole page cache may be dropped when a file does not leave it otherwise.
     #[serde(default)]
     pub drop_caches: bool,
@@ -160,6 +172,7 @@ impl Plan {
             memory_sample_ns: None,
             latency_ns: 0,
             retakes: 1,
+            blocks: 1,
             drop_caches: false,
             workers: WorkerChoices::default(),
             search: None,
@@ -298,7 +311,12 @@ impl Plan {
         Bytes(round.saturating_mul(u64::from(self.first_rounds())))
     }
 
-    /// Bytes written to create the datasets.
+    /// Bytes written to create the datasets of all blocks.
+    pub fn all_dataset_bytes(&self) -> Bytes {
+        Bytes(self.dataset_bytes().0.saturating_mul(u64::from(self.blocks)))
+    }
+
+    /// Bytes written to create the datasets of a block.
     pub fn dataset_bytes(&self) -> Bytes {
         match self.source {
             Source::Dataset { .. } => {

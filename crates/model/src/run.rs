@@ -362,6 +362,7 @@ mod tests {
             cell: "cell".into(),
             round,
             attempt: 0,
+            block: 0,
             started_ns: 0,
             took_ns: 0,
             outcome: Outcome::Unavailable { reason: "none here".into() },

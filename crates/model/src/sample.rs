@@ -16,6 +16,9 @@ pub struct Sample {
     pub round: u32,
     /// The attempt at this round's sample, from 0.
     pub attempt: u32,
+    /// The block of rounds, from 0; each has datasets of its own.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub block: u32,
     /// Nanoseconds from the beginning of the run to the request of the sample.
     pub started_ns: u64,
     /// Its whole cost: preparation, worker, evidence; 0 in files of an older pagewise.
@@ -52,6 +55,10 @@ pub enum Outcome {
     },
 }
 
+fn is_first(block: &u32) -> bool {
+    *block == 0
+}
+
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -59,7 +66,7 @@ fn is_zero(number: &u64) -> bool {
 impl Sample {
     /// A first attempt at a sample of a cell, of unknown time.
     pub fn of(cell: &Cell, round: u32, outcome: Outcome) -> Self {
-        Self { cell: cell.id(), round, attempt: 0, started_ns: 0, took_ns: 0, outcome }
+        Self { cell: cell.id(), round, attempt: 0, block: 0, started_ns: 0, took_ns: 0, outcome }
     }
 
     /// The measurement with its evidence, if no check failed.

@@ -73,25 +73,30 @@ impl RunSession {
         stop: &AtomicBool,
         progress: &Progress,
     ) -> Result<SamplingEnd> {
-        let Some(inputs) = self.inputs(stop, progress)? else { return Ok(SamplingEnd::Interrupted) };
-        // Dirty pages of any process would be written back during measurements.
-        for input in &inputs {
-            rustix::fs::syncfs(input.file())
-                .context("dirty pages of the filesystem cannot be written back")?;
-        }
+        let plan = self.header.plan.clone();
+        let earlier = std::mem::take(&mut self.earlier);
+        let ledger = Ledger::new(&plan, &earlier);
+        let (taken, spent_ns) = (earlier.len() as u64, earlier.iter().map(|sample| sample.took_ns).sum());
+        // What comes next depends on them only if that is not known beforehand.
+        let run = Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier });
+        let block = match search::next(&run, &ledger) {
+            Next::Take(step) => step.block,
+            Next::Add(_) | Next::Done => 0,
+        };
+        let Some(inputs) = self.inputs(block, stop, progress)? else {
+            return Ok(SamplingEnd::Interrupted);
+        };
         let started = Instant::now();
         let series = Series::start(started, self.elapsed_before_ns)?;
-        let plan = self.header.plan.clone();
         let setting = self.setting(&plan, programs, patience)?;
-        let sampler = Sampler::new(&plan, &inputs, setting, stop);
+        let sampler = Sampler::new(&plan, inputs, setting, stop);
         self.store.append(&Record::Checks(sampler.check_context()))?;
-        let earlier = std::mem::take(&mut self.earlier);
         let mut rounds = Rounds {
-            ledger: Ledger::new(&plan, &earlier),
-            taken: earlier.len() as u64,
-            spent_ns: earlier.iter().map(|sample| sample.took_ns).sum(),
-            // What comes next depends on them only if that is not known beforehand.
-            run: Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier }),
+            ledger,
+            taken,
+            spent_ns,
+            run,
+            block,
             session: self,
             sampler,
             series,
@@ -147,22 +152,25 @@ impl RunSession {
         })
     }
 
-    /// Make the datasets, or open the user's file; `None`: stopped.
-    fn inputs(&mut self, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
+    /// Make the datasets of a block, or open the user's file; `None`: stopped.
+    fn inputs(&mut self, block: u32, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
         let plan = &self.header.plan;
         let directory = match &plan.source {
             Source::File { path, identity, .. } => {
                 // Its identity in the plan is kept: the first sample detects changes since then.
                 let (file, _) = files::identify(Path::new(path))?;
-                return Ok(Some(vec![Input::foreign(PathBuf::from(path), file, identity.clone())?]));
+                let input = Input::foreign(PathBuf::from(path), file, identity.clone())?;
+                write_back(&input)?;
+                return Ok(Some(vec![input]));
             }
             Source::Dataset { directory } => PathBuf::from(directory),
         };
         let mut inputs = Vec::new();
         for (index, (content, Bytes(file_bytes))) in plan.datasets().into_iter().enumerate() {
-            let path = self.state.reserve(&directory, mix(self.random ^ index as u64))?;
+            let number = u64::from(block) << 32 | index as u64;
+            let path = self.state.reserve(&directory, mix(self.random ^ number))?;
             progress.bytes("writing the dataset", file_bytes);
-            let content_seed = mix(plan.seed ^ index as u64);
+            let content_seed = mix(plan.seed ^ number);
             let mut told = |done| progress.bytes_done(done);
             match Dataset::create(&path, file_bytes, content, content_seed, &mut told, stop) {
                 Ok(dataset) => inputs.push(Input::dataset(dataset)?),
@@ -170,8 +178,14 @@ impl RunSession {
                 Err(error) => return Err(error.into()),
             }
         }
+        inputs.iter().try_for_each(write_back)?;
         Ok(Some(inputs))
     }
+}
+
+/// Write back dirty pages of any process on the filesystem: later they would be written during measurements.
+fn write_back(input: &Input) -> Result<()> {
+    rustix::fs::syncfs(input.file()).context("dirty pages of the filesystem cannot be written back")
 }
 
 /// Rounds of samples, and their inputs.
@@ -183,6 +197,8 @@ struct Rounds<'a> {
     stop: &'a AtomicBool,
     progress: &'a Progress,
     ledger: Ledger,
+    /// The block whose datasets there are.
+    block: u32,
     /// Samples of the run so far.
     taken: u64,
     /// Their time.
@@ -199,6 +215,14 @@ impl Rounds<'_> {
     /// Take the samples of a step that are missing.
     fn take(&mut self, step: &Step) -> Result<SamplingEnd> {
         let plan = self.run.header.plan.clone();
+        if step.block != self.block {
+            self.sampler.set_inputs(Vec::new());
+            let Some(inputs) = self.session.inputs(step.block, self.stop, self.progress)? else {
+                return Ok(SamplingEnd::Interrupted);
+            };
+            self.sampler.set_inputs(inputs);
+            self.block = step.block;
+        }
         // Before it is known what the first rounds take it is estimated.
         let is_first = self.ledger.settled(&plan) < plan.first_samples();
         let budget_ns = if is_first { estimate::budget_ns(&plan) } else { self.run.budget_ns() };
@@ -226,7 +250,14 @@ impl Rounds<'_> {
                         return Ok(SamplingEnd::Interrupted);
                     }
                     let took_ns = began.elapsed().as_nanos() as u64;
-                    self.note(Sample { attempt, started_ns, took_ns, ..Sample::of(cell, round, outcome) })?;
+                    let block = step.block;
+                    self.note(Sample {
+                        attempt,
+                        block,
+                        started_ns,
+                        took_ns,
+                        ..Sample::of(cell, round, outcome)
+                    })?;
                 }
                 match budget_ns {
                     None => self.progress.advance(1),

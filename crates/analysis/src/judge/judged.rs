@@ -53,6 +53,8 @@ pub struct RunSummary {
     pub seed: u64,
     /// Planned samples of each cell.
     pub rounds: u32,
+    /// Blocks of rounds that have samples, each on datasets made anew for it.
+    pub blocks: u32,
     /// Duration of a throughput phase.
     pub sample_ns: u64,
     /// Maximum duration of a latency phase.

@@ -1,7 +1,8 @@
 //! The steps of a run with a budget: rounds of what is undecided, look by look, and two return rounds of what left.
 //!
 //! Each step follows from the samples of the steps before it, with their times. An interrupted step is therefore finished as
-//! it was begun, and a run that is resumed takes the samples of one that was not.
+//! it was begun, and a run that is resumed takes the samples of one that was not. So do blocks, whose datasets are made anew:
+//! what left on one dataset returns on another.
 
 use pagewise_model::run::Run;
 use pagewise_model::{Plan, Role};
@@ -11,6 +12,8 @@ use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
 use crate::judge::race::{self, Compared, Entrant, Looks, Standing};
 
+/// What is kept for return rounds, in their mean cost: rounds before them may cost more than they did so far.
+const KEPT: f64 = 1.25;
 /// Share of the budget after which the first return round comes.
 const MIDDLE: f64 = 0.5;
 
@@ -20,6 +23,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let budget = run.budget_ns()? as f64;
     let looks = Looks::of(plan);
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
+    let (mut block, last_block) = (0, plan.blocks.saturating_sub(1));
     loop {
         let is_before =
             |round: u32| round < regular || (plan.rounds..plan.rounds + returned).contains(&round);
@@ -30,14 +34,19 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
         let back = state.out();
         let round_back: f64 = back.iter().map(|cell| state.costs[*cell]).sum();
         let rounds_back = Plan::RETURN_ROUNDS - returned;
+        // Blocks have equal shares of the budget, and the last one what returns at the end.
+        block = block.max((state.spent / budget * f64::from(plan.blocks)) as u32).min(last_block);
         let is_due = !in_race || (returned == 0 && left <= budget * (1.0 - MIDDLE));
         let step = if is_due && rounds_back > 0 && !back.is_empty() && round_back <= left {
             let round = plan.rounds + returned;
             returned += 1;
-            Step { rounds: round..round + 1, cells: back }
+            block = block.max(returned).min(last_block);
+            Step { rounds: round..round + 1, cells: back, block }
         } else if !in_race {
             return None;
-        } else if let Some(step) = state.next(&looks, left - round_back * f64::from(rounds_back)) {
+        } else if let Some(step) =
+            state.next(&looks, left - KEPT * round_back * f64::from(rounds_back), block)
+        {
             regular = step.rounds.end;
             step
         } else {
@@ -104,7 +113,7 @@ impl<'a> State<'a> {
     }
 
     /// The next rounds of what is undecided, as far as `left` nanoseconds pay for them.
-    fn next(&self, looks: &Looks, left: f64) -> Option<Step> {
+    fn next(&self, looks: &Looks, left: f64, block: u32) -> Option<Step> {
         let costs: Vec<Vec<f64>> =
             self.cells.iter().map(|cells| cells.iter().map(|cell| self.costs[*cell]).collect()).collect();
         let step = race::next(&self.entrants, looks, &costs, left)?;
@@ -113,7 +122,7 @@ impl<'a> State<'a> {
         };
         let mut cells: Vec<usize> = self.cells.iter().zip(&step.methods).flat_map(of_comparison).collect();
         cells.sort_unstable();
-        Some(Step { rounds: step.from..step.to, cells })
+        Some(Step { rounds: step.from..step.to, cells, block })
     }
 }
 

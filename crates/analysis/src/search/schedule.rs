@@ -19,6 +19,8 @@ pub struct Step {
     pub rounds: Range<u32>,
     /// Indices of the cells in the plan, ascending.
     pub cells: Vec<usize>,
+    /// The block whose datasets they read.
+    pub block: u32,
 }
 
 impl Step {

@@ -173,8 +173,9 @@ pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
 
 /// Bytes written in the whole run, because flash wears.
 fn written(plan: &Plan) -> String {
-    let dataset = plan.dataset_bytes();
+    let dataset = plan.all_dataset_bytes();
     match plan.largest_written() {
+        None if plan.blocks > 1 => format!("{} in {} datasets, one at a time", bytes(dataset), plan.blocks),
         None => bytes(dataset),
         Some(largest) => format!(
             "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",

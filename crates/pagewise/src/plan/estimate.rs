@@ -40,7 +40,7 @@ pub fn duration_ns(plan: &Plan) -> u64 {
     let samples = first_rounds_ns(plan).max(budget_ns(plan).unwrap_or(0));
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
-        Source::Dataset { .. } => plan.dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),
+        Source::Dataset { .. } => plan.all_dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),
         Source::File { .. } => 0,
     };
     // Each round that goes from cold to warm reads the file once more.

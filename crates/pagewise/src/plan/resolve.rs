@@ -31,6 +31,8 @@ const MIN_PUBLISHED_ROUNDS: u32 = 3;
 const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=FEWEST_ROUNDS as u32 - 1;
 /// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
+/// Blocks of a full run: so often is the luck of a dataset drawn.
+const FULL_BLOCKS: u32 = 3;
 /// The usual budget, in per cent of what the first rounds take.
 const BUDGET_PERCENT: u32 = 160;
 const FULL_BUDGET_PERCENT: u32 = 800;
@@ -140,17 +142,25 @@ pub fn resolve(
         memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,
         retakes: RETAKES,
+        blocks: 1,
         drop_caches: machine.drop_caches,
         workers: machine.workers.clone(),
         search,
         pivot: plan.pivot.clone(),
         cells,
     };
+    let plan = Plan { blocks: blocks(&plan, is_full), ..plan };
     ensure_capped_samples_fit(&plan)?;
     match sampling.amount {
         Amount::Rounds(_) => Ok(plan),
         Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
     }
+}
+
+/// Blocks of a plan. Points that a search adds are compared with those of the grid, so all of them read one dataset.
+fn blocks(plan: &Plan, is_full: bool) -> u32 {
+    let reads_datasets = matches!(plan.source, Source::Dataset { .. }) && plan.dataset_bytes().0 > 0;
+    if is_full && reads_datasets && plan.search.is_none() { FULL_BLOCKS } else { 1 }
 }
 
 /// The plan with the budget that was chosen, or else one that follows from what its first rounds will take.

@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::rc::Rc;
 
-use pagewise_model::FailureKind::{CallFailed, WorkerDied, WorkerHung, WorkerNonsense};
+use pagewise_model::FailureKind::{CallFailed, WorkerDied, WorkerHung, WorkerNonsense, WrongChecksum};
 use pagewise_model::plan::Budget;
-use pagewise_model::{CacheState, Cell, Conditions, Environment, FailureKind, Outcome, Reads, Role, Work};
+use pagewise_model::{
+    CacheState, Cell, Conditions, Consume, Environment, FailureKind, Outcome, Reads, Role, Scan, Work,
+};
 use pagewise_protocol::PROTOCOL_VERSION;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -295,6 +297,29 @@ fn a_race_that_is_stopped_goes_on_as_its_file_says() {
     let taken: Vec<_> =
         after.samples.iter().map(|sample| (sample.cell.clone(), sample.round, sample.attempt)).collect();
     assert_eq!(replayed(&after), taken);
+}
+
+#[test]
+fn each_block_reads_a_dataset_of_its_own() {
+    let place = Place::new();
+    let plan = place.session_of(|plan| {
+        (plan.rounds, plan.blocks) = (4, 2);
+        let work = Work::Scan(Scan { consume: Consume::Sum });
+        let conditions = Conditions { work, ..plan.cells[0].conditions.clone() };
+        plan.cells.push(Cell {
+            role: Role::Measured,
+            method: "read:buffer=64KiB".parse().expect("a method"),
+            conditions,
+        });
+    });
+    assert!(matches!(complete(plan, honest, PATIENCE, &AtomicBool::new(false)), SamplingEnd::Completed));
+    let run = store::load(&place.run_file()).expect("a run");
+    // A sample on the bytes of the other dataset would fail its checksum.
+    let blocks: Vec<(u32, u32)> = run.samples.iter().map(|sample| (sample.round, sample.block)).collect();
+    assert!(blocks.iter().all(|(round, block)| *block == round / 2), "{blocks:?}");
+    let wrong = run.samples.iter().flat_map(Sample::failures).find(|failure| failure.kind == WrongChecksum);
+    assert_eq!(wrong, None);
+    assert_eq!(std::fs::read_dir(place.0.path().join("data")).expect("a directory").count(), 0);
 }
 
 #[test]

@@ -31,7 +31,7 @@ const ANONYMOUS_MEMORY_SHARE: u64 = 2;
 /// Sampler of a plan.
 pub struct Sampler<'a> {
     plan: &'a Plan,
-    inputs: &'a [Input],
+    inputs: Vec<Input>,
     machine: MachineFacts,
     stop: &'a AtomicBool,
     host: HostReader,
@@ -67,7 +67,7 @@ pub struct MachineFacts {
 
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
-    pub fn new(plan: &'a Plan, inputs: &'a [Input], machine: MachineFacts, stop: &'a AtomicBool) -> Self {
+    pub fn new(plan: &'a Plan, inputs: Vec<Input>, machine: MachineFacts, stop: &'a AtomicBool) -> Self {
         let readahead_bytes =
             machine.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
         let sparse_or_compressed_bytes = inputs.iter().any(Input::hides_bytes);
@@ -95,6 +95,12 @@ impl<'a> Sampler<'a> {
             },
             machine,
         }
+    }
+
+    /// Take samples of other datasets from now on. Those before them are removed.
+    pub fn set_inputs(&mut self, inputs: Vec<Input>) {
+        self.tasks = Tasks::default();
+        self.inputs = inputs;
     }
 
     /// Input of the checks.

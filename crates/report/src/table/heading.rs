@@ -89,6 +89,9 @@ fn machine(environment: &Environment) -> String {
 fn storage(judged: &Judged) -> String {
     let environment = &judged.environment;
     let mut parts = vec![match &judged.run.source {
+        Source::Dataset { directory } if judged.run.blocks > 1 => {
+            format!("files made in {directory}, {} times", judged.run.blocks)
+        }
         Source::Dataset { directory } => format!("files made in {directory}"),
         Source::File { path, .. } => format!("your file {path}"),
     }];

@@ -21,6 +21,8 @@ const S: u64 = 1000 * MS;
 type Truth = [(&'static str, f64, f64)];
 const CLOSE: &Truth = &[("mmap", 1.0, 0.05), ("mmap:random", 0.98, 0.05), ("pread", 0.5, 0.02)];
 const CLEAR: &Truth = &[("mmap", 1.0, 0.02), ("pread", 0.5, 0.02), ("pread:random", 0.3, 0.02)];
+/// Never decided.
+const OPEN: &Truth = &[("mmap", 1.0, 0.3), ("mmap:random", 0.97, 0.3)];
 
 fn conditions(cache: CacheState) -> Conditions {
     Conditions { cache, ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1)) }
@@ -73,7 +75,7 @@ fn complete(plan: &Plan, truth: [&Truth; 2], cut: Vec<Sample>) -> Run {
         for round in step.rounds.clone() {
             for (index, round) in step.order(plan, round) {
                 while let Some(attempt) = ledger.next_attempt(&plan.cells[index], round) {
-                    let sample = sample(plan, &truth, index, round, attempt);
+                    let sample = Sample { block: step.block, ..sample(plan, &truth, index, round, attempt) };
                     ledger.note(&sample);
                     run.samples.push(sample);
                 }
@@ -160,10 +162,31 @@ fn a_single_method_has_the_first_rounds_and_those_at_the_end() {
 
 #[test]
 fn methods_of_an_open_comparison_return_only_if_something_left_it() {
-    const OPEN: &Truth = &[("mmap", 1.0, 0.3), ("mmap:random", 0.97, 0.3)];
     let run = complete(&plan(OPEN, CLEAR, 10 * S), [OPEN, CLEAR], Vec::new());
     let rounds = rounds(&run);
     let returned = |cell: &Vec<u32>| cell.iter().filter(|round| **round >= 56).count();
     assert_eq!(rounds[..5].iter().map(returned).collect::<Vec<_>>(), [0, 0, 2, 2, 2]);
     assert!(rounds[0].len() > 10 && rounds[0] == rounds[1], "{rounds:?}");
+}
+
+#[test]
+fn blocks_share_the_budget_and_what_left_returns_on_the_last() {
+    let plan = Plan { blocks: 3, ..plan(OPEN, CLEAR, 9 * S) };
+    let run = complete(&plan, [OPEN, CLEAR], Vec::new());
+    let block = |round: u32| -> BTreeSet<u32> {
+        run.samples.iter().filter(|sample| sample.round == round).map(|sample| sample.block).collect()
+    };
+    for round in 0..5 {
+        assert_eq!(block(round), [0].into());
+    }
+    assert!(!block(56).contains(&0), "what left on the first dataset returns on another");
+    assert_eq!(block(57), [2].into());
+    assert!(run.samples.is_sorted_by_key(|sample| sample.block), "a dataset is never made again");
+    let of_block = |block: u32| run.samples.iter().filter(move |sample| sample.block == block);
+    let seconds = |block: u32| of_block(block).map(|sample| sample.took_ns).sum::<u64>() / S;
+    assert!((0..3).all(|block| (1..=4).contains(&seconds(block))), "{:?}", [0, 1, 2].map(seconds));
+    for cut in (0..run.samples.len()).step_by(7) {
+        let resumed = complete(&plan, [OPEN, CLEAR], run.samples[..cut].to_vec());
+        assert_eq!(resumed.samples, run.samples, "cut after {cut}");
+    }
 }

@@ -147,7 +147,9 @@ fn a_budget_pays_at_least_for_the_first_rounds() {
     let of_first = |first_ns| usual.budget.map(|budget| budget.ns(first_ns));
     assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(30_000_000_000), Some(160_000_000_000)));
     assert_eq!(usual.rounds, 56);
-    assert_eq!(question(Variant::Full, Sampling::default()).expect("plan").rounds, 224);
+    let full = question(Variant::Full, Sampling::default()).expect("plan");
+    assert_eq!((full.rounds, full.blocks, usual.blocks), (224, 3, 1));
+    assert_eq!(full.all_dataset_bytes().0, 3 * full.dataset_bytes().0);
 }
 
 #[test]
