@@ -1,7 +1,8 @@
 //! Sizes with their unit: parsing and printing.
 //!
 //! A size that a user types must carry a unit, because `64` is a different experiment as bytes, KiB and pages. Sizes are
-//! binary (`KiB`, `MiB`, `GiB`, `TiB`) or bytes (`B`); decimal units are refused rather than guessed.
+//! binary (`KiB`, `MiB`, `GiB`, `TiB`, or their first letter alone, as fio, dd and cgroups read it) or bytes (`B`).
+//! Decimal units are refused rather than guessed, with both sizes they may mean.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +16,27 @@ pub struct Bytes(pub u64);
 
 const UNITS: [(&str, u64); 5] =
     [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+/// What a unit as typed means.
+enum Unit {
+    /// So many bytes.
+    Bytes(u64),
+    /// `KB`, `MB`: 1000 or 1024 to this power.
+    Decimal(u32),
+}
+
+impl Unit {
+    fn parse(text: &str) -> Option<Self> {
+        let power = |letter: u8| b"kmgt".iter().position(|known| *known == letter).map(|at| at as u32 + 1);
+        let letters = text.to_ascii_lowercase();
+        Some(match *letters.as_bytes() {
+            [b'b'] => Unit::Bytes(1),
+            [letter] | [letter, b'i', b'b'] => Unit::Bytes(1 << (10 * power(letter)?)),
+            [letter, b'b'] => Unit::Decimal(power(letter)?),
+            _ => return None,
+        })
+    }
+}
 
 impl Bytes {
     /// `count` KiB.
@@ -57,8 +79,20 @@ pub enum SizeError {
     #[error("invalid size '{0}': write a unit, as in 4KiB")]
     NoUnit(String),
     /// The text is not a number with a binary unit.
-    #[error("invalid size '{0}': write a number with a unit (B, KiB, MiB, GiB, TiB), as in 4KiB or 1.5GiB")]
+    #[error(
+        "invalid size '{0}': write a number with a unit (B, KiB, MiB, GiB, TiB), as in 4KiB, 4k or 1.5GiB"
+    )]
     Malformed(String),
+    /// The unit is decimal to some and binary to others.
+    #[error("ambiguous size '{text}': write {binary} or {decimal}B")]
+    Ambiguous {
+        /// The text as typed.
+        text: String,
+        /// The size if the unit is binary, as a user would write it.
+        binary: String,
+        /// The size in bytes if it is decimal.
+        decimal: u64,
+    },
     /// More than 2^63 bytes.
     #[error("invalid size '{0}': no file can be that large")]
     TooLarge(String),
@@ -79,31 +113,42 @@ impl FromStr for Bytes {
         if unit.is_empty() {
             return Err(SizeError::NoUnit(text.to_string()));
         }
-        let (_, factor) =
-            UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(malformed)?;
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if number.ends_with('.') || fraction.contains('.') || fraction.len() > 9 {
-            return Err(malformed());
-        }
-        let too_large = || SizeError::TooLarge(text.to_string());
-        let whole: u128 = whole.parse().map_err(|_| too_large())?;
-        let scale = 10u128.pow(fraction.len() as u32);
-        let fraction: u128 =
-            if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| malformed())? };
-        let scaled = whole
-            .checked_mul(u128::from(*factor))
-            .and_then(|bytes| bytes.checked_mul(scale))
-            .and_then(|bytes| bytes.checked_add(fraction * u128::from(*factor)))
-            .ok_or_else(too_large)?;
-        let bytes = scaled / scale;
-        if scaled % scale != 0 {
-            return Err(malformed());
-        }
-        if bytes > i64::MAX as u128 {
-            return Err(too_large());
-        }
-        Ok(Bytes(bytes as u64))
+        let factor = match Unit::parse(unit).ok_or_else(malformed)? {
+            Unit::Bytes(factor) => factor,
+            Unit::Decimal(power) => {
+                let decimal = scaled(number, 1000u64.pow(power), text)?.0;
+                let binary = format!("{number}{}", UNITS[power as usize].0);
+                return Err(SizeError::Ambiguous { text: text.to_string(), binary, decimal });
+            }
+        };
+        scaled(number, factor, text)
     }
+}
+
+/// `number` times `factor`, if that is a whole number of bytes; `text` is for messages.
+fn scaled(number: &str, factor: u64, text: &str) -> Result<Bytes, SizeError> {
+    let malformed = || SizeError::Malformed(text.to_string());
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if number.ends_with('.') || fraction.contains('.') || fraction.len() > 9 {
+        return Err(malformed());
+    }
+    let too_large = || SizeError::TooLarge(text.to_string());
+    let whole: u128 = whole.parse().map_err(|_| too_large())?;
+    let scale = 10u128.pow(fraction.len() as u32);
+    let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| malformed())? };
+    let scaled = whole
+        .checked_mul(u128::from(factor))
+        .and_then(|bytes| bytes.checked_mul(scale))
+        .and_then(|bytes| bytes.checked_add(fraction * u128::from(factor)))
+        .ok_or_else(too_large)?;
+    let bytes = scaled / scale;
+    if scaled % scale != 0 {
+        return Err(malformed());
+    }
+    if bytes > i64::MAX as u128 {
+        return Err(too_large());
+    }
+    Ok(Bytes(bytes as u64))
 }
 
 /// Parse a duration: `200ms`, `2s`, `1.5s`, `50us`; in nanoseconds.
@@ -136,9 +181,10 @@ mod tests {
     #[test]
     fn sizes_demand_a_unit() {
         assert_eq!("4096".parse::<Bytes>(), Err(SizeError::NoUnit("4096".into())));
-        for nonsense in
-            ["", "KiB", "-1KiB", "1KB", "1e3KiB", "1.KiB", "1..5KiB", ".5KiB", "1 000B", "0.3B", "4KiBs"]
-        {
+        for nonsense in [
+            "", "KiB", "-1KiB", "1KB", "1e3KiB", "4ki", "4x", "4bb", "1.KiB", "1..5KiB", ".5KiB", "1 000B",
+            "0.3B", "4KiBs",
+        ] {
             assert!(nonsense.parse::<Bytes>().is_err(), "{nonsense:?} was taken");
         }
         assert!(matches!("9999999TiB".parse::<Bytes>(), Err(SizeError::TooLarge(_))));
@@ -155,6 +201,18 @@ mod tests {
         assert_eq!("17 B".parse(), Ok(Bytes(17)));
         assert_eq!(Bytes::mib(1536).to_string(), "1536MiB");
         assert_eq!(Bytes(0).to_string(), "0B");
+    }
+
+    #[test]
+    fn a_letter_is_the_binary_unit_and_a_decimal_one_is_asked_about() {
+        for text in ["4k", "4K", "4KiB", "4kib", "4096B", "4096b", "4 k"] {
+            assert_eq!(text.parse(), Ok(Bytes::kib(4)), "{text}");
+        }
+        assert_eq!("1.5g".parse(), Ok(Bytes::mib(1536)));
+        assert_eq!(("2M".parse(), "1T".parse()), (Ok(Bytes::mib(2)), Ok(Bytes::gib(1024))));
+        let asked = |text: &str| text.parse::<Bytes>().expect_err("ambiguous").to_string();
+        assert_eq!(asked("4KB"), "ambiguous size '4KB': write 4KiB or 4000B");
+        assert_eq!(asked("1.5mb"), "ambiguous size '1.5mb': write 1.5MiB or 1500000B");
     }
 
     #[test]

@@ -177,7 +177,7 @@ pub struct RunArguments {
 
 const RUN_HELP: &str = "
 Any list is an axis: every combination is a cell, and methods are compared under equal conditions.
-Sizes need a unit (B, KiB, MiB, GiB).
+Sizes need a unit: B, KiB, MiB, GiB, TiB; k, m, g, t are short for the binary ones.
 
 Examples:
   pagewise run read --quick

@@ -76,7 +76,7 @@ fn words_that_make_no_sense() {
             ("run lucene", "a size in multiples of the cache needs a memory limit"),
             ("run append --cache read-once", "read-once"),
             ("run read --file-size 64", "invalid size '64': write a unit, as in 4KiB"),
-            ("run read --file-size 4KB", "invalid size '4KB': write a number with a unit"),
+            ("run read --file-size 4KB", "ambiguous size '4KB': write 4KiB or 4000B"),
             ("run read --file-size=-4KiB", "invalid size '-4KiB': write a number with a unit"),
             ("run read --file-size 99999999999TiB", "no file can be that large"),
             ("run read --read-size 4096", "invalid size '4096': write a unit"),

@@ -27,11 +27,11 @@ fn words_that_make_no_sense() {
         &furnished(),
         &[
             ("run append --record-size 10", "invalid size '10': write a unit, as in 4KiB"),
-            ("run append --record-size 10KB", size),
+            ("run append --record-size 10KB", "ambiguous size '10KB': write 10KiB or 10000B"),
             ("run append --record-size=-1B", size),
             ("run append --record-size ''", "--record-size"),
             ("run fill --block-size 128", "invalid size '128': write a unit"),
-            ("run fill --block-size 1kB", size),
+            ("run fill --block-size 1kB", "ambiguous size '1kB': write 1KiB or 1000B"),
             ("run fill --block-size=-128B", size),
             ("run append --laps many", "--laps"),
             ("run append --laps=-1", "--laps"),
@@ -46,7 +46,7 @@ fn words_that_make_no_sense() {
             ),
             (
                 "run append --methods mmap:buffer=10KB",
-                "invalid option 'buffer=10KB': invalid size '10KB': write a number with a unit",
+                "invalid option 'buffer=10KB': ambiguous size '10KB': write 10KiB or 10000B",
             ),
             (
                 "run append --methods mmap:buffer=-1B",
@@ -289,7 +289,7 @@ fn plans_that_make_no_sense() {
         (
             "append",
             "record_size = \"10KB\"",
-            "in 'record_size': invalid size '10KB': write a number with a unit",
+            "in 'record_size': ambiguous size '10KB': write 10KiB or 10000B",
         ),
         ("append", "record_size = []", "'record_size' is an empty list"),
         ("append", "laps = \"two\"", "in 'laps': invalid value 'two'"),
