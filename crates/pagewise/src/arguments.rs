@@ -1,6 +1,6 @@
 //! The command line as typed. Its meaning is decided elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -9,42 +9,74 @@ use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 
 use crate::commands::conformance::ConformanceArguments;
-use crate::plan::{Axes, Layer, Sampling};
+use crate::exit::Exit;
+use crate::plan::resolve::Variant;
+use crate::plan::{Axes, BEYOND_MEMORY, Layer, Sampling};
 
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
 /// Without a command, pagewise makes files in the current directory, measures the common methods to read, scan, append
-/// to and fill them, prints which to use, and removes the files. That takes about two minutes.
+/// to and fill them, prints which to use, and removes the files. That takes about three minutes.
 #[derive(Debug, Parser)]
-#[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = help())]
 pub struct Arguments {
     /// Command to run; without one, the overview
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Print the judged JSON instead of the table
-    #[arg(long)]
-    pub json: bool,
+    /// Choices of the overview.
+    #[command(flatten)]
+    pub overview: OverviewArguments,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  pagewise                                       overview of the current directory
-  pagewise run read --dir /data --full           the same in /data, with more methods and rounds
-  pagewise run read --file index.bin             your own file, its cache as it is
-  pagewise run read --methods mmap:random,pread --threads 1,2 --read-size 4KiB,64KiB
-  pagewise run scan --file app.log --cache warm  the quickest way to go through a file once
-  pagewise run append --record-size 100B --sync none,every:1MiB
-  pagewise run fill --dir /data                  a mapped file, prefaulted or not
-  pagewise run cliff --memory 256MiB --quick     from which size of data on another method is better
-  pagewise run plan.toml --dry-run               what a plan would do, write and take
+  pagewise                                   overview of the current directory
+  pagewise --dir /data --time 60s            the same of another directory, in a minute
+  pagewise read /data --full                 more methods, and a longer time
+  pagewise read index.bin                    your own file, its cache as it is
+  pagewise read --methods mmap:random,pread --threads 1,2 --read-size 4k,64k
+  pagewise scan app.log --cache warm         the quickest way to go through a file once
+  pagewise append --record-size 100B --sync none,every:1MiB
+  pagewise fill /data                        a mapped file, prefaulted or not
+  pagewise cliff --memory 256MiB --quick     from which size of data on another method is better
+  pagewise run plan.toml --dry-run           what a plan would do, write and take
   pagewise report pagewise-read-001.jsonl --json
   pagewise doctor --dir /data                    what can be measured there, and what not and why";
+
+/// Examples and the meanings of exit statuses.
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", Exit::table())
+}
+
+/// `pagewise` without a command: four questions.
+#[derive(Debug, Args)]
+pub struct OverviewArguments {
+    /// Fewer methods of each question (the default of the overview)
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// More methods of each question, and a budget five times as long
+    #[arg(long)]
+    pub full: bool,
+    /// Make the files in this directory [default: the current one; for fill one in memory]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Time for all questions together, as in 60s
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    pub time: Option<u64>,
+    /// Print the plans, the bytes they will write and the time they will take; measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON: the judged one, or with --dry-run the plans
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure: a question (read, scan, append, fill, cliff, lucene) or a plan file
-    Run(Box<RunArguments>),
+    /// Measure.
+    #[command(flatten)]
+    Measure(Question),
     /// Print the results of run files again
     Report(ReportArguments),
     /// List capabilities of this machine, reasons for missing ones, and settings that affect results
@@ -71,13 +103,44 @@ pub enum Command {
     },
 }
 
+/// The questions, and any plan.
+#[derive(Debug, Subcommand)]
+pub enum Question {
+    /// Measure random and sequential reads of parts of a file
+    Read(Box<QuestionArguments>),
+    /// Measure one pass over a file, front to back
+    Scan(Box<QuestionArguments>),
+    /// Measure records appended to a file, as in a log
+    Append(Box<QuestionArguments>),
+    /// Measure filling a new mapped file, prefaulted or not
+    Fill(Box<QuestionArguments>),
+    /// Measure data larger than memory: the size from which on another method is better; needs --memory
+    #[command(visible_alias = BEYOND_MEMORY)]
+    Cliff(Box<QuestionArguments>),
+    /// Measure the reads of a search engine on the JVM; needs --memory
+    Lucene(Box<QuestionArguments>),
+    /// Measure a plan file, or a question by its name
+    Run(Box<RunArguments>),
+}
+
 /// `pagewise run`.
 #[derive(Debug, Args)]
-#[command(after_help = run_help(), group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
 pub struct RunArguments {
     /// A question (read, scan, append, fill, cliff, lucene) or the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
+    /// Its choices.
+    #[command(flatten)]
+    pub question: QuestionArguments,
+}
+
+/// A question at the top level, or the choices of `pagewise run`.
+#[derive(Debug, Args)]
+#[command(after_help = run_help(), group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
+pub struct QuestionArguments {
+    /// Your own file to read, or the directory to make files in: short for --file and --dir
+    #[arg(value_name = "FILE|DIR", conflicts_with_all = ["dir", "file"])]
+    pub place: Option<PathBuf>,
 
     /// Make the files in this directory [default: the current one; for fill one in memory]
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
@@ -85,8 +148,9 @@ pub struct RunArguments {
     /// Read your own file instead of a dataset; it is never written
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// With --file and a cold run: allow dropping your file from the page cache
-    #[arg(long, requires = "file")]
+    /// With a file of your own: allow dropping it from the page cache, as cold runs and memory limits need it. Other
+    /// programs that read it then wait for the device
+    #[arg(long)]
     pub evict: bool,
 
     /// Measure the most informative methods in few rounds
@@ -114,11 +178,14 @@ pub struct RunArguments {
     /// what the five rounds take, at least 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub budget: Option<u64>,
+    /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files smaller
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with = "budget")]
+    pub time: Option<u64>,
     /// Exactly so many samples of every method instead, at least 7
-    #[arg(long, value_name = "COUNT", conflicts_with = "budget")]
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["budget", "time"])]
     pub rounds: Option<u32>,
     /// Samples of every cell, fewer than a verdict needs: the run has none
-    #[arg(long, hide = true, value_name = "COUNT", conflicts_with_all = ["rounds", "budget"])]
+    #[arg(long, hide = true, value_name = "COUNT", conflicts_with_all = ["rounds", "budget", "time"])]
     pub trial_rounds: Option<u32>,
     /// Length of a sample, as in 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
@@ -143,8 +210,8 @@ pub struct RunArguments {
     /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print the judged JSON instead of the table
-    #[arg(long, conflicts_with = "dry_run")]
+    /// Print JSON: the judged one, or with --dry-run the plan
+    #[arg(long)]
     pub json: bool,
 
     /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast':
@@ -180,10 +247,10 @@ Any list is an axis: every combination is a cell, and methods are compared under
 Sizes need a unit: B, KiB, MiB, GiB, TiB; k, m, g, t are short for the binary ones.
 
 Examples:
-  pagewise run read --quick
-  pagewise run read --dir /data --cache cold --threads 1,cpus
-  pagewise run read --file index.bin --cache warm --read-size 4KiB --reads-per-op 1
-  pagewise run read --out big.jsonl --full    then, after a Ctrl-C:
+  pagewise read --quick
+  pagewise read /data --cache cold --threads 1,cpus
+  pagewise read index.bin --cache warm --read-size 4k --reads-per-op 1
+  pagewise read --out big.jsonl --full    then, after a Ctrl-C:
   pagewise run --out big.jsonl --resume";
 
 /// Help for the registered options, and examples.
@@ -238,7 +305,55 @@ pub struct CleanArguments {
     pub forget: bool,
 }
 
-impl RunArguments {
+impl Question {
+    /// Its name or plan.
+    pub fn what(&self) -> Option<&str> {
+        match self {
+            Question::Read(_) => Some("read"),
+            Question::Scan(_) => Some("scan"),
+            Question::Append(_) => Some("append"),
+            Question::Fill(_) => Some("fill"),
+            Question::Cliff(_) => Some("cliff"),
+            Question::Lucene(_) => Some("lucene"),
+            Question::Run(run) => run.what.as_deref(),
+        }
+    }
+
+    /// Its choices.
+    pub fn arguments(&self) -> &QuestionArguments {
+        match self {
+            Question::Read(arguments)
+            | Question::Scan(arguments)
+            | Question::Append(arguments)
+            | Question::Fill(arguments)
+            | Question::Cliff(arguments)
+            | Question::Lucene(arguments) => arguments,
+            Question::Run(run) => &run.question,
+        }
+    }
+}
+
+impl QuestionArguments {
+    /// The user's own file, if one is named.
+    pub fn own_file(&self) -> Option<&Path> {
+        self.file.as_deref().or(self.place.as_deref().filter(|place| !place.is_dir()))
+    }
+
+    /// The directory of files to be made, if one is named.
+    pub fn directory(&self) -> Option<&Path> {
+        self.dir.as_deref().or(self.place.as_deref().filter(|place| place.is_dir()))
+    }
+
+    /// The requested variant.
+    pub fn variant(&self) -> Variant {
+        match (self.quick, self.full, self.published) {
+            (true, ..) => Variant::Quick,
+            (_, true, _) => Variant::Full,
+            (.., true) => Variant::Published,
+            _ => Variant::Standard,
+        }
+    }
+
     /// The choices typed, as the topmost layer of the plan.
     pub fn layer(&self) -> Layer {
         Layer {
@@ -249,6 +364,7 @@ impl RunArguments {
                 rounds: self.trial_rounds.or(self.rounds),
                 is_trial: self.trial_rounds.is_some(),
                 budget_ns: self.budget,
+                time_ns: self.time,
                 sample_ns: self.sample,
                 memory_sample_ns: None,
                 latency_ns: self.latency,

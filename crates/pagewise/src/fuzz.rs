@@ -8,7 +8,7 @@ use pagewise_model::random::Random;
 use pagewise_model::{Bytes, CpuList, Environment, Plan, Source, WorkerChoices};
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::report::dry_run;
+use crate::commands::planned::print;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
 use crate::plan::{Layer, QUESTIONS, Size, Threads, estimate, text};
@@ -34,6 +34,10 @@ const PLANS: [&str; 4] = [
 
 /// Command lines, one a line.
 const COMMAND_LINES: &str = "\
+--quick --dir /data --time 60s --json
+scan app.log --time 90s --cache warm,cold
+beyond-memory /data --memory 64m --quick
+read --read-size 4k,64K --file-size 1g
 run read --quick --dir /data --cache cold,warm --threads 1,cpus --json
 run read --file index.bin --evict --methods mmap:random+prefetch,pread --read-size 4KiB,64KiB
 run scan --published --dry-run --consume lines,sum --rounds 11 --sample 200ms --latency 1ms --seed 3
@@ -113,7 +117,7 @@ fn check(plan: &Plan, typed: &str) {
     }
     estimate::duration_ns(plan);
     let mut out = Vec::new();
-    dry_run(plan, &mut out).expect("written to memory");
+    print(plan, &mut out).expect("written to memory");
     assert!(std::str::from_utf8(&out).is_ok());
 }
 
@@ -205,11 +209,17 @@ fn changed_command_lines_are_taken_or_refused() {
             }
         }
         match Arguments::try_parse_from(std::iter::once("pagewise").chain(line.split(' '))) {
-            Ok(Arguments { command: Some(Command::Run(run)), .. }) => {
+            Ok(Arguments { command: Some(Command::Measure(question)), .. }) => {
                 let plan = text::parse("test", QUESTIONS[0].1).expect("a shipped question");
                 let mut ground = Ground::draw(&mut case.random);
                 let source = ground.source();
-                match resolve(&plan, Variant::Standard, &run.layer(), source, &ground.machine()) {
+                match resolve(
+                    &plan,
+                    Variant::Standard,
+                    &question.arguments().layer(),
+                    source,
+                    &ground.machine(),
+                ) {
                     Ok(plan) => check(&plan, &line),
                     Err(error) => check_refusal(&error),
                 }

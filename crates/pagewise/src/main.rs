@@ -1,10 +1,10 @@
 //! pagewise: the fastest way to read and write files on this machine, measured and verified.
 //!
-//! This file is the table of contents, and the only place where errors become an exit status: 0 done, 1 done but
-//! something is invalid or missing, 2 wrong use.
+//! This file is the table of contents, and the only place where the end of a command becomes an exit status ([`exit`]).
 
 mod arguments;
 mod commands;
+mod exit;
 #[cfg(test)]
 mod fuzz;
 mod output;
@@ -14,6 +14,7 @@ mod session;
 mod state;
 mod store;
 mod supervise;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
-use commands::{CommandEnd, CommandError};
+use exit::Exit;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -30,8 +31,8 @@ fn main() -> ExitCode {
         Err(error) => return explain(&error),
     };
     let ending = match &arguments.command {
-        None => commands::run::overview(arguments.json),
-        Some(Command::Run(run)) => commands::run::run(run),
+        None => commands::run::overview(&arguments.overview),
+        Some(Command::Measure(question)) => commands::run::run(question.what(), question.arguments()),
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
@@ -39,20 +40,17 @@ fn main() -> ExitCode {
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {
-            supervise::warming::read_into_cache(file, *bytes).map(|()| CommandEnd::Done)
+            supervise::warming::read_into_cache(file, *bytes).map(|()| Exit::Answered)
         }
     };
     if let Some(code) = lost_output() {
         return code;
     }
-    match ending {
-        Ok(CommandEnd::Done) => ExitCode::SUCCESS,
-        Ok(CommandEnd::FellShort) => ExitCode::from(1),
-        Err(error) => {
-            output::say(format_args!("pagewise: {}", sentence(&error)));
-            ExitCode::from(if error.is::<CommandError>() { 1 } else { 2 })
-        }
-    }
+    let exit = ending.unwrap_or_else(|error| {
+        output::say(format_args!("pagewise: {}", exit::sentence(&error)));
+        Exit::of(&error)
+    });
+    ExitCode::from(exit.code())
 }
 
 /// Exit status of a command whose output was lost; no other message is useful then.
@@ -63,48 +61,31 @@ fn lost_output() -> Option<ExitCode> {
         return Some(ExitCode::SUCCESS);
     }
     output::say(format_args!("pagewise: stdout cannot be written: {error}"));
-    Some(ExitCode::from(1))
+    Some(ExitCode::from(Exit::FellShort.code()))
 }
 
-/// The error and its causes; a cause whose text is part of the sentence before it is left out.
-fn sentence(error: &anyhow::Error) -> String {
-    let error = error.downcast_ref::<CommandError>().map_or(error, |trouble| &trouble.0);
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.is_empty() {
-        true => cause,
-        false if told.contains(&cause) => told,
-        false => format!("{told}: {cause}"),
-    })
-}
-
-/// Print help on stdout; of an error one sentence, with clap's tip if it has one.
+/// Print help on stdout; of an error one sentence.
 fn explain(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         output::help(error);
         return lost_output().unwrap_or(ExitCode::SUCCESS);
     }
-    let text = error.render().to_string();
-    let sentence: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
-        .collect();
-    let sentence = sentence.join("; ");
-    output::say(format_args!("pagewise: {}", sentence.strip_prefix("error: ").unwrap_or(&sentence)));
-    ExitCode::from(2)
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    output::say(format_args!("pagewise: {}", usage::sentence(error, &Arguments::command(), &typed)));
+    ExitCode::from(Exit::WrongUse.code())
 }
 
 /// Print the completions of a shell for the current arguments.
-fn completions(shell: clap_complete::Shell) -> anyhow::Result<CommandEnd> {
+fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
     let mut command = Arguments::command();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "pagewise", &mut script);
     output::stdout().write_all(&script)?;
-    Ok(CommandEnd::Done)
+    Ok(Exit::Answered)
 }
 
-fn worker() -> anyhow::Result<CommandEnd> {
+fn worker() -> anyhow::Result<Exit> {
     let (stdin, stdout) = output::conversation();
-    pagewise_engine::worker::converse(stdin, stdout).map_err(|error| CommandError(error.into()))?;
-    Ok(CommandEnd::Done)
+    pagewise_engine::worker::converse(stdin, stdout).map_err(|error| Exit::FellShort.because(error))?;
+    Ok(Exit::Answered)
 }

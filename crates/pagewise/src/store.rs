@@ -18,6 +18,8 @@ use pagewise_model::run::{Header, Record, Run};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::exit::Exit;
+
 /// A larger file is not a run file: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
 /// Readable by all, and writable by no other user whatever the umask: it decides where a run continues.
@@ -161,7 +163,10 @@ fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
             Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            Err(Errno::WOULDBLOCK) => bail!("{} is being written by another process", path.display()),
+            Err(Errno::WOULDBLOCK) => {
+                let reason = anyhow!("{} is being written by another process", path.display());
+                return Err(Exit::Busy.because(reason));
+            }
             Err(errno) => bail!(
                 "the run file {} cannot be locked: flock: {}; it must be on a filesystem with locks",
                 path.display(),

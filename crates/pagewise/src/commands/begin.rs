@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
 use pagewise_host::{environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
 use super::resume_line::line_of;
-use super::{CommandEnd, CommandError};
+use crate::exit::Exit;
 use crate::output::say;
 use crate::session::{RunSession, SamplingEnd};
 use crate::state::{RunClaim, State, Undone};
@@ -24,11 +24,9 @@ use crate::supervise::programs::{self, Programs};
 pub(super) fn claim() -> Result<(State, bool)> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
-        RunClaim::Refused { holder } => {
-            bail!(
-                "another run is measuring ({holder}): wait for it or stop it, since two would disturb each other"
-            )
-        }
+        RunClaim::Refused { holder } => Err(Exit::Busy.because(anyhow!(
+            "another run is measuring ({holder}): wait for it or stop it, since two would disturb each other"
+        ))),
         RunClaim::Granted { state, swept } => {
             let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
             swept.tell();
@@ -61,7 +59,7 @@ pub(super) enum Taken {
     /// A complete run file.
     File(PathBuf),
     /// Nothing to show.
-    Ended(CommandEnd),
+    Ended(Exit),
 }
 
 /// Arguments that do not choose cells.
@@ -144,9 +142,9 @@ pub(super) fn finish(
                 "stopped; the samples so far are in {}. Finish the run with: {again}",
                 path.display()
             ));
-            Ok(Taken::Ended(CommandEnd::FellShort))
+            Ok(Taken::Ended(Exit::Interrupted))
         }
-        Err(error) => Err(CommandError(error).into()),
+        Err(error) => Err(Exit::FellShort.because(error)),
     }
 }
 
@@ -172,7 +170,7 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
 
 /// Source, environment, and free space of the place.
 pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> {
-    mounted::proc_missing().map_or(Ok(()), |missing| Err(anyhow::Error::msg(missing)))?;
+    mounted::proc_missing().map_or(Ok(()), |missing| Err(Exit::NotMeasurable.because(anyhow!(missing))))?;
     match place {
         Destination::Directory(directory) => {
             files::check_directory(&directory)?;

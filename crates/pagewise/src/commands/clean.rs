@@ -5,13 +5,13 @@ use std::io::Write;
 use anyhow::Result;
 use pagewise_model::Untrusted;
 
-use super::CommandEnd;
 use crate::arguments::CleanArguments;
+use crate::exit::Exit;
 use crate::output;
 use crate::state::{OutOfReach, RunClaim, State, Swept, sweep_machine};
 
 /// Sweep.
-pub fn clean(arguments: &CleanArguments) -> Result<CommandEnd> {
+pub fn clean(arguments: &CleanArguments) -> Result<Exit> {
     let out_of_reach = if arguments.forget { OutOfReach::Forgotten } else { OutOfReach::Kept };
     let description = format!("pid {}, cleaning", std::process::id());
     let (mut out, mut swept, mut live) = (output::stdout(), Swept::default(), false);
@@ -36,10 +36,10 @@ pub fn clean(arguments: &CleanArguments) -> Result<CommandEnd> {
         writeln!(out, "{}", Untrusted(line))?;
     }
     if !swept.left.is_empty() {
-        return Ok(CommandEnd::FellShort);
+        return Ok(Exit::FellShort);
     }
     if swept == Swept::default() && !live {
         writeln!(out, "Nothing was left to clean.")?;
     }
-    Ok(CommandEnd::Done)
+    Ok(Exit::Answered)
 }

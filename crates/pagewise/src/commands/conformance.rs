@@ -26,22 +26,24 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use pagewise_host::mounted;
 use pagewise_model::Workload;
 use pagewise_protocol::{PROTOCOL_VERSION, Wait};
 
 use super::begin::{claim, fresh_seed, stop_flag};
-use super::{CommandEnd, CommandError};
+use crate::exit::Exit;
 pub use arguments::ConformanceArguments;
 use examiner::Examiner;
 use steps::Steps;
 use test_files::TestFiles;
 
 /// Examine the worker.
-pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
+pub fn conformance(arguments: &ConformanceArguments) -> Result<Exit> {
     if let Some(missing) = mounted::proc_missing() {
-        bail!("{missing}; a trial reaches its files by /proc, and looks there at what a worker does");
+        let reason =
+            anyhow!("{missing}; a trial reaches its files by /proc, and looks there at what a worker does");
+        return Err(Exit::NotMeasurable.because(reason));
     }
     let stop = stop_flag()?;
     let state = claim()?.0;
@@ -55,12 +57,12 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<CommandEnd> {
     }
     end(&mut examiner);
     if stop.load(Ordering::Relaxed) {
-        return Err(CommandError(anyhow!("it was stopped; the steps above are those taken")).into());
+        return Err(Exit::Interrupted.because(anyhow!("it was stopped; the steps above are those taken")));
     }
     let Examiner { steps, hello, .. } = examiner;
     match steps.finish(&arguments.command, &hello.worker, &hello.version)? {
-        true => Ok(CommandEnd::Done),
-        false => Ok(CommandEnd::FellShort),
+        true => Ok(Exit::Answered),
+        false => Ok(Exit::FellShort),
     }
 }
 

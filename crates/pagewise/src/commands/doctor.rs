@@ -13,9 +13,9 @@ use pagewise_model::{Environment, Untrusted};
 use pagewise_report::json;
 use serde::Serialize;
 
-use super::CommandEnd;
 use super::run::text_of_control;
 use crate::arguments::DoctorArguments;
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ impl From<Capability> for DoctorFinding {
 }
 
 /// Examine, and print.
-pub fn doctor(arguments: &DoctorArguments) -> Result<CommandEnd> {
+pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let directory = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     files::check_directory(&directory)?;
     let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
@@ -64,7 +64,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<CommandEnd> {
     } else {
         print(&findings, &directory.display().to_string(), &mut out)?;
     }
-    Ok(CommandEnd::Done)
+    Ok(Exit::Answered)
 }
 
 /// Usability for `run`: a call that works is useless without evidence of its effect.

@@ -6,22 +6,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::judge::advice::headline;
-use pagewise_analysis::judge::label::label;
 use pagewise_analysis::{Judged, judge, judge_at};
-use pagewise_model::format::{bytes, duration, time};
 use pagewise_model::run::Run;
-use pagewise_model::{CacheState, Cell, Plan, Role, Source, Untrusted};
+use pagewise_model::{Role, Untrusted};
 use pagewise_report::paragraph::paragraph;
 use pagewise_report::{csv, json, table, vmstat};
 
-use super::CommandEnd;
 use crate::arguments::ReportArguments;
+use crate::exit::Exit;
 use crate::output;
-use crate::plan::estimate;
 use crate::store;
 
 /// `pagewise report`.
-pub fn report(arguments: &ReportArguments) -> Result<CommandEnd> {
+pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     if arguments.vmstat {
         return print_seconds(&arguments.runs);
     }
@@ -39,7 +36,7 @@ pub fn report(arguments: &ReportArguments) -> Result<CommandEnd> {
             }
         }
     }
-    Ok(ending(&judged))
+    Ok(Exit::Answered)
 }
 
 /// Write a new file completely.
@@ -51,7 +48,7 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 }
 
 /// `--vmstat`: the times of two runs are unrelated, so it takes one.
-fn print_seconds(paths: &[PathBuf]) -> Result<CommandEnd> {
+fn print_seconds(paths: &[PathBuf]) -> Result<Exit> {
     let [path] = paths else {
         bail!("--vmstat prints the seconds of one run: {} run files were given", paths.len());
     };
@@ -63,11 +60,11 @@ fn print_seconds(paths: &[PathBuf]) -> Result<CommandEnd> {
         );
     }
     vmstat::write(&mut output::stdout(), &rows)?;
-    Ok(CommandEnd::Done)
+    Ok(Exit::Answered)
 }
 
 /// Print runs that were just measured.
-pub fn show(paths: &[PathBuf], json: bool) -> Result<CommandEnd> {
+pub fn show(paths: &[PathBuf], json: bool) -> Result<Exit> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
     if json {
@@ -81,7 +78,7 @@ pub fn show(paths: &[PathBuf], json: bool) -> Result<CommandEnd> {
 }
 
 /// Print the recommendations of runs whose tables were printed before, and list missing results.
-pub fn advice(paths: &[PathBuf]) -> Result<CommandEnd> {
+pub fn advice(paths: &[PathBuf]) -> Result<Exit> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
     writeln!(out, "In short")?;
@@ -115,79 +112,15 @@ fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nRun file: {}", Untrusted(path.display()))
 }
 
-/// Exit 1 if an obtainable result is missing.
-fn ending(judged: &[Judged]) -> CommandEnd {
-    let measured_nothing = |judged: &Judged| !judged.cells.iter().any(|cell| cell.status == Status::Ok);
-    let short = judged.iter().any(|judged| judged.fell_short() || measured_nothing(judged));
-    if short { CommandEnd::FellShort } else { CommandEnd::Done }
-}
-
-/// Print a resolved plan, the bytes it will write and the time it will take.
-pub fn dry_run(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "question   {}", Untrusted(&plan.question))?;
-    match &plan.source {
-        Source::Dataset { directory } if plan.datasets().is_empty() => {
-            writeln!(out, "files      made in {}, removed afterwards", Untrusted(directory))?;
-        }
-        Source::Dataset { directory } => {
-            writeln!(out, "dataset    made in {}, removed afterwards", Untrusted(directory))?;
-        }
-        Source::File { path, evict, .. } => {
-            let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
-            let cache = match (*evict, warm) {
-                (true, _) => "it may be dropped from the page cache",
-                (false, true) => "it is read into the page cache",
-                (false, false) => "the page cache is left as the samples change it",
-            };
-            writeln!(out, "file       {}, only read; {cache}", Untrusted(path))?;
-        }
+/// Status of a run that was just measured. Ceilings answer no question.
+fn ending(judged: &[Judged]) -> Exit {
+    fn measured(judged: &Judged) -> impl Iterator<Item = Status> {
+        judged.cells.iter().filter(|cell| cell.role == Role::Measured).map(|cell| cell.status)
     }
-    writeln!(out, "seed       {}", plan.seed)?;
-    let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
-    let sample = match measured.all(|cell| cell.conditions.workload().is_one_shot()) {
-        true => "each sample is the whole work once".to_string(),
-        false => format!(
-            "a sample lasts {}{}, single latencies up to {} more",
-            time(plan.sample_ns),
-            plan.memory_sample_ns.map_or_else(String::new, |ns| format!(", or {} in memory", time(ns))),
-            time(plan.latency_ns)
-        ),
-    };
-    let cells = plan.cells.len();
-    let sampling = match estimate::budget_ns(plan) {
-        None => format!("{} rounds of {cells} cells", plan.rounds),
-        Some(budget) => format!(
-            "{} rounds of {cells} cells, then rounds of what is undecided, about {} in all at most",
-            plan.first_rounds(),
-            time(budget)
-        ),
-    };
-    writeln!(out, "sampling   {sampling}; {sample}")?;
-    writeln!(out, "writes     {}", written(plan))?;
-    writeln!(out, "takes      about {}\n", duration(estimate::duration_ns(plan)))?;
-    for cell in &plan.cells {
-        writeln!(out, "{:9}  {}", cell.role.name(), Untrusted(describe(cell)))?;
+    let is_short =
+        |judged: &Judged| judged.fell_short() || !measured(judged).any(|status| status == Status::Ok);
+    if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {
+        return Exit::NotMeasurable;
     }
-    Ok(())
-}
-
-/// Bytes written in the whole run, because flash wears.
-fn written(plan: &Plan) -> String {
-    let dataset = plan.all_dataset_bytes();
-    match plan.largest_written() {
-        None if plan.blocks > 1 => format!("{} in {} datasets, one at a time", bytes(dataset), plan.blocks),
-        None => bytes(dataset),
-        Some(largest) => format!(
-            "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",
-            bytes(plan.written_bytes()),
-            u64::from(plan.first_rounds()) * plan.writing_cells().count() as u64,
-            if plan.budget.is_some() { ", and more in later rounds" } else { "" },
-            bytes(largest),
-            if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
-        ),
-    }
-}
-
-fn describe(cell: &Cell) -> String {
-    format!("{} {}", cell.method, label(&cell.conditions))
+    if judged.iter().any(is_short) { Exit::FellShort } else { Exit::Answered }
 }

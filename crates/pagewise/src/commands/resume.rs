@@ -17,17 +17,17 @@ use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, identity,
     stop_flag, unix_s,
 };
+use super::planned;
 use super::resume_line::line;
-use super::{CommandEnd, report};
-use crate::arguments::RunArguments;
-use crate::output::{self, say};
+use crate::arguments::QuestionArguments;
+use crate::output::say;
 use crate::plan::Layer;
 use crate::plan::axes::Setting;
 use crate::session::RunSession;
 use crate::store::{Resumed, RunFile};
 
 /// Continue a run where it stopped.
-pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
+pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Options) -> Result<Taken> {
     let path = arguments.out.as_ref().expect("clap requires --out");
     let mut layer = arguments.layer();
     layer.axes = layer.axes.without_settings();
@@ -37,9 +37,9 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         path.display()
     );
     let Resumed { mut store, run, doubt } = RunFile::resume(path)?;
-    if let Some(what) = &arguments.what {
+    if let Some(what) = what {
         ensure!(
-            *what == run.header.plan.question,
+            what == run.header.plan.question,
             "{} has the question '{}', not '{what}'",
             path.display(),
             run.header.plan.question
@@ -69,8 +69,7 @@ pub fn resume(arguments: &RunArguments, options: &Options) -> Result<Taken> {
         path.display()
     );
     let Some((stop, state)) = claimed else {
-        report::dry_run(&run.header.plan, &mut output::stdout())?;
-        return Ok(Taken::Ended(CommandEnd::Done));
+        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.json)?));
     };
     enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
@@ -108,7 +107,7 @@ fn expect_typed(
     path: &Path,
     header: &Header,
     doubt: Option<&Refusal>,
-    arguments: &RunArguments,
+    arguments: &QuestionArguments,
     options: &Options,
 ) -> Result<()> {
     let (then, now) = (&header.plan.workers, &options.workers);
@@ -150,8 +149,8 @@ enum Typed {
 }
 
 impl Typed {
-    fn of(plan: &Plan, arguments: &RunArguments) -> Self {
-        let place = match (&plan.source, &arguments.dir, &arguments.file) {
+    fn of(plan: &Plan, arguments: &QuestionArguments) -> Self {
+        let place = match (&plan.source, arguments.directory(), arguments.own_file()) {
             (_, None, None) => Typed::InPart,
             (Source::Dataset { directory: of_plan }, Some(typed), _)
             | (Source::File { path: of_plan, .. }, None, Some(typed)) => {

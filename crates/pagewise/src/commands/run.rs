@@ -6,20 +6,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_host::cgroup::{self, Control};
-use pagewise_host::{BlockDevice, cache, dataset, pace, placement};
+use pagewise_host::{cache, cgroup, dataset, pace};
+use pagewise_model::format::duration;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{CpuList, Source, Worker, WorkerChoices};
+use pagewise_model::{Plan, Source, Worker, WorkerChoices};
 
 use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, stop_flag,
 };
-use super::{CommandEnd, report, resume};
-use crate::arguments::RunArguments;
+use super::prepare::{Asked, Prepared};
+use super::{planned, report, resume};
+use crate::arguments::{OverviewArguments, QuestionArguments};
+use crate::exit::Exit;
 use crate::output::{self, say};
-use crate::plan::machine::Machine;
-use crate::plan::resolve::{Variant, resolve};
-use crate::plan::{Layer, PlanText, QUESTIONS, text};
+use crate::plan::resolve::Variant;
+use crate::plan::shorten::{self, Free};
+use crate::plan::{BEYOND_MEMORY, Layer, PlanText, QUESTIONS, estimate, text};
 use crate::session::RunSession;
 use crate::store::RunFile;
 use crate::supervise::answer_time;
@@ -34,16 +36,28 @@ const MAX_NUMBERED_RUNS: u32 = 999;
 /// The questions of the overview, in order.
 const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 
-/// Run the overview: four questions, quickly, in the current directory.
-pub fn overview(json: bool) -> Result<CommandEnd> {
-    let mut taken = Vec::new();
+/// Run the overview: four questions.
+pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
+    let options = Options { dry_run: arguments.dry_run, json: arguments.json, ..Options::default() };
+    let variant = if arguments.full { Variant::Full } else { Variant::Quick };
+    let mut prepared = Vec::new();
     for name in OVERVIEW {
-        let plan = question(name).expect("the question ships with the program")?;
-        let place = default_place(&plan)?;
-        let options = Options::default();
-        match begin(&plan, Variant::Quick, &Layer::default(), place, &options)? {
+        let text = question(name).expect("the question ships with the program")?;
+        let place = default_place(&text, arguments.dir.as_deref())?;
+        prepared.push(Prepared::of(Asked { text, variant, chosen: Layer::default(), place }, &options)?);
+    }
+    if let Some(time_ns) = arguments.time {
+        share(&mut prepared, time_ns, &options)?;
+    }
+    if options.dry_run {
+        let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
+        return Ok(planned::dry_run(&plans, options.json)?);
+    }
+    let mut taken = Vec::new();
+    for one in prepared {
+        match execute(one, &options)? {
             Taken::File(path) => {
-                if !json {
+                if !options.json {
                     report::show(std::slice::from_ref(&path), false)?;
                     writeln!(output::stdout())?;
                 }
@@ -52,11 +66,33 @@ pub fn overview(json: bool) -> Result<CommandEnd> {
             Taken::Ended(ending) => return Ok(ending),
         }
     }
-    if json { report::show(&taken, true) } else { report::advice(&taken) }
+    if options.json { report::show(&taken, true) } else { report::advice(&taken) }
 }
 
-/// `pagewise run`.
-pub fn run(arguments: &RunArguments) -> Result<CommandEnd> {
+/// Share a time among questions: each has what it needs, and the rest goes to them as they usually take.
+fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<()> {
+    let least = |one: &Prepared| shorten::least_ns(&one.plan, Free::beside(&one.asked.chosen));
+    let usual = |one: &Prepared| estimate::duration_ns(&one.plan);
+    let least_ns: u64 = prepared.iter().map(least).sum();
+    let usual_ns: u64 = prepared.iter().map(usual).sum();
+    ensure!(
+        least_ns <= time_ns,
+        "{} does not pay for {} questions: write --time {}s or more, or ask one of them, as in pagewise read --time {}s",
+        duration(time_ns),
+        prepared.len(),
+        least_ns.div_ceil(1_000_000_000),
+        time_ns.div_ceil(1_000_000_000)
+    );
+    for one in prepared {
+        let rest = u128::from(time_ns - least_ns) * u128::from(usual(one)) / u128::from(usual_ns.max(1));
+        one.asked.chosen.sampling.time_ns = Some(least(one).saturating_add(rest as u64));
+        one.resolve(options, None)?;
+    }
+    Ok(())
+}
+
+/// Ask a question, or run a plan.
+pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     let options = Options {
         out: arguments.out.clone(),
         dry_run: arguments.dry_run,
@@ -66,8 +102,10 @@ pub fn run(arguments: &RunArguments) -> Result<CommandEnd> {
         drop_caches: arguments.drop_caches,
         workers: worker_choices(arguments)?,
     };
-    let taken =
-        if arguments.resume { resume::resume(arguments, &options)? } else { run_anew(arguments, &options)? };
+    let taken = match arguments.resume {
+        true => resume::resume(what, arguments, &options)?,
+        false => run_anew(what, arguments, &options)?,
+    };
     match taken {
         Taken::File(path) => report::show(&[path], options.json),
         Taken::Ended(ending) => Ok(ending),
@@ -78,7 +116,7 @@ pub fn run(arguments: &RunArguments) -> Result<CommandEnd> {
 const HEARTBEAT_NS: u64 = 1_000_000;
 
 /// The choices about workers.
-fn worker_choices(arguments: &RunArguments) -> Result<WorkerChoices> {
+fn worker_choices(arguments: &QuestionArguments) -> Result<WorkerChoices> {
     let mut choices = WorkerChoices {
         jdk: arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned()),
         jvm_args: arguments.jvm_args.clone(),
@@ -108,33 +146,40 @@ fn worker_choices(arguments: &RunArguments) -> Result<WorkerChoices> {
     Ok(choices)
 }
 
-fn run_anew(arguments: &RunArguments, options: &Options) -> Result<Taken> {
-    let Some(what) = &arguments.what else {
+fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options) -> Result<Taken> {
+    let Some(what) = what else {
         bail!("missing question: write one of {} or the path of a plan file", question_names());
     };
-    let plan = match question(what) {
-        Some(plan) if arguments.file.is_some() => plan?.for_own_file(),
-        Some(plan) => plan?,
+    let own_file = arguments.own_file();
+    ensure!(
+        own_file.is_some() || !arguments.evict,
+        "--evict is for a file of your own: name one, as in --file index.bin"
+    );
+    let text = match question(what) {
+        Some(text) if own_file.is_some() => text?.for_own_file(),
+        Some(text) => text?,
         None => plan_file(Path::new(what))?,
     };
-    let variant = match (arguments.quick, arguments.full, arguments.published) {
-        (true, ..) => Variant::Quick,
-        (_, true, _) => Variant::Full,
-        (.., true) => Variant::Published,
-        _ => Variant::Standard,
+    let place = match own_file {
+        Some(path) => Destination::File { path: path.to_path_buf(), evict: arguments.evict },
+        None => match arguments.directory() {
+            Some(directory) => Destination::Directory(directory.to_path_buf()),
+            None => default_place(&text, None)?,
+        },
     };
-    let place = match (&arguments.file, &arguments.dir) {
-        (Some(path), _) => Destination::File { path: path.clone(), evict: arguments.evict },
-        (None, Some(directory)) => Destination::Directory(directory.clone()),
-        (None, None) => default_place(&plan)?,
-    };
-    begin(&plan, variant, &arguments.layer(), place, options)
+    let asked = Asked { text, variant: arguments.variant(), chosen: arguments.layer(), place };
+    let prepared = Prepared::of(asked, options)?;
+    if options.dry_run {
+        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.json)?));
+    }
+    execute(prepared, options)
 }
 
-/// Default directory of the files of a plan: the current one, or in memory if the plan requires that.
-fn default_place(plan: &PlanText) -> Result<Destination> {
+/// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in memory if the plan
+/// requires that.
+fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
     if !plan.in_memory {
-        return Ok(Destination::Directory(PathBuf::from(".")));
+        return Ok(Destination::Directory(usual.unwrap_or(Path::new(".")).to_path_buf()));
     }
     let memory = PathBuf::from(IN_MEMORY);
     let in_memory = std::fs::File::open(&memory).ok().and_then(|directory| cache::in_memory(&directory));
@@ -151,6 +196,7 @@ fn question_names() -> String {
 }
 
 fn question(name: &str) -> Option<Result<PlanText>> {
+    let name = if name == BEYOND_MEMORY { "cliff" } else { name };
     let (_, text) = QUESTIONS.iter().find(|(known, _)| *known == name)?;
     Some(text::parse(name, text).with_context(|| format!("the question {name}")))
 }
@@ -173,59 +219,26 @@ fn plan_file(path: &Path) -> Result<PlanText> {
     text::parse(&name, &text).with_context(|| format!("the plan file {shown}"))
 }
 
-/// Resolve, show or run.
-fn begin(
-    text: &PlanText,
-    variant: Variant,
-    chosen: &Layer,
-    place: Destination,
-    options: &Options,
-) -> Result<Taken> {
-    let again = place.clone();
-    let (source, mut environment, free_bytes) = examine(place)?;
-    let control = Control::detect();
-    let place = match &source {
-        Source::Dataset { directory } => directory,
-        Source::File { path, .. } => path,
-    };
-    let topology = placement::Topology::read().map_err(anyhow::Error::msg)?;
-    let numa_nodes =
-        topology.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.number).collect();
-    let online_cpus = CpuList::new(topology.cpus).context("the CPUs of this machine are unknown")?;
-    let mut machine = Machine {
-        environment: &environment,
-        free_bytes,
-        write_pace: None,
-        fresh_seed: fresh_seed(),
-        online_cpus,
-        numa_nodes,
-        least_memory_bytes: cgroup::LEAST_MEMORY_BYTES,
-        no_device: BlockDevice::behind(Path::new(place)).err().map(|reason| reason.to_string()),
-        drop_caches: options.drop_caches,
-        workers: &options.workers,
-    };
-    let mut plan = resolve(text, variant, chosen, source, &machine)?;
-    if options.dry_run {
-        report::dry_run(&plan, &mut output::stdout())?;
-        return Ok(Taken::Ended(CommandEnd::Done));
+/// Run a plan.
+fn execute(mut prepared: Prepared, options: &Options) -> Result<Taken> {
+    if let Source::Dataset { directory } = &prepared.plan.source {
+        dataset::check_space(&Path::new(directory).join("dataset"), prepared.plan.space_bytes().0)?;
     }
-    if let Source::Dataset { directory } = &plan.source {
-        dataset::check_space(&Path::new(directory).join("dataset"), plan.space_bytes().0)?;
-    }
-    enter_scope(&plan, &control);
+    enter_scope(&prepared.plan, &prepared.control);
     let stop = stop_flag()?;
     let (state, restored) = claim()?;
     if let (Variant::Quick, Source::Dataset { directory }, false) =
-        (variant, &plan.source, plan.datasets().is_empty())
+        (prepared.asked.variant, &prepared.plan.source, prepared.plan.datasets().is_empty())
     {
         // A quick run on a slow device gets a smaller dataset. Measuring the device writes to it, which needs the right
         // to run, so the plan is resolved again.
-        machine.write_pace = pace::write_pace(Path::new(directory)).ok();
-        plan = resolve(text, variant, chosen, plan.source, &machine)?;
+        let pace = pace::write_pace(Path::new(directory)).ok();
+        prepared.resolve(options, pace)?;
     }
+    let Prepared { asked, plan, mut environment, control, .. } = prepared;
     if restored {
         // The environment above was that of the settings before they were restored.
-        environment = examine(again)?.1;
+        environment = examine(asked.place)?.1;
     }
     environment.memory_control = Some(text_of_control(control.memory()));
     environment.device_control = Some(text_of_control(control.device()));
@@ -233,7 +246,7 @@ fn begin(
     let (programs, workers) = find_workers(&plan, options, &stop)?;
     if stop.load(Ordering::Relaxed) {
         say("stopped before anything was measured");
-        return Ok(Taken::Ended(CommandEnd::FellShort));
+        return Ok(Taken::Ended(Exit::Interrupted));
     }
     let worker_command = options.worker_command.clone();
     let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command };

@@ -38,6 +38,11 @@ pub fn budget_ns(plan: &Plan) -> Option<u64> {
 /// disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
     let samples = first_rounds_ns(plan).max(budget_ns(plan).unwrap_or(0));
+    samples.saturating_add(beside_samples_ns(plan))
+}
+
+/// The part of it that is spent on other things than samples of the matrix.
+pub fn beside_samples_ns(plan: &Plan) -> u64 {
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
     let writing = match plan.source {
         Source::Dataset { .. } => plan.all_dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),
@@ -55,8 +60,7 @@ pub fn duration_ns(plan: &Plan) -> u64 {
         0
     };
     let warming = largest.saturating_mul(DATASET_NS_PER_BYTE).saturating_mul(warmings);
-    let parts = [samples, search_ns(plan), writing, warming];
-    parts.into_iter().fold(0, u64::saturating_add)
+    [search_ns(plan), writing, warming].into_iter().fold(0, u64::saturating_add)
 }
 
 /// One sample of `cell`, from set-up to tear-down.

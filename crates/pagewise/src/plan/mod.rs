@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod machine;
 mod matrix;
 pub mod resolve;
+pub mod shorten;
 pub mod text;
 mod validate;
 
@@ -19,6 +20,9 @@ use pagewise_model::pivot::Pivot;
 use pagewise_model::{Bytes, Workload};
 
 pub use axes::Axes;
+
+/// Another name for `cliff`, which says what it is about.
+pub const BEYOND_MEMORY: &str = "beyond-memory";
 
 /// The shipped questions by name.
 pub const QUESTIONS: &[(&str, &str)] = &[
@@ -88,6 +92,8 @@ pub struct Sampling {
     pub rounds: Option<u32>,
     /// Time of all samples; rounds go where the order of methods is in question.
     pub budget_ns: Option<u64>,
+    /// Time of the whole run instead of that of its samples.
+    pub time_ns: Option<u64>,
     /// True if they are fewer than a verdict needs: a trial of all else, which decides nothing.
     pub is_trial: bool,
     /// Duration of the throughput phase.

@@ -20,7 +20,7 @@ use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
 use super::validate::{ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states};
-use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate};
+use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten};
 use crate::supervise::programs::unnamed;
 
 /// Minimum for the distribution-free interval of a median.
@@ -122,7 +122,7 @@ pub fn resolve(
         // With fewer rounds there is no verdict, and no noise to compare it with.
         Amount::Rounds(rounds) => rounds as usize >= FEWEST_ROUNDS,
         // A control is a check of the machine, and takes the time of a method.
-        Amount::Budget(_) => is_full,
+        Amount::Budget(_) | Amount::Time(_) => is_full,
     };
     if has_controls {
         cells.extend(controls(&cells));
@@ -134,8 +134,8 @@ pub fn resolve(
         seed: sampling.seed,
         rounds: match sampling.amount {
             Amount::Rounds(rounds) => rounds,
-            Amount::Budget(_) if is_full => Looks::full().last(),
-            Amount::Budget(_) => Looks::quick().last(),
+            Amount::Budget(_) | Amount::Time(_) if is_full => Looks::full().last(),
+            Amount::Budget(_) | Amount::Time(_) => Looks::quick().last(),
         },
         budget: None,
         sample_ns: sampling.sample_ns,
@@ -153,7 +153,11 @@ pub fn resolve(
     ensure_capped_samples_fit(&plan)?;
     match sampling.amount {
         Amount::Rounds(_) => Ok(plan),
-        Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
+        Amount::Budget(chosen_ns) => with_budget(plan, chosen_ns, is_full),
+        Amount::Time(time_ns) => {
+            let plan = with_budget(plan, None, is_full)?;
+            shorten::within(plan, time_ns, shorten::Free::beside(chosen))
+        }
     }
 }
 
@@ -259,6 +263,8 @@ enum Amount {
     Rounds(u32),
     /// As many as such a time allows, in nanoseconds; `None`: the usual one.
     Budget(Option<u64>),
+    /// As many as a run of such a time allows, in nanoseconds.
+    Time(u64),
 }
 
 struct Sampled {
@@ -275,12 +281,15 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
         layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
     }
-    let mut amounts = layers.iter().map(|layer| (layer.sampling.rounds, layer.sampling.budget_ns));
-    let amount = match amounts.find(|amount| *amount != (None, None)).unwrap_or_default() {
-        (Some(_), Some(_)) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
-        (Some(rounds), None) => Amount::Rounds(rounds),
-        (None, budget_ns) => Amount::Budget(budget_ns),
+    let amount = |sampling: &Sampling| match (sampling.rounds, sampling.budget_ns, sampling.time_ns) {
+        (Some(_), Some(_), _) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
+        (Some(rounds), ..) => Ok(Some(Amount::Rounds(rounds))),
+        (_, Some(budget_ns), _) => Ok(Some(Amount::Budget(Some(budget_ns)))),
+        (.., Some(time_ns)) => Ok(Some(Amount::Time(time_ns))),
+        (None, None, None) => Ok(None),
     };
+    let mut amounts = layers.iter().map(|layer| amount(&layer.sampling)).filter_map(Result::transpose);
+    let amount = amounts.next().transpose()?.unwrap_or(Amount::Budget(None));
     let with_sample =
         layers.iter().map(|layer| &layer.sampling).find(|sampling| sampling.sample_ns.is_some());
     let sample_ns = with_sample.and_then(|sampling| sampling.sample_ns).unwrap_or(SAMPLE_NS);

@@ -304,12 +304,19 @@ pub fn load(path: &Path) -> Run {
     run
 }
 
-/// The exit code that the file of a run calls for: 1 where a cell fell short, 0 where none did. Which of the two is up to
-/// the machine wherever samples can be disturbed.
+/// The exit code that the file of a run calls for: 130 where it was stopped, 3 where nothing could be measured, 1 where a cell fell short, 0 where none
+/// did. Which of the last two is up to the machine wherever samples can be disturbed.
 pub fn code_for(run: &Run) -> i32 {
+    if !run.is_complete() {
+        return 130;
+    }
     let judged = pagewise_analysis::judge(run);
-    let measured = judged.cells.iter().any(|cell| cell.status == Status::Ok);
-    i32::from(judged.fell_short() || !measured)
+    let cells = judged.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let statuses: Vec<Status> = cells.map(|cell| cell.status).collect();
+    if statuses.iter().all(|status| *status == Status::Unavailable) {
+        return 3;
+    }
+    i32::from(judged.fell_short() || !statuses.contains(&Status::Ok))
 }
 
 /// The whole lines of a run file as they are now; none where there is no file yet.
@@ -460,7 +467,13 @@ pub fn skipped(name: &str, reason: &str) {
 /// Exit 2, one line that says `sentence`, nothing on stdout.
 #[track_caller]
 pub fn expect_refused(finished: &Finished, sentence: &str) {
-    assert_eq!(finished.status.code(), Some(2), "{finished:?}");
+    expect_told(finished, 2, sentence);
+}
+
+/// This exit code, one line that says `sentence`, nothing on stdout.
+#[track_caller]
+pub fn expect_told(finished: &Finished, code: i32, sentence: &str) {
+    assert_eq!(finished.status.code(), Some(code), "{finished:?}");
     assert_eq!(finished.stdout, "", "{finished:?}");
     assert!(finished.stderr.starts_with("pagewise: "), "{finished:?}");
     assert_eq!(finished.stderr.trim_end().lines().count(), 1, "more than a sentence: {}", finished.stderr);

@@ -250,7 +250,7 @@ fn a_cap_needs_a_block_device() {
     );
     // Readahead is asked when a sample is to be taken.
     let (run, finished) = run(&place, &["--methods=pread", "--file-size=4MiB", "--readahead=128KiB"]);
-    finished.expect_code(1);
+    finished.expect_code(3);
     let reasons = unavailable(&run, "pread");
     assert!(reasons[0].starts_with("readahead cannot be set to 128KiB: tmpfs"), "{reasons:?}");
 }
@@ -383,7 +383,7 @@ fn a_cpu_that_this_process_may_not_use_is_told() {
     command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]).arg(set.0.join("tasks")).arg(PAGEWISE);
     command.args(brief(&["--methods=pread", "--file-size=4MiB", "--cpus=1", "--cpus=0-1"]));
     place.settle(&mut command);
-    place.finish(command.spawn().expect("start")).expect_code(1);
+    place.finish(command.spawn().expect("start")).expect_code(3);
     for reason in unavailable(&ended(&place), "pread") {
         assert!(reason.starts_with("this process may not use all of the CPUs "), "{reason}");
     }
@@ -465,7 +465,7 @@ fn without_the_right_to_limit_cells_are_unavailable() {
 
     let readahead = ["--methods=pread", "--file-size=4MiB", "--readahead=128KiB"];
     let mut command = place.command_as(NOBODY, &brief(&readahead)).expect("as above");
-    place.finish(command.spawn().expect("start")).expect_code(1);
+    place.finish(command.spawn().expect("start")).expect_code(3);
     let reasons = unavailable(&ended(&place), "pread");
     assert!(reasons[0].starts_with("readahead cannot be set: write of /sys/class/bdi/"), "{reasons:?}");
     assert!(reasons[0].contains("Permission denied"), "{reasons:?}");

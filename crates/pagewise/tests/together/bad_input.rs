@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{self, PAGEWISE, Place, cheating_worker, expect_refused, load, refuse_all, wait_for};
+use crate::support::{
+    self, PAGEWISE, Place, cheating_worker, expect_refused, expect_told, load, refuse_all, wait_for,
+};
 use pagewise_model::run::{Header, Record};
 use rustix::process::{Pid, Signal};
 
@@ -101,6 +103,19 @@ fn words_that_make_no_sense() {
             ("run read --quick --full", "cannot be used with"),
             ("run read --dir . --file data", "cannot be used with"),
             ("run read --evict", "--file"),
+            ("read --evict", "--evict is for a file of your own: name one, as in --file index.bin"),
+            ("read data --dir .", "cannot be used with"),
+            ("read none", "none does not exist"),
+            ("append data", "append writes, and your own file is only read: leave --file out"),
+            ("read --time 60s --budget 60s", "cannot be used with"),
+            (
+                "read --time 1ms",
+                "does not pay for the 5 rounds that every method of read needs: write --time",
+            ),
+            ("--time 1s", "does not pay for 4 questions: write --time"),
+            ("--dir none", "the directory none does not exist"),
+            ("data", "write a question before it, as in pagewise read data or pagewise scan data"),
+            ("directory", "write pagewise --dir directory for the overview"),
             ("run read --resume", "--out"),
             (
                 "run",
@@ -328,13 +343,13 @@ fn a_second_run_is_refused_and_told_of_the_first() {
     let mut command = second.command(&[&SMALL[..], &["--out=second.jsonl"]].concat());
     command.env("PAGEWISE_STATE_DIR", place.state());
     let finished = second.finish(command.spawn().expect("start"));
-    expect_refused(&finished, &format!("another run is measuring (pid {}, begun in ", first.id()));
+    expect_told(&finished, 4, &format!("another run is measuring (pid {}, begun in ", first.id()));
     assert!(finished.stderr.contains(&*place.path().to_string_lossy()), "{finished:?}");
     assert!(second.entries().is_empty());
     assert_eq!(place.entries(), before, "the live run keeps its dataset");
     let pid = Pid::from_raw(first.id() as i32).expect("a process id");
     rustix::process::kill_process(pid, Signal::TERM).expect("kill");
-    place.finish(first).expect_code(1);
+    place.finish(first).expect_code(130);
     place.expect_no_trace();
 }
 

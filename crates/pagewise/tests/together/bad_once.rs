@@ -434,7 +434,7 @@ fn a_line_of_two_gibibytes_is_one_line() {
     }
     let pid = Pid::from_raw(child.id() as i32).expect("a process id");
     rustix::process::kill_process(pid, Signal::INT).expect("kill");
-    place.finish(child).expect_code(1);
+    place.finish(child).expect_code(130);
     fs::remove_file(&path).expect("remove");
     let run = load(&place.file("run.jsonl"));
     assert_eq!(run.header.plan.cells.len(), 2, "two methods");

@@ -143,7 +143,7 @@ fn an_append_that_is_stopped_can_be_finished() {
             false => rustix::process::kill_process(pid(&child), signal),
         };
         sent.expect("kill");
-        let finished = place.finish(child).expect_code(1);
+        let finished = place.finish(child).expect_code(130);
         assert!(finished.stderr.contains("stopped; the samples so far are in run.jsonl"), "{finished:?}");
         assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
         place.expect_no_process();

@@ -128,7 +128,7 @@ fn memory_that_fills_up_during_an_append() {
     let more = ["--file-size=4MiB", "--record-size=1KiB", &methods()];
     let (run, finished) = measure(&place, "append", &directory, &more, &["filler"]);
     drop(filler);
-    finished.expect_code(1);
+    finished.expect_code_for(&run);
     expect_full(&run);
 }
 
@@ -153,7 +153,7 @@ fn a_disk_that_fills_up_during_a_fill() {
     let more = ["--file-size=4MiB", "--block-size=1KiB", &methods()];
     let (run, finished) = measure(&place, "fill", &directory, &more, &["filler"]);
     drop(filler);
-    finished.expect_code(1);
+    finished.expect_code_for(&run);
     expect_full(&run);
 }
 
@@ -170,7 +170,7 @@ fn no_room_for_what_is_to_be_written_before() {
     let more = ["--file-size=4MiB", "--record-size=1KiB", "--cache=warm", "--methods=mmap,pwrite"];
     let (run, finished) = measure(&place, "append", &directory, &more, &["filler"]);
     drop(filler);
-    finished.expect_code(1);
+    finished.expect_code_for(&run);
     for method in ["mmap", "pwrite"] {
         let end = end_of(&run, method);
         assert!(

@@ -81,7 +81,7 @@ fn stop(signal: Signal, group: bool, file_size: &'static str, moment: impl Fn(&P
         rustix::process::kill_process(pid(&child), signal)
     };
     sent.expect("kill");
-    let finished = place.finish(child).expect_code(1);
+    let finished = place.finish(child).expect_code(130);
     assert!(finished.stderr.contains("stopped; the samples so far are in run.jsonl"), "{finished:?}");
     assert!(finished.stderr.contains("pagewise run --resume --out run.jsonl"), "{finished:?}");
     assert_eq!(place.entries(), ["run.jsonl".to_string()].into());

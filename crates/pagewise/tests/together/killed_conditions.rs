@@ -11,8 +11,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    FROM_OUTSIDE, OWN_FILESYSTEM, Place, cheating_worker, code_for, expect_refused, expect_whole,
-    in_own_mounts, kinds, load, of_methods, skipped, wait_for, whole_lines,
+    FROM_OUTSIDE, OWN_FILESYSTEM, Place, cheating_worker, code_for, expect_told, expect_whole, in_own_mounts,
+    kinds, load, of_methods, skipped, wait_for, whole_lines,
 };
 use pagewise_host::Readahead;
 use pagewise_host::cgroup::Control;
@@ -461,7 +461,7 @@ fn a_run_that_is_stopped_while_it_warms_leaves_nothing_and_is_resumed() {
         } else {
             rustix::process::kill_process(pid, Signal::INT).expect("kill");
         }
-        let finished = place.finish(child).expect_code(1);
+        let finished = place.finish(child).expect_code(130);
         assert!(finished.stderr.contains("stopped; the samples so far are in run.jsonl"), "{finished:?}");
         assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
         assert!(held.groups.iter().all(|group| !group.exists()), "{held:?}");
@@ -500,13 +500,13 @@ fn the_group_of_a_live_run_is_left_alone() {
         let finished = other.finish(command.spawn().expect("start"));
         match words {
             ["clean"] => assert!(finished.stdout.starts_with("A run is live (pid "), "{finished:?}"),
-            _ => expect_refused(&finished, &format!("another run is measuring (pid {}, ", first.id())),
+            _ => expect_told(&finished, 4, &format!("another run is measuring (pid {}, ", first.id())),
         }
         assert!(held.groups.iter().all(|group| group.exists()), "{held:?}");
     }
     assert!(other.entries().is_empty());
     send(&first, Signal::TERM);
-    place.finish(first).expect_code(1);
+    place.finish(first).expect_code(130);
     assert!(held.groups.iter().all(|group| !group.exists()), "{held:?}");
     place.expect_no_trace();
 }

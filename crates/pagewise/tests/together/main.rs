@@ -7,6 +7,7 @@ mod bad_conditions;
 mod bad_input;
 mod bad_once;
 mod bad_workers;
+mod command_line;
 mod conformance;
 mod disturbed_writes;
 mod doctor;

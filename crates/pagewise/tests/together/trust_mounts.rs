@@ -73,9 +73,9 @@ fn without_proc_nothing_is_measured_and_every_command_says_so() {
     let place = Place::new();
     let sentence =
         "/proc is not mounted, and pagewise takes its evidence from there: nothing can be measured";
-    let run = place.run(&[&BRIEF[..], &["--cache=warm"]].concat()).expect_code(2);
+    let run = place.run(&[&BRIEF[..], &["--cache=warm"]].concat()).expect_code(3);
     assert!(run.stderr.contains(sentence), "{run:?}");
-    let tried = place.run(&["conformance", "--dir=.", "--", "cat"]).expect_code(2);
+    let tried = place.run(&["conformance", "--dir=.", "--", "cat"]).expect_code(3);
     assert!(tried.stderr.contains(sentence), "{tried:?}");
     let doctor = place.run(&["doctor"]).expect_code(0);
     assert!(doctor.stdout.contains("/proc is not mounted"), "{doctor:?}");
@@ -85,7 +85,7 @@ fn without_proc_nothing_is_measured_and_every_command_says_so() {
     }
     // What it says still works does.
     place.run(&["clean"]).expect_code(0);
-    let report = place.run(&["report", kept.to_str().expect("text")]).expect_code_for(&load(&kept));
+    let report = place.run(&["report", kept.to_str().expect("text")]).expect_code(0);
     assert!(report.stdout.contains("Verdict: "), "{report:?}");
     fs::remove_file(&kept).expect("remove");
 }

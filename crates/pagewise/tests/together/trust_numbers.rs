@@ -128,7 +128,7 @@ fn no_number_anywhere_ends_a_report_by_a_signal() {
                 place.write("run.jsonl", text(&changed_records));
                 // A table is judged and shown; the other forms only write down what is there.
                 let finished = place.run(&["report", "run.jsonl"]);
-                assert!(matches!(finished.status.code(), Some(0..=2)), "{pointer} = {number}: {finished:?}");
+                assert!(matches!(finished.status.code(), Some(0 | 2)), "{pointer} = {number}: {finished:?}");
             }
         }
     }
@@ -148,7 +148,7 @@ fn what_a_report_takes_follows_from_the_bytes_of_its_file() {
         limited.arg("--as=300000000").arg("--").arg(command.get_program()).args(command.get_args());
         place.settle(&mut limited);
         let finished = place.finish(limited.spawn().expect("prlimit starts"));
-        assert_eq!(finished.code(), 1, "it is told, and not complete: {}", finished.stderr);
+        assert_eq!(finished.code(), 0, "it is told, although not complete: {}", finished.stderr);
     }
 }
 
@@ -161,11 +161,11 @@ fn many_cells_are_told() {
         let sampled = &cells[..214];
         records.extend((0..7).flat_map(|round| sampled.iter().map(move |cell| sample(cell, round))));
         place.write("run.jsonl", text(&records));
-        let table = place.run(&["report", "run.jsonl"]).expect_code(1);
+        let table = place.run(&["report", "run.jsonl"]).expect_code(0);
         assert!(table.stdout.contains("1,498 of 1,498 samples valid"), "{}", &table.stdout[..1000]);
-        let json = place.run(&["report", "run.jsonl", "--json"]).expect_code(1).judged();
+        let json = place.run(&["report", "run.jsonl", "--json"]).expect_code(0).judged();
         assert_eq!(json["cells"].as_array().map(Vec::len), Some(5_000));
-        let csv = place.run(&["report", "run.jsonl", "--csv=-"]).expect_code(1);
+        let csv = place.run(&["report", "run.jsonl", "--csv=-"]).expect_code(0);
         assert_eq!(csv.stdout.lines().count(), 1_499);
     }
 }

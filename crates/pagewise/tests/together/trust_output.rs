@@ -193,7 +193,7 @@ fn a_terminal_may_be_closed_during_a_run() {
     let reported = whole_lines(&place.file("run.jsonl"));
     drop(master);
     let finished = place.finish(child);
-    assert_eq!(finished.code(), 1, "it was stopped, and did not panic: {finished:?}");
+    assert_eq!(finished.code(), 130, "it was stopped, and did not panic: {finished:?}");
     let kept = whole_lines(&place.file("run.jsonl"));
     assert_eq!(kept[..reported.len()], reported[..], "what was reported is kept");
     assert!(!load(&place.file("run.jsonl")).is_complete());
@@ -209,7 +209,7 @@ fn stderr_may_go_away_during_a_run_that_is_stopped() {
     drop(reading);
     kill_process(Pid::from_raw(child.id() as i32).expect("a process"), Signal::HUP).expect("a signal");
     let finished = place.finish(child);
-    assert_eq!(finished.code(), 1, "{finished:?}");
+    assert_eq!(finished.code(), 130, "{finished:?}");
     assert!(load(&place.file("run.jsonl")).samples.len() > 2);
     place.expect_no_trace();
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use crate::support::{
-    self, NOBODY, Place, cheating_worker, expect_refused, expect_whole, in_own_mounts, is_root, load,
-    misbehaving_worker, wait_for, whole_lines,
+    self, NOBODY, Place, cheating_worker, expect_refused, expect_told, expect_whole, in_own_mounts, is_root,
+    load, misbehaving_worker, wait_for, whole_lines,
 };
 use pagewise_model::run::{Header, Record};
 use pagewise_model::{Bytes, DeviceCap, Method, Role, Source};
@@ -124,7 +124,7 @@ fn a_run_with_a_worker_is_resumed_with_the_line_that_is_printed() {
     wait_for("samples", || (whole_lines(&path).len() > 3).then_some(()));
     let pid = Pid::from_raw(child.id() as i32).expect("a process id");
     rustix::process::kill_process(pid, Signal::INT).expect("kill");
-    let finished = place.finish(child).expect_code(1);
+    let finished = place.finish(child).expect_code(130);
     let line = finished.stderr.lines().find_map(|line| line.split_once("Finish the run with: pagewise "));
     let line = line.unwrap_or_else(|| panic!("{finished:?}")).1.to_string();
     assert!(line.contains("--worker 'mine="), "{line}");
@@ -303,13 +303,13 @@ fn a_live_run_is_resumed_by_nobody() {
     for more in [&["--worker-command", &*worker][..], &[]] {
         let out = path.display().to_string();
         let finished = other.run(&[&["run", "--resume", "--out", &out][..], more].concat());
-        expect_refused(&finished, "run.jsonl is being written by another process");
+        expect_told(&finished, 4, "run.jsonl is being written by another process");
         // The run itself may go on with its file.
         assert!(fs::read(&path).expect("read").starts_with(&before), "what stood in it is changed");
     }
     let pid = Pid::from_raw(child.id() as i32).expect("a process id");
     rustix::process::kill_process(pid, Signal::TERM).expect("kill");
-    place.finish(child).expect_code(1);
+    place.finish(child).expect_code(130);
     load(&path);
     place.expect_no_trace();
 }
@@ -335,7 +335,7 @@ fn of_many_runs_into_one_file_one_begins() {
         if !ended {
             let pid = Pid::from_raw(child.id() as i32).expect("a process id");
             rustix::process::kill_process(pid, Signal::TERM).expect("kill");
-            other.finish(child).expect_code(1);
+            other.finish(child).expect_code(130);
         } else {
             expect_refused(&other.finish(child), "run.jsonl exists");
         }

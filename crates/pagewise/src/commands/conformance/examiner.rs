@@ -16,7 +16,7 @@ use pagewise_sys::child::die_with_parent;
 
 use super::steps::Steps;
 use super::test_files::{TestFiles, check_holder, check_released, process_name};
-use crate::commands::CommandError as Reported;
+use crate::exit::Exit;
 use crate::supervise::evidence::Stretches;
 
 /// Time that reading or writing the test files may take, whatever the method.
@@ -101,7 +101,7 @@ impl<'a> Examiner<'a> {
             Err(error) => {
                 let sentence = examiner.sentence(&error);
                 let shown = command.join(" ");
-                return Err(Reported(anyhow!("'{shown}' cannot be tried: {sentence}")).into());
+                return Err(Exit::FellShort.because(anyhow!("'{shown}' cannot be tried: {sentence}")));
             }
         }
         let Hello { worker, version, .. } = &examiner.hello;

@@ -72,6 +72,14 @@ fn question(variant: Variant, sampling: Sampling) -> Result<Plan> {
     resolve(&text::parse(name, text)?, variant, &chosen, dataset(), &machine)
 }
 
+/// The plan of a shipped question on that machine.
+pub(crate) fn resolved(name: &str, variant: Variant, chosen: &Layer) -> Plan {
+    let (_, shipped) = QUESTIONS.iter().find(|(known, _)| *known == name).expect("a shipped question");
+    let text = text::parse(name, shipped).expect("a plan");
+    let environment = environment();
+    resolve(&text, variant, chosen, dataset(), &machine(&environment)).expect("resolved")
+}
+
 fn measured(plan: &Plan) -> Vec<String> {
     plan.cells.iter().filter(|cell| cell.role == Role::Measured).map(|cell| cell.method.to_string()).collect()
 }

@@ -1,0 +1,120 @@
+//! What a run will do, before it does anything: printed by `--dry-run`, for people or as JSON.
+
+use std::io::{self, Write};
+
+use pagewise_analysis::judge::label::label;
+use pagewise_model::format::{bytes, duration, time};
+use pagewise_model::{CacheState, Cell, Plan, Role, Source, Untrusted};
+use pagewise_report::json;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::plan::estimate;
+
+/// A plan as JSON.
+#[derive(Serialize)]
+struct Planned<'a> {
+    schema: u32,
+    /// Estimated duration of the run.
+    duration_ns: u64,
+    /// Bytes of the dataset, and those that workloads write in the rounds that every method has.
+    written_bytes: u64,
+    plan: &'a Plan,
+}
+
+impl<'a> Planned<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let written_bytes = plan.dataset_bytes().0.saturating_add(plan.written_bytes().0);
+        Self { schema: 1, duration_ns: estimate::duration_ns(plan), written_bytes, plan }
+    }
+}
+
+/// `--dry-run`: print plans; as JSON one object, or a list of several.
+pub fn dry_run(plans: &[&Plan], json: bool) -> io::Result<Exit> {
+    let mut out = output::stdout();
+    let planned: Vec<Planned<'_>> = plans.iter().map(|plan| Planned::of(plan)).collect();
+    match planned.as_slice() {
+        [one] if json => json::write_one(&mut out, one)?,
+        several if json => json::write_one(&mut out, &several)?,
+        _ => {
+            for (index, plan) in plans.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                print(plan, &mut out)?;
+            }
+        }
+    }
+    Ok(Exit::Answered)
+}
+
+/// Print a resolved plan, the bytes it will write and the time it will take.
+pub fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "question   {}", Untrusted(&plan.question))?;
+    match &plan.source {
+        Source::Dataset { directory } if plan.datasets().is_empty() => {
+            writeln!(out, "files      made in {}, removed afterwards", Untrusted(directory))?;
+        }
+        Source::Dataset { directory } => {
+            writeln!(out, "dataset    made in {}, removed afterwards", Untrusted(directory))?;
+        }
+        Source::File { path, evict, .. } => {
+            let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
+            let cache = match (*evict, warm) {
+                (true, _) => "it may be dropped from the page cache",
+                (false, true) => "it is read into the page cache",
+                (false, false) => "the page cache is left as the samples change it",
+            };
+            writeln!(out, "file       {}, only read; {cache}", Untrusted(path))?;
+        }
+    }
+    writeln!(out, "seed       {}", plan.seed)?;
+    let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
+    let sample = match measured.all(|cell| cell.conditions.workload().is_one_shot()) {
+        true => "each sample is the whole work once".to_string(),
+        false => format!(
+            "a sample lasts {}{}, single latencies up to {} more",
+            time(plan.sample_ns),
+            plan.memory_sample_ns.map_or_else(String::new, |ns| format!(", or {} in memory", time(ns))),
+            time(plan.latency_ns)
+        ),
+    };
+    let cells = plan.cells.len();
+    let sampling = match estimate::budget_ns(plan) {
+        None => format!("{} rounds of {cells} cells", plan.rounds),
+        Some(budget) => format!(
+            "{} rounds of {cells} cells, then rounds of what is undecided, about {} in all at most",
+            plan.first_rounds(),
+            time(budget)
+        ),
+    };
+    writeln!(out, "sampling   {sampling}; {sample}")?;
+    writeln!(out, "writes     {}", written(plan))?;
+    writeln!(out, "takes      about {}\n", duration(estimate::duration_ns(plan)))?;
+    for cell in &plan.cells {
+        writeln!(out, "{:9}  {}", cell.role.name(), Untrusted(describe(cell)))?;
+    }
+    Ok(())
+}
+
+/// Bytes written in the whole run, because flash wears.
+fn written(plan: &Plan) -> String {
+    let dataset = plan.all_dataset_bytes();
+    match plan.largest_written() {
+        None if plan.blocks > 1 => format!("{} in {} datasets, one at a time", bytes(dataset), plan.blocks),
+        None => bytes(dataset),
+        Some(largest) => format!(
+            "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",
+            bytes(plan.written_bytes()),
+            u64::from(plan.first_rounds()) * plan.writing_cells().count() as u64,
+            if plan.budget.is_some() { ", and more in later rounds" } else { "" },
+            bytes(largest),
+            if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
+        ),
+    }
+}
+
+fn describe(cell: &Cell) -> String {
+    format!("{} {}", cell.method, label(&cell.conditions))
+}

@@ -1,0 +1,82 @@
+//! A question, from what was typed to a plan for this machine. Nothing is written and nothing is changed.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use pagewise_host::cgroup::{self, Control};
+use pagewise_host::{BlockDevice, placement};
+use pagewise_model::{CpuList, Environment, Plan, Source};
+
+use super::begin::{Destination, Options, examine, fresh_seed};
+use crate::plan::machine::Machine;
+use crate::plan::resolve::{Variant, resolve};
+use crate::plan::{Layer, PlanText};
+
+/// A question as typed.
+pub(super) struct Asked {
+    pub(super) text: PlanText,
+    pub(super) variant: Variant,
+    pub(super) chosen: Layer,
+    pub(super) place: Destination,
+}
+
+/// A question with its plan.
+pub(super) struct Prepared {
+    pub(super) asked: Asked,
+    pub(super) plan: Plan,
+    pub(super) environment: Environment,
+    pub(super) control: Control,
+    free_bytes: u64,
+    seed: u64,
+    online_cpus: CpuList,
+    numa_nodes: Vec<u32>,
+    no_device: Option<String>,
+}
+
+impl Prepared {
+    /// Examine the machine and resolve the plan.
+    pub(super) fn of(asked: Asked, options: &Options) -> Result<Self> {
+        let (source, environment, free_bytes) = examine(asked.place.clone())?;
+        let place = match &source {
+            Source::Dataset { directory } => directory,
+            Source::File { path, .. } => path,
+        };
+        let no_device = BlockDevice::behind(Path::new(place)).err().map(|reason| reason.to_string());
+        let topology = placement::Topology::read().map_err(anyhow::Error::msg)?;
+        let numa_nodes =
+            topology.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.number).collect();
+        let online_cpus = CpuList::new(topology.cpus).context("the CPUs of this machine are unknown")?;
+        let mut prepared = Self {
+            asked,
+            plan: Plan { source, ..Plan::of(Vec::new()) },
+            environment,
+            control: Control::detect(),
+            free_bytes,
+            seed: fresh_seed(),
+            online_cpus,
+            numa_nodes,
+            no_device,
+        };
+        prepared.resolve(options, None)?;
+        Ok(prepared)
+    }
+
+    /// Resolve the plan again, with changed choices or the measured pace of the device.
+    pub(super) fn resolve(&mut self, options: &Options, write_pace: Option<u64>) -> Result<()> {
+        let machine = Machine {
+            environment: &self.environment,
+            free_bytes: self.free_bytes,
+            write_pace,
+            fresh_seed: self.seed,
+            online_cpus: self.online_cpus.clone(),
+            numa_nodes: self.numa_nodes.clone(),
+            least_memory_bytes: cgroup::LEAST_MEMORY_BYTES,
+            no_device: self.no_device.clone(),
+            drop_caches: options.drop_caches,
+            workers: &options.workers,
+        };
+        let Asked { text, variant, chosen, .. } = &self.asked;
+        self.plan = resolve(text, *variant, chosen, self.plan.source.clone(), &machine)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Exit status of a command: its meanings in one table, from which help is printed, and the status of an error.
+
+use std::fmt;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The question was answered, or the command did its work.
+    Answered,
+    /// Something is missing or failed.
+    FellShort,
+    /// The command line, a plan or a file is wrong.
+    WrongUse,
+    /// This machine or this user cannot measure what was asked.
+    NotMeasurable,
+    /// Another run has the right to run.
+    Busy,
+    /// A signal stopped it.
+    Interrupted,
+}
+
+impl Exit {
+    /// Every status.
+    pub const ALL: [Exit; 6] =
+        [Exit::Answered, Exit::FellShort, Exit::WrongUse, Exit::NotMeasurable, Exit::Busy, Exit::Interrupted];
+
+    /// Code for the shell.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Answered => 0,
+            Exit::FellShort => 1,
+            Exit::WrongUse => 2,
+            Exit::NotMeasurable => 3,
+            Exit::Busy => 4,
+            // What shells report of a command that Ctrl-C ended: 128 and the number of SIGINT.
+            Exit::Interrupted => 130,
+        }
+    }
+
+    /// Meaning, for help.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Exit::Answered => "answered; of report: printed",
+            Exit::FellShort => "fell short: too few valid samples, or a check or an operation failed",
+            Exit::WrongUse => "wrong use: nothing was done",
+            Exit::NotMeasurable => "nothing could be measured here: rights, kernel",
+            Exit::Busy => "busy: another run is measuring, try again later",
+            Exit::Interrupted => "stopped by Ctrl-C or another signal; --resume goes on",
+        }
+    }
+
+    /// Table of all, for help.
+    pub fn table() -> String {
+        let line = |exit: &Exit| format!("  {:<3}  {}\n", exit.code(), exit.meaning());
+        format!("Exit status:\n{}", Exit::ALL.iter().map(line).collect::<String>())
+    }
+
+    /// An error with this status; without one an error is [`Exit::WrongUse`].
+    pub fn because(self, error: impl Into<anyhow::Error>) -> anyhow::Error {
+        ExitError { exit: self, error: error.into() }.into()
+    }
+
+    /// Status of an error.
+    pub fn of(error: &anyhow::Error) -> Self {
+        error.downcast_ref::<ExitError>().map_or(Exit::WrongUse, |error| error.exit)
+    }
+}
+
+/// An error that is not the user's.
+#[derive(Debug)]
+struct ExitError {
+    exit: Exit,
+    error: anyhow::Error,
+}
+
+impl fmt::Display for ExitError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&sentence(&self.error))
+    }
+}
+
+impl std::error::Error for ExitError {}
+
+/// The error and its causes; a cause whose text is part of the sentence before it is left out.
+pub fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.is_empty() {
+        true => cause,
+        false if told.contains(&cause) => told,
+        false => format!("{told}: {cause}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    #[test]
+    fn codes_are_distinct_and_an_error_keeps_its_own() {
+        for exit in Exit::ALL {
+            let same = Exit::ALL.iter().filter(|other| other.code() == exit.code());
+            assert_eq!(same.count(), 1);
+            let error = Exit::because(exit, anyhow!("it is so"));
+            assert_eq!((Exit::of(&error), sentence(&error)), (exit, "it is so".to_string()));
+            let wrapped = Err::<(), _>(error).context("as asked").expect_err("an error");
+            assert_eq!((Exit::of(&wrapped), sentence(&wrapped)), (exit, "as asked: it is so".to_string()));
+        }
+        assert_eq!(Exit::of(&anyhow!("typed")), Exit::WrongUse);
+    }
+}

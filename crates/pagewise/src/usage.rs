@@ -1,0 +1,144 @@
+//! One sentence for a command line that makes no sense, with what was probably meant.
+//!
+//! What is named is visible in help and harms nothing: clap's own suggestions know neither.
+
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+
+/// Words that take away, evict or override something. Nobody is led to them by a typing error.
+const HARMFUL: [&str; 6] = ["clean", "--drop-caches", "--evict", "--forget", "--max-writes", "--yes"];
+/// The least likeness of words, by Jaro and Winkler.
+const ALIKE: f64 = 0.8;
+
+/// The sentence for `error` of `command`, when `typed` was typed after its name.
+pub fn sentence(error: &Error, command: &Command, typed: &[String]) -> String {
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
+    let told =
+        lines.filter(|line| !line.starts_with("tip: ")).fold(String::new(), |told, line| match &told {
+            told if told.is_empty() => line.to_string(),
+            // clap puts a list below its heading.
+            told if told.ends_with(':') => format!("{told} {line}"),
+            told => format!("{told}; {line}"),
+        });
+    let told = told.strip_prefix("error: ").unwrap_or(&told);
+    match meant(error, command, typed) {
+        Some(meant) => format!("{told}: {meant}"),
+        None => told.to_string(),
+    }
+}
+
+/// What was probably meant.
+fn meant(error: &Error, command: &Command, typed: &[String]) -> Option<String> {
+    let wrong = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = wrong(ContextKind::InvalidSubcommand)?;
+            of_place(&word).or_else(|| {
+                let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+                let names = visible.flat_map(|command| {
+                    std::iter::once(command.get_name()).chain(command.get_visible_aliases())
+                });
+                nearest(&word, names.map(str::to_string)).map(|name| format!("did you mean '{name}'?"))
+            })
+        }
+        ErrorKind::UnknownArgument => {
+            let word = wrong(ContextKind::InvalidArg)?;
+            let used = typed.iter().find_map(|typed| command.find_subcommand(typed)).unwrap_or(command);
+            let visible = used.get_arguments().filter(|argument| !argument.is_hide_set());
+            let names = visible.filter_map(|argument| argument.get_long()).map(|name| format!("--{name}"));
+            nearest(&word, names).map(|name| format!("did you mean '{name}'?"))
+        }
+        _ => None,
+    }
+}
+
+/// A path where a command was expected.
+fn of_place(word: &str) -> Option<String> {
+    let path = Path::new(word);
+    if path.is_dir() {
+        return Some(format!(
+            "write pagewise --dir {word} for the overview, or a question, as in pagewise read {word}"
+        ));
+    }
+    if word.ends_with(".toml") && path.is_file() {
+        return Some(format!("write pagewise run {word}"));
+    }
+    if word.ends_with(".jsonl") && path.is_file() {
+        return Some(format!("write pagewise report {word}"));
+    }
+    path.is_file()
+        .then(|| format!("write a question before it, as in pagewise read {word} or pagewise scan {word}"))
+}
+
+/// The word that is most like the typed one, if it is like it and harmless.
+pub fn nearest(typed: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let alike = known
+        .filter(|word| !HARMFUL.contains(&word.as_str()))
+        .map(|word| (strsim::jaro_winkler(typed, &word), word))
+        .filter(|(likeness, _)| *likeness >= ALIKE);
+    alike.max_by(|(left, _), (right, _)| left.total_cmp(right)).map(|(_, word)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::{CommandFactory, Parser};
+
+    fn told(line: &str) -> String {
+        let typed: Vec<String> = line.split(' ').map(str::to_string).collect();
+        let words = std::iter::once("pagewise".to_string()).chain(typed.iter().cloned());
+        let error = Arguments::try_parse_from(words).expect_err("refused");
+        sentence(&error, &Arguments::command(), &typed)
+    }
+
+    #[test]
+    fn a_typing_error_is_answered_with_what_is_visible_and_harmless() {
+        for (line, wanted) in [
+            ("raed", "unrecognized subcommand 'raed': did you mean 'read'?"),
+            ("beyond-memroy", "unrecognized subcommand 'beyond-memroy': did you mean 'beyond-memory'?"),
+            ("read --metods mmap", "unexpected argument '--metods' found: did you mean '--methods'?"),
+            ("run read --thread 1", "unexpected argument '--thread' found: did you mean '--threads'?"),
+        ] {
+            assert_eq!(told(line), wanted, "{line}");
+        }
+        // Of hidden and of harmful words nothing is said.
+        for line in [
+            "claen",
+            "wrker",
+            "read --patienc 3",
+            "read --trial-round 3",
+            "read --drop-cache",
+            "clean --forge",
+        ] {
+            let told = told(line);
+            let hidden = ["clean", "worker", "--patience", "--trial-rounds", "--drop-caches", "--forget"];
+            let named = hidden.iter().find(|word| told.contains(&format!("did you mean '{word}'")));
+            assert_eq!(named, None, "{line}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_not_taken_for_a_misspelt_command() {
+        let directory = tempfile::tempdir().expect("directory");
+        let file = directory.path().join("clen");
+        std::fs::write(&file, "").expect("write");
+        for (path, wanted) in [(file.as_path(), "pagewise scan"), (directory.path(), "pagewise --dir")] {
+            let told = told(&path.display().to_string());
+            assert!(told.contains(wanted), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_list_stands_behind_its_heading() {
+        assert_eq!(told("report"), "the following required arguments were not provided: <RUN>...");
+    }
+}

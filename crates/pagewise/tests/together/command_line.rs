@@ -1,0 +1,102 @@
+//! What is typed and what it means, and the statuses with which commands end.
+
+use serde_json::Value;
+
+use crate::support::{Place, expect_told};
+
+/// The plan of a command that takes `--dry-run --json`, without what is random.
+#[track_caller]
+fn plan(place: &Place, words: &str) -> Value {
+    let words: Vec<&str> = words.split(' ').chain(["--dry-run", "--json"]).collect();
+    let finished = place.run(&words).expect_code(0);
+    let mut planned = finished.judged();
+    assert_eq!((&planned["schema"], place.traces().len()), (&Value::from(1), 0), "{words:?}");
+    planned["plan"]["seed"] = Value::Null;
+    planned
+}
+
+#[test]
+fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
+    let place = Place::new();
+    place.write("app.log", b"line\n".repeat(200_000));
+    std::fs::create_dir(place.file("data")).expect("directory");
+    for (short, long) in [
+        ("read", "run read"),
+        ("read data --quick", "run read --dir data --quick"),
+        ("run scan data", "run scan --dir data"),
+        ("scan app.log", "run scan --file app.log"),
+        ("append data --record-size 1k", "run append --dir data --record-size 1KiB"),
+        ("fill --file-size 64m", "run fill --file-size 64MiB"),
+        ("beyond-memory --memory 64M --quick", "run cliff --memory 64MiB --quick"),
+        ("run beyond-memory --memory 64M", "cliff --memory 64MiB"),
+        ("read --read-size 4k,64K", "run read --read-size 4096B,64KiB"),
+    ] {
+        assert_eq!(plan(&place, short), plan(&place, long), "{short}");
+    }
+    assert_eq!(place.entries().len(), 2, "{:?}", place.entries());
+}
+
+#[test]
+fn the_bare_command_takes_a_directory_a_variant_and_a_time() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("data")).expect("directory");
+    let overview = |words: &[&str]| {
+        let finished = place.run(&[words, &["--dry-run", "--json"]].concat()).expect_code(0);
+        let plans: Vec<Value> = serde_json::from_str(&finished.stdout).expect("a list");
+        plans
+    };
+    let names = |plans: &[Value]| plans.iter().map(|one| one["plan"]["question"].clone()).collect::<Vec<_>>();
+    let usual = overview(&["--quick"]);
+    assert_eq!(names(&usual), ["read", "scan", "append", "fill"]);
+    let cells = |plans: &[Value]| -> usize {
+        plans.iter().map(|one| one["plan"]["cells"].as_array().expect("cells").len()).sum()
+    };
+    assert_eq!(cells(&overview(&[])), cells(&usual));
+    assert!(cells(&overview(&["--full"])) > cells(&usual));
+    let elsewhere = overview(&["--dir", "data"]);
+    let directory = elsewhere[0]["plan"]["source"]["directory"].as_str().expect("text");
+    assert!(directory.ends_with("/data"), "{directory}");
+    let takes =
+        |plans: &[Value]| plans.iter().map(|one| one["duration_ns"].as_u64().expect("ns")).sum::<u64>();
+    let short = overview(&["--time", "60s"]);
+    assert_eq!(cells(&short), cells(&usual), "no method is left out");
+    assert!(takes(&short) <= 60_000_000_000 && takes(&usual) > takes(&short), "{} ns", takes(&short));
+}
+
+#[test]
+fn help_has_the_exit_statuses_and_commands_end_with_them() {
+    let place = Place::new();
+    let help = place.run(&["--help"]).expect_code(0).stdout;
+    let table: Vec<(i32, &str)> = help
+        .lines()
+        .skip_while(|line| *line != "Exit status:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.trim().split_once(' ').expect("a code and its meaning"))
+        .map(|(code, meaning)| (code.parse().expect("a number"), meaning.trim()))
+        .collect();
+    assert_eq!(table.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 130]);
+    let readme = include_str!("../../../../README.md");
+    for (code, meaning) in table {
+        assert!(
+            readme.contains(&format!("| {code} | {meaning} |")),
+            "README.md lacks: | {code} | {meaning} |"
+        );
+    }
+    // 1, 4 and 130 are expected of runs by other tests.
+    place.run(&["read", "--dry-run"]).expect_code(0);
+    expect_told(&place.run(&["raed"]), 2, "did you mean 'read'?");
+    let nothing = [
+        "read",
+        "--workload=random-read",
+        "--methods=jvm/pread",
+        "--jdk=/nonexistent",
+        "--file-size=4MiB",
+        "--cache=warm",
+        "--threads=1",
+        "--trial-rounds=1",
+        "--out=run.jsonl",
+    ];
+    place.run(&nothing).expect_code(3);
+    place.run(&["report", "run.jsonl"]).expect_code(0);
+}
