@@ -12,7 +12,7 @@ use pagewise_host::{environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
-use super::resume_line::line_of;
+use super::command_lines::line_of;
 use crate::exit::Exit;
 use crate::output::say;
 use crate::session::{RunSession, SamplingEnd};

@@ -2,11 +2,12 @@
 
 mod begin;
 pub mod clean;
+mod command_lines;
 pub mod conformance;
 pub mod doctor;
 pub mod planned;
 mod prepare;
 pub mod report;
 mod resume;
-mod resume_line;
+mod rights;
 pub mod run;

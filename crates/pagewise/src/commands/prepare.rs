@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use pagewise_host::cgroup::{self, Control};
 use pagewise_host::{BlockDevice, placement};
 use pagewise_model::{CpuList, Environment, Plan, Source};
 
 use super::begin::{Destination, Options, examine, fresh_seed};
+use super::rights;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
-use crate::plan::{Layer, PlanText};
+use crate::plan::{Lacking, Layer, PlanText};
 
 /// A question as typed.
+#[derive(Clone)]
 pub(super) struct Asked {
     pub(super) text: PlanText,
     pub(super) variant: Variant,
@@ -76,7 +78,18 @@ impl Prepared {
             workers: &options.workers,
         };
         let Asked { text, variant, chosen, .. } = &self.asked;
-        self.plan = resolve(text, *variant, chosen, self.plan.source.clone(), &machine)?;
+        self.plan = resolve(text, *variant, chosen, self.plan.source.clone(), &machine).map_err(|error| {
+            match (error.downcast_ref(), self.control.memory()) {
+                // Both obstacles in one message.
+                (Some(Lacking::MemoryLimit(_)), Err(refusal)) if refusal.scope.is_none() => {
+                    anyhow!(
+                        "{error}; as pagewise runs now, there is no memory limit either: {}",
+                        rights::ways(refusal)
+                    )
+                }
+                _ => error,
+            }
+        })?;
         Ok(())
     }
 }

@@ -17,8 +17,8 @@ use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, identity,
     stop_flag, unix_s,
 };
+use super::command_lines::line;
 use super::planned;
-use super::resume_line::line;
 use crate::arguments::QuestionArguments;
 use crate::output::say;
 use crate::plan::Layer;

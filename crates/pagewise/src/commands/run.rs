@@ -15,13 +15,13 @@ use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, stop_flag,
 };
 use super::prepare::{Asked, Prepared};
-use super::{planned, report, resume};
+use super::{command_lines, planned, report, resume, rights};
 use crate::arguments::{OverviewArguments, QuestionArguments};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::Variant;
 use crate::plan::shorten::{self, Free};
-use crate::plan::{BEYOND_MEMORY, Layer, PlanText, QUESTIONS, estimate, text};
+use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, estimate, text};
 use crate::session::RunSession;
 use crate::store::RunFile;
 use crate::supervise::answer_time;
@@ -168,11 +168,34 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         },
     };
     let asked = Asked { text, variant: arguments.variant(), chosen: arguments.layer(), place };
-    let prepared = Prepared::of(asked, options)?;
+    let prepared = prepare_with_consent(asked, options)?;
     if options.dry_run {
         return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.json)?));
     }
     execute(prepared, options)
+}
+
+/// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now or on the command
+/// line.
+fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
+    let refused = match Prepared::of(asked.clone(), options) {
+        Ok(prepared) => return Ok(prepared),
+        Err(error) => error,
+    };
+    match (refused.downcast_ref::<Lacking>(), &asked.place) {
+        (Some(Lacking::Evict(_)), Destination::File { path, .. }) => {
+            let asks = !options.dry_run;
+            if asks
+                && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))
+                    == Some(true)
+            {
+                let place = Destination::File { path: path.clone(), evict: true };
+                return Prepared::of(Asked { place, ..asked }, options);
+            }
+            bail!("{refused}: allow it with: {}", command_lines::typed_with(&["--evict"]))
+        }
+        _ => Err(refused),
+    }
 }
 
 /// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in memory if the plan
@@ -225,6 +248,7 @@ fn execute(mut prepared: Prepared, options: &Options) -> Result<Taken> {
         dataset::check_space(&Path::new(directory).join("dataset"), prepared.plan.space_bytes().0)?;
     }
     enter_scope(&prepared.plan, &prepared.control);
+    rights::ensure_settable(&prepared.plan, &prepared.control)?;
     let stop = stop_flag()?;
     let (state, restored) = claim()?;
     if let (Variant::Quick, Source::Dataset { directory }, false) =

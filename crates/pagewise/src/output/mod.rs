@@ -3,6 +3,7 @@
 //! * [`stdout()`] and [`file()`] take documents: results, tables, JSON, CSV;
 //! * [`say`] takes one line for stderr: errors, warnings, notes;
 //! * [`progress`] overwrites a line on a terminal;
+//! * [`confirm`] asks a question on a terminal;
 //! * [`help`] is clap's text.
 //!
 //! Two rules apply to all of it. Characters that a terminal would obey are escaped, wherever they come from. A broken
@@ -12,7 +13,7 @@ pub mod progress;
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
-use std::io::{self, BufWriter, StdinLock, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdinLock, StdoutLock, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -48,6 +49,22 @@ pub fn file(path: &Path) -> Result<impl Write> {
 pub fn say(line: impl Display) {
     let line = format!("{}\n", Untrusted(line));
     let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Ask a question that is answered with yes or no. `None`: nobody is there to answer, or they do not.
+pub fn confirm(question: &str) -> Option<bool> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    let _ = write!(io::stderr().lock(), "{} [y/N] ", Untrusted(question));
+    let mut answer = String::new();
+    stdin.read_line(&mut answer).ok()?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "" | "n" | "no" => Some(false),
+        _ => None,
+    }
 }
 
 /// Print the requested help or version.

@@ -14,6 +14,7 @@ pub mod text;
 mod validate;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use pagewise_model::pivot::Pivot;
@@ -33,6 +34,30 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("cliff", include_str!("../../../../questions/cliff.toml")),
     ("lucene", include_str!("../../../../questions/lucene.toml")),
 ];
+
+/// A plan that cannot be resolved as it was typed, and can with one more argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// `--memory`: the sentence.
+    MemoryLimit(&'static str),
+    /// `--evict`: why the user's own file must leave the page cache.
+    Evict(&'static str),
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lacking::MemoryLimit(sentence) => formatter.write_str(sentence),
+            Lacking::Evict(reason) => write!(
+                formatter,
+                "{reason}, so your file must leave the page cache, now and between samples; other programs that read it \
+                 wait for the device then"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Lacking {}
 
 /// Threads as written in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

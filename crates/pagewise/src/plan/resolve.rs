@@ -20,7 +20,7 @@ use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
 use super::validate::{ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states};
-use super::{Axes, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten};
+use super::{Axes, Lacking, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten};
 use crate::supervise::programs::unnamed;
 
 /// Minimum for the distribution-free interval of a median.
@@ -316,7 +316,9 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
     ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
     ensure!(
         cells.iter().all(|cell| cell.conditions.cache_capacity().is_some()),
-        "a crossing of methods as data outgrow the cache needs a memory limit: write --memory 256MiB"
+        Lacking::MemoryLimit(
+            "a crossing of methods as data outgrow the cache needs a memory limit: write --memory 256MiB"
+        )
     );
     let mut prefetch_windows: Vec<u32> =
         cells.iter().filter_map(|cell| cell.method.prefetch_window()).collect();
@@ -430,9 +432,13 @@ impl Resolved {
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
         let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());
         let memory = choose(layers, workload, |axes| &axes.memory).unwrap_or(vec![OrNone(None)]);
-        // The user's own file is left unchanged unless its cache state is named.
+        let limited = memory.iter().any(|limit| limit.0.is_some());
+        // The user's own file is left unchanged unless its cache state is named, or only pages that the worker brings in
+        // count.
         let default_cache = match source {
-            Source::File { .. } => CacheState::AsIs,
+            Source::File { .. } if !limited => CacheState::AsIs,
+            Source::File { .. } if !workload.is_one_shot() => CacheState::Warm,
+            Source::File { .. } => CacheState::Cold,
             // One-shot work is usually done on files that were not read or written before.
             Source::Dataset { .. } if workload.is_one_shot() => CacheState::Cold,
             Source::Dataset { .. } => CacheState::Warm,
@@ -545,9 +551,9 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
         Size::Times(thousandths) => thousandths,
     };
     let Some(capacity) = conditions.cache_capacity() else {
-        bail!(
+        bail!(Lacking::MemoryLimit(
             "a size in multiples of the cache needs a memory limit: write --memory 256MiB, or the size in bytes"
-        );
+        ));
     };
     let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;
     let grain = if bytes >= Bytes::mib(16).0 { Bytes::mib(1).0 } else { Bytes::kib(64).0 };

@@ -7,6 +7,7 @@ use pagewise_model::{
     Workload,
 };
 
+use super::Lacking;
 use super::machine::Machine;
 
 /// Maximum readahead that the kernel keeps: 4 GiB in KiB would overflow.
@@ -271,23 +272,27 @@ fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
 
 /// Refuse states that this source cannot have; states that a filesystem refuses later become unavailable cells.
 pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> {
-    let Source::File { evict: false, .. } = source else {
-        return refuse_foreign_cache(cells);
-    };
+    let needs_evict = matches!(source, Source::File { evict: false, .. });
+    refuse_foreign_cache(cells, if needs_evict { " and --evict" } else { "" })?;
+    if !needs_evict {
+        return Ok(());
+    }
     let dropped = |cell: &Cell| !matches!(cell.conditions.cache, CacheState::Warm | CacheState::AsIs);
     ensure!(
         !cells.iter().any(dropped),
-        "a cold run, or one that begins with reading the file once, drops your file from the page cache: allow it with --evict"
+        Lacking::Evict(
+            "a cold run, or one that begins with reading the file once, starts from an empty page cache"
+        )
     );
     ensure!(
         !cells.iter().any(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some()),
-        "a memory limit applies to pages that the worker brings in, so your file must leave the page cache first: allow it with --evict"
+        Lacking::Evict("a memory limit applies to pages that the worker brings in")
     );
     Ok(())
 }
 
 /// Existing page cache is charged to the group that brought it in.
-fn refuse_foreign_cache(cells: &[Cell]) -> Result<()> {
+fn refuse_foreign_cache(cells: &[Cell], besides: &str) -> Result<()> {
     let foreign = cells.iter().any(|cell| {
         cell.conditions.cache == CacheState::AsIs
             && cell.conditions.host_settings.memory_limit_bytes.is_some()
@@ -295,7 +300,7 @@ fn refuse_foreign_cache(cells: &[Cell]) -> Result<()> {
     });
     ensure!(
         !foreign,
-        "existing page cache is not charged to the worker: with a memory limit use --cache warm, cold or cold-start"
+        "existing page cache is not charged to the worker: with a memory limit use --cache warm, cold or cold-start{besides}"
     );
     Ok(())
 }

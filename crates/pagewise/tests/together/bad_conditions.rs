@@ -167,10 +167,10 @@ fn conditions_that_are_impossible() {
             ),
             (
                 "run read --file data --memory 64MiB",
-                "so your file must leave the page cache first: allow it with --evict",
+                "so your file must leave the page cache, now and between samples; other programs that read it wait for the device then: allow it with: pagewise run read",
             ),
-            ("run read --file data --memory 64MiB --cache warm", "allow it with --evict"),
-            ("run read --file data --cache cold-start", "allow it with --evict"),
+            ("run read --file data --memory 64MiB --cache warm", "allow it with: pagewise run read"),
+            ("run read --file data --cache cold-start", "allow it with: pagewise run read"),
             ("run read --cache cold --skew zipf:0.99", "zipf:0.99 repeats reads, a cold sample has none"),
             (
                 "run read --dependent",

@@ -157,7 +157,7 @@ fn choices_that_are_impossible() {
             ("run read --sample 1us", "the length of a sample is out of range: write 1ms to 3600s"),
             (
                 "run read --file data --cache cold --reads-per-op 1",
-                "a cold run, or one that begins with reading the file once, drops your file from the page cache: allow it with --evict",
+                "a cold run, or one that begins with reading the file once, starts from an empty page cache, so your file must leave the page cache",
             ),
             ("run read --file data --file-size 1MiB", "--file conflicts with a file size"),
             ("run read --file data --read-size 1MiB", "a read of 1MiB is larger than the span of 256KiB"),

@@ -193,7 +193,10 @@ fn choices_that_are_impossible() {
                 "run append --memory 64MiB --cache warm --file-size 1MiB",
                 "pages written before are not charged to the worker: with a memory limit use --cache cold",
             ),
-            ("run scan --file data --cache cold", "allow it with --evict"),
+            (
+                "run scan --file data --cache cold",
+                "allow it with: pagewise run scan --file data --cache cold --evict",
+            ),
             ("run scan --file data --file-size 1MiB", "--file conflicts with a file size"),
             ("run scan --file empty", "empty is empty: there is nothing to read"),
             ("run read --consume lines", "lines are counted in scans only: use run scan"),

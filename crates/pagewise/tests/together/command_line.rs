@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Place, expect_told};
+use crate::support::{NOBODY, Place, expect_told, is_root};
 
 /// The plan of a command that takes `--dry-run --json`, without what is random.
 #[track_caller]
@@ -99,4 +99,60 @@ fn help_has_the_exit_statuses_and_commands_end_with_them() {
     ];
     place.run(&nothing).expect_code(3);
     place.run(&["report", "run.jsonl"]).expect_code(0);
+}
+
+/// One message says all that is needed, and the command in it is taken.
+#[test]
+fn an_own_file_under_a_memory_limit_takes_one_correction() {
+    let place = Place::new();
+    place.write("index.bin", vec![1; 64 << 20]);
+    for (words, evicted, cache) in [
+        ("read --file index.bin --memory 32MiB", true, "warm"),
+        ("read index.bin --memory 32MiB --methods mmap,pread", true, "warm"),
+        ("scan index.bin --memory 32MiB", true, "cold"),
+        ("cliff index.bin --memory 16MiB --quick", true, "warm"),
+        ("scan index.bin --cache cold", true, "cold"),
+        ("read index.bin", false, "as-is"),
+    ] {
+        let typed: Vec<&str> = words.split(' ').chain(["--dry-run", "--json"]).collect();
+        let mut finished = place.run(&typed);
+        if evicted {
+            expect_told(
+                &finished,
+                2,
+                "other programs that read it wait for the device then: allow it with: pagewise ",
+            );
+            let (_, command) =
+                finished.stderr.trim_end().split_once(": allow it with: pagewise ").expect("a command");
+            finished = place.run(&command.split(' ').collect::<Vec<_>>());
+        }
+        let plan = finished.expect_code(0).judged()["plan"].clone();
+        assert_eq!(plan["source"]["evict"], evicted, "{words}");
+        assert_eq!(plan["cells"][0]["conditions"]["cache"], cache, "{words}");
+    }
+}
+
+#[test]
+fn a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written() {
+    const TEST: &str = "a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written";
+    if !is_root(TEST) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let ways = "One can be set with: sudo pagewise …, systemd-run --user --scope -p Delegate=yes pagewise …";
+    for (words, code, told) in [
+        ("cliff --memory 64MiB --quick", 3, "cliff needs a memory limit: "),
+        ("read --memory 64MiB", 3, "read needs a memory limit: "),
+        ("cliff --quick", 2, "a size in multiples of the cache needs a memory limit: write --memory 256MiB"),
+        ("lucene", 2, "needs a memory limit: write --memory 256MiB"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let Some(mut command) = place.command_as(NOBODY, &words) else { return };
+        command.env_remove("XDG_RUNTIME_DIR");
+        let finished = place.finish(command.spawn().expect("start"));
+        expect_told(&finished, code, told);
+        assert!(finished.stderr.contains(ways), "{finished:?}");
+        assert!(place.entries().is_empty(), "{:?}", place.entries());
+        assert_eq!(std::fs::read_dir(place.state()).expect("list").count(), 0);
+    }
 }

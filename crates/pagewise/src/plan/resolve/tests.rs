@@ -290,7 +290,8 @@ fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
     let error = resolve_text("cache = \"cold\"", file(false)).expect_err("not allowed");
     assert_eq!(
         error.to_string(),
-        "a cold run, or one that begins with reading the file once, drops your file from the page cache: allow it with --evict"
+        "a cold run, or one that begins with reading the file once, starts from an empty page cache, so your file must \
+         leave the page cache, now and between samples; other programs that read it wait for the device then"
     );
     assert!(resolve_text("cache = \"cold\"", file(true)).is_ok());
     let error = resolve_text("file_size = \"1GiB\"", file(false)).expect_err("not together");
@@ -452,7 +453,9 @@ fn data_that_a_capped_cold_sample_would_use_up_are_refused() {
 #[test]
 fn ones_own_file_must_leave_the_cache_to_be_limited() {
     let text = format!("{LIMITED}cache = \"warm\"");
-    assert!(resolve_text(&text, file(false)).expect_err("kept").to_string().contains("--evict"));
+    assert!(
+        resolve_text(&text, file(false)).expect_err("kept").to_string().contains("must leave the page cache")
+    );
     assert!(resolve_text(&text, file(true)).is_ok());
 }
 

@@ -1,4 +1,5 @@
-//! The command line that continues a run, as words that a shell reads back and a terminal shows as they are.
+//! Command lines to type: the one that continues a run, and a typed one with more arguments; as words that a shell reads
+//! back and a terminal shows as they are.
 
 use std::path::Path;
 
@@ -42,6 +43,13 @@ pub(super) fn line(path: &Path, header: &Header, touched: bool) -> String {
         words.extend(plan.drop_caches.then(|| "--drop-caches".to_string()));
     }
     words.join(" ")
+}
+
+/// The command line of this process with more arguments.
+pub(super) fn typed_with(more: &[&str]) -> String {
+    let typed = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    let more = more.iter().map(|word| quoted(word));
+    std::iter::once("pagewise".to_string()).chain(typed).chain(more).collect::<Vec<_>>().join(" ")
 }
 
 /// One word of a shell, on one line: plain, in quotes, or with escapes for characters that a terminal obeys or does not
