@@ -38,11 +38,11 @@ WORKER_VERSION = "1.0"
 # A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each workload.
 # `-`: it is not for it; `none`: it takes none. `hello` is made of this, jobs are checked by it, and pagewise itself reads it.
 OFFERS = """
-word          access  reads   scan  append  fill
-mmap          mmap    random  none  -       -
-pread         pread   none    none  -       -
-readinto      read    none    none  -       -
-numpy-memmap  mmap    none    none  -       -
+word          access  reads   scan  append  fill  by
+mmap          mmap    random  none  -       -     slices of an mmap.mmap
+pread         pread   none    none  -       -     os.preadv into a buffer
+readinto      read    none    none  -       -     seek and readinto of a raw file
+numpy-memmap  mmap    none    none  -       -     slices of a numpy.memmap
 """
 SCAN_PIECE_BYTES = 64 << 10
 WORD_MASK = (1 << 64) - 1

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use pagewise_model::Access;
 use pagewise_model::method::options::{MethodOption, OptionEntry, Since};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions, pread_dontcache};
 use rustix::fs::OFlags;
@@ -126,20 +127,42 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
 
 /// The options that an older kernel accepts and ignores: only its version shows whether they have an effect.
 pub fn options() -> Vec<Capability> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let ignorable = MethodOption::TABLE.iter().filter(|entry| matches!(entry.since, Since::Ignored(_)));
-    let capability = |entry: &OptionEntry| {
-        let version = entry.since.version().unwrap_or_default();
-        if entry.since.acts_on(&release) {
-            Capability::available(entry.word, format!("from Linux {version} on"))
-        } else {
-            Capability::unavailable(
-                entry.word,
-                format!("it came with Linux {version}; this is Linux {release}"),
-            )
-        }
-    };
-    ignorable.map(capability).collect()
+    ignorable.filter_map(of_kernel).collect()
+}
+
+/// Whether the kernel's version has an option; `None`: all have it.
+fn of_kernel(entry: &OptionEntry) -> Option<Capability> {
+    let version = entry.since.version()?;
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    Some(match Since::Ignored(version).acts_on(&release) {
+        true => Capability::available(entry.word, format!("from Linux {version} on")),
+        false => Capability::unavailable(
+            entry.word,
+            format!("it came with Linux {version}; this is Linux {release}"),
+        ),
+    })
+}
+
+/// The native access tried in `directory`.
+pub fn probe_access(access: Access, directory: &Path) -> Capability {
+    match access {
+        Access::Mmap => probe_mmap(directory),
+        Access::Uring => probe_uring(directory),
+        other => Capability::available(other.name(), ""),
+    }
+}
+
+/// An option tried in `directory`, or at least its kernel's version; `None`: every kernel has it, and no filesystem refuses
+/// it.
+pub fn probe_option(entry: &OptionEntry, directory: &Path) -> Option<Capability> {
+    match entry.option {
+        MethodOption::Direct => Some(probe_direct(directory)),
+        MethodOption::DontCache => Some(probe_dontcache(directory)),
+        MethodOption::HugePage => Some(probe_huge_pages(directory)),
+        MethodOption::PopulateRead => Some(probe_populate_read(directory)),
+        _ => of_kernel(entry),
+    }
 }
 
 /// Make a file of known bytes, which are on the device if there is one.

@@ -5,6 +5,8 @@
 //! each worker, and the workloads they apply to, are listed in `ways`.
 
 mod access_methods;
+mod listed;
+pub mod names;
 pub mod options;
 mod parse;
 mod suitable;
@@ -16,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Bytes;
 
+pub use listed::{ListedMethod, listed};
 pub use options::MethodOption;
 pub use parse::MethodError;
 pub use suitable::Alignment;

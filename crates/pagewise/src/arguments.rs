@@ -79,6 +79,8 @@ pub enum Command {
     Measure(Question),
     /// Print the results of run files again
     Report(ReportArguments),
+    /// List methods and their options: meaning, system call, kernel, and whether they are available here
+    Methods(MethodsArguments),
     /// List capabilities of this machine, reasons for missing ones, and settings that affect results
     Doctor(DoctorArguments),
     /// Check a worker of your own, step by step, and explain its faults
@@ -281,6 +283,20 @@ pub struct ReportArguments {
     /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty
     #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub price_of_simplicity: u8,
+}
+
+/// `pagewise methods`.
+#[derive(Debug, Args)]
+pub struct MethodsArguments {
+    /// Only those of a question or workload
+    #[arg(value_name = "QUESTION")]
+    pub question: Option<String>,
+    /// Try them on the filesystem of this directory [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `pagewise doctor`.

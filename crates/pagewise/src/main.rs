@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         None => commands::run::overview(&arguments.overview),
         Some(Command::Measure(question)) => commands::run::run(question.what(), question.arguments()),
         Some(Command::Report(report)) => commands::report::report(report),
+        Some(Command::Methods(methods)) => commands::methods::methods(methods),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
         Some(Command::Clean(clean)) => commands::clean::clean(clean),

@@ -11,15 +11,15 @@ final class Offers {
     /**
      * A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each
      * workload. {@code -}: it is not for it; {@code none}: it takes none; {@code a|b}: one of them must be written. Of
-     * {@code buffer=SIZE} any size is taken.
+     * {@code buffer=SIZE} any size is taken. The last column is for people.
      */
     private static final String TABLE = """
-            word                access  reads                                         scan                                 append        fill
-            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB  buffer=64KiB
-            mapped-byte-buffer  mmap    -                                             none                                 -             -
-            pread               pread   direct                                        -                                    -             -
-            filechannel         pread   direct-buffer|heap-buffer                     -                                    -             -
-            buffered-reader     read    -                                             none                                 -             -
+            word                access  reads                                         scan                                 append        fill          by
+            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB  buffer=64KiB  a MemorySegment of FileChannel.map
+            mapped-byte-buffer  mmap    -                                             none                                 -             -             a MappedByteBuffer of FileChannel.map
+            pread               pread   direct                                        -                                    -             -             pread(2) by the foreign function interface
+            filechannel         pread   direct-buffer|heap-buffer                     -                                    -             -             FileChannel.read at a position
+            buffered-reader     read    -                                             none                                 -             -             BufferedReader.readLine
             """;
     /** Tried by {@code conformance} beside each option by itself. */
     private static final String COMBINED = "mmap:random+prefetch+in-place";

@@ -13,6 +13,8 @@ pub(crate) struct AccessMethod {
     pub(crate) word: &'static str,
     /// The kind of access that the kernel sees.
     pub(crate) access: Access,
+    /// Its effect in a worker's own terms; empty for the native one.
+    pub(crate) meaning: String,
     /// Options added unless one of the same name is written.
     pub(crate) defaults: Vec<MethodOption>,
     /// One of these must be written, unless empty.
@@ -62,7 +64,14 @@ impl AccessMethod {
                         .collect()
                 })
             });
-        Self { word: access.name(), access, defaults: defaults.to_vec(), one_of: Vec::new(), taken }
+        Self {
+            word: access.name(),
+            access,
+            meaning: String::new(),
+            defaults: defaults.to_vec(),
+            one_of: Vec::new(),
+            taken,
+        }
     }
 
     /// Parse a line of a worker's table.
@@ -71,8 +80,14 @@ impl AccessMethod {
         let (word, access) = (fields.next()?, fields.next()?);
         let access =
             *[Access::Mmap, Access::Pread, Access::Read].iter().find(|known| known.name() == access)?;
-        let mut way =
-            Self { word, access, defaults: Vec::new(), one_of: Vec::new(), taken: Default::default() };
+        let mut way = Self {
+            word,
+            access,
+            meaning: String::new(),
+            defaults: Vec::new(),
+            one_of: Vec::new(),
+            taken: Default::default(),
+        };
         for column in &mut way.taken {
             let field = fields.next()?;
             if field == "-" {
@@ -91,7 +106,8 @@ impl AccessMethod {
             }
             *column = Some(options);
         }
-        fields.next().is_none().then_some(way)
+        way.meaning = fields.collect::<Vec<_>>().join(" ");
+        (!way.meaning.is_empty()).then_some(way)
     }
 }
 
@@ -110,7 +126,8 @@ fn option_of(written: &str) -> Option<MethodOption> {
 /// # Panics
 /// If there is none or a line is wrong. That is a defect of the shipped source, which a test finds.
 fn table(source: &'static str) -> Vec<AccessMethod> {
-    let is_heading = |line: &&str| line.split_whitespace().eq(["word", "access"].into_iter().chain(COLUMNS));
+    let is_heading =
+        |line: &&str| line.split_whitespace().eq(["word", "access"].into_iter().chain(COLUMNS).chain(["by"]));
     let is_end = |line: &str| line.is_empty() || line.starts_with(['`', '"']);
     let lines = source.lines().map(str::trim).skip_while(|line| !is_heading(line)).skip(1);
     let lines = lines.take_while(|line| !is_end(line));

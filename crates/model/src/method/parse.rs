@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 
 use super::access_methods::{self, AccessMethod};
+use super::names;
 use super::options::BadValue;
 use super::{Access, Method, MethodOption, Worker};
 use MethodOption::{
@@ -41,7 +42,7 @@ pub enum MethodError {
         worker: String,
     },
     /// The access does not exist.
-    #[error("unknown method '{name}': the methods{} are {}", of(.worker), words(.worker))]
+    #[error("unknown method '{name}': the methods{} are {}{}", of(.worker), words(.worker), names::of_unknown(.worker, .name))]
     UnknownAccess {
         /// The unknown word.
         name: String,
@@ -63,7 +64,7 @@ pub enum MethodError {
         choices: String,
     },
     /// The access does not accept the option.
-    #[error("unknown option '{option}' of '{access}': it takes {accepted}")]
+    #[error("unknown option '{option}' of '{access}': it takes {accepted}{}", names::of_unknown_option(.option, .accepted))]
     UnknownOption {
         /// The access.
         access: &'static str,

@@ -5,6 +5,7 @@ pub mod clean;
 mod command_lines;
 pub mod conformance;
 pub mod doctor;
+pub mod methods;
 pub mod planned;
 mod prepare;
 pub mod report;

@@ -214,11 +214,13 @@ fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
     Ok(Destination::Directory(memory))
 }
 
-fn question_names() -> String {
+/// The names of the shipped questions.
+pub(super) fn question_names() -> String {
     QUESTIONS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn question(name: &str) -> Option<Result<PlanText>> {
+/// A shipped question; `None`: there is none of this name.
+pub(super) fn question(name: &str) -> Option<Result<PlanText>> {
     let name = if name == BEYOND_MEMORY { "cliff" } else { name };
     let (_, text) = QUESTIONS.iter().find(|(known, _)| *known == name)?;
     Some(text::parse(name, text).with_context(|| format!("the question {name}")))

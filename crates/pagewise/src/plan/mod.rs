@@ -170,6 +170,11 @@ pub struct PlanText {
 }
 
 impl PlanText {
+    /// Workloads as written.
+    pub fn workloads(&self) -> Vec<Workload> {
+        self.base.workload.clone().unwrap_or_else(|| resolve::DEFAULT_WORKLOADS.to_vec())
+    }
+
     /// The question for a user's own file, which has its size, and whose cache is left unchanged unless the command line
     /// names a state.
     pub fn for_own_file(mut self) -> Self {

@@ -49,7 +49,7 @@ const RETAKES: u32 = 2;
 const WINDOW_RATIO: f64 = 1.5;
 
 /// Workloads of a plan that names none.
-const DEFAULT_WORKLOADS: [Workload; 2] = [Workload::RandomRead, Workload::SequentialRead];
+pub const DEFAULT_WORKLOADS: [Workload; 2] = [Workload::RandomRead, Workload::SequentialRead];
 
 /// Requested variant of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pagewise_host::toolchain::{self, Choices, Language};
+use pagewise_model::method::names;
 use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
 use pagewise_protocol::Wait;
 use pagewise_sys::child;
@@ -87,6 +88,13 @@ fn name_and_version(program: &Program, stop: &AtomicBool) -> String {
 
 /// Message about a worker of a plan that the command line does not name.
 pub fn unnamed(name: &str) -> String {
+    if let Some(worker) = names::worker_of(name) {
+        let instead =
+            if worker.has_runtime() { format!("{worker}/METHOD") } else { "METHOD alone".to_string() };
+        return format!(
+            "no worker is called '{name}': write {instead}; a command of your own is named with --worker {name}=COMMAND"
+        );
+    }
     format!(
         "no worker is called '{name}': there are native, jvm, go and python; name the command of your own with \
          --worker {name}=COMMAND"

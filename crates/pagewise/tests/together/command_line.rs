@@ -156,3 +156,45 @@ fn a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written() {
         assert_eq!(std::fs::read_dir(place.state()).expect("list").count(), 0);
     }
 }
+
+#[test]
+fn methods_lists_what_a_question_takes_with_its_meaning_and_state() {
+    let place = Place::new();
+    let text = place.run(&["methods"]).expect_code(0).stdout;
+    for wanted in [
+        "io_uring_enter(2); Linux 5.1",
+        "MMapDirectory",
+        "FileChannel.read",
+        "MADV_POPULATE_READ",
+        "pretouch=SIZE",
+    ] {
+        assert!(text.contains(wanted), "'{wanted}' is not in: {text}");
+    }
+    let of = |question: &str| place.run(&["methods", question, "--json"]).expect_code(0).judged();
+    let append = of("append");
+    let named = |list: &Value, name: &str| {
+        list.as_array().expect("a list").iter().find(|one| one["name"] == name).cloned()
+    };
+    assert!(named(&append["methods"], "pread").is_none() && named(&append["methods"], "pwrite").is_some());
+    assert!(named(&append["options"], "prefetch").is_none() && named(&append["options"], "touch").is_some());
+    for list in [&append["methods"], &append["options"]] {
+        for shown in list.as_array().expect("a list") {
+            let reason = shown["reason"].as_str();
+            assert_eq!(shown["available"] == true, reason.is_none(), "{shown}");
+            assert!(!shown["meaning"].as_str().expect("text").is_empty(), "{shown}");
+        }
+    }
+    // What cannot be had is told with its reason, as doctor tells it.
+    let mut command = place.command(&["methods", "read", "--json"]);
+    command.env("JAVA_HOME", "/nonexistent").env("PATH", "/nonexistent");
+    let bare = place.finish(command.spawn().expect("start")).expect_code(0).judged();
+    let python = named(&bare["methods"], "python/pread").expect("it is listed");
+    assert!(python["available"] == false && python["reason"].is_string(), "{python}");
+    expect_told(&place.run(&["methods", "walk"]), 2, "'walk' is neither a question (read, ");
+    expect_told(
+        &place.run(&["read", "--methods", "NIOFSDirectory"]),
+        2,
+        "is jvm/filechannel:heap-buffer here",
+    );
+    expect_told(&place.run(&["read", "--methods", "java/mmap"]), 2, "write jvm/METHOD");
+}
