@@ -4,8 +4,12 @@ use crate::kernel_files;
 
 /// A lasting name of this machine: machine-id(5), or the host name if there is none.
 pub fn machine() -> String {
-    kernel_files::text("/etc/machine-id")
-        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+    kernel_files::text("/etc/machine-id").unwrap_or_else(host_name)
+}
+
+/// The name of this host (uname(2)).
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The boot id, which changes with each start of the machine (random(4)); `None` if /proc does not show it.

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pagewise_model::{Bytes, Environment, format};
 use rustix::fs::{AtFlags, StatxFlags};
 
+use crate::boot;
 use crate::counters::CpuTicks;
 use crate::damon;
 use crate::device::BlockDevice;
@@ -32,6 +33,9 @@ pub fn detect(path: &Path) -> Environment {
     let known = device.as_ref().ok();
     let uname = rustix::system::uname();
     let mut environment = Environment {
+        host_name: Some(boot::host_name()),
+        boot_id: boot::boot(),
+        kernel_command_line: kernel_files::text("/proc/cmdline"),
         kernel: uname.release().to_string_lossy().into_owned(),
         architecture: uname.machine().to_string_lossy().into_owned(),
         cpu_model: cpu_model(&cpuinfo).or_else(|| kernel_files::text("/proc/device-tree/model")),

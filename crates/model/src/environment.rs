@@ -7,6 +7,15 @@ use crate::units::Bytes;
 /// The machine, kernel, filesystem and device of a run. `None`: unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
+    /// `uname -n`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    /// /proc/sys/kernel/random/boot_id, which changes with each start of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// /proc/cmdline: mitigations, isolated CPUs and the like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_command_line: Option<String>,
     /// `uname -r`.
     pub kernel: String,
     /// `uname -m`.

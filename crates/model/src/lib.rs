@@ -8,6 +8,7 @@ mod check_context;
 pub mod checksum;
 pub mod content;
 pub mod counters;
+pub mod date;
 pub mod environment;
 pub mod format;
 pub mod host_settings;

@@ -40,8 +40,8 @@ Examples:
   pagewise fill /data                        a mapped file, prefaulted or not
   pagewise cliff --memory 256MiB --quick     from which size of data on another method is better
   pagewise run plan.toml --dry-run           what a plan would do, write and take
-  pagewise report pagewise-read-001.jsonl --json
-  pagewise doctor --dir /data                    what can be measured there, and what not and why";
+  pagewise report pagewise-*-read.jsonl --json
+  pagewise doctor --dir /data                what can be measured there, and what not and why";
 
 /// Examples and the meanings of exit statuses.
 fn help() -> String {
@@ -203,7 +203,7 @@ pub struct QuestionArguments {
     #[arg(long)]
     pub no_ceilings: bool,
 
-    /// The run file [default: pagewise-QUESTION-NNN.jsonl in the current directory]
+    /// The run file [default: pagewise-DATE-TIME-HOST-QUESTION.jsonl in the current directory, in UTC]
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
     /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args must be given again

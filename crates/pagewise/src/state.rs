@@ -1,13 +1,14 @@
 //! State of a live run: the lock that excludes a second run, and the journal of its changes.
 //!
-//! Both are in one directory of the user ([`place`]), which is used by descriptor and is closed to others. The kernel
+//! Both are in one directory of the user for each host and boot ([`place`]), since hosts may share a home and its locks may
+//! hold on one of them only. It is used by descriptor and is closed to others. The kernel
 //! releases the lock when the process dies, however it dies; the next holder of the lock finds in the journal what is
 //! left to remove. A path is written to the journal before the file is made, and its name holds 64 random bits, so a
 //! file of that name is ours. The same applies to cgroups (a device cap disappears with its group). A changed setting is
 //! recorded for the whole machine ([`pagewise_host::settings::record`]).
 
 mod journal;
-mod place;
+pub mod place;
 mod processes;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use rustix::io::Errno;
 
 use crate::output::say;
 use journal::{Journal, JournalEntry};
+use place::StatePlace;
 
 /// Prefix of every file that pagewise makes to measure on; a journal line that names any other file is not followed.
 const DATASET_PREFIX: &str = ".pagewise-";
@@ -121,15 +123,37 @@ pub enum RunClaim {
 }
 
 impl State {
-    /// Claim the right to run for a process with this description, and sweep the remains of a dead run with the same
-    /// state directory, and those that belong to the machine.
+    /// Claim the right to run for a process with this description, and sweep the remains of dead runs with the same state
+    /// directory, in this boot and earlier ones, and those that belong to the machine.
     pub fn claim(description: &str) -> Result<RunClaim> {
-        Ok(match Self::claim_in(place::usable()?, description, OutOfReach::Kept)? {
-            RunClaim::Granted { state, swept } => {
+        let StatePlace { directory, earlier } = place::usable()?;
+        Ok(match Self::claim_in(directory, description, OutOfReach::Kept)? {
+            RunClaim::Granted { state, mut swept } => {
+                for directory in earlier {
+                    swept = swept.and(Self::sweep_earlier(directory, description)?);
+                }
                 RunClaim::Granted { state, swept: swept.and(sweep_machine()) }
             }
             refused => refused,
         })
+    }
+
+    /// Undo what a run of an earlier boot left, and remove its state if nothing remains.
+    fn sweep_earlier(directory: Directory, description: &str) -> Result<Swept> {
+        let path = directory.path().to_path_buf();
+        match Self::claim_in(directory, description, OutOfReach::Kept)? {
+            RunClaim::Granted { state, swept } => {
+                if swept.left.is_empty() {
+                    // Names of others keep the directory; the lock is held until it is gone.
+                    NAMES.iter().for_each(|name| drop(std::fs::remove_file(path.join(name))));
+                    let _ = std::fs::remove_dir(&path);
+                }
+                drop(state);
+                Ok(swept)
+            }
+            // Hosts of one name share the directory.
+            RunClaim::Refused { .. } => Ok(Swept::default()),
+        }
     }
 
     /// Claim every state directory that a run of this user could have used, one after the other.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::{cache, cgroup, dataset, pace};
+use pagewise_model::date::compact_utc;
 use pagewise_model::format::duration;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{Plan, Source, Worker, WorkerChoices};
@@ -23,6 +24,7 @@ use crate::plan::resolve::Variant;
 use crate::plan::shorten::{self, Free};
 use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, estimate, text};
 use crate::session::RunSession;
+use crate::state::place;
 use crate::store::RunFile;
 use crate::supervise::answer_time;
 
@@ -30,7 +32,7 @@ use crate::supervise::answer_time;
 const MAX_PLAN_BYTES: u64 = 1 << 20;
 /// The usual place of files in memory.
 const IN_MEMORY: &str = "/dev/shm";
-/// Default run files are numbered from 1 up to here.
+/// Run files of one second are numbered up to here.
 const MAX_NUMBERED_RUNS: u32 = 999;
 
 /// The questions of the overview, in order.
@@ -278,7 +280,7 @@ fn execute(mut prepared: Prepared, options: &Options) -> Result<Taken> {
     let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command };
     let store = match &options.out {
         Some(path) => RunFile::create(path, header.clone())?,
-        None => create_numbered(&header)?,
+        None => create_named(&header)?,
     };
     finish(
         RunSession { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
@@ -288,12 +290,17 @@ fn execute(mut prepared: Prepared, options: &Options) -> Result<Taken> {
     )
 }
 
-/// Create a run file with the first free number.
-fn create_numbered(header: &Header) -> Result<RunFile> {
-    let question = &header.plan.question;
-    let path = |number| PathBuf::from(format!("pagewise-{question}-{number:03}.jsonl"));
+/// Create a run file whose name says when, where and what was measured; names that are taken are passed over.
+fn create_named(header: &Header) -> Result<RunFile> {
+    let Header { plan, environment, .. } = header;
+    let date = compact_utc(environment.started_unix_s);
+    let stem = format!("pagewise-{date}-{}-{}", place::host_word(), plan.question);
+    let path = |number: u32| match number {
+        1 => PathBuf::from(format!("{stem}.jsonl")),
+        more => PathBuf::from(format!("{stem}-{more}.jsonl")),
+    };
     RunFile::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
-        format!("there are {MAX_NUMBERED_RUNS} run files of '{question}' here: name one with --out")
+        format!("there are {MAX_NUMBERED_RUNS} run files of '{stem}' here: name one with --out")
     })
 }
 

@@ -1,14 +1,15 @@
-//! Possible state directories of a run: `PAGEWISE_STATE_DIR`, `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise`, or
-//! one below the directory for temporary files. No other user may be able to write or exchange it.
+//! Possible state directories of a run: `PAGEWISE_STATE_DIR`, or one for this host and boot below
+//! `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise` or the directory for temporary files. No other user may be able to
+//! write or exchange it.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use pagewise_host::accounts;
 use pagewise_host::trusted::Directory;
+use pagewise_host::{accounts, boot};
 use rustix::fs::{Access, AtFlags};
 
-use super::NAMES;
+use super::{NAMES, journal};
 
 const NAMED: &str = "PAGEWISE_STATE_DIR";
 
@@ -16,7 +17,47 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// All except the one named by the user, best first.
+/// The state directory of a run.
+pub struct StatePlace {
+    /// The directory itself.
+    pub directory: Directory,
+    /// Those of this host in earlier boots, beside it.
+    pub earlier: Vec<Directory>,
+}
+
+/// The host's name as a part of file names: its first label, in letters, digits and hyphens.
+pub fn host_word() -> String {
+    word(&boot::host_name())
+}
+
+fn word(host: &str) -> String {
+    let label = host.split('.').next().unwrap_or_default();
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let word: String = label.chars().map(plain).take(63).collect();
+    if word.is_empty() { "host".to_string() } else { word }
+}
+
+/// Prefix of the directories of this host. Hosts of a cluster may be copies of one image, so only their names differ.
+fn prefix() -> String {
+    format!("{}.", boot::host_name().replace('/', "-"))
+}
+
+fn own_name() -> String {
+    prefix() + &boot::boot().unwrap_or_else(|| "unknown".to_string())
+}
+
+/// The directories of this host below `base`.
+fn of_host(base: &Directory) -> Result<Vec<Directory>> {
+    let mut found = Vec::new();
+    for name in base.names()? {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(&prefix())) else { continue };
+        // A refused one was never used.
+        found.extend(base.below(name).ok());
+    }
+    Ok(found)
+}
+
+/// Directories that hold those of each host and boot, without the one named by the user; best first.
 fn candidates() -> Vec<PathBuf> {
     let own = format!("pagewise-{}", rustix::process::geteuid().as_raw());
     let candidates = [
@@ -29,14 +70,20 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 /// The directory of a run, made if necessary.
-pub fn usable() -> Result<Directory> {
+pub fn usable() -> Result<StatePlace> {
     if let Some(named) = variable(NAMED) {
-        return prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()));
+        let directory =
+            prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()))?;
+        return Ok(StatePlace { directory, earlier: Vec::new() });
     }
     let mut refusal = None;
     for candidate in candidates() {
-        match prepare(&candidate) {
-            Ok(directory) => return Ok(directory),
+        match prepare(&candidate.join(own_name())) {
+            Ok(directory) => {
+                let mut earlier = of_host(&Directory::open(&candidate)?)?;
+                earlier.retain(|other| other.path() != directory.path());
+                return Ok(StatePlace { directory, earlier });
+            }
             Err(error) => refusal = Some(error),
         }
     }
@@ -55,12 +102,16 @@ pub fn existing() -> Result<Vec<Directory>> {
             }
         }
     }
+    let mut own = Vec::new();
+    for base in candidates().into_iter().filter_map(|path| Directory::open(&path).ok()) {
+        own.extend(of_host(&base)?);
+        // That of a pagewise which had one for all hosts.
+        if base.path().join(journal::NAME).exists() {
+            own.push(base);
+        }
+    }
     // A refused one was never used.
-    let own = candidates().into_iter().filter_map(|path| {
-        let directory = Directory::open(&path).ok()?;
-        directory.close_to_others(&NAMES).ok()?;
-        Some(directory)
-    });
+    own.retain(|directory| directory.close_to_others(&NAMES).is_ok());
     for directory in own {
         let key = directory.key()?;
         if !found.iter().any(|earlier| earlier.key().is_ok_and(|earlier| earlier == key)) {
@@ -76,4 +127,34 @@ fn prepare(path: &Path) -> Result<Directory> {
     rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
         .with_context(|| format!("access {}", path.display()))?;
     Ok(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_plain_word() {
+        for (host, wanted) in
+            [("db17", "db17"), ("db17.example.org", "db17"), ("", "host"), ("a/b ü", "a-b--")]
+        {
+            assert_eq!(word(host), wanted);
+        }
+        assert!(own_name().starts_with(&prefix()) && !own_name().contains('/'));
+    }
+
+    #[test]
+    fn hosts_that_share_a_directory_have_their_own_in_it() {
+        let base = crate::state::tests::place();
+        let make =
+            |name: &str| Directory::make(&base.path().join(name)).expect("a directory").path().to_path_buf();
+        let (own, earlier) = (make(&own_name()), make(&format!("{}earlier-boot", prefix())));
+        make("another-host.its-boot");
+        let found = of_host(&Directory::open(base.path()).expect("a directory of our own")).expect("names");
+        let mut found: Vec<PathBuf> = found.iter().map(|directory| directory.path().to_path_buf()).collect();
+        let mut wanted = vec![own, earlier];
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted);
+    }
 }

@@ -350,17 +350,39 @@ fn of_many_runs_into_one_file_one_begins() {
 #[test]
 fn a_name_that_is_taken_in_any_way_is_passed_over() {
     let place = Place::new();
-    symlink("nowhere", place.file("pagewise-read-001.jsonl")).expect("link");
-    place.write("pagewise-read-002.jsonl", "");
-    fs::create_dir(place.file("pagewise-read-003.jsonl")).expect("directory");
-    if is_root("a_name_that_is_taken_in_any_way_is_passed_over") {
-        std::os::unix::fs::lchown(place.file("pagewise-read-001.jsonl"), Some(NOBODY), None).expect("chown");
+    let first = place.run(&[&SMALL[..], &["--file-size=4MiB"]].concat());
+    let name = place.entries().pop_first().expect("a run file");
+    let run = load(&place.file(&name));
+    first.expect_code_for(&run);
+    // DATE-TIME-HOST-QUESTION: every second that a run may begin in is taken.
+    let host =
+        run.header.environment.host_name.expect("a name").split('.').next().expect("a label").to_string();
+    let now = run.header.environment.started_unix_s;
+    let name_at = |second: u64| format!("pagewise-{}-{host}-read", pagewise_model::date::compact_utc(second));
+    assert_eq!(name, format!("{}.jsonl", name_at(now)));
+    let owned = is_root("a_name_that_is_taken_in_any_way_is_passed_over");
+    for name in (now + 1..now + 300).map(name_at) {
+        symlink("nowhere", place.file(&format!("{name}.jsonl"))).expect("link");
+        place.write(&format!("{name}-2.jsonl"), "");
+        fs::create_dir(place.file(&format!("{name}-3.jsonl"))).expect("directory");
+        if owned {
+            std::os::unix::fs::lchown(place.file(&format!("{name}.jsonl")), Some(NOBODY), None)
+                .expect("chown");
+        }
+    }
+    if owned {
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).expect("chmod");
     }
+    let before = place.entries();
+    // A clock that was not that of a second ago.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     let finished = place.run(&[&SMALL[..], &["--file-size=4MiB"]].concat());
-    finished.expect_code_for(&load(&place.file("pagewise-read-004.jsonl")));
-    assert!(load(&place.file("pagewise-read-004.jsonl")).is_complete());
+    let made: Vec<String> = place.entries().difference(&before).cloned().collect();
+    assert!(made.len() == 1 && made[0].ends_with("-4.jsonl"), "{made:?}");
+    let run = load(&place.file(&made[0]));
+    finished.expect_code_for(&run);
+    assert!(run.is_complete());
     assert!(!place.file("nowhere").exists());
-    let mode = fs::metadata(place.file("pagewise-read-004.jsonl")).expect("stat").mode();
+    let mode = fs::metadata(place.file(&made[0])).expect("stat").mode();
     assert_eq!(mode & 0o022, 0, "nobody else writes it");
 }

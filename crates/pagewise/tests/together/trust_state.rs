@@ -133,6 +133,11 @@ const OWN_HOME: &str = "mount -t tmpfs tmpfs /dev/shm && mkdir -m 700 /dev/shm/h
     if cache=$(PATH=$PATH:/usr/local/go/bin go env GOCACHE) && [ -d \"$cache\" ]; then \
         mkdir -p /dev/shm/home/.cache/go-build && mount --bind \"$cache\" /dev/shm/home/.cache/go-build; fi";
 
+/// Whether a host has a journal below `base`.
+fn has_journal(base: &Path) -> bool {
+    fs::read_dir(base).into_iter().flatten().flatten().any(|host| host.path().join("journal").exists())
+}
+
 #[test]
 fn as_root_nothing_is_made_in_another_users_home() {
     const TEST: &str = "as_root_nothing_is_made_in_another_users_home";
@@ -154,7 +159,7 @@ fn as_root_nothing_is_made_in_another_users_home() {
     run(&["clean"]).expect_code(0);
     let finished = run(&SMALL);
     finished.expect_code_for(&load(&place.file("run.jsonl")));
-    assert!(own.join(".local/state/pagewise/journal").exists(), "the state is in root's own home");
+    assert!(has_journal(&own.join(".local/state/pagewise")), "the state is in root's own home");
     for (language, method) in [(Language::Python, "python/pread"), (Language::Go, "go/pread")] {
         if let Err(missing) = toolchain::find(language, &Choices::default()) {
             skipped(TEST, &missing.to_string());
@@ -469,7 +474,7 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
         fs::create_dir(&directory).expect("directory");
         left.push(killed(&place, &directory, |command| settle(command, with_state_home, &home)));
     }
-    assert!(home.join(".local/state/pagewise/journal").exists() && state_home.join("pagewise").exists());
+    assert!(has_journal(&home.join(".local/state/pagewise")) && has_journal(&state_home.join("pagewise")));
     // What was no state directory keeps nobody from cleaning.
     let other = temporary.join(format!("pagewise-{}", rustix::process::geteuid().as_raw()));
     fs::create_dir(&other).expect("directory");
@@ -486,4 +491,68 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
     // Nothing is made where nothing was.
     assert_eq!(fs::read_dir(&temporary).expect("list").count(), 1);
     assert_eq!(fs::read_dir(&other).expect("list").count(), 1);
+}
+
+/// A home on a network filesystem: each host has its own right to run, and none sweeps what another holds.
+#[test]
+fn hosts_that_share_a_home_do_not_hinder_each_other() {
+    const TEST: &str = "hosts_that_share_a_home_do_not_hinder_each_other";
+    if !support::is_root(TEST) {
+        return;
+    }
+    let homes = Place::new();
+    let home = homes.root().join("home");
+    fs::create_dir(&home).expect("directory");
+    let on = |host: &str, place: &Place, words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args([
+            "--uts",
+            "sh",
+            "-c",
+            "hostname \"$0\" || exit 77; exec \"$@\"",
+            host,
+            support::PAGEWISE,
+        ]);
+        command.args(words);
+        place.settle(&mut command);
+        // Root's home is that of its account.
+        command.env_remove("PAGEWISE_STATE_DIR").env("XDG_STATE_HOME", &home);
+        command.spawn()
+    };
+    let (first, other, same) = (Place::new(), Place::new(), Place::new());
+    let mut words = SMALL.to_vec();
+    words.retain(|word| !word.starts_with("--trial-rounds") && !word.starts_with("--rounds"));
+    let long = [&words[..], &["--rounds=2000"]].concat();
+    let Ok(mut held) = on("node-a", &first, &long) else { return skipped(TEST, "there is no unshare") };
+    let has_begun = || match held.try_wait().expect("wait") {
+        Some(status) => Some(status.code()),
+        None => (support::whole_lines(&first.file("run.jsonl")).len() > 3).then_some(Some(0)),
+    };
+    if support::wait_for("samples", has_begun) == Some(77) {
+        return skipped(TEST, "the name of the host cannot be set");
+    }
+    let dataset = first.traces();
+    assert_eq!(dataset.len(), 1, "{dataset:?}");
+    let beside = other.finish(on("node-b", &other, &SMALL).expect("unshare"));
+    beside.expect_code_for(&load(&other.file("run.jsonl")));
+    let cleaned = other.finish(on("node-b", &other, &["clean"]).expect("unshare")).expect_code(0);
+    assert_eq!(cleaned.stdout, "Nothing was left to clean.\n");
+    let refused = same.finish(on("node-a", &same, &SMALL).expect("unshare"));
+    support::expect_told(&refused, 4, "another run is measuring");
+    assert!(dataset[0].exists(), "it is another host's");
+    let hosts: Vec<String> = fs::read_dir(home.join("pagewise"))
+        .expect("list")
+        .flatten()
+        .map(|host| host.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(
+        ["node-a.", "node-b."].iter().all(|name| hosts.iter().any(|host| host.starts_with(name))),
+        "{hosts:?}"
+    );
+    let pid = rustix::process::Pid::from_raw(held.id() as i32).expect("a process id");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("kill");
+    first.finish(held).expect_code(130);
+    let run = load(&first.file("run.jsonl"));
+    assert_eq!(run.header.environment.host_name.as_deref(), Some("node-a"));
+    assert!(run.header.environment.boot_id.is_some() && run.header.environment.kernel_command_line.is_some());
 }
