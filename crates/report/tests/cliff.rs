@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pagewise_analysis::judge::cliff::{Cliff, crossings};
-use pagewise_analysis::judge::simulation::Scatter;
+use pagewise_analysis::judge::simulation::{Noise, Scatter, Source};
 use pagewise_analysis::search::crossing::simulation::{CurveShape, SearchScenario, drive, plan};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
@@ -11,8 +11,13 @@ use pagewise_model::{Bytes, Cell, GroupCounters, Outcome};
 use pagewise_report::cliff;
 
 /// No chance at all.
-const QUIET: Scatter =
-    Scatter { sample: 0.0, slowed_share: 0.0, slowed_by: (0.0, 0.0), round: 0.0, invalid_share: 0.0 };
+const QUIET: Noise = Noise::Scatter(Scatter {
+    sample: 0.0,
+    slowed_share: 0.0,
+    slowed_by: (0.0, 0.0),
+    round: 0.0,
+    invalid_share: 0.0,
+});
 
 /// How long an operation takes in microseconds: `mmap` falls off where the cache ends, the others bend.
 fn shape(method: &str) -> CurveShape {
@@ -43,7 +48,7 @@ fn run() -> Run {
         shapes: vec![CurveShape::Flat(1.0); 4],
         ratios: vec![0.5, 0.9, 1.08, 4.0],
         rounds: 7,
-        scatter: QUIET,
+        noise: QUIET,
         tolerance_thousandths: 100,
     };
     let rate = |cell: &Cell| {
@@ -56,7 +61,7 @@ fn run() -> Run {
     for (index, cell) in plan.cells.iter_mut().enumerate() {
         cell.conditions.span_bytes = SPANS[index / cells_of_ratio];
     }
-    let mut run = drive(plan, &mut Random::new(1), &QUIET, rate);
+    let mut run = drive(plan, &mut Random::new(1), &Source::new(&QUIET), rate);
     run.header.environment.readahead_bytes = Some(Bytes::mib(8));
     let cells = run.header.plan.cells.clone();
     for sample in &mut run.samples {

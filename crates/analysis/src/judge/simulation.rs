@@ -12,8 +12,8 @@ use pagewise_model::random::Random;
 use crate::judge::race::{self, Entrant, Looks};
 use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 
+#[cfg(test)]
 pub(crate) use noise::normal;
-use noise::slowed;
 pub use noise::{Noise, Scatter, Source};
 
 /// Rounds of the longest race.
@@ -135,12 +135,6 @@ fn rates(truth: &[f64], logs: &[Vec<Option<f64>>]) -> Vec<Rates> {
         Rates::of_each(&logs.iter().map(|log| Some(truth * (*log)?.exp())).collect::<Vec<_>>())
     };
     truth.iter().zip(logs).map(of_method).collect()
-}
-
-/// The rate of one sample of a made-up run.
-pub(crate) fn sample(rate: f64, scatter: &Scatter, random: &mut Random) -> Option<f64> {
-    let log = scatter.sample * normal(random) - slowed(scatter, random);
-    (random.unit() >= scatter.invalid_share).then_some(rate * log.exp())
 }
 
 fn count(tally: &mut ComparisonTally, setting: &ComparisonScenario, judgement: &Judgement) {

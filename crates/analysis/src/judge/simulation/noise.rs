@@ -274,7 +274,7 @@ fn overview() -> BTreeMap<&'static str, Vec<Vec<Vec<f64>>>> {
 }
 
 /// The logarithm by which a sample is slowed; 0 for most.
-pub(super) fn slowed(scatter: &Scatter, random: &mut Random) -> f64 {
+fn slowed(scatter: &Scatter, random: &mut Random) -> f64 {
     if random.unit() >= scatter.slowed_share {
         return 0.0;
     }

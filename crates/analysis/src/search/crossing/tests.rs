@@ -9,7 +9,7 @@ use super::simulation::{
 };
 use super::*;
 use crate::judge::cliff::*;
-use crate::judge::simulation::Scatter;
+use crate::judge::simulation::{Noise, Scatter, Source};
 
 /// Three percent on each sample, and a drift from round to round.
 const THREE_PERCENT: Scatter =
@@ -23,7 +23,13 @@ fn setting(
     rounds: u32,
     tolerance_thousandths: u32,
 ) -> SearchScenario {
-    SearchScenario { shapes, ratios: ratios.to_vec(), rounds, scatter: THREE_PERCENT, tolerance_thousandths }
+    SearchScenario {
+        shapes,
+        ratios: ratios.to_vec(),
+        rounds,
+        noise: Noise::Scatter(THREE_PERCENT),
+        tolerance_thousandths,
+    }
 }
 
 /// The first method falls with this power of the ratio and meets the second one at 1.3.
@@ -65,7 +71,7 @@ fn curves_that_do_not_cross_have_no_crossing() {
 /// A run without noise.
 fn quiet(plan: Plan, rate: impl Fn(&Cell) -> Option<f64>) -> Run {
     let scatter = Scatter { sample: 0.0, round: 0.0, ..THREE_PERCENT };
-    drive(plan, &mut Random::new(1), &scatter, rate)
+    drive(plan, &mut Random::new(1), &Source::new(&Noise::Scatter(scatter)), rate)
 }
 
 fn with_methods(methods: &[&str], ratios: &[f64], windows: &[u32]) -> Plan {
