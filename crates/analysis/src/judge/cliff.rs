@@ -6,12 +6,11 @@
 //! tolerance or the data do not allow a narrower interval. [`crossings`] returns the result. Both are functions of the
 //! run alone, so that a resumed run continues as the first one would have.
 //!
-//! **Clearly faster.** At one span two methods are compared by the paired ratio of their rates in each round. A change
-//! of order is looked for only between two *firm* differences in opposite directions: both are a
+//! **A change of order** is looked for between two *firm* differences in opposite directions. At one span two methods are
+//! compared by the paired ratio of their rates in each round; a difference is firm if it is a
 //! [`verdict`](crate::judge::verdict) that also holds as one of as many claims as there are pairs of methods times
-//! ratios of the grid. *Clear* differences between them narrow the interval: the median ratio exceeds 2 % and the
-//! difference of a control from its own method, and its interval, of a lower coverage, excludes 1. If clear ones
-//! contradict each other, all of them stay inside.
+//! ratios of the grid. Where the order changes between the two, and how certainly, follows from one [`fit`] over all spans
+//! from the one to the other, whether of the grid or added.
 //!
 //! **Batches.** A method is compared with another in the rounds that both were sampled in. Middles are therefore
 //! measured with cells of their own at a span that nothing was measured at before. The chosen window of a prefetching
@@ -21,6 +20,7 @@
 pub(crate) mod change;
 pub(crate) mod curves;
 mod facts;
+pub(crate) mod fit;
 pub(crate) mod group;
 mod sentences;
 

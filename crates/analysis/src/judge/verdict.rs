@@ -15,6 +15,7 @@
 
 use serde::Serialize;
 
+use super::cliff::fit::POINT_LEVEL;
 use super::race::{self, Compared, Entrant, Looks, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
@@ -27,9 +28,6 @@ pub const NEAR: f64 = 1.0 + SMALLEST_DIFFERENCE;
 pub const TIED: f64 = SMALLEST_DIFFERENCE;
 /// Largest bound of a method that is close.
 pub const CLOSE: f64 = 0.20;
-/// Two-sided level of a difference that narrows the search for a change of order. The change itself is already known from
-/// firm differences.
-pub const NARROWING_LEVEL: f64 = 0.15;
 /// Share of runs in which the control of some comparison raises a false alarm.
 pub const FALSE_ALARMS: f64 = 0.01;
 /// Rounds of a quick run of a fixed number.
@@ -120,8 +118,8 @@ pub enum ClaimedTogether {
     Alone,
     /// One of this many: [`FALSE_WINNERS`] divided by their number.
     OneOf(usize),
-    /// A step of a search between firm differences: [`NARROWING_LEVEL`].
-    Narrowing,
+    /// A point of a fit over the spans of a cliff: [`POINT_LEVEL`].
+    Fitted,
     /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their number.
     Control(usize),
 }
@@ -131,7 +129,7 @@ impl ClaimedTogether {
         match self {
             ClaimedTogether::Alone => FALSE_WINNERS,
             ClaimedTogether::OneOf(claims) => FALSE_WINNERS / claims.max(1) as f64,
-            ClaimedTogether::Narrowing => NARROWING_LEVEL,
+            ClaimedTogether::Fitted => POINT_LEVEL,
             ClaimedTogether::Control(claims) => FALSE_ALARMS / claims.max(1) as f64,
         }
     }

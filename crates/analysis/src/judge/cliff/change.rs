@@ -1,15 +1,14 @@
 //! Changes of order, and the narrowing of their intervals.
 
-use std::iter;
-
 use pagewise_model::Method;
 
+use super::fit::{Fit, FitPoint};
 use super::group::{CliffGroup, SpanComparison};
 use crate::judge::verdict::Finding;
 
-/// This many unclear spans added by halving end the search in an interval.
-const MOST_UNCLEAR: usize = 4;
-/// A part of an interval is not narrowed below this part of the tolerance.
+/// This many spans added to an interval that they do not narrow end its search.
+const MOST_INSIDE: usize = 3;
+/// A gap in an interval is not halved below this part of the tolerance.
 const FINEST_PART: f64 = 0.25;
 
 /// Two methods, and the interval in which their order changes.
@@ -17,12 +16,9 @@ const FINEST_PART: f64 = 0.25;
 pub(crate) struct Change<'a> {
     pub(crate) before: &'a Method,
     pub(crate) after: &'a Method,
-    /// The largest span at which `before` clearly wins, below all at which `after` does.
-    pub(crate) low: SpanComparison,
-    /// The smallest span at which `after` clearly wins, above all at which `before` does.
-    pub(crate) high: SpanComparison,
-    /// Spans between, ascending; unclear at each of them.
-    unclear: Vec<u64>,
+    /// All spans from one at which `before` is firmly faster to one at which `after` is, ascending.
+    points: Vec<FitPoint>,
+    fit: Fit,
     pub(crate) before_leads: bool,
     pub(crate) after_leads: bool,
 }
@@ -59,13 +55,13 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
         }
     }
     for change in &mut changes {
-        let below = full.iter().rev().find(|(span, _)| *span <= change.low.span);
-        let above = full.iter().find(|(span, _)| *span >= change.high.span);
+        let below = full.iter().rev().find(|(span, _)| *span <= change.low());
+        let above = full.iter().find(|(span, _)| *span >= change.high());
         change.before_leads = below.is_some_and(|(_, leaders)| leaders.contains(&change.before));
         change.after_leads = above.is_some_and(|(_, leaders)| leaders.contains(&change.after));
     }
     changes.retain(|change| change.before_leads || change.after_leads);
-    changes.sort_by_key(|change| (!(change.before_leads && change.after_leads), change.low.span));
+    changes.sort_by_key(|change| (!(change.before_leads && change.after_leads), change.low()));
     changes
 }
 
@@ -75,81 +71,66 @@ fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison]) -
     let mut last_firm: Option<usize> = None;
     for (index, at) in told.iter().enumerate().filter(|(_, at)| at.firm) {
         if let Some(from) = last_firm.filter(|from| told[*from].faster != at.faster) {
-            let (before, after) = if at.faster == Finding::Lower { (first, second) } else { (second, first) };
-            changes.push(within(before, after, &told[from..=index]));
+            let falls = at.faster == Finding::Lower;
+            let (before, after) = if falls { (first, second) } else { (second, first) };
+            let points: Vec<FitPoint> = told[from..=index].iter().filter_map(|at| at.point(falls)).collect();
+            if let Some(fit) = Fit::of(&points) {
+                changes.push(Change { before, after, points, fit, before_leads: false, after_leads: false });
+            }
         }
         last_firm = Some(index);
     }
     changes
 }
 
-/// The narrowest interval that contradicts none of the clear differences between two firm ones.
-fn within<'a>(before: &'a Method, after: &'a Method, told: &[SpanComparison]) -> Change<'a> {
-    let (low_side, high_side) = (told[0].faster, told[told.len() - 1].faster);
-    let first_of_after = told.iter().position(|at| at.faster == high_side).unwrap_or(told.len() - 1);
-    let last_of_before = told.iter().rposition(|at| at.faster == low_side).unwrap_or(0);
-    let low = told[..first_of_after].iter().rposition(|at| at.faster == low_side).unwrap_or(0);
-    let behind = &told[last_of_before + 1..];
-    let high = behind
-        .iter()
-        .position(|at| at.faster == high_side)
-        .map_or(told.len() - 1, |at| last_of_before + 1 + at);
-    Change {
-        before,
-        after,
-        low: told[low],
-        high: told[high],
-        unclear: told[low + 1..high].iter().map(|at| at.span).collect(),
-        before_leads: false,
-        after_leads: false,
-    }
-}
-
 impl Change<'_> {
-    /// The span at which both are equally fast, if the logarithm of their ratio is a straight line between the ends.
-    pub(crate) fn estimate(&self) -> Option<f64> {
-        let (low, high) = (self.low.log_ratio?.abs(), self.high.log_ratio?.abs());
-        let share = if low + high > 0.0 { low / (low + high) } else { 0.5 };
-        let (from, to) = ((self.low.span as f64).ln(), (self.high.span as f64).ln());
-        Some((from + (to - from) * share).exp())
+    /// The spans of the interval: both ends, and those between them.
+    fn interval(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        let (low, high) = self.fit.ends;
+        self.points[low..=high].iter().map(|point| point.span)
+    }
+
+    /// The lower end of the interval, a measured span.
+    pub(crate) fn low(&self) -> u64 {
+        self.points[self.fit.ends.0].span
+    }
+
+    /// The upper end, another one.
+    pub(crate) fn high(&self) -> u64 {
+        self.points[self.fit.ends.1].span
+    }
+
+    /// The span at which both are equally fast by the fit.
+    pub(crate) fn estimate(&self) -> f64 {
+        self.fit.estimate
     }
 
     /// Number of halvings until the interval is within `tolerance`.
     pub(crate) fn halvings(&self, tolerance: f64) -> usize {
-        let width = (self.high.span as f64 / self.low.span as f64).ln() / tolerance.ln_1p();
+        let width = (self.high() as f64 / self.low() as f64).ln() / tolerance.ln_1p();
         width.log2().ceil().max(0.0) as usize
     }
 
-    /// The next span to measure to bring the ends within `tolerance` of each other.
+    /// The next span to measure to bring the ends within `tolerance` of each other: the middle of the widest gap.
     pub(crate) fn narrow(&self, tolerance: f64, group: &CliffGroup<'_>, page_bytes: u64) -> Narrowing {
-        let (low, high) = (self.low.span, self.high.span);
-        if high as f64 <= low as f64 * (1.0 + tolerance) {
+        if self.high() as f64 <= self.low() as f64 * (1.0 + tolerance) {
             return Narrowing::Reached;
         }
         let grid = group.grid();
-        let added = self.unclear.iter().filter(|span| !grid.contains(span)).count();
-        if added >= MOST_UNCLEAR {
+        let inside: Vec<u64> =
+            self.interval().filter(|span| (self.low() + 1..self.high()).contains(span)).collect();
+        if inside.iter().filter(|span| !grid.contains(span)).count() >= MOST_INSIDE {
             return Narrowing::CannotTell;
         }
-        // Next to an unclear span the order may still be distinguishable.
-        let finest = 1.0 + tolerance * FINEST_PART;
-        let worth = |(from, to): &(u64, u64)| *to as f64 > *from as f64 * finest;
-        let widest_first = self.parts().into_iter().filter(worth);
-        match widest_first.filter_map(|(from, to)| middle(from, to, group, page_bytes)).next() {
+        let width = |(from, to): &(u64, u64)| *to as f64 / *from as f64;
+        let worth = |gap: &(u64, u64)| width(gap) > 1.0 + tolerance * FINEST_PART;
+        let mut gaps: Vec<(u64, u64)> = self.interval().zip(self.interval().skip(1)).filter(worth).collect();
+        gaps.sort_by(|left, right| width(right).total_cmp(&width(left)));
+        match gaps.into_iter().find_map(|(from, to)| middle(from, to, group, page_bytes)) {
             Some(span) => Narrowing::Measure(span),
-            None if self.unclear.is_empty() => Narrowing::TooFine,
+            None if inside.is_empty() => Narrowing::TooFine,
             None => Narrowing::CannotTell,
         }
-    }
-
-    /// The parts into which unclear spans divide the interval, the widest first.
-    fn parts(&self) -> Vec<(u64, u64)> {
-        let ends: Vec<u64> =
-            iter::once(self.low.span).chain(self.unclear.iter().copied()).chain([self.high.span]).collect();
-        let mut parts: Vec<(u64, u64)> = ends.windows(2).map(|part| (part[0], part[1])).collect();
-        let width = |(from, to): &(u64, u64)| *to as f64 / *from as f64;
-        parts.sort_by(|left, right| width(right).total_cmp(&width(left)));
-        parts
     }
 }
 
@@ -179,22 +160,26 @@ mod tests {
     use super::*;
 
     fn told(span: u64, faster: Finding, firm: bool) -> SpanComparison {
-        let log_ratio = Some(match faster {
+        let log_ratio = match faster {
             Finding::Higher => 0.2,
             Finding::Lower => -0.2,
             _ => 0.0,
-        });
-        SpanComparison { span, faster, wins: firm, firm, log_ratio }
+        };
+        SpanComparison { span, faster, wins: firm, firm, log_ratio: Some(log_ratio), reach: Some(0.1) }
     }
 
     fn methods() -> (Method, Method) {
         ("mmap".parse().expect("mmap"), "pread".parse().expect("pread"))
     }
 
+    fn ends(change: &Change<'_>) -> (u64, u64) {
+        (change.low(), change.high())
+    }
+
     use Finding::{Higher, Indistinguishable, Lower};
 
     #[test]
-    fn the_interval_lies_between_the_last_and_the_first_clear_ones() {
+    fn the_interval_lies_between_firm_differences_in_opposite_directions() {
         let (mmap, pread) = methods();
         let all = [
             told(1, Higher, true),
@@ -206,14 +191,12 @@ mod tests {
         let found = of_pair(&mmap, &pread, &all);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].before, found[0].after), (&mmap, &pread));
-        assert_eq!((found[0].low.span, found[0].high.span), (2, 4));
-        assert_eq!(found[0].unclear, [3]);
-        let estimate = found[0].estimate().expect("both known");
-        assert!((estimate - 8f64.sqrt()).abs() < 1e-9, "{estimate}");
+        assert_eq!(ends(&found[0]), (2, 4));
+        assert!((2.0..=4.0).contains(&found[0].estimate()), "{}", found[0].estimate());
     }
 
     #[test]
-    fn contradictions_stay_inside() {
+    fn contradictions_widen_the_interval() {
         let (mmap, pread) = methods();
         let all = [
             told(1, Lower, true),
@@ -224,21 +207,15 @@ mod tests {
         ];
         let found = of_pair(&mmap, &pread, &all);
         assert_eq!((found[0].before, found[0].after), (&pread, &mmap));
-        assert_eq!((found[0].low.span, found[0].high.span, found[0].unclear.len()), (2, 5, 2));
+        assert_eq!(ends(&found[0]), (1, 5));
     }
 
     #[test]
-    fn an_unclear_span_does_not_hide_the_wider_part_beside_it() {
+    fn a_span_without_enough_rounds_has_no_part_in_it() {
         let (mmap, pread) = methods();
-        let parts = |unclear: &[u64]| {
-            let inside = unclear.iter().map(|span| told(*span, Indistinguishable, false));
-            let ends = (told(88, Higher, true), told(395, Lower, true));
-            let all: Vec<SpanComparison> = iter::once(ends.0).chain(inside).chain([ends.1]).collect();
-            of_pair(&mmap, &pread, &all)[0].parts()
-        };
-        assert_eq!(parts(&[]), [(88, 395)]);
-        assert_eq!(parts(&[106]), [(106, 395), (88, 106)]);
-        assert_eq!(parts(&[106, 205]), [(106, 205), (205, 395), (88, 106)]);
+        let empty = SpanComparison { reach: None, log_ratio: None, ..told(2, Finding::TooFewRounds, false) };
+        let found = of_pair(&mmap, &pread, &[told(1, Higher, true), empty, told(3, Lower, true)]);
+        assert_eq!(found.iter().map(ends).collect::<Vec<_>>(), [(1, 3)]);
     }
 
     #[test]
@@ -257,9 +234,6 @@ mod tests {
         let (mmap, pread) = methods();
         let all = [told(1, Higher, true), told(2, Lower, true), told(3, Higher, true)];
         let found = of_pair(&mmap, &pread, &all);
-        assert_eq!(
-            found.iter().map(|change| (change.low.span, change.high.span)).collect::<Vec<_>>(),
-            [(1, 2), (2, 3)]
-        );
+        assert_eq!(found.iter().map(ends).collect::<Vec<_>>(), [(1, 2), (2, 3)]);
     }
 }

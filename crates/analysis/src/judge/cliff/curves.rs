@@ -159,12 +159,14 @@ pub struct Crossing {
     pub before: String,
     /// The faster one at higher ratios.
     pub after: String,
-    /// Ratio at which their rates are equal, by interpolation between the ends of the interval.
+    /// Ratio at which their rates are equal by the fit over all ratios.
     pub ratio: Option<f64>,
-    /// The highest ratio at which `before` clearly wins, below every ratio at which `after` does.
+    /// The lower end of the interval of that fit, a measured ratio.
     pub low: f64,
-    /// The lowest ratio at which `after` clearly wins, above every ratio at which `before` does.
+    /// The upper end.
     pub high: f64,
+    /// Coverage of the interval.
+    pub coverage: f64,
     /// The span at `low`.
     pub low_span_bytes: Bytes,
     /// The span at `high`.
@@ -187,7 +189,7 @@ pub struct Crossing {
 pub enum Precision {
     /// To the tolerance.
     Reached,
-    /// In the middle of the interval neither method is clearly faster.
+    /// Ratios were measured inside the interval, and the fit is no narrower.
     CannotTell,
     /// There are too few spans between its ends.
     TooFine,

@@ -9,6 +9,7 @@ use super::curves::{
     Behind, Capacity, CapacitySource, Closing, Crossing, Curve, CurveGroup, Edge, Lead, Point, Precision,
     WindowChoice, WindowRate,
 };
+use super::fit::COVERAGE;
 use super::group::{CliffGroup, GroupCell, WindowFamily};
 use super::sentences;
 use crate::judge::cell::MedianInterval;
@@ -203,11 +204,12 @@ fn crossing(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scal
     Crossing {
         before: change.before.to_string(),
         after: change.after.to_string(),
-        ratio: change.estimate().map(|span| span / scale.capacity_bytes),
-        low: scale.ratio(change.low.span),
-        high: scale.ratio(change.high.span),
-        low_span_bytes: Bytes(change.low.span),
-        high_span_bytes: Bytes(change.high.span),
+        ratio: Some(change.estimate() / scale.capacity_bytes),
+        low: scale.ratio(change.low()),
+        high: scale.ratio(change.high()),
+        coverage: COVERAGE,
+        low_span_bytes: Bytes(change.low()),
+        high_span_bytes: Bytes(change.high()),
         before_leads: change.before_leads,
         after_leads: change.after_leads,
         precision,
@@ -225,7 +227,7 @@ fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precisi
     match change.narrow(tolerance, group, run.header.environment.page_bytes) {
         Narrowing::Reached => (Precision::Reached, None),
         Narrowing::CannotTell => {
-            told(Precision::CannotTell, "in between neither is clearly faster in these rounds")
+            told(Precision::CannotTell, "ratios between these were measured, and their order is not certain")
         }
         Narrowing::TooFine => told(Precision::TooFine, "there is no other amount of data in between"),
         Narrowing::Measure(_) if !run.is_complete() => {
@@ -238,7 +240,7 @@ fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precisi
 }
 
 fn behind(group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scale) -> Option<Behind> {
-    let span = group.full_spans().into_iter().find(|span| *span >= change.high.span)?;
+    let span = group.full_spans().into_iter().find(|span| *span >= change.high())?;
     let point_of = |method: &Method| group.member(method, span).map(|member| point(member, scale));
     let (before, after) = (point_of(change.before)?, point_of(change.after)?);
     let told = group.compare(change.after, change.before, span)?;

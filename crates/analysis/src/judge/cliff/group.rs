@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
 
+use super::fit::FitPoint;
 use crate::judge::collected::CellSamples;
 use crate::judge::verdict::{self, ClaimedTogether, Finding, NEAR, SMALLEST_DIFFERENCE, decide};
-use crate::statistics::{lasting, median, paired_log_ratios};
+use crate::statistics::{Interval, lasting, median, paired_log_ratios};
 
 /// One cell of a group.
 #[derive(Clone, Debug)]
@@ -54,7 +55,7 @@ fn batches(run: &Run) -> HashMap<&str, usize> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SpanComparison {
     pub(crate) span: u64,
-    /// The finding that narrows an interval.
+    /// The finding of a verdict.
     pub(crate) faster: Finding,
     /// True if it is a verdict.
     pub(crate) wins: bool,
@@ -62,6 +63,8 @@ pub(crate) struct SpanComparison {
     pub(crate) firm: bool,
     /// Logarithm of the first rate over the second.
     pub(crate) log_ratio: Option<f64>,
+    /// Half of its interval in a fit; `None` with too few rounds.
+    pub(crate) reach: Option<f64>,
 }
 
 impl SpanComparison {
@@ -69,14 +72,25 @@ impl SpanComparison {
     /// and intervals are longer by `stretch`.
     fn of(span: u64, log_ratios: &[f64], least: f64, stretch: f64, claims: usize) -> Self {
         let decided = |claim| decide(log_ratios, least, stretch, claim);
-        let narrowing = decided(ClaimedTogether::Narrowing);
+        let alone = decided(ClaimedTogether::Alone);
+        let least = least.max(SMALLEST_DIFFERENCE).ln_1p();
+        // A difference that is not claimed, however certain, is an error that no round shows.
+        let reach = |ends: Interval| ((ends.high / ends.low).ln() / 2.0).hypot(least);
         Self {
             span,
-            faster: narrowing.finding,
-            wins: decided(ClaimedTogether::Alone).is_clear(),
+            faster: alone.finding,
+            wins: alone.is_clear(),
             firm: decided(ClaimedTogether::OneOf(claims)).is_clear(),
-            log_ratio: narrowing.log_ratio,
+            log_ratio: alone.log_ratio,
+            reach: decided(ClaimedTogether::Fitted).interval.map(reach),
         }
+    }
+
+    /// The point of a fit in which the first method is faster before the change if `falls`, and else the second; `None` with too few
+    /// rounds.
+    pub(crate) fn point(&self, falls: bool) -> Option<FitPoint> {
+        let log_ratio = if falls { self.log_ratio? } else { -self.log_ratio? };
+        Some(FitPoint { span: self.span, log_ratio, reach: self.reach? })
     }
 }
 
