@@ -93,6 +93,9 @@ pub struct Plan {
     /// all rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Bytes that workloads may write in all: rounds after the first ones end before more is written. `None`: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_written_bytes: Option<Bytes>,
     /// Duration of the throughput phase.
     pub sample_ns: u64,
     /// The same of a cell whose bytes are in memory, if it is another.
@@ -168,6 +171,7 @@ impl Plan {
             seed: 1,
             rounds: 7,
             budget: None,
+            max_written_bytes: None,
             sample_ns: 100_000_000,
             memory_sample_ns: None,
             latency_ns: 0,
@@ -299,15 +303,16 @@ impl Plan {
         })
     }
 
-    /// Bytes that the workloads write in the rounds that every method has, including preparation of warm files.
+    /// Bytes that a sample of a writing cell writes, including preparation of a warm file; 0 if it writes none.
+    pub fn sample_writes(cell: &Cell) -> u64 {
+        let (Some(ring), Some(writes)) = (cell.conditions.ring(), cell.conditions.writes()) else { return 0 };
+        let before = if cell.conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };
+        ring.bytes().saturating_mul(u64::from(writes.laps)).saturating_add(before)
+    }
+
+    /// Bytes that the workloads write in the rounds that every method has.
     pub fn written_bytes(&self) -> Bytes {
-        let of_cell = |cell: &Cell| {
-            let ring = cell.conditions.ring()?;
-            let before = if cell.conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };
-            let laps = u64::from(cell.conditions.writes()?.laps);
-            Some(ring.bytes().saturating_mul(laps).saturating_add(before))
-        };
-        let round = self.writing_cells().filter_map(of_cell).fold(0u64, u64::saturating_add);
+        let round = self.writing_cells().map(Self::sample_writes).fold(0u64, u64::saturating_add);
         Bytes(round.saturating_mul(u64::from(self.first_rounds())))
     }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
-use pagewise_model::Workload;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
+use pagewise_model::{Bytes, Workload};
 
 use crate::commands::conformance::ConformanceArguments;
 use crate::exit::Exit;
@@ -63,6 +63,9 @@ pub struct OverviewArguments {
     /// Time for all questions together, as in 60s
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub time: Option<u64>,
+    /// Write at most this much to a device, in all questions together [default: 8GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_writes: Option<Bytes>,
     /// Print the plans, the bytes they will write and the time they will take; measure nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -209,6 +212,9 @@ pub struct QuestionArguments {
     /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args must be given again
     #[arg(long, requires = "out")]
     pub resume: bool,
+    /// Write at most this much to a device: more than the usual 8GiB is asked about on a terminal, and refused elsewhere
+    #[arg(long, value_name = "SIZE")]
+    pub max_writes: Option<Bytes>,
     /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -1,5 +1,7 @@
 //! Completion of a run file: datasets, rounds, cells added by a search, end record.
 
+mod outlook;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ use crate::supervise::files::Input;
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
+use outlook::{Leaders, Outlook, Status};
 
 /// A run file to complete.
 pub struct RunSession {
@@ -37,6 +40,8 @@ pub struct RunSession {
     pub state: State,
     /// A random number from which names are derived.
     pub random: u64,
+    /// Number of its question and of all, if several follow each other.
+    pub question: Option<(usize, usize)>,
 }
 
 /// End of the sampling.
@@ -103,6 +108,9 @@ impl RunSession {
             started,
             stop,
             progress,
+            outlook: Outlook::default(),
+            leaders: Leaders::default(),
+            repeated: (0, None),
         };
         loop {
             match search::next(&rounds.run, &rounds.ledger) {
@@ -205,6 +213,10 @@ struct Rounds<'a> {
     spent_ns: u64,
     /// The run so far, without its samples if they do not decide what comes next.
     run: Run,
+    outlook: Outlook,
+    leaders: Leaders,
+    /// Samples that were taken again, and the reason of the last.
+    repeated: (u64, Option<String>),
 }
 
 impl Rounds<'_> {
@@ -223,22 +235,13 @@ impl Rounds<'_> {
             self.sampler.set_inputs(inputs);
             self.block = step.block;
         }
-        // Before it is known what the first rounds take it is estimated.
-        let is_first = self.ledger.settled(&plan) < plan.first_samples();
-        let budget_ns = if is_first { estimate::budget_ns(&plan) } else { self.run.budget_ns() };
-        match budget_ns {
-            None => self.progress.samples(self.ledger.settled(&plan), plan.first_samples()),
-            Some(budget_ns) => self.progress.budget(self.spent_ns, budget_ns),
-        }
         for round in step.rounds.clone() {
+            self.outlook.left_ns = self.left_ns(&plan);
+            let are_over = self.ledger.settled(&plan) >= plan.first_samples();
+            self.outlook.budget_ns = self.run.budget_ns().filter(|_| are_over);
             for (index, round) in step.order(&plan, round) {
                 let cell = &plan.cells[index];
-                self.progress.sample(&format!(
-                    "{} {} ({})",
-                    cell.conditions.workload(),
-                    cell.method,
-                    cell.conditions.cache
-                ));
+                self.tell(&plan, cell);
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
                     let (started_ns, began) = (self.elapsed_ns(), Instant::now());
                     let taken = self.sampler.take(cell, round, &mut self.session.state);
@@ -250,22 +253,54 @@ impl Rounds<'_> {
                         return Ok(SamplingEnd::Interrupted);
                     }
                     let took_ns = began.elapsed().as_nanos() as u64;
-                    let block = step.block;
-                    self.note(Sample {
+                    let sample = Sample {
                         attempt,
-                        block,
+                        block: step.block,
                         started_ns,
                         took_ns,
                         ..Sample::of(cell, round, outcome)
-                    })?;
+                    };
+                    self.leaders.note(cell, &sample);
+                    if sample.outcome.worth_retaking() && attempt < plan.retakes {
+                        let reason = sample.failures().first().map(|failure| failure.kind.name());
+                        self.repeated = (self.repeated.0 + 1, reason);
+                    }
+                    self.note(sample)?;
                 }
-                match budget_ns {
-                    None => self.progress.advance(1),
-                    Some(_) => self.progress.spent(self.spent_ns),
-                }
+                let estimated_ns = estimate::sample_ns(&plan, cell);
+                self.outlook.done_ns += estimated_ns;
+                self.outlook.left_ns = self.outlook.left_ns.saturating_sub(estimated_ns);
+                self.outlook.passed_ns = self.started.elapsed().as_nanos() as u64;
             }
         }
         Ok(SamplingEnd::Completed)
+    }
+
+    /// Estimated time of what is known to remain: samples of the first rounds, and the search until it adds cells.
+    fn left_ns(&self, plan: &Plan) -> u64 {
+        let samples = plan.cells.iter().map(|cell| {
+            let rounds = (0..plan.first_rounds()).filter(|round| plan.takes(cell, *round));
+            let missing = rounds.filter(|round| self.ledger.next_attempt(cell, *round).is_some());
+            estimate::sample_ns(plan, cell).saturating_mul(missing.count() as u64)
+        });
+        let has_searched = plan.cells.len() > self.session.header.plan.cells.len();
+        let search = if has_searched { 0 } else { estimate::search_ns(plan) };
+        samples.fold(search, u64::saturating_add)
+    }
+
+    /// Show what is measured and what is left.
+    fn tell(&self, plan: &Plan, cell: &Cell) {
+        let status = Status {
+            question: self.session.question,
+            name: &plan.question,
+            cell: &format!("{} {} ({})", cell.conditions.workload(), cell.method, cell.conditions.cache),
+            spent_ns: self.spent_ns,
+            left_ns: self.outlook.left_ns(plan, self.spent_ns),
+            at_most: plan.budget.is_some(),
+            leader: self.leaders.of(cell),
+            repeated: (self.repeated.0, self.repeated.1.as_deref()),
+        };
+        self.progress.samples(status.percent(), &status.text());
     }
 
     fn note(&mut self, sample: Sample) -> Result<()> {

@@ -4,8 +4,10 @@
 //! it was begun, and a run that is resumed takes the samples of one that was not. So do blocks, whose datasets are made anew:
 //! what left on one dataset returns on another.
 
+use std::collections::BTreeMap;
+
 use pagewise_model::run::Run;
-use pagewise_model::{Plan, Role};
+use pagewise_model::{Plan, Role, Sample};
 
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
@@ -28,6 +30,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
         let is_before =
             |round: u32| round < regular || (plan.rounds..plan.rounds + returned).contains(&round);
         let so_far = run.samples.iter().filter(|sample| is_before(sample.round));
+        let written = plan.max_written_bytes.map_or(0, |_| written(plan, so_far.clone()));
         let samples = collect_those(plan, so_far);
         let state = State::of(&samples, &looks, in_race);
         let left = budget - state.spent;
@@ -53,10 +56,27 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
             in_race = false;
             continue;
         };
-        if !step.is_done(plan, ledger) {
-            return Some(step);
+        if step.is_done(plan, ledger) {
+            continue;
         }
+        let all = written.saturating_add(step_writes(plan, &step));
+        return plan.max_written_bytes.is_none_or(|limit| all <= limit.0).then_some(step);
     }
+}
+
+/// Bytes that some samples wrote.
+fn written<'a>(plan: &Plan, samples: impl Iterator<Item = &'a Sample>) -> u64 {
+    let writes: BTreeMap<String, u64> =
+        plan.writing_cells().map(|cell| (cell.id(), Plan::sample_writes(cell))).collect();
+    samples.filter_map(|sample| writes.get(&sample.cell)).copied().fold(0, u64::saturating_add)
+}
+
+/// Bytes that a step writes.
+fn step_writes(plan: &Plan, step: &Step) -> u64 {
+    let ids: Vec<String> = step.cells.iter().map(|cell| plan.cells[*cell].id()).collect();
+    let writing = plan.writing_cells().filter(|cell| ids.contains(&cell.id()));
+    let round = writing.map(Plan::sample_writes).fold(0, u64::saturating_add);
+    round.saturating_mul(step.rounds.len() as u64)
 }
 
 /// The race after some steps.

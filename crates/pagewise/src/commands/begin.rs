@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
 use pagewise_host::{environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
-use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
+use pagewise_model::{Bytes, Environment, Plan, Source, WorkerChoices, WorkerFound};
 
 use super::command_lines::line_of;
 use crate::exit::Exit;
@@ -67,6 +67,8 @@ pub(super) struct Options {
     pub(super) out: Option<PathBuf>,
     pub(super) dry_run: bool,
     pub(super) json: bool,
+    /// Bytes that may be written to a device; `None`: the usual amount.
+    pub(super) max_writes: Option<Bytes>,
     pub(super) worker_command: Option<String>,
     pub(super) patience: Duration,
     pub(super) drop_caches: bool,
@@ -79,6 +81,7 @@ impl Default for Options {
             out: None,
             dry_run: false,
             json: false,
+            max_writes: None,
             worker_command: None,
             patience: Duration::from_secs(30),
             drop_caches: false,

@@ -4,6 +4,7 @@ mod begin;
 pub mod clean;
 mod command_lines;
 pub mod conformance;
+mod consent;
 pub mod doctor;
 pub mod methods;
 pub mod planned;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pagewise_analysis::judge::label::label;
 use pagewise_model::format::{bytes, duration, time};
-use pagewise_model::{CacheState, Cell, Plan, Role, Source, Untrusted};
+use pagewise_model::{Bytes, CacheState, Cell, Plan, Role, Source, Untrusted};
 use pagewise_report::json;
 use serde::Serialize;
 
@@ -20,13 +20,20 @@ struct Planned<'a> {
     duration_ns: u64,
     /// Bytes of the dataset, and those that workloads write in the rounds that every method has.
     written_bytes: u64,
+    /// The same with later rounds, at most and approximately.
+    most_written_bytes: u64,
     plan: &'a Plan,
 }
 
 impl<'a> Planned<'a> {
     fn of(plan: &'a Plan) -> Self {
-        let written_bytes = plan.dataset_bytes().0.saturating_add(plan.written_bytes().0);
-        Self { schema: 1, duration_ns: estimate::duration_ns(plan), written_bytes, plan }
+        Self {
+            schema: 1,
+            duration_ns: estimate::duration_ns(plan),
+            written_bytes: estimate::first_written_bytes(plan),
+            most_written_bytes: estimate::most_written_bytes(plan),
+            plan,
+        }
     }
 }
 
@@ -108,7 +115,13 @@ fn written(plan: &Plan) -> String {
             "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",
             bytes(plan.written_bytes()),
             u64::from(plan.first_rounds()) * plan.writing_cells().count() as u64,
-            if plan.budget.is_some() { ", and more in later rounds" } else { "" },
+            match plan.budget {
+                None => String::new(),
+                Some(_) => format!(
+                    ", with later rounds at most about {}",
+                    bytes(Bytes(estimate::most_written_bytes(plan)))
+                ),
+            },
             bytes(largest),
             if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
         ),

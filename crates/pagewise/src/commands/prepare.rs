@@ -1,11 +1,12 @@
 //! A question, from what was typed to a plan for this machine. Nothing is written and nothing is changed.
 
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use pagewise_host::cgroup::{self, Control};
-use pagewise_host::{BlockDevice, placement};
-use pagewise_model::{CpuList, Environment, Plan, Source};
+use pagewise_host::{BlockDevice, cache, dataset, placement};
+use pagewise_model::{Bytes, CpuList, Environment, Plan, Source};
 
 use super::begin::{Destination, Options, examine, fresh_seed};
 use super::rights;
@@ -28,6 +29,10 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) environment: Environment,
     pub(super) control: Control,
+    /// Where its files lie: a device or a filesystem; `None` in memory.
+    pub(super) device: Option<String>,
+    /// Limit of the bytes that its workloads write.
+    pub(super) max_written_bytes: Option<Bytes>,
     free_bytes: u64,
     seed: u64,
     online_cpus: CpuList,
@@ -48,8 +53,12 @@ impl Prepared {
         let numa_nodes =
             topology.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.number).collect();
         let online_cpus = CpuList::new(topology.cpus).context("the CPUs of this machine are unknown")?;
+        let in_memory = File::open(place).is_ok_and(|file| cache::in_memory(&file).is_some());
+        let device = environment.device.clone().unwrap_or_else(|| environment.filesystem.clone());
         let mut prepared = Self {
             asked,
+            device: (!in_memory).then_some(device),
+            max_written_bytes: None,
             plan: Plan { source, ..Plan::of(Vec::new()) },
             environment,
             control: Control::detect(),
@@ -90,6 +99,21 @@ impl Prepared {
                 _ => error,
             }
         })?;
+        self.plan.max_written_bytes = self.max_written_bytes;
         Ok(())
+    }
+
+    /// Check that its files fit on their filesystem.
+    pub(super) fn ensure_space(&self) -> Result<()> {
+        if let Source::Dataset { directory } = &self.plan.source {
+            dataset::check_space(&Path::new(directory).join("dataset"), self.plan.space_bytes().0)?;
+        }
+        Ok(())
+    }
+
+    /// Limit what its workloads write.
+    pub(super) fn limit_writes(&mut self, limit: Bytes) {
+        self.max_written_bytes = Some(limit);
+        self.plan.max_written_bytes = Some(limit);
     }
 }

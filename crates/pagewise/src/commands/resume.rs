@@ -98,6 +98,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         elapsed_before_ns,
         state,
         random: fresh_seed(),
+        question: None,
     };
     finish(session, programs, options, &stop)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_host::{cache, cgroup, dataset, pace};
+use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::duration;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
@@ -16,7 +16,7 @@ use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, stop_flag,
 };
 use super::prepare::{Asked, Prepared};
-use super::{command_lines, planned, report, resume, rights};
+use super::{command_lines, consent, planned, report, resume, rights};
 use crate::arguments::{OverviewArguments, QuestionArguments};
 use crate::exit::Exit;
 use crate::output::{self, say};
@@ -40,7 +40,8 @@ const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 
 /// Run the overview: four questions.
 pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
-    let options = Options { dry_run: arguments.dry_run, json: arguments.json, ..Options::default() };
+    let OverviewArguments { dry_run, json, max_writes, .. } = *arguments;
+    let options = Options { dry_run, json, max_writes, ..Options::default() };
     let variant = if arguments.full { Variant::Full } else { Variant::Quick };
     let mut prepared = Vec::new();
     for name in OVERVIEW {
@@ -51,13 +52,17 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     if let Some(time_ns) = arguments.time {
         share(&mut prepared, time_ns, &options)?;
     }
+    if !consent::limit_writes(&mut prepared, &options)? {
+        return Ok(Exit::Interrupted);
+    }
     if options.dry_run {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
         return Ok(planned::dry_run(&plans, options.json)?);
     }
+    let mut announcement = Some(consent::announcement(&prepared));
     let mut taken = Vec::new();
-    for one in prepared {
-        match execute(one, &options)? {
+    for (index, one) in prepared.into_iter().enumerate() {
+        match execute(one, &options, announcement.take(), Some((index + 1, OVERVIEW.len())))? {
             Taken::File(path) => {
                 if !options.json {
                     report::show(std::slice::from_ref(&path), false)?;
@@ -99,6 +104,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
         out: arguments.out.clone(),
         dry_run: arguments.dry_run,
         json: arguments.json,
+        max_writes: arguments.max_writes,
         worker_command: arguments.worker_command.clone(),
         patience: Duration::from_secs(arguments.patience),
         drop_caches: arguments.drop_caches,
@@ -170,11 +176,15 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         },
     };
     let asked = Asked { text, variant: arguments.variant(), chosen: arguments.layer(), place };
-    let prepared = prepare_with_consent(asked, options)?;
+    let mut prepared = prepare_with_consent(asked, options)?;
+    if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
+        return Ok(Taken::Ended(Exit::Interrupted));
+    }
     if options.dry_run {
         return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.json)?));
     }
-    execute(prepared, options)
+    let announcement = consent::announcement(std::slice::from_ref(&prepared));
+    execute(prepared, options, Some(announcement), None)
 }
 
 /// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now or on the command
@@ -246,11 +256,13 @@ fn plan_file(path: &Path) -> Result<PlanText> {
     text::parse(&name, &text).with_context(|| format!("the plan file {shown}"))
 }
 
-/// Run a plan.
-fn execute(mut prepared: Prepared, options: &Options) -> Result<Taken> {
-    if let Source::Dataset { directory } = &prepared.plan.source {
-        dataset::check_space(&Path::new(directory).join("dataset"), prepared.plan.space_bytes().0)?;
-    }
+/// Run a plan, which is that question of so many; say first what it does, once nothing refuses it any more.
+fn execute(
+    mut prepared: Prepared,
+    options: &Options,
+    announcement: Option<String>,
+    question: Option<(usize, usize)>,
+) -> Result<Taken> {
     enter_scope(&prepared.plan, &prepared.control);
     rights::ensure_settable(&prepared.plan, &prepared.control)?;
     let stop = stop_flag()?;
@@ -282,8 +294,17 @@ fn execute(mut prepared: Prepared, options: &Options) -> Result<Taken> {
         Some(path) => RunFile::create(path, header.clone())?,
         None => create_named(&header)?,
     };
+    announcement.iter().for_each(say);
     finish(
-        RunSession { header, store, earlier: Vec::new(), elapsed_before_ns: 0, state, random: fresh_seed() },
+        RunSession {
+            header,
+            store,
+            earlier: Vec::new(),
+            elapsed_before_ns: 0,
+            state,
+            random: fresh_seed(),
+            question,
+        },
         programs,
         options,
         &stop,

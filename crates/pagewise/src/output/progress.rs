@@ -1,26 +1,32 @@
-//! Progress on stderr: the cell being measured and the time left; nothing unless stderr is a terminal.
+//! Progress on stderr: a line that is overwritten on a terminal, and elsewhere a line a minute.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagewise_model::Untrusted;
 
-/// Nanoseconds.
-const MS: u64 = 1_000_000;
+use super::say;
 
-/// A line that is overwritten in place.
-pub struct Progress(ProgressBar);
+/// Time between two lines where nothing can be overwritten.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// The progress of a run.
+pub struct Progress {
+    bar: ProgressBar,
+    /// The last line, unless stderr is a terminal.
+    told: Option<Cell<Instant>>,
+}
 
 impl Progress {
-    /// A progress line that is visible only on a terminal.
+    /// Progress of a run that begins now.
     pub fn new() -> Self {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr_with_hz(8)
-        } else {
-            ProgressDrawTarget::hidden()
+        let (target, told) = match std::io::stderr().is_terminal() {
+            true => (ProgressDrawTarget::stderr_with_hz(8), None),
+            false => (ProgressDrawTarget::hidden(), Some(Cell::new(Instant::now()))),
         };
-        Self(ProgressBar::with_draw_target(None, target))
+        Self { bar: ProgressBar::with_draw_target(None, target), told }
     }
 
     /// Show bytes being written or read, of a known total.
@@ -30,50 +36,35 @@ impl Progress {
 
     /// Set the number of bytes done.
     pub fn bytes_done(&self, done: u64) {
-        self.0.set_position(done);
+        self.bar.set_position(done);
     }
 
-    /// Show samples, of which `done` are already in the file.
-    pub fn samples(&self, done: u64, total: u64) {
-        self.restart(total, "{bar:20} {pos}/{len}, about {eta} left  {wide_msg}", "");
-        self.0.set_position(done);
-        self.0.reset_eta();
-        self.0.enable_steady_tick(Duration::from_millis(500));
-    }
-
-    /// Show time spent of a budget, in nanoseconds.
-    pub fn budget(&self, spent_ns: u64, budget_ns: u64) {
-        self.restart(budget_ns / MS, "{bar:20} {prefix}  {wide_msg}", "");
-        self.spent(spent_ns);
-        self.0.enable_steady_tick(Duration::from_millis(500));
-    }
-
-    /// Set the time spent.
-    pub fn spent(&self, spent_ns: u64) {
-        let (spent, budget) = (spent_ns / MS, self.0.length().unwrap_or(0));
-        self.0.set_position(spent.min(budget));
-        self.0.set_prefix(format!("{} s of at most {} s", spent / 1000, budget.div_ceil(1000)));
-    }
-
-    /// Show the cell being measured.
-    pub fn sample(&self, cell: &str) {
-        self.0.set_message(Untrusted(cell).to_string());
-    }
-
-    /// Count completed samples.
-    pub fn advance(&self, samples: u64) {
-        self.0.inc(samples);
+    /// Show a share of the samples, in per cent, and a line about them.
+    pub fn samples(&self, percent: u64, line: &str) {
+        if let Some(told) = &self.told {
+            if told.get().elapsed() >= PERIOD {
+                told.set(Instant::now());
+                say(line);
+            }
+            return;
+        }
+        if self.bar.length() != Some(100) {
+            self.restart(100, "{bar:12} {wide_msg}", "");
+            self.bar.enable_steady_tick(Duration::from_millis(500));
+        }
+        self.bar.set_position(percent);
+        self.bar.set_message(Untrusted(line).to_string());
     }
 
     /// Remove the line from the screen.
     pub fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 
     fn restart(&self, total: u64, template: &str, message: &str) {
-        self.0.reset();
-        self.0.set_style(ProgressStyle::with_template(template).expect("a constant template"));
-        self.0.set_length(total);
-        self.0.set_message(message.to_string());
+        self.bar.reset();
+        self.bar.set_style(ProgressStyle::with_template(template).expect("a constant template"));
+        self.bar.set_length(total);
+        self.bar.set_message(message.to_string());
     }
 }

@@ -63,8 +63,22 @@ pub fn beside_samples_ns(plan: &Plan) -> u64 {
     [search_ns(plan), writing, warming].into_iter().fold(0, u64::saturating_add)
 }
 
+/// Bytes that a run writes: its datasets and the rounds that every method has.
+pub fn first_written_bytes(plan: &Plan) -> u64 {
+    plan.all_dataset_bytes().0.saturating_add(plan.written_bytes().0)
+}
+
+/// Bytes that a run writes at most, approximately: later rounds write as fast as the first ones, up to the plan's limit.
+pub fn most_written_bytes(plan: &Plan) -> u64 {
+    let (first_ns, samples) = (first_rounds_ns(plan).max(1), plan.written_bytes().0);
+    let times = budget_ns(plan).map_or(1.0, |budget_ns| (budget_ns as f64 / first_ns as f64).max(1.0));
+    let all = (samples as f64 * times) as u64;
+    let limited = plan.max_written_bytes.map_or(all, |limit| all.min(limit.0.max(samples)));
+    plan.all_dataset_bytes().0.saturating_add(limited)
+}
+
 /// One sample of `cell`, from set-up to tear-down.
-fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
+pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
     let overhead_ns = OVERHEAD_NS + start_ns(cell.method.worker());
     if let Some(once_ns) = once_ns(cell) {
@@ -122,7 +136,7 @@ fn once_ns(cell: &Cell) -> Option<u64> {
 }
 
 /// Duration of halving the intervals of crossings.
-fn search_ns(plan: &Plan) -> u64 {
+pub fn search_ns(plan: &Plan) -> u64 {
     let Some(search) = &plan.search else { return 0 };
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
     let steps = ((1.0 + GRID_STEP).ln() / (1.0 + tolerance).ln()).log2().ceil().max(1.0) as u64;

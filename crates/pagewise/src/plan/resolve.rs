@@ -138,6 +138,7 @@ pub fn resolve(
             Amount::Budget(_) | Amount::Time(_) => Looks::quick().last(),
         },
         budget: None,
+        max_written_bytes: None,
         sample_ns: sampling.sample_ns,
         memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,

@@ -134,6 +134,7 @@ impl Place {
             elapsed_before_ns: 0,
             state: self.state(),
             random: 1,
+            question: None,
         }
     }
 
@@ -146,6 +147,7 @@ impl Place {
             elapsed_before_ns: 0,
             state: self.state(),
             random: 2,
+            question: None,
         }
     }
 

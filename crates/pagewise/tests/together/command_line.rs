@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{NOBODY, Place, expect_told, is_root};
+use crate::support::{NOBODY, Place, expect_told, is_root, skipped};
 
 /// The plan of a command that takes `--dry-run --json`, without what is random.
 #[track_caller]
@@ -197,4 +197,61 @@ fn methods_lists_what_a_question_takes_with_its_meaning_and_state() {
         "is jvm/filechannel:heap-buffer here",
     );
     expect_told(&place.run(&["read", "--methods", "java/mmap"]), 2, "write jvm/METHOD");
+}
+
+#[test]
+fn much_writing_needs_consent_and_what_was_allowed_is_a_limit() {
+    // A filesystem on a device: memory does not wear.
+    let place = Place::new();
+    if rustix::fs::statfs(place.path()).is_ok_and(|found| found.f_type == 0x0102_1994) {
+        return skipped(
+            "much_writing_needs_consent_and_what_was_allowed_is_a_limit",
+            "the files are in memory",
+        );
+    }
+    let planned = |words: &str| {
+        let words: Vec<&str> = words.split(' ').chain(["--dry-run", "--json"]).collect();
+        place.run(&words).expect_code(0).judged()
+    };
+    let gib = |bytes: &Value| bytes.as_u64().expect("bytes") as f64 / f64::from(1 << 30);
+    // The defaults write less than is asked about.
+    for words in ["append", "append --quick", "fill --dir .", "fill --dir . --quick"] {
+        let planned = planned(words);
+        assert!(
+            gib(&planned["written_bytes"]) <= 8.0 && gib(&planned["most_written_bytes"]) <= 8.01,
+            "{words}"
+        );
+        assert!(gib(&planned["plan"]["max_written_bytes"]) <= 8.0, "{words}");
+    }
+    let many = "append --record-size 100B,1KiB --sync none,end,every:1MiB --file-size 64MiB";
+    assert!(gib(&planned(many)["written_bytes"]) > 8.0);
+    let refused = place.run(&many.split(' ').collect::<Vec<_>>());
+    expect_told(&refused, 2, "which wears flash: allow it with: pagewise append --record-size 100B,1KiB ");
+    let (_, allowed) = refused.stderr.trim_end().split_once("allow it with: pagewise ").expect("a command");
+    assert!(allowed.contains("--max-writes "), "{allowed}");
+    let allowed = planned(allowed);
+    assert!(gib(&allowed["plan"]["max_written_bytes"]) >= gib(&allowed["written_bytes"]), "{allowed}");
+    let words = [&many.split(' ').collect::<Vec<_>>()[..], &["--max-writes", "1g"]].concat();
+    expect_told(&place.run(&words), 2, "and --max-writes allows 1 GiB: allow more, or choose fewer methods");
+    assert!(place.entries().is_empty(), "{:?}", place.entries());
+    // In memory nothing is asked.
+    planned_in_memory(&place);
+}
+
+fn planned_in_memory(place: &Place) {
+    let words = ["fill", "--file-size=4GiB", "--dry-run", "--json"];
+    let finished = place.run(&words).expect_code(0);
+    assert!(!finished.stderr.contains("--max-writes"), "{finished:?}");
+}
+
+#[test]
+fn a_run_says_first_what_it_will_do() {
+    let place = Place::new();
+    let words = "read --workload random-read --methods pread --cache warm --file-size 4MiB --trial-rounds 1 --out run.jsonl";
+    let finished = place.run(&words.split(' ').collect::<Vec<_>>());
+    let first = finished.stderr.lines().next().expect("a line");
+    assert!(
+        first.starts_with("read: about ") && first.contains("; writes at most about 4 MiB to "),
+        "{first}"
+    );
 }

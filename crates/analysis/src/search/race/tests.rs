@@ -7,7 +7,8 @@ use pagewise_model::random::Random;
 use pagewise_model::run::Header;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Evidence, Failure, FailureKind, Method, Outcome, Reads, Sample, Work,
+    Append, Bytes, CacheState, Cell, Conditions, Evidence, Failure, FailureKind, Method, Outcome, Reads,
+    Sample, Work,
 };
 
 use super::*;
@@ -52,8 +53,12 @@ fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u
     let mut random = Random::for_purpose(1, &format!("{} {round} {attempt}", cell.id()));
     let (_, rate, scatter) = truth.concat().get(index).copied().unwrap_or(("", 1.0, 0.0));
     let rate = rate * (scatter * crate::judge::simulation::normal(&mut random)).exp();
-    let measurement =
-        Measurement { operations: (1e6 * rate) as u64, measured_ns: 40 * MS, ..Measurement::default() };
+    // One-shot work is ranked by its time.
+    let measured_ns = match cell.conditions.workload().is_one_shot() {
+        true => ((40 * MS) as f64 / rate) as u64,
+        false => 40 * MS,
+    };
+    let measurement = Measurement { operations: (1e6 * rate) as u64, measured_ns, ..Measurement::default() };
     let is_disturbed = attempt == 0 && random.unit() < 1.0 / 30.0;
     let disturbance = Failure { kind: FailureKind::Contaminated, detail: "by a test".into() };
     let failures = if is_disturbed { vec![disturbance] } else { Vec::new() };
@@ -124,6 +129,32 @@ fn a_budget_is_kept() {
     }
     let too_short = complete(&plan(CLOSE, CLEAR, S), [CLOSE, CLEAR], Vec::new());
     assert_eq!(rounds(&too_short)[0], [0, 1, 2, 3, 4], "the first rounds are taken whatever they cost");
+}
+
+#[test]
+fn writing_ends_at_its_limit_after_the_first_rounds() {
+    let mut appends = plan(CLOSE, CLEAR, 60 * S);
+    for cell in &mut appends.cells {
+        let append = Append { record_bytes: Bytes(100), laps: 1, sync: pagewise_model::Sync::None };
+        cell.conditions =
+            Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
+    }
+    let written = |run: &Run| written(&run.header.plan, run.samples.iter());
+    let of_first_rounds = Plan { budget: Some(Budget::of(1)), ..appends.clone() };
+    let first = written(&complete(&of_first_rounds, [CLOSE, CLOSE], Vec::new()));
+    let unlimited = written(&complete(&appends, [CLOSE, CLOSE], Vec::new()));
+    assert!(unlimited > 2 * first, "{unlimited} of {first}");
+    for limit in [unlimited / 2, first * 5 / 4, first, first / 2] {
+        let limited = Plan { max_written_bytes: Some(Bytes(limit)), ..appends.clone() };
+        let run = complete(&limited, [CLOSE, CLOSE], Vec::new());
+        let all = written(&run);
+        // Samples that are taken again come on top.
+        assert!((first..=limit.max(first) * 21 / 20).contains(&all), "{all} of {limit}, {first} at first");
+        for cut in [run.samples.len() / 2, run.samples.len() - 1] {
+            let resumed = complete(&limited, [CLOSE, CLOSE], run.samples[..cut].to_vec());
+            assert_eq!(resumed.samples, run.samples, "cut after {cut}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! What a run will do, said before it begins, and consent to much writing: flash wears.
+//!
+//! Up to 8 GiB are written to a device without a question. More is asked about on a terminal, and needs `--max-writes`
+//! elsewhere. What was allowed is a limit of the run: rounds after the first ones end before more is written.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use pagewise_model::format::{bytes, duration};
+use pagewise_model::{Bytes, Plan};
+
+use super::begin::Options;
+use super::command_lines;
+use super::prepare::Prepared;
+use crate::output::{self, say};
+use crate::plan::estimate;
+
+/// Bytes that are written without a question.
+const FREE: Bytes = Bytes::gib(8);
+
+/// Limit the writes of runs that follow each other to what is allowed; false if the user refuses them. A dry run asks
+/// nothing. What does not fit at all is refused first.
+pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<bool> {
+    if !options.dry_run {
+        runs.iter().try_for_each(Prepared::ensure_space)?;
+    }
+    let of_device = |one: &&Prepared| one.device.is_some();
+    let total = |of: fn(&Plan) -> u64| {
+        runs.iter().filter(of_device).map(|one| of(&one.plan)).fold(0, u64::saturating_add)
+    };
+    let (first, most) = (total(estimate::first_written_bytes), total(estimate::most_written_bytes));
+    let mut allowed = options.max_writes.unwrap_or(FREE);
+    if first > allowed.0 && !options.dry_run {
+        let what =
+            format!("{} writes {}", names(runs), amounts(runs, estimate::first_written_bytes).join(", "));
+        if options.max_writes.is_some() {
+            bail!(
+                "{what}, and --max-writes allows {}: allow more, or choose fewer methods, smaller files or fewer rounds",
+                bytes(allowed)
+            );
+        }
+        // Whole GiB, so that it is typed easily.
+        let enough = Bytes::gib(most.div_ceil(Bytes::gib(1).0));
+        match output::confirm(&format!("{what}, which wears flash. Go on?")) {
+            Some(true) => allowed = enough,
+            Some(false) => return Ok(false),
+            None => bail!(
+                "{what}, which wears flash: allow it with: {}",
+                command_lines::typed_with(&["--max-writes", &enough.to_string()])
+            ),
+        }
+    }
+    if first > allowed.0 {
+        let limit = bytes(allowed);
+        say(format_args!(
+            "note: a run of this asks first, because it writes more than {limit}; elsewhere than on a terminal it needs --max-writes"
+        ));
+        return Ok(true);
+    }
+    let spare = allowed.0.saturating_sub(first);
+    for one in runs.iter_mut().filter(|one| one.device.is_some() && one.plan.budget.is_some()) {
+        let written = one.plan.written_bytes().0;
+        if written > 0 {
+            let share = u128::from(spare) * u128::from(written) / u128::from(first.max(1));
+            one.limit_writes(Bytes(written.saturating_add(share as u64)));
+        }
+    }
+    Ok(true)
+}
+
+/// A line about what the runs will do.
+pub(super) fn announcement(runs: &[Prepared]) -> String {
+    let takes = runs.iter().map(|one| estimate::duration_ns(&one.plan)).fold(0, u64::saturating_add);
+    let amounts = amounts(runs, estimate::most_written_bytes);
+    let writes = match amounts.as_slice() {
+        [] => "writes nothing but its run file".to_string(),
+        amounts => format!("writes at most about {}", amounts.join(", ")),
+    };
+    format!("{}: about {}; {writes}", names(runs), duration(takes))
+}
+
+fn names(runs: &[Prepared]) -> String {
+    match runs {
+        [one] => one.plan.question.clone(),
+        several => format!("{} questions", several.len()),
+    }
+}
+
+/// Bytes by the place they go to.
+fn amounts(runs: &[Prepared], of: fn(&Plan) -> u64) -> Vec<String> {
+    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    for one in runs {
+        let place = one.device.as_ref().map_or("memory".to_string(), |device| device.clone());
+        *places.entry(place).or_default() += of(&one.plan);
+    }
+    let amount = |(place, written): (String, u64)| format!("{} to {place}", bytes(Bytes(written)));
+    places.into_iter().filter(|(_, written)| *written > 0).map(amount).collect()
+}

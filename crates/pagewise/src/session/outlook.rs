@@ -1,0 +1,184 @@
+//! What is said of a run while it goes on: the time that is left, who leads, what was repeated.
+
+use std::collections::HashMap;
+
+use pagewise_analysis::proof::measured::{ops_per_second, total_ns};
+use pagewise_model::format::duration;
+use pagewise_model::{Cell, Plan, Role, Sample};
+
+/// Estimates of what was done and of what remains, and the time that the former took: the rest takes as long as that, in
+/// proportion.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outlook {
+    /// Estimated time of the samples that were taken.
+    pub done_ns: u64,
+    /// Estimated time of the samples of the first rounds, or of a search, that remain.
+    pub left_ns: u64,
+    /// Time that passed meanwhile.
+    pub passed_ns: u64,
+    /// Time of all samples, once it is known: after the first rounds of a plan with a budget.
+    pub budget_ns: Option<u64>,
+}
+
+impl Outlook {
+    /// Time that remains; for a plan with a budget, at most.
+    pub fn left_ns(self, plan: &Plan, spent_ns: u64) -> u64 {
+        let pace = match self.done_ns {
+            0 => 1.0,
+            done_ns => self.passed_ns as f64 / done_ns as f64,
+        };
+        let first_left = (self.left_ns as f64 * pace) as u64;
+        if let Some(budget_ns) = self.budget_ns {
+            return budget_ns.saturating_sub(spent_ns);
+        }
+        let Some(budget) = plan.budget else { return first_left };
+        let first_ns = spent_ns.saturating_add(first_left);
+        first_ns.max(budget.ns(first_ns)).saturating_sub(spent_ns)
+    }
+}
+
+/// Leaders of comparisons, for the eye: a verdict needs more than medians.
+#[derive(Debug, Default)]
+pub struct Leaders {
+    rates: HashMap<String, HashMap<String, Vec<f64>>>,
+}
+
+impl Leaders {
+    /// Count a sample of `cell`.
+    pub fn note(&mut self, cell: &Cell, sample: &Sample) {
+        let Some((measurement, _)) = sample.valid().filter(|_| cell.role == Role::Measured) else { return };
+        let rate = match cell.conditions.workload().is_one_shot() {
+            true => 1e9 / total_ns(measurement).max(1) as f64,
+            false => ops_per_second(measurement),
+        };
+        let methods = self.rates.entry(Self::key(cell)).or_default();
+        methods.entry(cell.method.to_string()).or_default().push(rate);
+    }
+
+    /// The method with the best median among those that `cell` is compared with; `None` before each of two has two samples.
+    pub fn of(&self, cell: &Cell) -> Option<&str> {
+        let methods = self.rates.get(&Self::key(cell))?.iter().filter(|(_, rates)| rates.len() > 1);
+        let medians: Vec<(f64, &str)> =
+            methods.map(|(method, rates)| (median(rates), method.as_str())).collect();
+        let best = medians.iter().max_by(|left, right| left.0.total_cmp(&right.0))?;
+        (medians.len() > 1).then_some(best.1)
+    }
+
+    /// Text of the conditions.
+    fn key(cell: &Cell) -> String {
+        pagewise_analysis::judge::label::label(&cell.conditions)
+    }
+}
+
+fn median(rates: &[f64]) -> f64 {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// The line of progress.
+#[derive(Clone, Debug, Default)]
+pub struct Status<'a> {
+    /// Number of this question and of all, if there are several.
+    pub question: Option<(usize, usize)>,
+    /// Its name.
+    pub name: &'a str,
+    /// The cell being measured.
+    pub cell: &'a str,
+    /// Time since the samples began, and the time that remains.
+    pub spent_ns: u64,
+    /// Time that remains.
+    pub left_ns: u64,
+    /// True if it may end earlier.
+    pub at_most: bool,
+    /// The leader of the cell's comparison.
+    pub leader: Option<&'a str>,
+    /// Samples that were taken again, and the last reason.
+    pub repeated: (u64, Option<&'a str>),
+}
+
+impl Status<'_> {
+    /// Done share in per cent; 100 only at the end.
+    pub fn percent(&self) -> u64 {
+        let all = u128::from(self.spent_ns) + u128::from(self.left_ns);
+        (u128::from(self.spent_ns) * 100 / all.max(1)).min(99) as u64
+    }
+
+    /// The line.
+    pub fn text(&self) -> String {
+        let mut text = match self.question {
+            Some((number, all)) => format!("question {number} of {all}, {}: ", self.name),
+            None => format!("{}: ", self.name),
+        };
+        let left = duration(self.left_ns.max(1_000_000_000));
+        text.push_str(&format!(
+            "{} %, {} {left} left",
+            self.percent(),
+            if self.at_most { "at most" } else { "about" }
+        ));
+        text.push_str(&format!("; {}", self.cell));
+        self.leader.iter().for_each(|leader| text.push_str(&format!("; {leader} leads")));
+        if let (repeated @ 1.., Some(reason)) = self.repeated {
+            text.push_str(&format!("; {repeated} repeated ({reason})"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::plan::Budget;
+
+    #[test]
+    fn the_time_left_is_right_within_a_quarter_from_half_way_on() {
+        // Two kinds of samples, of which one takes three times as long as estimated, and the other half as long.
+        let samples: Vec<(u64, u64)> = (0..200).map(|index| [(80, 240), (60, 30)][index % 2]).collect();
+        let all: u64 = samples.iter().map(|sample| sample.1).sum();
+        let plan = Plan::of(Vec::new());
+        let mut outlook =
+            Outlook { left_ns: samples.iter().map(|sample| sample.0).sum(), ..Outlook::default() };
+        for (estimated, took) in samples {
+            outlook.done_ns += estimated;
+            outlook.left_ns -= estimated;
+            outlook.passed_ns += took;
+            let (told, left) = (outlook.left_ns(&plan, outlook.passed_ns), all - outlook.passed_ns);
+            // A sample is the grain.
+            let off = told.abs_diff(left).saturating_sub(240);
+            assert!(outlook.passed_ns * 2 < all || off * 4 <= left, "{told} told, {left} left");
+        }
+    }
+
+    #[test]
+    fn a_budget_is_what_is_left_at_most() {
+        let plan = Plan {
+            budget: Some(Budget { least_ns: 100, first_rounds_percent: 200 }),
+            ..Plan::of(Vec::new())
+        };
+        // The first rounds take twice as long as estimated: 400 in all, and as much again.
+        let outlook = Outlook { done_ns: 100, left_ns: 100, passed_ns: 200, budget_ns: None };
+        assert_eq!(outlook.left_ns(&plan, 200), 600);
+        let outlook = Outlook { done_ns: 200, left_ns: 0, passed_ns: 700, budget_ns: Some(1000) };
+        assert_eq!(outlook.left_ns(&plan, 700), 300);
+    }
+
+    #[test]
+    fn a_line_says_which_question_what_leads_and_what_was_repeated() {
+        let status = Status {
+            question: Some((2, 4)),
+            name: "scan",
+            cell: "scan mmap (cold)",
+            spent_ns: 38_000_000_000,
+            left_ns: 62_000_000_000,
+            at_most: true,
+            leader: Some("read:buffer=64KiB"),
+            repeated: (3, Some("disturbed")),
+        };
+        assert_eq!(
+            status.text(),
+            "question 2 of 4, scan: 38 %, at most 62 s left; scan mmap (cold); read:buffer=64KiB leads; 3 repeated (disturbed)"
+        );
+        let done = Status { spent_ns: 10, left_ns: 0, ..status };
+        assert_eq!(done.percent(), 99, "it is not over before its end");
+    }
+}
