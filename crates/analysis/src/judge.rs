@@ -15,6 +15,7 @@ pub mod label;
 pub mod latency;
 pub mod pivot;
 pub mod race;
+pub mod schema;
 pub mod simulation;
 mod stall;
 #[cfg(test)]

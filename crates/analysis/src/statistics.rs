@@ -80,7 +80,7 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
 pub const SHOWN_LEVEL: f64 = 0.95;
 
 /// A median with the ends of an interval that is known for any number of values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Extent {
     /// The lower end of an interval that covers the median with at least 95 %; with fewer than six values, which carry no
     /// such interval, the smallest.

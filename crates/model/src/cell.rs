@@ -53,7 +53,7 @@ words! {
 }
 
 /// All conditions that must be equal for two methods to be compared.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Conditions {
     /// Accesses and their order.
     #[serde(flatten)]

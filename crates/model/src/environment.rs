@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::Bytes;
 
 /// The machine, kernel, filesystem and device of a run. `None`: unknown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Environment {
     /// `uname -n`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

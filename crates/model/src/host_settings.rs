@@ -33,7 +33,7 @@ macro_rules! host_settings {
         }
     ) => {
         /// Settings of the machine while a cell is measured.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         pub struct HostSettings {
             $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
             /// Settings of the kernel.
@@ -42,7 +42,7 @@ macro_rules! host_settings {
         }
 
         /// Settings of the kernel, which apply to the whole machine.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(default)]
         pub struct KernelSettings { $($(#[$kernel_doc])* pub $kernel: Option<$kernel_type>,)+ }
 
@@ -166,7 +166,7 @@ words! {
 
 /// A rate limit of a block device. It limits the rate but does not slow individual requests between the pauses that the
 /// kernel makes, so latencies are not reported under it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeviceCap {
     /// Read requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -382,6 +382,16 @@ impl FromStr for Skew {
 /// Stored as the text that a user types.
 macro_rules! as_text {
     ($($name:ident),+) => {$(
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string" })
+            }
+        }
+
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)

@@ -10,7 +10,7 @@ use crate::method::Method;
 use crate::units::Bytes;
 
 /// The quantity that columns vary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PivotColumns {
     /// The number of threads.
@@ -20,7 +20,7 @@ pub enum PivotColumns {
 }
 
 /// A table that a plan asks for. A method is written as in the plan, or without its worker to match that of any.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pivot {
     /// The quantity that columns vary.
     pub columns: PivotColumns,
@@ -35,7 +35,7 @@ pub struct Pivot {
 }
 
 /// Value of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum PivotColumn {
     /// Number of threads.

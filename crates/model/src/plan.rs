@@ -16,7 +16,7 @@ use crate::units::Bytes;
 use crate::workers::WorkerChoices;
 
 /// Origin of the bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "source", rename_all = "kebab-case")]
 pub enum Source {
     /// Files that pagewise creates in `directory` and removes.
@@ -36,7 +36,7 @@ pub enum Source {
 }
 
 /// Attributes that identify the user's file and reveal changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileIdentity {
     /// Device number.
     pub device: u64,

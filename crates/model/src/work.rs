@@ -1,5 +1,6 @@
 //! Workloads: accesses, their order, and the consumption of the bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -41,7 +42,7 @@ impl Workload {
 }
 
 /// The work, with all parameters that define it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "workload", rename_all = "kebab-case")]
 pub enum Work {
     /// Reads at random offsets.
@@ -57,7 +58,7 @@ pub enum Work {
 }
 
 /// Reads by the offset table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reads {
     /// Size of one read.
     pub read_bytes: Bytes,
@@ -90,14 +91,14 @@ impl Reads {
 }
 
 /// The whole file, front to back, by one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scan {
     /// Consumption of the bytes.
     pub consume: Consume,
 }
 
 /// Records into a ring file, by one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Append {
     /// Size of a record.
     pub record_bytes: Bytes,
@@ -109,7 +110,7 @@ pub struct Append {
 }
 
 /// A new file in blocks, front to back, by one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fill {
     /// Size of a block.
     pub block_bytes: Bytes,
@@ -269,6 +270,16 @@ impl FromStr for Sync {
             },
             _ => Err(format!("unknown sync '{text}': write one of none, end, every:SIZE")),
         }
+    }
+}
+
+impl schemars::JsonSchema for Sync {
+    fn schema_name() -> Cow<'static, str> {
+        "Sync".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
     }
 }
 

@@ -95,6 +95,17 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Print the manual page of pagewise or of a command, or write all of them
+    Man {
+        /// The command
+        #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+        command: Option<String>,
+        /// Write the pages of all commands into this directory, for a package
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of the judged JSON
+    Schema,
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,

@@ -16,7 +16,6 @@ mod store;
 mod supervise;
 mod usage;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -38,7 +37,9 @@ fn main() -> ExitCode {
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
         Some(Command::Clean(clean)) => commands::clean::clean(clean),
-        Some(Command::Completions { shell }) => completions(*shell),
+        Some(Command::Completions { shell }) => commands::reference::completions(*shell),
+        Some(Command::Man { command, dir }) => commands::reference::man(command.as_deref(), dir.as_deref()),
+        Some(Command::Schema) => commands::reference::schema(),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {
             supervise::warming::read_into_cache(file, *bytes).map(|()| Exit::Answered)
@@ -74,15 +75,6 @@ fn explain(error: &clap::Error) -> ExitCode {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     output::say(format_args!("pagewise: {}", usage::sentence(error, &Arguments::command(), &typed)));
     ExitCode::from(Exit::WrongUse.code())
-}
-
-/// Print the completions of a shell for the current arguments.
-fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
-    let mut command = Arguments::command();
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "pagewise", &mut script);
-    output::stdout().write_all(&script)?;
-    Ok(Exit::Answered)
 }
 
 fn worker() -> anyhow::Result<Exit> {

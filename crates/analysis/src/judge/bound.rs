@@ -37,7 +37,7 @@ const ALIKE: f64 = 0.05;
 const DEPTH_EXCEEDED: f64 = 1.2;
 
 /// A resource that can limit a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundName {
     /// Set-up, in which most of the total passes.
@@ -99,7 +99,7 @@ impl BoundName {
 }
 
 /// Certainty of a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// The lower end of its share is over 75 %.
@@ -137,7 +137,7 @@ impl<'a> Limit<'a> {
 }
 
 /// The bound of a cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bound {
     /// The limiting resource; `None` without a valid sample.
     pub bound: Option<BoundName>,

@@ -22,7 +22,7 @@ use crate::statistics::{Extent, SHOWN_LEVEL, median, median_count, median_interv
 pub const SLOW: f64 = 1.5;
 
 /// State of a cell's figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// At least one valid sample.
@@ -45,7 +45,7 @@ impl Status {
 }
 
 /// A median over rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MedianInterval {
     /// The median.
     pub median: f64,
@@ -79,7 +79,7 @@ impl MedianInterval {
 }
 
 /// Conditions that are not fields of the cell itself; `None` if they do not apply to the workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Parameters {
     /// Size of one read.
     pub read_bytes: Option<Bytes>,
@@ -145,7 +145,7 @@ impl Parameters {
 }
 
 /// One cell with its figures, which are `None` unless the status is ok.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CellJudgement {
     /// [`pagewise_model::Cell::id`].
     pub id: String,
@@ -265,7 +265,7 @@ pub struct CellJudgement {
 }
 
 /// The value of an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum OptionValue {
     /// It is set.

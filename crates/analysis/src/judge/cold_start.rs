@@ -9,7 +9,7 @@ use crate::proof::steady::{Warmed, time_to_warm};
 use crate::statistics::{median, median_count, total};
 
 /// One window of a cold start, as medians over the samples that had it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ColdWindow {
     /// Its end, as time since the start without the gaps between windows.
     pub end_ns: u64,

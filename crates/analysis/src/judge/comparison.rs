@@ -14,7 +14,7 @@ use crate::proof::measured::covered;
 use crate::statistics::median;
 
 /// Conditions with their label.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ComparedConditions {
     /// `random-read · 16 reads of 16 KiB · warm · 1 thread · 1 GiB`.
     pub label: String,
@@ -24,7 +24,7 @@ pub struct ComparedConditions {
 }
 
 /// The leader compared with one other method.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RatioToLeader {
     /// The other method.
     pub method: String,
@@ -51,7 +51,7 @@ pub struct RatioToLeader {
 }
 
 /// A method that is shown but not ranked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Unranked {
     /// The method.
     pub method: String,
@@ -62,7 +62,7 @@ pub struct Unranked {
 }
 
 /// One set of conditions with all methods measured under it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Conditions that are equal for all.
     pub conditions: ComparedConditions,
@@ -91,7 +91,7 @@ pub struct Comparison {
 }
 
 /// Share of the span in the page cache before samples under `as-is`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct AsIs {
     /// The smallest share before a sample of the rounds that count.
     pub resident_share_low: f64,

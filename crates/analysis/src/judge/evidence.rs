@@ -17,7 +17,7 @@ macro_rules! evidence_medians {
         host { $($(#[$host_doc:meta])* $host:ident,)+ }
     ) => {
         /// Medians over valid samples of the supervisor's observations; `None`: unknown in all samples.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
         pub struct EvidenceMedians {
             /// From sending `go` to receiving `sample`.
             pub wall_ns: u64,

@@ -14,7 +14,7 @@ use super::comparison::Comparison;
 use super::pivot::facts::Tables;
 
 /// A run with its results.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Judged {
     /// Version of this JSON.
     pub schema: u32,
@@ -43,7 +43,7 @@ pub struct Judged {
 }
 
 /// Summary of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// The question or the plan file's name.
     pub question: String,
@@ -78,7 +78,7 @@ pub struct RunSummary {
 }
 
 /// A worker other than pagewise itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct WorkerSummary {
     /// `jvm`, `go`, `python`, or the name that the user gave.
     pub name: String,
@@ -105,7 +105,7 @@ impl WorkerSummary {
 }
 
 /// The most that anything in this run reached on the device and in memory, each the lower end of its interval over rounds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CeilingsSummary {
     /// Requests per second of the device.
     pub device_iops: Option<f64>,
@@ -129,7 +129,7 @@ impl CeilingsSummary {
 }
 
 /// Validity of the samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Validity {
     /// Completed attempts.
     pub samples: usize,
@@ -152,7 +152,7 @@ pub struct Validity {
 }
 
 /// Version whose checks decided which samples are valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AsOf {
     /// The pagewise that judges: the run file holds the context of the checks.
@@ -162,7 +162,7 @@ pub enum AsOf {
 }
 
 /// A failed check, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct InvalidReason {
     /// The check.
     pub kind: FailureKind,

@@ -27,7 +27,7 @@ pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
 }
 
 /// Latencies of all valid samples of a cell, merged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Latency {
     /// Half of the operations took at most this long; `None` with too few operations or processes, as the others.
     pub p50: Option<u64>,

@@ -7,7 +7,7 @@ use pagewise_model::{CacheState, Conditions, Delays, Evidence};
 use serde::Serialize;
 
 /// Heartbeats of one kind, merged over all valid samples.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Stall {
     /// Kind of heartbeat: `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
     pub kind: String,
@@ -20,7 +20,7 @@ pub struct Stall {
 }
 
 /// Delays of heartbeats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Lateness {
     /// Half of the beats were late by at most this.
     pub p50_ns: u64,

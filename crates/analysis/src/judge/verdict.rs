@@ -36,7 +36,7 @@ pub const QUICK_ROUNDS: u32 = 9;
 pub const FULL_ROUNDS: u32 = 33;
 
 /// Outcome of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// One method beats every other.
@@ -52,7 +52,7 @@ pub enum Verdict {
 }
 
 /// Standing of a method against the leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// At most 2 % behind.
@@ -97,7 +97,7 @@ pub struct Ratio {
 }
 
 /// Finding from the paired ratios of two rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
     /// The first is higher.

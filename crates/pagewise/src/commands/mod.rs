@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod methods;
 pub mod planned;
 mod prepare;
+pub mod reference;
 pub mod report;
 mod resume;
 mod rights;

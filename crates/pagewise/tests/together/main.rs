@@ -16,6 +16,7 @@ mod full;
 mod interrupted;
 mod killed_conditions;
 mod protocol;
+mod schema;
 mod trust_kills;
 mod trust_mounts;
 mod trust_numbers;

@@ -9,7 +9,7 @@ use crate::judge::comparison::ComparedConditions;
 pub const PRICE_OF_SIMPLICITY: f64 = 0.05;
 
 /// Methods of one comparison that differ only in their buffer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Buffers {
     /// The method without its buffer: `mmap:prealloc`.
     pub base: String,
@@ -30,7 +30,7 @@ pub struct Buffers {
 }
 
 /// Recommendation for one set of conditions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Recommendation {
     /// The conditions it applies to.
     pub conditions: ComparedConditions,

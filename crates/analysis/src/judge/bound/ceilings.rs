@@ -76,7 +76,7 @@ fn best<'a>(tops: impl Iterator<Item = Top<'a>>) -> Option<Top<'a>> {
 }
 
 /// Rates that a cell reached on a device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DeviceCeiling {
     /// The method.
     pub reached_by: String,
@@ -96,6 +96,7 @@ pub struct DeviceCeiling {
     pub device_cap: Option<DeviceCap>,
     /// CPUs that the threads were allowed to use, if set.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "Option<String>")]
     pub cpus: Option<CpuList>,
     /// Reads in flight per thread.
     pub depth: u32,
@@ -105,9 +106,11 @@ pub struct DeviceCeiling {
     pub issued_bytes: f64,
     /// Requests per second: the lower end of its interval over rounds.
     #[serde(serialize_with = "lower_end")]
+    #[schemars(with = "f64")]
     pub requests_per_second: Extent,
     /// Bytes per second: the lower end.
     #[serde(serialize_with = "lower_end")]
+    #[schemars(with = "f64")]
     pub bytes_per_second: Extent,
     /// Samples of it.
     pub samples: usize,
@@ -187,7 +190,7 @@ impl DeviceCeiling {
 }
 
 /// Rate of copying from memory under some conditions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CopyCeiling {
     /// The method.
     pub reached_by: String,
@@ -203,6 +206,7 @@ pub struct CopyCeiling {
     pub read_bytes: Option<Bytes>,
     /// Bytes per second: the lower end of its interval over rounds.
     #[serde(serialize_with = "lower_end")]
+    #[schemars(with = "f64")]
     pub bytes_per_second: Extent,
     /// Samples of it.
     pub samples: usize,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::judge::cell::MedianInterval;
 
 /// Result of a run over ratios of data to cache.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Cliff {
     /// Required width of a crossing's interval, as a share; `None` without a search.
     pub tolerance: Option<f64>,
@@ -16,7 +16,7 @@ pub struct Cliff {
 }
 
 /// Comparable curves: equal conditions except for the span.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CurveGroup {
     /// `random-read · 16 reads of 16 KiB · warm · 1 thread · memory 128 MiB`.
     pub label: String,
@@ -53,7 +53,7 @@ pub struct CurveGroup {
 }
 
 /// Page cache that the memory limit leaves for the file.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Capacity {
     /// Size.
     pub bytes: Bytes,
@@ -64,7 +64,7 @@ pub struct Capacity {
 }
 
 /// Origin of the capacity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacitySource {
     /// The limit less the group's charges other than page cache, median of samples.
@@ -74,7 +74,7 @@ pub enum CapacitySource {
 }
 
 /// One method over the ratios.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Curve {
     /// Its canonical text.
     pub method: String,
@@ -83,7 +83,7 @@ pub struct Curve {
 }
 
 /// One method at one ratio. Figures are `None` if no sample is valid or the counter is missing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Point {
     /// Span over capacity.
     pub ratio: f64,
@@ -106,7 +106,7 @@ pub struct Point {
 }
 
 /// The windows of a prefetching method, tried at one ratio.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WindowChoice {
     /// Ratio at which they were tried.
     pub ratio: f64,
@@ -117,7 +117,7 @@ pub struct WindowChoice {
 }
 
 /// One window that was tried.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WindowRate {
     /// The method with this window.
     pub method: String,
@@ -128,7 +128,7 @@ pub struct WindowRate {
 }
 
 /// Neighbouring ratios with a leader in common.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Lead {
     /// Lowest ratio measured.
     pub from: f64,
@@ -140,7 +140,7 @@ pub struct Lead {
 }
 
 /// The lowest or highest ratio, if the leader of the neighbouring ratio is no longer distinguishable from others there.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Edge {
     /// The ratio.
     pub ratio: f64,
@@ -153,7 +153,7 @@ pub struct Edge {
 }
 
 /// Two methods whose order changes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Crossing {
     /// The faster one at lower ratios.
     pub before: String,
@@ -184,7 +184,7 @@ pub struct Crossing {
 }
 
 /// Precision of a crossing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// To the tolerance.
@@ -198,7 +198,7 @@ pub enum Precision {
 }
 
 /// The two methods at the first ratio above a crossing at which all methods were measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Behind {
     /// That ratio.
     pub ratio: f64,
@@ -217,7 +217,7 @@ pub struct Behind {
 }
 
 /// Gain of another option of the slower method.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Closing {
     /// The variant.
     pub method: String,

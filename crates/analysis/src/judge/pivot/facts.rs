@@ -13,7 +13,7 @@ use crate::judge::comparison::Comparison;
 use crate::judge::verdict::Verdict;
 
 /// All tables of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Tables {
     /// CPUs of the machine.
     pub cpus: u32,
@@ -28,7 +28,7 @@ pub struct Tables {
 }
 
 /// Conditions that differ only in the columns' quantity.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MethodTable {
     /// `random-read · 16 reads of 16 KiB · warm · memory 192 MiB · data 0.5x of the cache (60 MiB)`.
     pub label: String,
@@ -57,7 +57,7 @@ pub struct MethodTable {
 }
 
 /// One method of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MethodRow {
     /// Its canonical text.
     pub method: String,
@@ -66,7 +66,7 @@ pub struct MethodRow {
 }
 
 /// One cell of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Score {
     /// Its id.
     pub cell: String,
@@ -89,7 +89,7 @@ pub struct Score {
 }
 
 /// The fastest methods of a column.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fastest {
     /// The column.
     pub column: PivotColumn,
@@ -103,7 +103,7 @@ pub struct Fastest {
 }
 
 /// Ratios of one method's scores, column by column.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ratios {
     /// The method.
     pub method: String,
@@ -114,7 +114,7 @@ pub struct Ratios {
 }
 
 /// Score at the largest size of the data relative to the smallest.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fall {
     /// `random-read, warm: data 2x of the cache against 0.5x`.
     pub label: String,
@@ -133,7 +133,7 @@ pub struct Fall {
 }
 
 /// Cold starts under one set of conditions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ColdStart {
     /// Label of the conditions.
     pub label: String,
@@ -152,7 +152,7 @@ pub struct ColdStart {
 }
 
 /// One method of a cold start.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ColdRow {
     /// The method.
     pub method: String,

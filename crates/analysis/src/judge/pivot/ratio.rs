@@ -7,7 +7,7 @@ use crate::statistics::paired_log_ratios;
 use pagewise_model::format::times;
 
 /// One rate over another, paired by round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PairedRatio {
     /// The ratio: a trimmed mean.
     pub ratio: f64,

@@ -21,7 +21,7 @@ const WAITING: f64 = 0.25;
 const SWITCHES_PER_OP: f64 = 0.5;
 
 /// Cause of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// None: all CPUs that they can use are busy with them.
@@ -37,7 +37,7 @@ pub enum Cause {
 }
 
 /// Use of time by a cell's threads, as medians over its valid samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Waits {
     /// CPUs that it may use.
     pub cpus: u32,
