@@ -26,6 +26,7 @@ use pagewise_model::format::percent;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 
 use crate::proof::{self, Again};
+use advice::cache_unknown;
 use advice::{PRICE_OF_SIMPLICITY, advise_all};
 use bound::{Activity, Ceilings};
 use collected::{CellSamples, collect, samples_by_id};
@@ -78,6 +79,7 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
         environment: run.header.environment.clone(),
         ceilings: CeilingsSummary::of(ceilings),
+        cache_unknown: cache_unknown::all(&comparisons, &cells),
         cells,
         comparisons,
         validity,

@@ -221,7 +221,15 @@ struct Settings {
     device_note: Option<String>,
 }
 
-/// One sentence for each peculiarity.
+/// The command that sets the usual readahead, as the end of a sentence; empty without a device.
+fn set_readahead(environment: &Environment) -> String {
+    environment
+        .device
+        .as_deref()
+        .map_or_else(String::new, |device| format!("; try: blockdev --setra 256 /dev/{device}"))
+}
+
+/// One sentence for each peculiarity, with what to do about it.
 fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     let mut warnings: Vec<String> =
         [mounted::proc_missing(), mounted::sys_missing()].into_iter().flatten().map(String::from).collect();
@@ -235,49 +243,57 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
         });
     }
     match environment.readahead_bytes {
-        Some(Bytes(0)) => warnings
-            .push("readahead is 0: sequential reads and plain mappings wait for every page".to_string()),
+        Some(Bytes(0)) => warnings.push(format!(
+            "readahead is 0: sequential reads and plain mappings wait for every page{}",
+            set_readahead(environment)
+        )),
         Some(bytes) if bytes >= Bytes::mib(1) => warnings.push(format!(
-            "readahead is {}, most machines have 128 KiB: plain mmap may read that much around each fault",
-            format::bytes(bytes)
+            "readahead is {} (usual: 128 KiB): plain mmap may read that much around a fault{}",
+            format::bytes(bytes),
+            set_readahead(environment)
         )),
         _ => {}
     }
     if environment.transparent_hugepage.as_deref() == Some("always") {
         warnings.push(
-            "transparent huge pages are 'always': memory may be mapped in huge pages without a request"
+            "transparent huge pages are 'always': memory may be mapped in huge pages without a request; try: \
+             echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
                 .to_string(),
         );
     }
     if let Some(state) = environment.mglru.as_deref().filter(|state| mglru::value(state) == Some("on")) {
         warnings.push(format!(
-            "the multi-generational LRU is on ({state}): reclaim differs from kernels without it once \
-                memory is short"
+            "the multi-generational LRU is on ({state}): reclaim differs from kernels without it; compare with \
+             --mglru on,off"
         ));
     }
     if let Some(action) = &settings.damon_action {
         warnings.push(format!(
-            "DAMON is on with the action '{action}': idle pages of a warm file may go while there is plenty of memory"
+            "DAMON is on ('{action}'): idle pages of a warm file may go while memory is free; stop it to measure without it"
         ));
     }
     if let Some(share) = settings.steal_share.filter(|share| *share > 0.01) {
         warnings.push(format!(
-            "CPU steal is {:.1} % of the time since boot: the hypervisor gave it to others",
+            "CPU steal is {:.1} % of the time since boot: the hypervisor gave it to others; measure when it is quiet",
             share * 100.0
         ));
     }
     if let Some(governor) = environment.governor.as_deref().filter(|governor| *governor != "performance") {
         warnings.push(format!(
-            "the frequency governor is '{governor}': the CPU may be slow while it waits for storage"
+            "the frequency governor is '{governor}': the CPU may be slow while it waits for storage; try: cpupower \
+             frequency-set -g performance"
         ));
     }
     if let Some(bytes) = settings.swap_used_bytes.filter(|bytes| *bytes > 0) {
-        warnings.push(format!("{} MiB of swap are in use: memory is or was short", bytes.div_ceil(1 << 20)));
+        warnings.push(format!(
+            "{} MiB of swap are in use: memory is or was short; end what uses it",
+            bytes.div_ceil(1 << 20)
+        ));
     }
     if let Some(name) = &environment.hypervisor {
         warnings.push(format!(
-            "this is a virtual machine ({name}): its host may cache what the device delivers, \
-                and others share it"
+            "virtual machine ({name}): its host may cache the device, and others share it; measure where the program \
+             will run"
         ));
     }
     warnings
@@ -414,7 +430,7 @@ mod tests {
             "readahead is 8 MiB",
             "'always'",
             "(0x0007)",
-            "DAMON is on with the action 'pageout'",
+            "DAMON is on ('pageout')",
             "3.4 %",
             "'powersave'",
             "1 MiB of swap",

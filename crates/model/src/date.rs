@@ -11,6 +11,13 @@ pub fn compact_utc(unix_s: u64) -> String {
     format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
+/// `2026-11-22 11:11 UTC`.
+pub fn utc(unix_s: u64) -> String {
+    let (days, seconds) = (unix_s / SECONDS_PER_DAY, unix_s % SECONDS_PER_DAY);
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60)
+}
+
 /// Year, month and day of the Gregorian calendar, `days` after 1970-01-01. Years begin in March, so that the day that a leap
 /// year adds is its last (Hinnant, "chrono-compatible low-level date algorithms").
 fn civil(days: u64) -> (u64, u64, u64) {
@@ -43,5 +50,6 @@ mod tests {
         ] {
             assert_eq!(compact_utc(unix_s), date);
         }
+        assert_eq!(utc(1_795_345_865), "2026-11-22 11:11 UTC");
     }
 }

@@ -72,6 +72,9 @@ pub struct OverviewArguments {
     /// Print JSON: the judged one, or with --dry-run the plans
     #[arg(long)]
     pub json: bool,
+    /// Print all tables above the answer, as report does
+    #[arg(long, short, conflicts_with = "json")]
+    pub verbose: bool,
 }
 
 /// The commands.
@@ -232,6 +235,9 @@ pub struct QuestionArguments {
     /// Print JSON: the judged one, or with --dry-run the plan
     #[arg(long)]
     pub json: bool,
+    /// Print all tables above the answer, as report does
+    #[arg(long, short, conflicts_with = "json")]
+    pub verbose: bool,
 
     /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast':
     /// mine/METHOD is then a method like any other. Repeat for several
@@ -288,6 +294,9 @@ pub struct ReportArguments {
     /// Run files
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
+    /// Print the answer of all these runs on one screen, as a run does
+    #[arg(long, conflicts_with_all = ["csv", "json", "vmstat"])]
+    pub answer: bool,
     /// Print the judged JSON
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,

@@ -7,7 +7,7 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::{Bytes, Untrusted};
 
 use crate::chart::{self, Chart, letter};
-use crate::paragraph::{WIDEST, paragraph};
+use crate::paragraph::{WIDEST, paragraph, wrapped};
 use pagewise_model::format::{MISSING, rate};
 
 /// The narrowest layout; smaller widths are treated as this.
@@ -43,10 +43,29 @@ pub fn write(out: &mut dyn Write, cliff: &Cliff, width: usize) -> io::Result<()>
         write_chart(out, group, cliff.tolerance, width)?;
         write_table(out, group, width)?;
         for sentence in &group.sentences {
-            paragraph(out, "  ", &format!("{}.", capitalized(sentence)), width)?;
+            paragraph(out, "  ", &printed(sentence), width)?;
         }
     }
     Ok(())
+}
+
+/// The lines of a group's chart, with the methods of its curves below it.
+pub(crate) fn chart_lines(cliff: &Cliff, group: &CurveGroup, width: usize) -> Vec<String> {
+    let mut drawn = Vec::new();
+    write_chart(&mut drawn, group, cliff.tolerance, width).expect("memory takes all");
+    let legend: Vec<String> = group
+        .curves
+        .iter()
+        .enumerate()
+        .map(|(index, curve)| format!("{} {}", letter(index), curve.method))
+        .collect();
+    let drawn = String::from_utf8(drawn).expect("text was written");
+    drawn.lines().map(str::to_string).chain(wrapped("  ", &legend.join(" · "), width)).collect()
+}
+
+/// A sentence of a group as it is printed.
+pub(crate) fn printed(sentence: &str) -> String {
+    format!("{}.", capitalized(sentence))
 }
 
 fn write_chart(

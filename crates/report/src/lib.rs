@@ -10,5 +10,6 @@ pub mod json;
 pub mod paragraph;
 pub mod pivot;
 pub mod printed;
+pub mod screen;
 pub mod table;
 pub mod vmstat;

@@ -11,14 +11,19 @@ pub const WIDEST: usize = 200;
 
 /// Write `text` in lines of at most `width` columns; lines after the first are indented further.
 pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
+    wrapped(indent, text, width).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// The lines of such a paragraph.
+pub(crate) fn wrapped(indent: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut line = indent.to_string();
     let mut empty = true;
     // A line end in the text is escaped before words are split: it must not become a line of this paragraph.
     for word in words(&Untrusted(text).to_string()) {
         let longer = line.chars().count() + 1 + word.chars().count();
         if !empty && longer > width {
-            writeln!(out, "{line}")?;
-            line = format!("{indent}  ");
+            lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
             empty = true;
         }
         if !empty {
@@ -27,7 +32,8 @@ pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) ->
         line.push_str(&word);
         empty = false;
     }
-    writeln!(out, "{line}")
+    lines.push(line);
+    lines
 }
 
 /// Words; a per cent sign belongs to its number.

@@ -7,7 +7,10 @@
 
 use std::io::{self, Write};
 
+use pagewise_model::Untrusted;
 use pagewise_model::untrusted::is_printed;
+
+use crate::screen::{Emphasis, Line, Span};
 
 /// Escape sequence for an unprintable character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,27 @@ impl<W: Write> Printed<W> {
     /// A writer without any output yet.
     pub fn new(out: W, escape: Escape) -> Self {
         Self { out, escape, open: Vec::new() }
+    }
+
+    /// Write a line; its emphasis is shown if `coloured`.
+    pub fn line(&mut self, line: &Line, coloured: bool) -> io::Result<()> {
+        if !coloured {
+            return writeln!(self, "{}", Untrusted(line.text()));
+        }
+        for Span { text, emphasis } in &line.0 {
+            let code = match emphasis {
+                Emphasis::Plain => "",
+                Emphasis::Strong => "\u{1b}[1m",
+                Emphasis::Bad => "\u{1b}[31m",
+                Emphasis::Weak => "\u{1b}[2m",
+            };
+            self.out.write_all(code.as_bytes())?;
+            write!(self, "{}", Untrusted(text))?;
+            if !code.is_empty() {
+                self.out.write_all(b"\x1b[0m")?;
+            }
+        }
+        writeln!(self)
     }
 
     fn pass(&mut self, text: &str) -> io::Result<()> {

@@ -12,8 +12,10 @@ use pagewise_analysis::judge;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Outcome;
 use pagewise_model::{Failure, FailureKind, HostCounters, HostSecond};
-use pagewise_report::{csv, json, table, vmstat};
+use pagewise_report::printed::{Escape, Printed};
+use pagewise_report::{csv, json, screen, table, vmstat};
 use serde_json::{Value, json};
+use std::io::Write;
 
 fn assert_golden(name: &str, found: &[u8]) {
     let found = std::str::from_utf8(found).expect("text");
@@ -82,8 +84,8 @@ fn a_run_that_was_killed_says_so() {
 #[test]
 fn what_is_open_has_a_bound_each_and_says_what_the_cache_held() {
     let parts = [
-        "mmap:random      open   32.6k  0.67x to 1.57x",
-        "pread            close  37.1k  within 9 %",
+        "mmap:random      open      522k  0.67x to 1.57x",
+        "pread            close     594k  within 9 %",
         "mmap:sequential: unavailable in 1 of 9 attempts: no byte of the mapping is in huge pages",
         "the samples filled the page cache from 0 % to 100 %; judged are the 8 of 9 rounds from then on",
         "Verdict: open: mmap is ahead, not for certain of pread (within 9 %), mmap:sequential (within 2 %) and mmap:random (0.67x to 1.57x)",
@@ -464,4 +466,60 @@ fn where_no_method_has_figures_nothing_is_said_to_limit_one() {
         }
         assert!(!text(&none).contains("limited by:"), "{}", text(&none));
     }
+}
+
+/// The screen of runs as text without emphasis.
+fn screen_of(runs: &[Run], width: usize) -> String {
+    let judged: Vec<_> = runs.iter().map(judge).collect();
+    let shown: Vec<screen::Shown<'_>> =
+        judged.iter().enumerate().map(|(index, judged)| (judged, format!("run-{index}.jsonl"))).collect();
+    screen::lines(&shown, width).iter().map(|line| line.text() + "\n").collect()
+}
+
+fn all_runs() -> Vec<Run> {
+    vec![constructed::complete(), constructed::scan(), constructed::append(), constructed::fill()]
+}
+
+#[test]
+fn the_answer_is_one_screen() {
+    assert_golden("screen-80.txt", screen_of(&all_runs(), 80).as_bytes());
+    let others = [
+        constructed::killed(),
+        constructed::unclear(),
+        constructed::pivot(),
+        constructed::settings(),
+        constructed::workers(),
+    ];
+    let alone = all_runs().into_iter().chain(others).map(|run| vec![run]);
+    for runs in alone.chain([all_runs()]) {
+        for width in [80, 100, 140] {
+            let text = screen_of(&runs, width);
+            assert!(text.lines().count() <= screen::MOST_LINES, "{text}");
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(widest <= width.max(80), "{widest} of {width}:\n{text}");
+            assert!(text.contains("All numbers: pagewise report run-0.jsonl"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn emphasis_is_the_only_thing_a_terminal_obeys() {
+    let mut run = constructed::complete();
+    run.header.environment.host_name = Some("evil\u{1b}[2J\nhost".to_string());
+    let judged = judge(&run);
+    let lines = screen::lines(&[(&judged, "run\u{1b}[31m.jsonl".to_string())], 80);
+    let shown = |coloured: bool| {
+        let mut out = Vec::new();
+        let mut printed = Printed::new(&mut out, Escape::Shown);
+        lines.iter().try_for_each(|line| printed.line(line, coloured)).expect("memory");
+        printed.flush().expect("memory");
+        String::from_utf8(out).expect("text")
+    };
+    let (plain, coloured) = (shown(false), shown(true));
+    assert!(!plain.contains('\u{1b}') && plain.contains(r"evil\u{1b}[2J\u{a}host"), "{plain}");
+    assert!(coloured.contains("\u{1b}[1mWhat to use\u{1b}[0m"), "{coloured}");
+    let bare = ["1", "2", "31", "0"]
+        .iter()
+        .fold(coloured, |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
+    assert!(!bare.contains('\u{1b}'), "{bare}");
 }

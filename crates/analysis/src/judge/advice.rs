@@ -5,14 +5,15 @@
 //! leader.
 
 mod append;
+pub(super) mod cache_unknown;
 mod case;
 mod effort;
 mod fill;
 pub(crate) mod given;
-mod headline;
 pub(crate) mod phrases;
 mod read_advice;
 mod scan;
+mod situations;
 mod stall;
 #[cfg(test)]
 mod tests;
@@ -29,10 +30,11 @@ use effort::effort;
 use pagewise_model::format::times;
 use phrases::{interval, slower, what};
 
+pub use cache_unknown::{CacheUnknown, WorstCase};
 pub use given::{Buffers, PRICE_OF_SIMPLICITY, Recommendation};
-pub use headline::headline;
 pub use phrases::listed;
 pub use read_advice::AMPLIFIED;
+pub use situations::situations;
 
 /// Return the advice that follows from each comparison; `cells` and `samples` are all of the run. A simpler method is
 /// recommended if it is at most the share `price` slower than the leader.

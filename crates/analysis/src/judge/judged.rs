@@ -6,6 +6,7 @@ use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source, WorkerFound};
 use serde::Serialize;
 
+use super::advice::CacheUnknown;
 use super::advice::given::Recommendation;
 use super::bound::{Ceilings, CopyCeiling, DeviceCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
@@ -36,6 +37,8 @@ pub struct Judged {
     pub validity: Validity,
     /// Recommendations, one for each comparison.
     pub advice: Vec<Recommendation>,
+    /// Choices for data of which it is not known whether they are cached, for work that was measured in both states.
+    pub cache_unknown: Vec<CacheUnknown>,
     /// Changes of the order of methods as the data grow, if the run searched for them.
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.

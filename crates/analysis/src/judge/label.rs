@@ -91,7 +91,11 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
 fn work_in_words(work: &Work) -> Option<String> {
     match work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-            Some(format!("{} of {}", counted(u64::from(reads.reads_per_op), "read"), bytes(reads.read_bytes)))
+            let size = bytes(reads.read_bytes);
+            Some(match reads.reads_per_op {
+                1 => format!("reads of {size}"),
+                batch => format!("batches of {batch} reads of {size}"),
+            })
         }
         Work::Scan(Scan { consume }) => Some(consume_in_words(*consume).to_string()),
         Work::Append(Append { record_bytes, laps, sync: _ }) => {

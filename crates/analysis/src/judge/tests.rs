@@ -392,7 +392,7 @@ fn labels_tell_conditions_apart() {
     let mut cell = honest::cell("pread", CacheState::Warm);
     let conditions = &cell.conditions;
     let label = label::label(conditions);
-    assert_eq!(label, "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB");
+    assert_eq!(label, "random-read · batches of 16 reads of 16 KiB · warm · 2 threads · 256 MiB");
     cell.conditions.span_bytes = Bytes::mib(64);
     honest::reads_mut(&mut cell).consume = Consume::Sum;
     honest::reads_mut(&mut cell).align_bytes = Bytes(512);

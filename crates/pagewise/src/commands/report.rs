@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use pagewise_analysis::judge::Status;
-use pagewise_analysis::judge::advice::headline;
 use pagewise_analysis::{Judged, judge, judge_at};
 use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
-use pagewise_report::paragraph::paragraph;
-use pagewise_report::{csv, json, table, vmstat};
+use pagewise_report::printed::Printed;
+use pagewise_report::{csv, json, screen, table, vmstat};
 
 use crate::arguments::ReportArguments;
 use crate::exit::Exit;
@@ -30,6 +29,7 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         Some(path) if path == Path::new("-") => csv::write(&mut out, &runs)?,
         Some(path) => write_file(path, |out| csv::write(out, &runs))?,
         None if arguments.json => json::write(&mut out, &judged)?,
+        None if arguments.answer => print_answer(&judged, &arguments.runs, &mut out)?,
         None => {
             for (judged, path) in judged.iter().zip(&arguments.runs) {
                 print(judged, path, &mut out)?;
@@ -63,44 +63,40 @@ fn print_seconds(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Answered)
 }
 
-/// Print runs that were just measured.
-pub fn show(paths: &[PathBuf], json: bool) -> Result<Exit> {
+/// What is printed of runs that were just measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The answer on one screen.
+    Screen,
+    /// All tables, then the screen.
+    Tables,
+    /// The judged JSON.
+    Json,
+}
+
+/// Print the answer of runs that were just measured.
+pub fn answer(paths: &[PathBuf], shown: Shown) -> Result<Exit> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
-    if json {
+    if shown == Shown::Json {
         json::write(&mut out, &judged)?;
-    } else {
+        return Ok(ending(&judged));
+    }
+    if shown == Shown::Tables {
         for (judged, path) in judged.iter().zip(paths) {
             print(judged, path, &mut out)?;
+            writeln!(out)?;
         }
     }
+    print_answer(&judged, paths, &mut out)?;
     Ok(ending(&judged))
 }
 
-/// Print the recommendations of runs whose tables were printed before, and list missing results.
-pub fn advice(paths: &[PathBuf]) -> Result<Exit> {
-    let judged = load_all(paths)?;
-    let mut out = output::stdout();
-    writeln!(out, "In short")?;
-    for judged in &judged {
-        let sentences = headline(judged);
-        if !sentences.is_empty() {
-            paragraph(&mut out, "  ", &sentences.join(" "), output::width())?;
-        }
-    }
-    let short: Vec<&str> = judged
-        .iter()
-        .filter(|judged| judged.fell_short())
-        .map(|judged| judged.run.question.as_str())
-        .collect();
-    if !short.is_empty() {
-        let text = format!(
-            "Some cells have fewer valid samples than rounds, as their tables say: {}. The exit status is 1.",
-            short.join(", ")
-        );
-        paragraph(&mut out, "  ", &text, output::width())?;
-    }
-    Ok(ending(&judged))
+fn print_answer(judged: &[Judged], paths: &[PathBuf], out: &mut Printed<impl Write>) -> io::Result<()> {
+    let runs: Vec<screen::Shown<'_>> =
+        judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
+    let is_coloured = output::is_coloured();
+    screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))
 }
 
 fn load_all(paths: &[PathBuf]) -> Result<Vec<Judged>> {

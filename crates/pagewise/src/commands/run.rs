@@ -1,6 +1,6 @@
 //! `pagewise run` and the overview: plan, dataset, rounds, table.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, stop_flag,
 };
 use super::prepare::{Asked, Prepared};
+use super::report::Shown;
 use super::{command_lines, consent, planned, report, resume, rights};
 use crate::arguments::{OverviewArguments, QuestionArguments};
 use crate::exit::Exit;
@@ -63,17 +64,19 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     let mut taken = Vec::new();
     for (index, one) in prepared.into_iter().enumerate() {
         match execute(one, &options, announcement.take(), Some((index + 1, OVERVIEW.len())))? {
-            Taken::File(path) => {
-                if !options.json {
-                    report::show(std::slice::from_ref(&path), false)?;
-                    writeln!(output::stdout())?;
-                }
-                taken.push(path);
-            }
+            Taken::File(path) => taken.push(path),
             Taken::Ended(ending) => return Ok(ending),
         }
     }
-    if options.json { report::show(&taken, true) } else { report::advice(&taken) }
+    report::answer(&taken, shown(options.json, arguments.verbose))
+}
+
+fn shown(json: bool, verbose: bool) -> Shown {
+    match (json, verbose) {
+        (true, _) => Shown::Json,
+        (false, true) => Shown::Tables,
+        (false, false) => Shown::Screen,
+    }
 }
 
 /// Share a time among questions: each has what it needs, and the rest goes to them as they usually take.
@@ -115,7 +118,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
         false => run_anew(what, arguments, &options)?,
     };
     match taken {
-        Taken::File(path) => report::show(&[path], options.json),
+        Taken::File(path) => report::answer(&[path], shown(options.json, arguments.verbose)),
         Taken::Ended(ending) => Ok(ending),
     }
 }

@@ -28,7 +28,7 @@ const DEFAULT_WIDTH: usize = 140;
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Stdout for documents. Text is written when the writer is dropped or flushed.
-pub fn stdout() -> impl Write {
+pub fn stdout() -> Printed<impl Write> {
     Printed::new(BufWriter::new(Remembered(io::stdout().lock())), Escape::Shown)
 }
 
@@ -82,6 +82,13 @@ pub fn lost() -> Option<&'static io::Error> {
 /// Stdin and stdout of a worker, which are connected to a supervisor rather than a terminal.
 pub fn conversation() -> (StdinLock<'static>, StdoutLock<'static>) {
     (io::stdin().lock(), io::stdout().lock())
+}
+
+/// True if stdout shows emphasis: a terminal, and no wish to the contrary (<https://no-color.org>).
+pub fn is_coloured() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
 /// Width of a table on stdout.

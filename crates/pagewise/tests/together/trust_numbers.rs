@@ -163,6 +163,8 @@ fn many_cells_are_told() {
         place.write("run.jsonl", text(&records));
         let table = place.run(&["report", "run.jsonl"]).expect_code(0);
         assert!(table.stdout.contains("1,498 of 1,498 samples valid"), "{}", &table.stdout[..1000]);
+        let answer = place.run(&["report", "run.jsonl", "--answer"]).expect_code(0).stdout;
+        assert!(answer.lines().count() <= 40, "{answer}");
         let json = place.run(&["report", "run.jsonl", "--json"]).expect_code(0).judged();
         assert_eq!(json["cells"].as_array().map(Vec::len), Some(5_000));
         let csv = place.run(&["report", "run.jsonl", "--csv=-"]).expect_code(0);

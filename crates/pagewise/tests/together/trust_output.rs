@@ -106,7 +106,7 @@ fn a_broken_stderr_changes_nothing() {
         let finished = with_stderr(&place, &brief(&WARNING), stderr());
         let run = load(&place.file("run.jsonl"));
         let finished = finished.expect_code_for(&run);
-        assert!(finished.stdout.contains("Run file: run.jsonl"), "{finished:?}");
+        assert!(finished.stdout.contains("All numbers: pagewise report run.jsonl"), "{finished:?}");
         assert!(run.is_complete());
         place.expect_no_trace();
         let refused = with_stderr(&place, &["run", "no-such-question"], stderr());

@@ -175,6 +175,9 @@ fn a_run_file_with_hostile_words_everywhere_is_shown_and_does_nothing() {
     expect_both_inert(&table);
     assert!(table.stdout.contains(r"=1+1\u{1b}[31m\u{9b}2J"), "{table:?}");
     assert!(table.stdout.contains("Verdict: "), "{}", table.stdout);
+    let answer = place.run(&["report", "hostile.jsonl", "--answer"]);
+    expect_both_inert(&answer);
+    assert!(answer.stdout.contains("What to use"), "{}", answer.stdout);
     let json = place.run(&["report", "hostile.jsonl", "--json"]);
     expect_both_inert(&json);
     let judged = json.judged();

@@ -26,12 +26,13 @@ pub(super) const COLUMNS: &[Column] = &[
         or_missing(cell.bytes_to_warm, |read| bytes(read.median))
     })
     .only(cold_start),
-    Column::numbers("ops/s", 0, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median)))
+    Column::numbers("reads/s", 0, |_, cell| or_missing(cell.reads_per_second, |value| rate(value.median)))
         .only(no_cold_start),
     VS_BEST,
-    Column::numbers("ops/s once warm", 2, |_, cell| {
+    Column::numbers("reads/s once warm", 2, |_, cell| {
         let last = cell.cold_start.as_ref().and_then(|course| course.last());
-        or_missing(last, |window| rate(window.ops_per_second))
+        let reads_per_op = f64::from(cell.parameters.reads_per_op.unwrap_or(1));
+        or_missing(last, |window| rate(window.ops_per_second * reads_per_op))
     })
     .only(cold_start),
     Column::numbers("MiB/s", 3, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median)))

@@ -23,6 +23,9 @@ fn columns(workload: Workload) -> &'static [Column] {
     }
 }
 
+/// Columns of latencies of an operation.
+const LATENCIES: [&str; 3] = ["p50", "p99", "longest of"];
+
 /// Write the title, the table, and the reasons for missing values.
 pub(super) fn write(
     out: &mut dyn Write,
@@ -38,6 +41,12 @@ pub(super) fn write(
     let (columns, left_out) = fitting(&view, columns(conditions.workload()), width);
     write_lines(out, &table(&view, &columns))?;
     write_left_out(out, &view, &left_out, width)?;
+    if let Some(reads) = conditions.reads().filter(|reads| reads.reads_per_op > 1)
+        && columns.iter().any(|column| LATENCIES.contains(&column.name))
+    {
+        let line = format!("latencies are of a batch of {} reads", reads.reads_per_op);
+        paragraph(out, "  ", &line, width)?;
+    }
     if let Some(reason) = latency_withheld(conditions).filter(|_| conditions.cache != CacheState::ColdStart) {
         paragraph(out, "  ", &format!("no latency: {reason}"), width)?;
     }

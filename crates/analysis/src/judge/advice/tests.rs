@@ -132,6 +132,13 @@ pub(super) fn changed(mut of: JudgedRun, change: impl Fn(&mut CellJudgement)) ->
 
 /// Panics unless one of the notes is `note`.
 #[track_caller]
+/// Each situation with its choice.
+pub(super) fn choices(judged: &Judged) -> Vec<String> {
+    let chosen = |advice: &Recommendation| advice.recommended.clone().unwrap_or("–".to_string());
+    let all = situations(&judged.advice).into_iter().zip(&judged.advice);
+    all.map(|(situation, advice)| format!("{situation}: {}", chosen(advice))).collect()
+}
+
 pub(super) fn noted(advice: &Recommendation, note: &str) {
     assert!(advice.notes.iter().any(|other| other == note), "{:#?}", advice.notes);
 }

@@ -187,7 +187,7 @@ fn labels_name_every_condition_that_is_not_usual() {
         change(&mut conditions);
         label(&conditions)
     };
-    let usual = "random-read · 16 reads of 16 KiB · warm · 2 threads · 256 MiB";
+    let usual = "random-read · batches of 16 reads of 16 KiB · warm · 2 threads · 256 MiB";
     assert_eq!(with(&|_| {}), usual);
     let all = with(&|conditions| {
         let reads = conditions.work.reads_mut().expect("reads");

@@ -228,7 +228,7 @@ fn file_sizes_are_summed_up_in_one_sentence() {
 }
 
 #[test]
-fn a_headline_has_each_size_of_record() {
+fn a_situation_is_each_size_of_record() {
     let kib = |timed: Timed| {
         let mut cell = timed.cell;
         match &mut cell.conditions.work {
@@ -243,18 +243,14 @@ fn a_headline_has_each_size_of_record() {
         vec![append("mmap:buffer=4KiB", 14.0), append("mmap:buffer=64KiB", 14.1), append("mmap", 12.0)];
     let both = judged(small.into_iter().chain(large.into_iter().map(kib)).collect());
     assert_eq!(
-        headline(&both),
-        [
-            "Appending: records of 100 B: choose mmap:buffer=4KiB (mmap:buffer=64KiB is not shown to be behind); records of 1 \
-          KiB: choose mmap."
-        ]
+        choices(&both),
+        ["append, records of 100 B: mmap:buffer=4KiB", "append, records of 1 KiB: mmap"]
     );
     let alike = |ns| vec![append("mmap", ns), append("pwrite", 300.0)];
     let both = judged(alike(20.0).into_iter().chain(alike(21.0).into_iter().map(kib)).collect());
-    assert_eq!(headline(&both), ["Appending: records of 100 B and records of 1 KiB: choose mmap."]);
+    assert_eq!(choices(&both), ["append, records of 100 B: mmap", "append, records of 1 KiB: mmap"]);
     let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
     cells.push(append("mmap:buffer=4KiB", 12.0).unsteady(1.02));
     cells.push(append("mmap", 28.0));
-    let told = headline(&judged(cells)).remove(0);
-    assert!(told.starts_with("Appending: choose mmap:buffer=4KiB"), "{told}");
+    assert_eq!(choices(&judged(cells)), ["append: mmap:buffer=4KiB"]);
 }

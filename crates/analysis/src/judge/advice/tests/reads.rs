@@ -17,7 +17,7 @@ fn sequential(timed: Timed) -> Timed {
 }
 
 #[test]
-fn random_reads_stand_for_reads() {
+fn a_situation_is_each_kind_of_read_in_each_state() {
     let (cold, warm) = (CacheState::Cold, CacheState::Warm);
     let judged = judged(vec![
         read("mmap", warm, 80),
@@ -27,33 +27,13 @@ fn random_reads_stand_for_reads() {
         sequential(read("pread", warm, 100)),
         sequential(read("mmap", warm, 90)),
     ]);
-    assert_eq!(headline(&judged), ["Random reads: warm: choose mmap; cold: choose pread."]);
-}
-
-#[test]
-fn of_sequential_reads_alone_the_headline_tells_them() {
-    let warm = CacheState::Warm;
-    let cells = vec![read("mmap", warm, 80), read("pread", warm, 100), read("uring:depth=32", warm, 100)];
-    let judged = judged(cells.into_iter().map(sequential).collect());
-    assert_eq!(headline(&judged), ["Sequential reads: choose mmap."]);
-    assert_eq!(judged.advice[0].reason, None);
-}
-
-#[test]
-fn a_tie_names_few_and_counts_many() {
-    let warm = CacheState::Warm;
-    let tied = |count: usize| {
-        let methods = ["pread", "mmap", "uring:depth=32", "pread:random", "mmap:random"];
-        headline(&judged(methods[..count].iter().map(|method| read(method, warm, 100)).collect()))
-    };
-    assert_eq!(tied(2), ["Random reads: choose pread (mmap is not shown to be behind)."]);
-    assert_eq!(tied(5), ["Random reads: choose pread (4 others are not shown to be behind)."]);
+    let found = choices(&judged);
+    assert_eq!(found, ["random reads, warm: mmap", "random reads, cold: pread", "sequential reads: mmap"]);
 }
 
 #[test]
 fn what_carries_no_advice_says_why() {
     let judged = judged(vec![read("pread", CacheState::Warm, 100)]);
-    assert_eq!(headline(&judged), ["Random reads: no advice, because there is only one method."]);
+    assert_eq!(choices(&judged), ["random reads: –"]);
     assert_eq!(judged.advice[0].reason.as_deref(), Some("there is only one method"));
-    assert!(headline(&Judged { comparisons: Vec::new(), advice: Vec::new(), ..judged.clone() }).is_empty());
 }

@@ -39,7 +39,7 @@ fn a_method_of_another_language_may_win_and_is_named_in_full() {
     let warm = CacheState::Warm;
     let judged =
         judged(vec![read("pread", warm, 100), read("jvm/mmap", warm, 80), read("mine/get", warm, 120)]);
-    assert_eq!(headline(&judged), ["Random reads: choose jvm/mmap."]);
+    assert_eq!(choices(&judged), ["random reads: jvm/mmap"]);
     let sentence = &judged.advice[0].sentence;
     assert!(
         sentence.contains("choose jvm/mmap (limited by cpu 79 % [79, 79]); it is 1.25x")

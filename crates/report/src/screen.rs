@@ -1,0 +1,253 @@
+//! The answer of one or several runs on one screen: what to use, how sure that is, and what to do next.
+//!
+//! At most [`MOST_LINES`] lines. The tables have the numbers behind it.
+
+mod bars;
+mod choices;
+mod line;
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::advice::WorstCase;
+use pagewise_model::date;
+use pagewise_model::format::{bytes, counted, percent_down, rate, times};
+use pagewise_model::{CacheState, Source};
+
+use crate::cliff;
+use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+pub use line::{Emphasis, Line, Span};
+
+/// Height of a screen.
+pub const MOST_LINES: usize = 40;
+/// Wider lines are hard to read.
+const COMFORTABLE: usize = 100;
+/// Situations that are listed; the tables have all.
+const MOST_SITUATIONS: usize = 12;
+/// Warnings that are shown; the tables have all.
+const MOST_WARNINGS: usize = 2;
+/// Sentences of a search or of a table of methods.
+const MOST_SENTENCES: usize = 8;
+/// From this many bytes read per byte requested, readahead is worth a change.
+const AMPLIFIED: f64 = 3.0;
+/// The readahead of most machines, in sectors of 512 bytes.
+const USUAL_READAHEAD_SECTORS: u32 = 256;
+
+/// A run and the path of its file.
+pub type Shown<'a> = (&'a Judged, String);
+
+/// The lines of a screen for a terminal of `width` columns.
+pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+    let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
+    let mut head = heading(runs, width);
+    let mut answer: Vec<Line> = Vec::new();
+    let mut situations = choices::all(runs);
+    let more = situations.len().saturating_sub(MOST_SITUATIONS);
+    situations.truncate(MOST_SITUATIONS);
+    if !situations.is_empty() {
+        answer.push(Line::new());
+        answer.extend(choices::lines(&situations, width));
+        if more > 0 {
+            answer.push(Line::weak(format!("  and {more} more: the tables have them")));
+        }
+    }
+    answer.extend(cache_unknown(runs, width));
+    for (judged, _) in runs {
+        answer.extend(of_search(judged, width));
+    }
+    let mut tail = warnings(runs, width);
+    tail.extend(footer(runs, width));
+    let room = MOST_LINES.saturating_sub(head.len() + answer.len() + tail.len());
+    let plotted = runs.iter().find_map(|(judged, _)| bars::lines(judged, width, room));
+    head.extend(answer);
+    head.extend(plotted.into_iter().flatten());
+    head.append(&mut tail);
+    head
+}
+
+fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+    let Some((first, _)) = runs.first() else { return Vec::new() };
+    let environment = &first.environment;
+    let took: u64 = runs.iter().filter_map(|(judged, _)| judged.run.elapsed_ns).sum();
+    let mut parts = vec![format!("pagewise {}", environment.pagewise_version)];
+    parts.extend(environment.host_name.clone());
+    parts.push(date::utc(environment.started_unix_s));
+    parts.push(format!("took {} s", took.div_ceil(1_000_000_000)));
+    parts.push(format!("Linux {}", environment.kernel));
+    let mut machine = vec![counted(u64::from(environment.cpus), "CPU")];
+    machine.extend(environment.cpu_model.clone());
+    machine.extend(environment.memory_bytes.map(|memory| format!("memory {}", bytes(memory))));
+    let mut lines = vec![Line::plain(clipped(&parts, width)), Line::plain(clipped(&machine, width))];
+    let mut places: Vec<String> = Vec::new();
+    for (judged, _) in runs {
+        let place = place(judged);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    lines.extend(places.iter().map(|place| Line::plain(clipped(std::slice::from_ref(place), width))));
+    let valid: usize = runs.iter().map(|(judged, _)| judged.validity.valid).sum();
+    let samples: usize = runs.iter().map(|(judged, _)| judged.validity.samples).sum();
+    if samples > 0 {
+        let share = percent_down(valid as f64 / samples as f64);
+        let mut reasons: Vec<(String, usize)> = Vec::new();
+        for reason in runs.iter().flat_map(|(judged, _)| &judged.validity.reasons) {
+            let name = reason.kind.name();
+            match reasons.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += reason.count,
+                None => reasons.push((name.to_string(), reason.count)),
+            }
+        }
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let why: Vec<String> =
+            reasons.iter().take(3).map(|(name, count)| format!("{count} {name}")).collect();
+        let why = if why.is_empty() { String::new() } else { format!("; rejected: {}", why.join(", ")) };
+        let text = format!("{valid} of {} valid ({share}){why}", counted(samples as u64, "sample"));
+        lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
+    }
+    lines
+}
+
+/// Filesystem and device of a run.
+fn place(judged: &Judged) -> String {
+    let environment = &judged.environment;
+    let file = match &judged.run.source {
+        Source::Dataset { directory } => directory.clone(),
+        Source::File { path, .. } => path.clone(),
+    };
+    let device = environment.device.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
+    let readahead = environment
+        .readahead_bytes
+        .map_or_else(String::new, |readahead| format!(" · readahead {}", bytes(readahead)));
+    format!("{file} · {}{device}{readahead}", environment.filesystem)
+}
+
+/// As many parts as fit, at least one.
+fn clipped(parts: &[String], width: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let longer = if text.is_empty() { part.clone() } else { format!("{text} · {part}") };
+        if !text.is_empty() && longer.chars().count() > width {
+            break;
+        }
+        text = longer;
+    }
+    text.chars().take(width).collect()
+}
+
+/// The methods to use and to avoid if it is not known whether the data are cached, for the first work that was measured both
+/// ways.
+fn cache_unknown(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+    let mut all =
+        runs.iter().flat_map(|(judged, _)| judged.cache_unknown.iter().map(move |one| (*judged, one)));
+    let found = all.find_map(|(judged, unknown)| Some((judged, unknown, unknown.safest.as_ref()?)));
+    let Some((judged, unknown, safest)) = found else { return Vec::new() };
+    let work = unknown.label.split(" · ").next().unwrap_or_default();
+    let heading = format!("If you do not know whether the data are cached: {work}");
+    let mut lines = vec![Line::new(), Line::strong(heading)];
+    lines.push(Line(vec![
+        Span::plain("  use    "),
+        Span::strong(safest.method.clone()),
+        Span::plain(format!(", {}", at_worst(safest))),
+    ]));
+    let Some(avoid) = unknown.avoid.as_ref().filter(|avoid| avoid.method != safest.method) else {
+        return lines;
+    };
+    lines.push(Line(vec![
+        Span::plain("  avoid  "),
+        Span::bad(avoid.method.clone()),
+        Span::plain(format!(", {}x slower than the best {}", times(avoid.ratio), state(avoid.cache))),
+    ]));
+    if let Some(why) = amplification(judged, avoid) {
+        lines.extend(wrapped("         ", &why, width).into_iter().map(Line::plain));
+    }
+    lines
+}
+
+/// How far a method may be behind where it is worst.
+fn at_worst(case: &WorstCase) -> String {
+    match case.most {
+        _ if case.ratio < 1.005 => "the best in both states".to_string(),
+        Some(most) => format!("at most {}x slower than the best {}", times(most), state(case.cache)),
+        None => format!("{}x slower than the best {}", times(case.ratio), state(case.cache)),
+    }
+}
+
+fn state(cache: CacheState) -> &'static str {
+    if cache == CacheState::Warm { "when cached" } else { "when cold" }
+}
+
+/// Why a method reads more than it is asked for, and what to change.
+fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
+    let amplification = case.read_amplification.filter(|times| *times >= AMPLIFIED)?;
+    let environment = &judged.environment;
+    let by = environment
+        .readahead_bytes
+        .map_or_else(String::new, |readahead| format!(", with readahead {}", bytes(readahead)));
+    let cure = environment.device.as_deref().map_or_else(String::new, |device| {
+        format!("; try: blockdev --setra {USUAL_READAHEAD_SECTORS} /dev/{device}")
+    });
+    Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
+}
+
+/// The conclusions of a search or of a table of methods, with the chart of the former.
+fn of_search(judged: &Judged, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let told = |sentences: &[String]| -> Vec<Line> {
+        let sentences = sentences.iter().take(MOST_SENTENCES);
+        sentences
+            .flat_map(|sentence| wrapped("  ", &cliff::printed(sentence), width))
+            .map(Line::plain)
+            .collect()
+    };
+    if let Some(cliff) = &judged.cliff {
+        for group in cliff.groups.iter().take(1) {
+            lines.push(Line::new());
+            lines.push(Line::strong(group.label.clone()));
+            lines.extend(told(&group.sentences));
+            lines.extend(cliff::chart_lines(cliff, group, width).into_iter().map(Line::plain));
+        }
+    } else if let Some(pivot) = &judged.pivot {
+        lines.push(Line::new());
+        lines.extend(told(&pivot.sentences));
+    }
+    lines
+}
+
+/// What to know of the machine, once for all runs.
+fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+    let mut known: Vec<&str> = Vec::new();
+    for warning in runs.iter().flat_map(|(judged, _)| &judged.warnings) {
+        if !known.contains(&warning.as_str()) {
+            known.push(warning);
+        }
+    }
+    let mut lines = Vec::new();
+    let short: Vec<&str> = runs
+        .iter()
+        .filter(|(judged, _)| judged.fell_short())
+        .map(|(judged, _)| judged.run.question.as_str())
+        .collect();
+    if !short.is_empty() {
+        let text = format!(
+            "! {}: some methods have fewer valid samples than rounds, as the tables say; the exit status is 1",
+            short.join(", ")
+        );
+        lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
+    }
+    for warning in known.iter().take(MOST_WARNINGS) {
+        let text = format!("! {warning}");
+        lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
+    }
+    if known.len() > MOST_WARNINGS {
+        lines.push(Line::weak(format!("! and {} more", known.len() - MOST_WARNINGS)));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, Line::new());
+    }
+    lines
+}
+
+fn footer(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+    let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
+    let text = format!("All numbers: pagewise report {}", paths.join(" "));
+    std::iter::once(Line::new()).chain(wrapped("", &text, width).into_iter().map(Line::plain)).collect()
+}

@@ -1,0 +1,213 @@
+//! Methods as bars: the first work of a run, with its data cached and cold side by side if both were measured.
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::verdict::Place;
+use pagewise_analysis::judge::{ById, CellJudgement, Comparison, Status};
+use pagewise_model::CacheState;
+use pagewise_model::format::{rate, time, times};
+
+use super::{Line, Span};
+
+/// Lines around the rows: an empty one, the heading, the legend, what limits the best.
+const AROUND: usize = 4;
+/// Fewer rows say nothing.
+const FEWEST_ROWS: usize = 2;
+/// Width of rate and factor with their gaps.
+const NUMBERS: usize = 9 + 1 + 9;
+const LONGEST_BAR: usize = 30;
+/// Eighths of a block.
+const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+
+/// The bars in at most `room` lines; `None` if there is nothing to draw or no room.
+pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Line>> {
+    if judged.cliff.is_some() || judged.pivot.is_some() || room < AROUND + FEWEST_ROWS {
+        return None;
+    }
+    let columns = columns(judged)?;
+    let by_id = judged.by_id();
+    let mut methods: Vec<&str> = Vec::new();
+    for column in &columns {
+        for method in column.ranked(&by_id) {
+            if !methods.contains(&method) {
+                methods.push(method);
+            }
+        }
+    }
+    if methods.len() < 2 {
+        return None;
+    }
+    let left_out = methods.len().saturating_sub(room - AROUND);
+    // The best of each column stay, then the fastest of the first.
+    let leads =
+        |method: &str| columns.iter().any(|column| column.comparison.leader.as_deref() == Some(method));
+    for _ in 0..left_out {
+        let Some(slowest) = methods.iter().rposition(|method| !leads(method)) else { break };
+        methods.remove(slowest);
+    }
+    let name = methods.iter().map(|method| method.chars().count()).max().unwrap_or(0);
+    let bar = (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
+    let unit = columns[0].unit();
+    let work = columns[0].comparison.conditions.label.split(" · ").take(2).collect::<Vec<_>>().join(", ");
+    let mut lines = vec![Line::new(), Line::strong(format!("{work}: {unit}, and how much slower"))];
+    if columns.len() > 1 {
+        let mut heading = " ".repeat(2 + name);
+        for column in &columns {
+            heading.push_str(&format!("{:>9} {:bar$} {:8}", column.state(), "", ""));
+        }
+        lines.push(Line::plain(heading.trim_end().to_string()));
+    }
+    for method in &methods {
+        let mut spans = vec![Span::plain(format!("  {method:name$}"))];
+        for column in &columns {
+            spans.extend(column.spans(method, bar, &by_id));
+        }
+        lines.push(Line(spans));
+    }
+    if left_out > 0 {
+        lines.push(Line::weak(format!("  and {left_out} more")));
+    }
+    let limits: Vec<String> = columns.iter().filter_map(|column| column.limit(&by_id)).collect();
+    if !limits.is_empty() {
+        lines.push(Line::plain(fitted("  limited by: ", &limits, width)));
+    }
+    Some(lines)
+}
+
+/// The first comparison, and the same work in the other state of the cache.
+fn columns(judged: &Judged) -> Option<Vec<Bars<'_>>> {
+    let first = judged.comparisons.iter().find(|comparison| comparison.leader.is_some())?;
+    let of = |state| {
+        let mut wanted = first.conditions.conditions.clone();
+        wanted.cache = state;
+        judged.comparisons.iter().find(move |comparison| comparison.conditions.conditions == wanted)
+    };
+    let pair = [of(CacheState::Warm), of(CacheState::Cold)];
+    let columns: Vec<Bars<'_>> = match pair {
+        [Some(warm), Some(cold)] => vec![Bars { comparison: warm }, Bars { comparison: cold }],
+        _ => vec![Bars { comparison: first }],
+    };
+    Some(columns)
+}
+
+/// One comparison as a column.
+struct Bars<'a> {
+    comparison: &'a Comparison,
+}
+
+impl<'a> Bars<'a> {
+    fn is_one_shot(&self) -> bool {
+        self.comparison.conditions.conditions.workload().is_one_shot()
+    }
+
+    fn unit(&self) -> &'static str {
+        if self.is_one_shot() { "time in total" } else { "reads/s" }
+    }
+
+    fn state(&self) -> &'static str {
+        if self.comparison.conditions.conditions.cache == CacheState::Warm { "cached" } else { "cold" }
+    }
+
+    fn cell(&self, method: &str, by_id: &ById<'a>) -> Option<&'a CellJudgement> {
+        let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
+        let mut cells = cells.filter(|cell| cell.status == Status::Ok);
+        cells.find(|cell| cell.method == method)
+    }
+
+    /// Work per time: what a bar is as long as.
+    fn speed(&self, cell: &CellJudgement) -> Option<f64> {
+        match self.is_one_shot() {
+            true => cell.total_ns.filter(|ns| *ns > 0).map(|ns| 1e9 / ns as f64),
+            false => cell.reads_per_second.as_ref().map(|reads| reads.median),
+        }
+    }
+
+    /// Its ranked methods, the fastest first.
+    fn ranked(&self, by_id: &ById<'a>) -> Vec<&'a str> {
+        let is_ranked = |cell: &&CellJudgement| self.comparison.bound(&cell.method).is_some();
+        let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
+        let cells = cells.filter(is_ranked);
+        let mut speeds: Vec<(&str, f64)> =
+            cells.filter_map(|cell| Some((cell.method.as_str(), self.speed(cell)?))).collect();
+        speeds.sort_by(|left, right| right.1.total_cmp(&left.1));
+        speeds.into_iter().map(|(method, _)| method).collect()
+    }
+
+    fn spans(&self, method: &str, bar: usize, by_id: &ById<'a>) -> Vec<Span> {
+        let blank = vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
+        let Some(cell) = self.cell(method, by_id) else { return blank };
+        let Some(speed) = self.speed(cell) else { return blank };
+        let fastest = self.ranked(by_id).first().and_then(|first| self.speed(self.cell(first, by_id)?));
+        let number = match self.is_one_shot() {
+            true => cell.total_ns.map_or_else(String::new, time),
+            false => rate(speed),
+        };
+        let drawn = drawn(speed / fastest.unwrap_or(speed), bar);
+        let (factor, is_best) = self.factor(method);
+        let rest = format!(" {factor:8}");
+        let numbers = format!("{number:>9} ");
+        match is_best {
+            true => vec![Span::plain(numbers), Span::strong(drawn), Span::strong(rest)],
+            false => vec![Span::plain(numbers), Span::plain(drawn), Span::plain(rest)],
+        }
+    }
+
+    /// How much slower it is than the leader, with a mark if that is not certain.
+    fn factor(&self, method: &str) -> (String, bool) {
+        if self.comparison.leader.as_deref() == Some(method) {
+            let is_best = self.comparison.best.is_some();
+            return (if is_best { "best" } else { "ahead" }.to_string(), true);
+        }
+        let found = self.comparison.ratios.iter().find(|ratio| ratio.method == method);
+        let text = found.map_or_else(
+            || "–".to_string(),
+            |ratio| {
+                let mark = if ratio.place == Place::Behind { "" } else { "~" };
+                format!("{mark}{}x", times(ratio.ratio))
+            },
+        );
+        (text, false)
+    }
+
+    /// What limits the leader.
+    fn limit(&self, by_id: &ById<'a>) -> Option<String> {
+        let leader = self.comparison.leader.as_deref()?;
+        let told = self.cell(leader, by_id)?.limit.told()?;
+        Some(format!("{leader} {told}"))
+    }
+}
+
+/// As many of these texts as fit.
+fn fitted(start: &str, texts: &[String], width: usize) -> String {
+    let mut line = format!("{start}{}", texts[0]);
+    for text in &texts[1..] {
+        if line.chars().count() + 2 + text.chars().count() <= width {
+            line.push_str(&format!("; {text}"));
+        }
+    }
+    line
+}
+
+/// A bar of a share of `width` columns.
+fn drawn(share: f64, width: usize) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let mut bar: String = std::iter::repeat_n(BLOCKS[7], eighths / 8).collect();
+    if !eighths.is_multiple_of(8) {
+        bar.push(BLOCKS[eighths % 8 - 1]);
+    } else if eighths == 0 {
+        bar.push(BLOCKS[0]);
+    }
+    format!("{bar:width$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        assert_eq!(drawn(1.0, 4), "████");
+        assert_eq!(drawn(0.5, 4), "██  ");
+        assert_eq!(drawn(0.53125, 4), "██▏ ");
+        assert_eq!(drawn(0.0001, 4), "▏   ", "never nothing");
+    }
+}

@@ -1,0 +1,143 @@
+//! What to use, by situation: the recommended method, and how sure that is.
+
+use pagewise_analysis::judge::Comparison;
+use pagewise_analysis::judge::advice::{Recommendation, situations};
+use pagewise_analysis::judge::verdict::{Place, Verdict};
+use pagewise_model::format::{percent_up, times};
+
+use super::{Line, Shown, Span};
+use crate::paragraph::wrapped;
+
+/// A situation and what to use in it.
+pub(super) struct Choice {
+    situation: String,
+    method: Option<String>,
+    /// How sure that is, in decreasing length.
+    certainty: Vec<String>,
+    is_certain: bool,
+}
+
+/// The choices of all runs, in their order. A search and a table of methods have sentences of their own.
+pub(super) fn all(runs: &[Shown<'_>]) -> Vec<Choice> {
+    let of_run = |(judged, _): &Shown<'_>| -> Vec<Choice> {
+        if judged.cliff.is_some() || judged.pivot.is_some() {
+            return Vec::new();
+        }
+        let situations = situations(&judged.advice);
+        let of = |((advice, comparison), situation): ((&Recommendation, &Comparison), String)| Choice {
+            situation,
+            method: advice.recommended.clone(),
+            certainty: certainty(advice, comparison),
+            is_certain: matches!(comparison.verdict, Verdict::Best | Verdict::Tie),
+        };
+        judged.advice.iter().zip(&judged.comparisons).zip(situations).map(of).collect()
+    };
+    runs.iter().flat_map(of_run).collect()
+}
+
+fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
+    let (Some(method), Some(leader)) = (&advice.recommended, &comparison.leader) else {
+        let why = advice.reason.as_deref().unwrap_or("the data do not support a verdict");
+        return vec![format!("no advice: {why}")];
+    };
+    if method != leader {
+        let bound = percent_up(comparison.bound(method).unwrap_or(0.0));
+        return vec![
+            format!("simpler, at most {bound} slower than {leader}"),
+            format!("simpler, at most {bound} slower"),
+            "simpler".to_string(),
+        ];
+    }
+    let staying: Vec<_> = comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind).collect();
+    let more = if staying.len() > 1 { format!(" and {} more", staying.len() - 1) } else { String::new() };
+    let others = staying.first().map_or_else(String::new, |first| format!("{}{more}", first.method));
+    match comparison.verdict {
+        Verdict::Best => {
+            let Some(next) = comparison.ratios.first() else { return vec!["the only method".to_string()] };
+            let by = match (next.low, next.high) {
+                (Some(low), Some(high)) => format!("{}x–{}x", times(low), times(high)),
+                _ => format!("{}x", times(next.ratio)),
+            };
+            vec![
+                format!("best: {by} faster than {}", next.method),
+                format!("best, by {by}"),
+                "best".to_string(),
+            ]
+        }
+        Verdict::Tie => {
+            vec![format!("ties with {others}, within 2 %"), format!("ties with {others}"), "tie".to_string()]
+        }
+        Verdict::Close => {
+            let most = percent_up(staying.iter().filter_map(|ratio| ratio.bound).fold(0.0, f64::max));
+            vec![
+                format!("close: {others}, at most {most} slower"),
+                format!("close: {others}"),
+                format!("close: {} others", staying.len()),
+                "close".to_string(),
+            ]
+        }
+        Verdict::Open => {
+            let range = staying.first().and_then(|ratio| Some((ratio.low?, ratio.high?)));
+            let range =
+                range.map_or_else(String::new, |(low, high)| format!(", {}x–{}x", times(low), times(high)));
+            vec![
+                format!("open: {others}{range}"),
+                format!("open: {others}"),
+                format!("open: {} others", staying.len()),
+            ]
+        }
+        Verdict::NotComparable => vec!["not comparable".to_string()],
+    }
+}
+
+/// Longer situations have a line of their own.
+const WIDEST_SITUATION: usize = 34;
+/// Longer methods reach into the next column.
+const WIDEST_METHOD: usize = 26;
+
+/// The choices as lines in three columns.
+pub(super) fn lines(choices: &[Choice], width: usize) -> Vec<Line> {
+    let length = |text: &str| text.chars().count();
+    let longest = |most: usize, lengths: &mut dyn Iterator<Item = usize>| {
+        lengths.filter(|length| *length <= most).max().unwrap_or(0)
+    };
+    let situation = longest(WIDEST_SITUATION, &mut choices.iter().map(|choice| length(&choice.situation)));
+    let method = longest(WIDEST_METHOD, &mut choices.iter().map(|choice| length(choice.method())));
+    let mut lines = vec![Line::strong("What to use".to_string())];
+    for choice in choices {
+        let mut own = choice.situation.as_str();
+        if length(own) > situation {
+            lines.extend(wrapped("  ", own, width).into_iter().map(Line::plain));
+            own = "";
+        }
+        let name = choice.method();
+        let pad = method.saturating_sub(length(name)) + 2;
+        let mut spans = vec![
+            Span::plain(format!("  {own:situation$}  ")),
+            if choice.method.is_some() { Span::strong(name) } else { Span::weak(name) },
+            Span::plain(" ".repeat(pad)),
+        ];
+        let room = width.saturating_sub(2 + situation + 2 + length(name) + pad);
+        let told = |text: &str| if choice.is_certain { Span::plain(text) } else { Span::weak(text) };
+        let fitting = choice.certainty.iter().find(|text| length(text) <= room);
+        let last = choice.certainty.last().map_or("", String::as_str);
+        match fitting {
+            Some(text) => {
+                spans.push(told(text));
+                lines.push(Line(spans));
+            }
+            // What does not fit beside it stands below it.
+            None => {
+                lines.push(Line(spans));
+                lines.extend(wrapped("      ", last, width).iter().map(|text| Line(vec![told(text)])));
+            }
+        }
+    }
+    lines
+}
+
+impl Choice {
+    fn method(&self) -> &str {
+        self.method.as_deref().unwrap_or("–")
+    }
+}

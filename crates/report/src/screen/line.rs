@@ -1,0 +1,68 @@
+//! Lines of text with emphasis, which a terminal shows and a file leaves out.
+
+/// Emphasis of a part of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emphasis {
+    /// None.
+    Plain,
+    /// What to use.
+    Strong,
+    /// What to avoid.
+    Bad,
+    /// What is not certain, or beside the point.
+    Weak,
+}
+
+/// A part of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its text.
+    pub text: String,
+    /// Its emphasis.
+    pub emphasis: Emphasis,
+}
+
+impl Span {
+    pub(super) fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::Plain }
+    }
+
+    pub(super) fn strong(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::Strong }
+    }
+
+    pub(super) fn bad(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::Bad }
+    }
+
+    pub(super) fn weak(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::Weak }
+    }
+}
+
+/// A line of a screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line(pub Vec<Span>);
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn plain(text: String) -> Self {
+        Self(vec![Span::plain(text)])
+    }
+
+    pub(super) fn strong(text: String) -> Self {
+        Self(vec![Span::strong(text)])
+    }
+
+    pub(super) fn weak(text: String) -> Self {
+        Self(vec![Span::weak(text)])
+    }
+
+    /// Its text without emphasis.
+    pub fn text(&self) -> String {
+        self.0.iter().map(|span| span.text.as_str()).collect::<String>().trim_end().to_string()
+    }
+}
