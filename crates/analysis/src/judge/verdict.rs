@@ -116,8 +116,6 @@ pub enum Finding {
 pub enum ClaimedTogether {
     /// One difference: [`FALSE_WINNERS`].
     Alone,
-    /// One of this many: [`FALSE_WINNERS`] divided by their number.
-    OneOf(usize),
     /// A point of a fit over the spans of a cliff: [`POINT_LEVEL`].
     Fitted,
     /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their number.
@@ -128,7 +126,6 @@ impl ClaimedTogether {
     fn level(self) -> f64 {
         match self {
             ClaimedTogether::Alone => FALSE_WINNERS,
-            ClaimedTogether::OneOf(claims) => FALSE_WINNERS / claims.max(1) as f64,
             ClaimedTogether::Fitted => POINT_LEVEL,
             ClaimedTogether::Control(claims) => FALSE_ALARMS / claims.max(1) as f64,
         }
@@ -144,6 +141,8 @@ pub struct Decision {
     pub log_ratio: Option<f64>,
     /// Interval of the ratio at the level of the claim; `None` with too few rounds.
     pub interval: Option<Interval>,
+    /// Evidence that the ratio is above 1 ([`PairedTest::score`]).
+    pub score: Option<f64>,
     /// Rounds that have both.
     pub rounds: usize,
 }
@@ -170,7 +169,13 @@ pub fn decide(log_ratios: &[f64], least: f64, stretch: f64, claim: ClaimedTogeth
         _ => Finding::Indistinguishable,
     };
     let log_ratio = (rounds > 0).then_some(estimate);
-    Decision { finding, log_ratio, interval: test.interval(0, level).map(as_ratios), rounds }
+    Decision {
+        finding,
+        log_ratio,
+        interval: test.interval(0, level).map(as_ratios),
+        score: test.score(0),
+        rounds,
+    }
 }
 
 fn as_ratios(interval: Interval) -> Interval {

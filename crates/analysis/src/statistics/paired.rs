@@ -121,6 +121,22 @@ impl PairedTest {
         self.rejects(rival, shift, alpha, -1.0)
     }
 
+    /// The evidence that the log ratio is above 0, as a standard normal deviate: what [`PairedTest::exceeds`] shows at a level, exceeds the normal
+    /// quantile of that level. Negative if it is below. `None` with too few rounds.
+    pub fn score(&self, rival: usize) -> Option<f64> {
+        let rival = &self.rivals[rival];
+        let trimmed = rival.trimmed?;
+        let closer = rival.estimate - rival.estimate / self.stretch;
+        let student = StudentsT::new(0.0, 1.0, trimmed.freedom).expect("positive degrees of freedom");
+        let tail = student.cdf(-scaled(trimmed.mean - closer, trimmed.variance).abs());
+        let of_mean = -Normal::standard().inverse_cdf(tail.max(f64::MIN_POSITIVE));
+        let rounds = rival.differences.len();
+        let reachable = if rounds < CLIPPED_FROM { 0.0 } else { REACHABLE * (rounds as f64).sqrt() };
+        let of_signs = clipped(&rival.differences, closer).abs();
+        let size = if of_signs <= reachable { of_signs } else { of_mean.max(reachable) };
+        Some(size.copysign(rival.estimate))
+    }
+
     fn rejects(&self, rival: usize, shift: f64, alpha: f64, direction: f64) -> bool {
         let rival = &self.rivals[rival];
         // An interval that is longer by a factor excludes a shift if the interval itself excludes one that is closer.
@@ -338,6 +354,32 @@ mod tests {
             // Seven times as fast is seven times as fast.
             assert!(long.exceeds(0, 0.0, 1e-4), "{rounds} rounds");
         }
+    }
+
+    #[test]
+    fn a_score_exceeds_the_quantiles_of_the_levels_that_the_test_passes() {
+        let mut random = Random::new(7);
+        for rounds in [5, 7, 13, 14, 20, 40] {
+            for shift in [0.0, 0.5, -1.0, 4.0] {
+                let differences = (0..rounds).map(|_| shift + crate::judge::simulation::normal(&mut random));
+                let test = PairedTest::new(vec![differences.collect()], 1.3);
+                let score = test.score(0).expect("enough");
+                for level in [0.2, 0.05, 0.01, 1e-3, 1e-5] {
+                    let quantile = -Normal::standard().inverse_cdf(level);
+                    assert_eq!(
+                        test.exceeds(0, 0.0, level),
+                        score > quantile,
+                        "{rounds} {shift} {level} {score}"
+                    );
+                    assert_eq!(
+                        test.falls_below(0, 0.0, level),
+                        score < -quantile,
+                        "{rounds} {shift} {level} {score}"
+                    );
+                }
+            }
+        }
+        assert_eq!(alone(&[1.0; 4]).score(0), None);
     }
 
     #[test]

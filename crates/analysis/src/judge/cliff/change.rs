@@ -2,9 +2,11 @@
 
 use pagewise_model::Method;
 
+use statrs::distribution::{ContinuousCDF, Normal};
+
 use super::fit::{Fit, FitPoint};
 use super::group::{CliffGroup, SpanComparison};
-use crate::judge::verdict::Finding;
+use crate::judge::verdict::FALSE_WINNERS;
 
 /// This many spans added to an interval that they do not narrow end its search.
 const MOST_INSIDE: usize = 3;
@@ -46,12 +48,14 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
         .map(|span| (span, group.leaders(span)))
         .filter(|(_, leaders)| !leaders.is_empty())
         .collect();
+    // A difference that is not there makes a change only together with one in the other direction: one-sided.
+    let firm = -Normal::standard().inverse_cdf(FALSE_WINNERS / group.claims as f64);
     let mut changes = Vec::new();
     for (index, first) in methods.iter().enumerate() {
         for second in &methods[index + 1..] {
             let told: Vec<SpanComparison> =
                 group.spans().into_iter().filter_map(|span| group.compare(first, second, span)).collect();
-            changes.extend(of_pair(first, second, &told));
+            changes.extend(of_pair(first, second, &told, firm));
         }
     }
     for change in &mut changes {
@@ -65,22 +69,71 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
     changes
 }
 
-/// The changes of one pair, from its comparisons at spans in ascending order.
-fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison]) -> Vec<Change<'a>> {
+/// Neighbouring spans at which one method is *firmly* faster: by all of them together, and by no fewer.
+struct FirmRun {
+    first: usize,
+    last: usize,
+    /// True if the first method of the pair is the faster one.
+    is_higher: bool,
+}
+
+/// The changes of one pair, from its comparisons at spans in ascending order. A firm difference has a score of at least `firm`.
+fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison], firm: f64) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
-    let mut last_firm: Option<usize> = None;
-    for (index, at) in told.iter().enumerate().filter(|(_, at)| at.firm) {
-        if let Some(from) = last_firm.filter(|from| told[*from].faster != at.faster) {
-            let falls = at.faster == Finding::Lower;
-            let (before, after) = if falls { (first, second) } else { (second, first) };
-            let points: Vec<FitPoint> = told[from..=index].iter().filter_map(|at| at.point(falls)).collect();
-            if let Some(fit) = Fit::of(&points) {
-                changes.push(Change { before, after, points, fit, before_leads: false, after_leads: false });
+    let mut latest: Option<FirmRun> = None;
+    for run in firm_runs(told, firm) {
+        match latest {
+            Some(from) if from.is_higher != run.is_higher => {
+                if run.first <= from.last {
+                    latest = Some(from);
+                    continue;
+                }
+                let (before, after) = if from.is_higher { (first, second) } else { (second, first) };
+                let points: Vec<FitPoint> =
+                    told[from.first..=run.last].iter().filter_map(|at| at.point(from.is_higher)).collect();
+                if let Some(fit) = Fit::of(&points) {
+                    changes.push(Change {
+                        before,
+                        after,
+                        points,
+                        fit,
+                        before_leads: false,
+                        after_leads: false,
+                    });
+                }
             }
+            _ => {}
         }
-        last_firm = Some(index);
+        latest = Some(run);
     }
     changes
+}
+
+/// The firm runs of which no part is firm, by their last span.
+fn firm_runs(told: &[SpanComparison], firm: f64) -> Vec<FirmRun> {
+    let mut runs: Vec<FirmRun> = Vec::new();
+    for last in 0..told.len() {
+        for is_higher in [true, false] {
+            let is_firm = |first: &usize| is_firm(&told[*first..=last], is_higher, firm);
+            let Some(first) = (0..=last).rev().find(is_firm) else { continue };
+            if !runs.iter().any(|run| run.is_higher == is_higher && run.first >= first) {
+                runs.push(FirmRun { first, last, is_higher });
+            }
+        }
+    }
+    runs
+}
+
+/// True if the first method, or else the second, is faster at all of these spans together: the sum of independent normal
+/// deviates over the root of their number is one too (Stouffer 1949).
+fn is_firm(told: &[SpanComparison], is_higher: bool, firm: f64) -> bool {
+    let known: Vec<(f64, f64)> = told.iter().filter_map(|at| Some((at.score?, at.log_ratio?))).collect();
+    let count = known.len() as f64;
+    let sign = if is_higher { 1.0 } else { -1.0 };
+    let score: f64 = known.iter().map(|(score, _)| sign * score).sum();
+    let log_ratio: f64 = known.iter().map(|(_, log_ratio)| sign * log_ratio).sum();
+    let least = told.iter().map(|at| at.least).fold(0.0, f64::max);
+    count > 0.0 && score / count.sqrt() > firm && log_ratio / count > least
 }
 
 impl Change<'_> {
@@ -158,14 +211,19 @@ fn middle(low: u64, high: u64, group: &CliffGroup<'_>, page_bytes: u64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::verdict::Finding;
 
-    fn told(span: u64, faster: Finding, firm: bool) -> SpanComparison {
-        let log_ratio = match faster {
-            Finding::Higher => 0.2,
-            Finding::Lower => -0.2,
+    const FIRM: f64 = 3.0;
+
+    fn told(span: u64, faster: Finding, is_firm: bool) -> SpanComparison {
+        let sign = match faster {
+            Finding::Higher => 1.0,
+            Finding::Lower => -1.0,
             _ => 0.0,
         };
-        SpanComparison { span, faster, wins: firm, firm, log_ratio: Some(log_ratio), reach: Some(0.1) }
+        let score = Some(sign * if is_firm { 4.0 } else { 1.0 });
+        let (log_ratio, reach) = (Some(sign * 0.2), Some(0.1));
+        SpanComparison { span, faster, wins: is_firm, log_ratio, least: 0.02, score, reach }
     }
 
     fn methods() -> (Method, Method) {
@@ -188,7 +246,7 @@ mod tests {
             told(4, Lower, false),
             told(5, Lower, true),
         ];
-        let found = of_pair(&mmap, &pread, &all);
+        let found = of_pair(&mmap, &pread, &all, FIRM);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].before, found[0].after), (&mmap, &pread));
         assert_eq!(ends(&found[0]), (2, 4));
@@ -205,7 +263,7 @@ mod tests {
             told(4, Lower, false),
             told(5, Higher, true),
         ];
-        let found = of_pair(&mmap, &pread, &all);
+        let found = of_pair(&mmap, &pread, &all, FIRM);
         assert_eq!((found[0].before, found[0].after), (&pread, &mmap));
         assert_eq!(ends(&found[0]), (1, 5));
     }
@@ -213,27 +271,48 @@ mod tests {
     #[test]
     fn a_span_without_enough_rounds_has_no_part_in_it() {
         let (mmap, pread) = methods();
-        let empty = SpanComparison { reach: None, log_ratio: None, ..told(2, Finding::TooFewRounds, false) };
-        let found = of_pair(&mmap, &pread, &[told(1, Higher, true), empty, told(3, Lower, true)]);
+        let empty = SpanComparison {
+            reach: None,
+            log_ratio: None,
+            score: None,
+            ..told(2, Finding::TooFewRounds, false)
+        };
+        let found = of_pair(&mmap, &pread, &[told(1, Higher, true), empty, told(3, Lower, true)], FIRM);
         assert_eq!(found.iter().map(ends).collect::<Vec<_>>(), [(1, 3)]);
     }
 
     #[test]
     fn what_is_not_firm_on_both_sides_is_no_change() {
         let (mmap, pread) = methods();
-        assert!(of_pair(&mmap, &pread, &[told(1, Higher, true), told(2, Lower, false)]).is_empty());
-        assert!(of_pair(&mmap, &pread, &[told(1, Higher, false), told(2, Lower, true)]).is_empty());
+        assert!(of_pair(&mmap, &pread, &[told(1, Higher, true), told(2, Lower, false)], FIRM).is_empty());
+        assert!(of_pair(&mmap, &pread, &[told(1, Higher, false), told(2, Lower, true)], FIRM).is_empty());
         assert!(
-            of_pair(&mmap, &pread, &[told(1, Indistinguishable, false), told(2, Lower, true)]).is_empty()
+            of_pair(&mmap, &pread, &[told(1, Indistinguishable, false), told(2, Lower, true)], FIRM)
+                .is_empty()
         );
-        assert!(of_pair(&mmap, &pread, &[]).is_empty());
+        assert!(of_pair(&mmap, &pread, &[], FIRM).is_empty());
     }
 
     #[test]
     fn places_may_change_back() {
         let (mmap, pread) = methods();
         let all = [told(1, Higher, true), told(2, Lower, true), told(3, Higher, true)];
-        let found = of_pair(&mmap, &pread, &all);
+        let found = of_pair(&mmap, &pread, &all, FIRM);
         assert_eq!(found.iter().map(ends).collect::<Vec<_>>(), [(1, 2), (2, 3)]);
+    }
+
+    #[test]
+    fn neighbours_are_firm_together() {
+        let (mmap, pread) = methods();
+        let with = |score: f64| {
+            let all = [(1, Higher, score), (2, Higher, score), (3, Lower, 4.0)];
+            let at = |(span, faster, score): (u64, Finding, f64)| {
+                let at = told(span, faster, false);
+                SpanComparison { score: Some(if faster == Higher { score } else { -score }), ..at }
+            };
+            of_pair(&mmap, &pread, &all.map(at), FIRM).iter().map(ends).collect::<Vec<_>>()
+        };
+        assert_eq!(with(2.0), [], "2.8 together");
+        assert_eq!(with(2.2), [(2, 3)], "3.1 together");
     }
 }

@@ -59,18 +59,20 @@ pub(crate) struct SpanComparison {
     pub(crate) faster: Finding,
     /// True if it is a verdict.
     pub(crate) wins: bool,
-    /// True if it also holds as one of as many claims as pairs of methods times ratios of the grid.
-    pub(crate) firm: bool,
     /// Logarithm of the first rate over the second.
     pub(crate) log_ratio: Option<f64>,
+    /// The largest logarithm that is not claimed.
+    pub(crate) least: f64,
+    /// Evidence that the first is higher, as a standard normal deviate; `None` with too few rounds.
+    pub(crate) score: Option<f64>,
     /// Half of its interval in a fit; `None` with too few rounds.
     pub(crate) reach: Option<f64>,
 }
 
 impl SpanComparison {
-    /// Compare the ratios of two methods, as one of `claims`; differences up to the share `least` are not claimed,
-    /// and intervals are longer by `stretch`.
-    fn of(span: u64, log_ratios: &[f64], least: f64, stretch: f64, claims: usize) -> Self {
+    /// Compare the ratios of two methods; differences up to the share `least` are not claimed, and intervals are longer by
+    /// `stretch`.
+    fn of(span: u64, log_ratios: &[f64], least: f64, stretch: f64) -> Self {
         let decided = |claim| decide(log_ratios, least, stretch, claim);
         let alone = decided(ClaimedTogether::Alone);
         let least = least.max(SMALLEST_DIFFERENCE).ln_1p();
@@ -80,8 +82,9 @@ impl SpanComparison {
             span,
             faster: alone.finding,
             wins: alone.is_clear(),
-            firm: decided(ClaimedTogether::OneOf(claims)).is_clear(),
             log_ratio: alone.log_ratio,
+            least,
+            score: alone.score,
             reach: decided(ClaimedTogether::Fitted).interval.map(reach),
         }
     }
@@ -120,8 +123,8 @@ pub(crate) struct CliffGroup<'a> {
     controls: Vec<GroupCell<'a>>,
     pub(crate) families: Vec<WindowFamily<'a>>,
     methods: Vec<&'a Method>,
-    /// Pairs of methods times ratios of the grid: the number of simultaneous claims.
-    claims: usize,
+    /// Pairs of methods times runs of neighbouring ratios of the grid: the number of simultaneous claims.
+    pub(crate) claims: usize,
     /// Factor by which intervals are longer because disturbances outlast rounds.
     stretch: f64,
 }
@@ -165,9 +168,9 @@ impl<'a> CliffGroup<'a> {
         for group in &mut groups {
             group.families = group.find_families(windows);
             group.methods = group.find_methods();
-            let methods = group.methods.len();
+            let (methods, ratios) = (group.methods.len(), group.grid().len());
             group.stretch = group.find_stretch();
-            group.claims = (methods * methods.saturating_sub(1) / 2 * group.grid().len()).max(1);
+            group.claims = (methods * methods.saturating_sub(1) / 2 * (ratios * (ratios + 1) / 2)).max(1);
         }
         groups
     }
@@ -309,7 +312,7 @@ impl<'a> CliffGroup<'a> {
         let (left, right) = (self.member(first, span)?, self.member(second, span)?);
         let log_ratios = paired_log_ratios(&left.rates, &right.rates);
         let least = self.least_between(left, right)?;
-        Some(SpanComparison::of(span, &log_ratios, least, self.stretch, self.claims))
+        Some(SpanComparison::of(span, &log_ratios, least, self.stretch))
     }
 
     /// The smallest difference that is claimed between two cells. Cells of one batch are paired by round. Between batches
@@ -376,6 +379,7 @@ mod tests {
     use crate::judge::pivot::PairedRatio;
     use crate::judge::verdict::Verdict;
     use proptest::prelude::*;
+    use statrs::distribution::{ContinuousCDF, Normal};
 
     /// Rates of a method in rounds, some of them lost: near 1, or near a difference.
     fn rates() -> impl Strategy<Value = Vec<Option<f64>>> {
@@ -400,7 +404,7 @@ mod tests {
             let judgement = verdict::judge(&[&first, &second]);
             let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Best);
             let stretch = lasting::stretch(&[vec![&first, &second]]);
-            let told = SpanComparison::of(0, &log_ratios, 0.0, stretch, 1);
+            let told = SpanComparison::of(0, &log_ratios, 0.0, stretch);
             let table = PairedRatio::of(&first, &second, stretch).map(|ratio| ratio.told);
             let expected = match winner {
                 Some(0) => Some(Finding::Higher),
@@ -409,10 +413,10 @@ mod tests {
             };
             prop_assert_eq!(table.filter(|told| matches!(told, Finding::Higher | Finding::Lower)), expected);
             prop_assert_eq!(told.wins, expected.is_some());
-            // An interval is narrowed on weaker evidence than a verdict, and never against it; a firm difference needs
-            // more.
             prop_assert!(expected.is_none_or(|winner| told.faster == winner));
-            prop_assert!(!told.firm || told.wins);
+            let needed = -Normal::standard().inverse_cdf(verdict::FALSE_WINNERS / 2.0);
+            let is_beyond = told.log_ratio.is_some_and(|ratio| ratio.abs() > told.least);
+            prop_assert_eq!(is_beyond && told.score.is_some_and(|score| score.abs() > needed), told.wins);
             // Too few common rounds decide nothing anywhere.
             if log_ratios.len() < verdict::FEWEST_ROUNDS {
                 prop_assert_eq!((expected, told.faster), (None, Finding::TooFewRounds));
