@@ -14,7 +14,7 @@ use crate::judge::cliff::change::{self, Change, Narrowing};
 use crate::judge::cliff::group::CliffGroup;
 use crate::judge::collected::collect;
 
-/// Cells that halving may add to a group.
+/// Cells that halving may add to a group, without controls.
 struct HalvingAllowance {
     /// Cells for each 100 of the grid.
     percent: usize,
@@ -24,8 +24,8 @@ struct HalvingAllowance {
 
 /// From this tolerance, in thousandths, a search is to be short.
 const COARSE_THOUSANDTHS: u32 = 100;
-const COARSE: HalvingAllowance = HalvingAllowance { percent: 60, least: 12 };
-const FINE: HalvingAllowance = HalvingAllowance { percent: 100, least: 30 };
+const COARSE: HalvingAllowance = HalvingAllowance { percent: 50, least: 8 };
+const FINE: HalvingAllowance = HalvingAllowance { percent: 75, least: 20 };
 
 /// Cells that halving may still add to a group.
 fn affordable(group: &CliffGroup<'_>, search: &CliffSearch) -> usize {
@@ -97,16 +97,16 @@ fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec
     let mut cells: Vec<Cell> = Vec::new();
     for (span, sharing) in columns {
         let (column, halvings) = column(group, span, &sharing, tolerance, left);
-        left -= column.len();
         // Cells for the next steps of these changes are not spent on less important ones.
-        left = left.saturating_sub(halvings.saturating_sub(1) * column.len());
+        let measured = column.iter().filter(|cell| cell.role == Role::Measured).count();
+        left = left.saturating_sub(halvings.max(1) * measured);
         cells.extend(column);
     }
     cells
 }
 
-/// The methods of as many of these changes as `most` cells allow, with one control, and the number of halvings that
-/// their intervals need.
+/// The methods of as many of these changes as `most` cells allow, with one control if the grid has any, and the number
+/// of halvings that their intervals need.
 fn column(
     group: &CliffGroup<'_>,
     span: u64,
@@ -119,18 +119,16 @@ fn column(
         method: method.clone(),
         conditions: group.conditions(span),
     };
-    let mut column: Vec<Cell> = Vec::new();
+    let mut methods: Vec<&Method> = Vec::new();
     let mut halvings = 0;
     for change in sharing {
-        let mut wanted = vec![cell(Role::Measured, change.before), cell(Role::Measured, change.after)];
-        if column.is_empty() {
-            wanted.push(cell(Role::Control, change.before));
-        }
-        wanted.retain(|cell| !column.contains(cell));
-        if column.len() + wanted.len() <= most {
-            column.extend(wanted);
+        let wanted = [change.before, change.after].into_iter().filter(|method| !methods.contains(method));
+        let wanted: Vec<&Method> = wanted.collect();
+        if methods.len() + wanted.len() <= most {
+            methods.extend(wanted);
             halvings = halvings.max(change.halvings(tolerance));
         }
     }
-    (column, halvings)
+    let control = methods.first().filter(|_| group.has_controls()).map(|method| cell(Role::Control, method));
+    (methods.into_iter().map(|method| cell(Role::Measured, method)).chain(control).collect(), halvings)
 }

@@ -18,8 +18,8 @@ const MEMORY_NS_PER_BYTE: u64 = 1;
 const RECORD_NS: u64 = 100;
 /// A crossing is looked for in the interval between two sizes of the grid, half as large again.
 const GRID_STEP: f64 = 0.5;
-/// Cells of a step of the search: two methods and a control.
-const STEP_CELLS: u64 = 3;
+/// Methods of a step of the search.
+const STEP_METHODS: u64 = 2;
 /// Crossings that a set of curves usually has.
 const CROSSINGS: u64 = 2;
 
@@ -147,6 +147,7 @@ pub fn search_ns(plan: &Plan) -> u64 {
     spans.dedup();
     let curves = (plan.comparisons().len() / spans.len().max(1)).max(1) as u64;
     let windows = if search.prefetch_windows.is_empty() { 0 } else { curves * spans.len() as u64 };
-    let samples = (curves * CROSSINGS * steps * STEP_CELLS + windows) * u64::from(plan.rounds);
+    let step = STEP_METHODS + u64::from(plan.cells.iter().any(|cell| cell.role == Role::Control));
+    let samples = (curves * CROSSINGS * steps * step + windows) * u64::from(plan.rounds);
     samples.saturating_mul(longest)
 }

@@ -120,8 +120,9 @@ pub fn resolve(
     let search = search(&mut cells, sampling.crossing_percent)?;
     let has_controls = match sampling.amount {
         // With fewer rounds there is no verdict, and no noise to compare it with.
-        Amount::Rounds(rounds) => rounds as usize >= FEWEST_ROUNDS,
-        // A control is a check of the machine, and takes the time of a method.
+        Amount::Rounds(rounds) if (rounds as usize) < FEWEST_ROUNDS => false,
+        // A control is a check of the machine, and takes the time of a method: a fifth of a quick search.
+        Amount::Rounds(_) => is_full || search.is_none(),
         Amount::Budget(_) | Amount::Time(_) => is_full,
     };
     if has_controls {

@@ -279,11 +279,17 @@ impl<'a> CliffGroup<'a> {
         )
     }
 
-    /// Numbers of cells of the grid, and of cells that halving added to it.
+    /// Numbers of cells of the grid, and of cells that halving added to it, both without controls.
     pub(crate) fn cell_counts(&self) -> (usize, usize) {
         let grid = self.grid();
-        let all = self.measured.iter().chain(&self.controls);
-        (self.first_batch().count(), all.filter(|member| !grid.contains(&member.span())).count())
+        let of_grid = self.first_batch().filter(|member| member.samples.cell.role == Role::Measured).count();
+        let added = self.measured.iter().filter(|member| !grid.contains(&member.span())).count();
+        (of_grid, added)
+    }
+
+    /// True if the grid has controls.
+    pub(crate) fn has_controls(&self) -> bool {
+        self.first_batch().any(|member| member.samples.cell.role == Role::Control)
     }
 
     /// The spans at which every method was planned, ascending.

@@ -53,7 +53,7 @@ fn a_known_crossing_is_bracketed_to_five_percent() {
 fn a_quick_search_brackets_it_to_ten_percent() {
     let tally = simulate(&setting(falling(10.0), &QUICK, 7, 100), 200, 3);
     assert_nearly_all(tally, 0.97);
-    assert!(tally.added_cells_most <= 12, "{tally:?}");
+    assert!(tally.added_cells_most <= 8, "{tally:?}");
 }
 
 /// Steps of unequal sides, slow changes and a stretch without any difference, under noise of real reads and noise that
@@ -147,7 +147,7 @@ fn the_middles_are_measured_with_the_two_methods_and_a_control() {
         .filter(|cell| cell.conditions.span_bytes == first[0].conditions.span_bytes)
         .map(|cell| format!("{} {}", cell.role, cell.method))
         .collect();
-    assert_eq!(at_first, ["measured mmap", "measured pread", "control mmap", "measured mmap:random"]);
+    assert_eq!(at_first, ["measured mmap", "measured pread", "measured mmap:random", "control mmap"]);
     assert!(first.iter().all(|cell| cell.conditions.span_bytes.0.is_multiple_of(16 << 10)));
     let cliff = crossings(&run);
     let group = &cliff.groups[0];
@@ -215,6 +215,7 @@ fn the_search_is_a_function_of_the_run() {
     let cells = next(&cut);
     assert!(!cells.is_empty());
     assert_eq!(cells, run.header.plan.cells[grid..grid + cells.len()]);
+    assert!(cells.iter().all(|cell| cell.role == Role::Measured), "a grid without controls gets none");
     assert_eq!(next(&cut), cells);
     assert_eq!(next(&run), []);
 }

@@ -469,3 +469,15 @@ fn a_search_compares_windows_of_prefetch_at_one_size_first() {
     assert_eq!(measured(&plan).len(), 3 + 2);
     assert!(refused("workload = \"random-read\"\ncrossing_percent = 5").contains("needs a memory limit"));
 }
+
+#[test]
+fn a_search_has_controls_only_in_full() {
+    let text = "workload = \"random-read\"\nmemory = \"128MiB\"\nspan = [\"0.5x\", \"4x\"]\ncrossing_percent = 5\n\
+                rounds = 7\nmethods = [\"mmap\", \"pread\"]";
+    let (plan, environment) = (text::parse("test", text).expect("a plan"), environment());
+    let controls = |variant| {
+        let resolved = resolve(&plan, variant, &Layer::default(), dataset(), &machine(&environment));
+        resolved.expect("a plan").cells.iter().filter(|cell| cell.role == Role::Control).count()
+    };
+    assert_eq!((controls(Variant::Standard), controls(Variant::Quick), controls(Variant::Full)), (0, 0, 2));
+}
