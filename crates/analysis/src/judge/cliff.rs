@@ -20,7 +20,7 @@
 pub(crate) mod change;
 pub(crate) mod curves;
 mod facts;
-pub(crate) mod fit;
+mod fit;
 pub(crate) mod group;
 mod sentences;
 

@@ -15,7 +15,6 @@
 
 use serde::Serialize;
 
-use super::cliff::fit::POINT_LEVEL;
 use super::race::{self, Compared, Entrant, Looks, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
@@ -116,7 +115,7 @@ pub enum Finding {
 pub enum ClaimedTogether {
     /// One difference: [`FALSE_WINNERS`].
     Alone,
-    /// A point of a fit over the spans of a cliff: [`POINT_LEVEL`].
+    /// A point of the fit over the spans of a cliff, whose error is that of an interval of [`BOUND_LEVEL`].
     Fitted,
     /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their number.
     Control(usize),
@@ -126,7 +125,7 @@ impl ClaimedTogether {
     fn level(self) -> f64 {
         match self {
             ClaimedTogether::Alone => FALSE_WINNERS,
-            ClaimedTogether::Fitted => POINT_LEVEL,
+            ClaimedTogether::Fitted => 1.0 - BOUND_LEVEL,
             ClaimedTogether::Control(claims) => FALSE_ALARMS / claims.max(1) as f64,
         }
     }

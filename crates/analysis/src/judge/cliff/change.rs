@@ -82,27 +82,16 @@ fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison], f
     let mut changes = Vec::new();
     let mut latest: Option<FirmRun> = None;
     for run in firm_runs(told, firm) {
-        match latest {
-            Some(from) if from.is_higher != run.is_higher => {
-                if run.first <= from.last {
-                    latest = Some(from);
-                    continue;
-                }
-                let (before, after) = if from.is_higher { (first, second) } else { (second, first) };
-                let points: Vec<FitPoint> =
-                    told[from.first..=run.last].iter().filter_map(|at| at.point(from.is_higher)).collect();
-                if let Some(fit) = Fit::of(&points) {
-                    changes.push(Change {
-                        before,
-                        after,
-                        points,
-                        fit,
-                        before_leads: false,
-                        after_leads: false,
-                    });
-                }
+        if let Some(from) = latest.as_ref().filter(|from| from.is_higher != run.is_higher) {
+            if run.first <= from.last {
+                continue;
             }
-            _ => {}
+            let (before, after) = if from.is_higher { (first, second) } else { (second, first) };
+            let points = told[from.first..=run.last].iter().filter_map(|at| at.point(from.is_higher));
+            let points: Vec<FitPoint> = points.collect();
+            if let Some(fit) = Fit::of(&points) {
+                changes.push(Change { before, after, points, fit, before_leads: false, after_leads: false });
+            }
         }
         latest = Some(run);
     }

@@ -9,13 +9,12 @@ use super::curves::{
     Behind, Capacity, CapacitySource, Closing, Crossing, Curve, CurveGroup, Edge, Lead, Point, Precision,
     WindowChoice, WindowRate,
 };
-use super::fit::COVERAGE;
 use super::group::{CliffGroup, GroupCell, WindowFamily};
 use super::sentences;
 use crate::judge::cell::MedianInterval;
 use crate::judge::collected::CellSamples;
 use crate::judge::label::{LabelPart, label_without};
-use crate::judge::verdict::Finding;
+use crate::judge::verdict::{BOUND_LEVEL, Finding};
 use crate::proof::measured::{operations, ops_per_second};
 use crate::statistics::{median, median_interval};
 
@@ -207,7 +206,7 @@ fn crossing(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scal
         ratio: Some(change.estimate() / scale.capacity_bytes),
         low: scale.ratio(change.low()),
         high: scale.ratio(change.high()),
-        coverage: COVERAGE,
+        coverage: BOUND_LEVEL,
         low_span_bytes: Bytes(change.low()),
         high_span_bytes: Bytes(change.high()),
         before_leads: change.before_leads,

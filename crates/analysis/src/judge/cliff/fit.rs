@@ -11,22 +11,17 @@
 //! Its ends are measured spans, since between two of them the data know nothing: a line through them would place a step
 //! where it is not. If points scatter about the fit by more than their errors explain, a growth counts less by that factor.
 
-/// Largest growth of the sum of squares within an interval of [`COVERAGE`]: the quantile of chi-squared with one degree of
+/// Largest growth of the sum of squares within an interval of [`BOUND_LEVEL`](crate::judge::verdict::BOUND_LEVEL): the quantile of chi-squared with one degree of
 /// freedom. For spans chosen beforehand 2.29 would do (Banerjee and Wellner 2001); a search measures where it sees the
 /// change and ends when its interval is narrow, and by simulation intervals of 2.29 miss up to a fifth of slow changes.
 const LARGEST_GROWTH: f64 = 3.841;
-/// Coverage of the interval.
-pub(crate) const COVERAGE: f64 = 0.95;
-/// Two-sided level of the interval of a point whose other side grows the sum of squares by [`LARGEST_GROWTH`].
-pub(crate) const POINT_LEVEL: f64 = 1.0 - COVERAGE;
-
 /// Two methods at one span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FitPoint {
     pub(crate) span: u64,
     /// Logarithm of the rate of the method that is faster at smaller spans over that of the other.
     pub(crate) log_ratio: f64,
-    /// Half of its interval at [`POINT_LEVEL`].
+    /// Half of its interval, of the coverage that the fit's has.
     pub(crate) reach: f64,
 }
 
