@@ -535,8 +535,7 @@ fn hosts_that_share_a_home_do_not_hinder_each_other() {
     assert_eq!(dataset.len(), 1, "{dataset:?}");
     let beside = other.finish(on("node-b", &other, &SMALL).expect("unshare"));
     beside.expect_code_for(&load(&other.file("run.jsonl")));
-    let cleaned = other.finish(on("node-b", &other, &["clean"]).expect("unshare")).expect_code(0);
-    assert_eq!(cleaned.stdout, "Nothing was left to clean.\n");
+    other.finish(on("node-b", &other, &["clean"]).expect("unshare")).expect_code(0);
     let refused = same.finish(on("node-a", &same, &SMALL).expect("unshare"));
     support::expect_told(&refused, 4, "another run is measuring");
     assert!(dataset[0].exists(), "it is another host's");
