@@ -295,19 +295,21 @@ impl Plan {
 
     /// Cells that write to a file, as far as their method can; the memory ceiling writes to none.
     pub fn writing_cells(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().filter(|cell| {
-            let conditions = &cell.conditions;
-            !conditions.workload().is_reading()
-                && cell.method.access() != Access::Anonymous
-                && cell.method.refuses(&conditions.work, Alignment::ANY).is_none()
-        })
+        self.cells.iter().filter(|cell| Self::sample_writes(cell) > 0)
     }
 
-    /// Bytes that a sample of a writing cell writes, including preparation of a warm file; 0 if it writes none.
+    /// Bytes that a sample of `cell` writes to a file, including preparation of a warm one.
     pub fn sample_writes(cell: &Cell) -> u64 {
-        let (Some(ring), Some(writes)) = (cell.conditions.ring(), cell.conditions.writes()) else { return 0 };
-        let before = if cell.conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };
-        ring.bytes().saturating_mul(u64::from(writes.laps)).saturating_add(before)
+        let conditions = &cell.conditions;
+        let can_write = cell.method.access() != Access::Anonymous
+            && cell.method.refuses(&conditions.work, Alignment::ANY).is_none();
+        match (conditions.ring(), conditions.writes()) {
+            (Some(ring), Some(writes)) if can_write => {
+                let before = if conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };
+                ring.bytes().saturating_mul(u64::from(writes.laps)).saturating_add(before)
+            }
+            _ => 0,
+        }
     }
 
     /// Bytes that the workloads write in the rounds that every method has.

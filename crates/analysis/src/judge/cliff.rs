@@ -10,7 +10,7 @@
 //! compared by the paired ratio of their rates in each round, which gives the evidence for a difference as a standard
 //! normal deviate. Neighbouring spans are firm if their evidence together holds as one of as many claims as there are
 //! pairs of methods times runs of neighbours in the grid. Where the order changes between the two, and how certainly,
-//! follows from one [`fit`] over all spans from the one to the other, whether of the grid or added.
+//! follows from one fit (`fit.rs`) over all spans from the one to the other, whether of the grid or added.
 //!
 //! **Batches.** A method is compared with another in the rounds that both were sampled in. Middles are therefore
 //! measured with cells of their own at a span that nothing was measured at before. The chosen window of a prefetching

@@ -3,11 +3,11 @@
 //! Each step follows from the samples of the steps before it, with their times. An interrupted step is therefore finished as
 //! it was begun, and a run that is resumed takes the samples of one that was not. So do blocks, whose datasets are made anew:
 //! what left on one dataset returns on another.
-
-use std::collections::BTreeMap;
+//!
+//! Bytes that may be written are a budget too, which pays for return rounds first.
 
 use pagewise_model::run::Run;
-use pagewise_model::{Plan, Role, Sample};
+use pagewise_model::{Plan, Role};
 
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
@@ -26,29 +26,36 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let looks = Looks::of(plan);
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
     let (mut block, last_block) = (0, plan.blocks.saturating_sub(1));
+    let (limit, writes) =
+        (plan.max_written_bytes.map_or(f64::INFINITY, |limit| limit.0 as f64), writes(plan));
     loop {
         let is_before =
             |round: u32| round < regular || (plan.rounds..plan.rounds + returned).contains(&round);
         let so_far = run.samples.iter().filter(|sample| is_before(sample.round));
-        let written = plan.max_written_bytes.map_or(0, |_| written(plan, so_far.clone()));
         let samples = collect_those(plan, so_far);
         let state = State::of(&samples, &looks, in_race);
-        let left = budget - state.spent;
+        let written: f64 = samples.iter().map(|cell| writes[cell.index] * cell.attempts.len() as f64).sum();
+        let (left, may_write) = (budget - state.spent, limit - written);
         let back = state.out();
         let round_back: f64 = back.iter().map(|cell| state.costs[*cell]).sum();
+        let writes_back: f64 = back.iter().map(|cell| writes[*cell]).sum();
         let rounds_back = Plan::RETURN_ROUNDS - returned;
+        let kept = KEPT * f64::from(rounds_back);
         // Blocks have equal shares of the budget, and the last one what returns at the end.
         block = block.max((state.spent / budget * f64::from(plan.blocks)) as u32).min(last_block);
-        let is_due = !in_race || (returned == 0 && left <= budget * (1.0 - MIDDLE));
-        let step = if is_due && rounds_back > 0 && !back.is_empty() && round_back <= left {
+        let is_half = left <= budget * (1.0 - MIDDLE) || written >= limit * MIDDLE;
+        let is_due = !in_race || (returned == 0 && is_half);
+        let is_paid = round_back <= left && writes_back <= may_write;
+        let step = if is_due && rounds_back > 0 && !back.is_empty() && is_paid {
             let round = plan.rounds + returned;
             returned += 1;
             block = block.max(returned).min(last_block);
             Step { rounds: round..round + 1, cells: back, block }
         } else if !in_race {
             return None;
-        } else if let Some(step) =
-            state.next(&looks, left - KEPT * round_back * f64::from(rounds_back), block)
+        } else if let Some(step) = state
+            .next(&looks, left - kept * round_back, block)
+            .and_then(|step| step.within(may_write - kept * writes_back, &writes))
         {
             regular = step.rounds.end;
             step
@@ -56,27 +63,27 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
             in_race = false;
             continue;
         };
-        if step.is_done(plan, ledger) {
-            continue;
+        if !step.is_done(plan, ledger) {
+            return Some(step);
         }
-        let all = written.saturating_add(step_writes(plan, &step));
-        return plan.max_written_bytes.is_none_or(|limit| all <= limit.0).then_some(step);
     }
 }
 
-/// Bytes that some samples wrote.
-fn written<'a>(plan: &Plan, samples: impl Iterator<Item = &'a Sample>) -> u64 {
-    let writes: BTreeMap<String, u64> =
-        plan.writing_cells().map(|cell| (cell.id(), Plan::sample_writes(cell))).collect();
-    samples.filter_map(|sample| writes.get(&sample.cell)).copied().fold(0, u64::saturating_add)
+/// Bytes that a sample of each cell writes.
+fn writes(plan: &Plan) -> Vec<f64> {
+    plan.cells.iter().map(|cell| Plan::sample_writes(cell) as f64).collect()
 }
 
-/// Bytes that a step writes.
-fn step_writes(plan: &Plan, step: &Step) -> u64 {
-    let ids: Vec<String> = step.cells.iter().map(|cell| plan.cells[*cell].id()).collect();
-    let writing = plan.writing_cells().filter(|cell| ids.contains(&cell.id()));
-    let round = writing.map(Plan::sample_writes).fold(0, u64::saturating_add);
-    round.saturating_mul(step.rounds.len() as u64)
+impl Step {
+    /// As many of its rounds as write at most so many bytes; `None` if not one does.
+    fn within(mut self, may_write: f64, writes: &[f64]) -> Option<Self> {
+        let round: f64 = self.cells.iter().map(|cell| writes[*cell]).sum();
+        if round > 0.0 {
+            let rounds = (may_write.max(0.0) / round).min(f64::from(u32::MAX)) as u32;
+            self.rounds.end = self.rounds.end.min(self.rounds.start.saturating_add(rounds));
+        }
+        (!self.rounds.is_empty()).then_some(self)
+    }
 }
 
 /// The race after some steps.

@@ -68,7 +68,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     }
     let limits: Vec<String> = columns.iter().filter_map(|column| column.limit(&by_id)).collect();
     if !limits.is_empty() {
-        lines.push(Line::plain(fitted("  limited by: ", &limits, width)));
+        lines.push(Line::plain(fitted("  limits: ", &limits, width)));
     }
     Some(lines)
 }
@@ -171,7 +171,11 @@ impl<'a> Bars<'a> {
     /// What limits the leader.
     fn limit(&self, by_id: &ById<'a>) -> Option<String> {
         let leader = self.comparison.leader.as_deref()?;
-        let told = self.cell(leader, by_id)?.limit.told()?;
+        let limit = &self.cell(leader, by_id)?.limit;
+        let told = match limit.bound {
+            Some(name) if limit.is_at_ceiling() => format!("{} 100 %", name.name()),
+            _ => limit.told()?,
+        };
         Some(format!("{leader} {told}"))
     }
 }

@@ -139,7 +139,11 @@ fn writing_ends_at_its_limit_after_the_first_rounds() {
         cell.conditions =
             Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
     }
-    let written = |run: &Run| written(&run.header.plan, run.samples.iter());
+    let written = |run: &Run| {
+        let writes: BTreeMap<String, u64> =
+            run.header.plan.cells.iter().map(|cell| (cell.id(), Plan::sample_writes(cell))).collect();
+        run.samples.iter().map(|sample| writes[&sample.cell]).sum::<u64>()
+    };
     let of_first_rounds = Plan { budget: Some(Budget::of(1)), ..appends.clone() };
     let first = written(&complete(&of_first_rounds, [CLOSE, CLOSE], Vec::new()));
     let unlimited = written(&complete(&appends, [CLOSE, CLOSE], Vec::new()));
@@ -150,6 +154,8 @@ fn writing_ends_at_its_limit_after_the_first_rounds() {
         let all = written(&run);
         // Samples that are taken again come on top.
         assert!((first..=limit.max(first) * 21 / 20).contains(&all), "{all} of {limit}, {first} at first");
+        let returns = (56..58).filter(|round| run.samples.iter().any(|sample| sample.round == *round));
+        assert_eq!(returns.count(), if limit > first { 2 } else { 0 }, "{all} of {limit}");
         for cut in [run.samples.len() / 2, run.samples.len() - 1] {
             let resumed = complete(&limited, [CLOSE, CLOSE], run.samples[..cut].to_vec());
             assert_eq!(resumed.samples, run.samples, "cut after {cut}");
