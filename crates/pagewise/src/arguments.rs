@@ -193,7 +193,7 @@ pub struct QuestionArguments {
     #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
 
-    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided [default: 1.6 times
+    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided [default: twice
     /// what the five rounds take, at least 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub budget: Option<u64>,

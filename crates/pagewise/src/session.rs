@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
+use pagewise_model::format::bytes;
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, Record, Run};
 use pagewise_model::{Bytes, Cell, Plan, Sample, Source};
@@ -123,6 +124,14 @@ impl RunSession {
                 }
             }
         }
+        if let Some(limit) = rounds.limit_that_ended_it() {
+            progress.clear();
+            output::say(format_args!(
+                "note: the rounds of {} ended because they may write {}: --max-writes lets what is undecided go on",
+                rounds.run.header.plan.question,
+                bytes(limit)
+            ));
+        }
         let (samples, elapsed_ns) = (rounds.taken, rounds.elapsed_ns());
         rounds.note_seconds()?;
         drop(rounds);
@@ -222,6 +231,14 @@ struct Rounds<'a> {
 impl Rounds<'_> {
     fn elapsed_ns(&self) -> u64 {
         self.session.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
+    }
+
+    /// The bytes that may be written, if without them there would be further rounds.
+    fn limit_that_ended_it(&self) -> Option<Bytes> {
+        let limit = self.run.header.plan.max_written_bytes?;
+        let mut unlimited = self.run.clone();
+        unlimited.header.plan.max_written_bytes = None;
+        matches!(search::next(&unlimited, &self.ledger), Next::Take(_)).then_some(limit)
     }
 
     /// Take the samples of a step that are missing.

@@ -7,10 +7,11 @@ mod choices;
 mod line;
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::WorstCase;
+use pagewise_analysis::judge::Status;
+use pagewise_analysis::judge::advice::{WorstCase, listed};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
-use pagewise_model::{CacheState, Source};
+use pagewise_model::{CacheState, Role, Source};
 
 use crate::cliff;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
@@ -24,6 +25,9 @@ const COMFORTABLE: usize = 100;
 const MOST_SITUATIONS: usize = 12;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;
+/// Reasons for missing figures that are shown, and lines of each; the tables have all.
+const MOST_REASONS: usize = 2;
+const MOST_REASON_LINES: usize = 3;
 /// Sentences of a search or of a table of methods.
 const MOST_SENTENCES: usize = 8;
 /// From this many bytes read per byte requested, readahead is worth a change.
@@ -39,7 +43,7 @@ pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
     let mut head = heading(runs, width);
     let mut answer: Vec<Line> = Vec::new();
-    let mut situations = choices::all(runs);
+    let mut situations = choices::all(runs.iter().map(|(judged, _)| *judged));
     let more = situations.len().saturating_sub(MOST_SITUATIONS);
     situations.truncate(MOST_SITUATIONS);
     if !situations.is_empty() {
@@ -49,13 +53,19 @@ pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
             answer.push(Line::weak(format!("  and {more} more: the tables have them")));
         }
     }
+    answer.extend(without_figures(runs, width));
     answer.extend(cache_unknown(runs, width));
     for (judged, _) in runs {
         answer.extend(of_search(judged, width));
     }
     let mut tail = warnings(runs, width);
     tail.extend(footer(runs, width));
-    let room = MOST_LINES.saturating_sub(head.len() + answer.len() + tail.len());
+    let room = MOST_LINES.saturating_sub(head.len() + tail.len());
+    if answer.len() > room {
+        answer.truncate(room.saturating_sub(1));
+        answer.push(Line::weak("  …".to_string()));
+    }
+    let room = room.saturating_sub(answer.len());
     let plotted = runs.iter().find_map(|(judged, _)| bars::lines(judged, width, room));
     head.extend(answer);
     head.extend(plotted.into_iter().flatten());
@@ -131,6 +141,36 @@ fn clipped(parts: &[String], width: usize) -> String {
         text = longer;
     }
     text.chars().take(width).collect()
+}
+
+/// Methods that have no figures, with the reason, once for all cells that share it.
+fn without_figures(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    let cells = runs.iter().flat_map(|(judged, _)| &judged.cells);
+    for cell in cells.filter(|cell| cell.role == Role::Measured && cell.status != Status::Ok) {
+        let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
+        let why = format!("{}: {why}", cell.status.name());
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, methods)) if methods.contains(&cell.method.as_str()) => {}
+            Some((_, methods)) => methods.push(&cell.method),
+            None => reasons.push((why, vec![&cell.method])),
+        }
+    }
+    if reasons.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::new(), Line::strong("Without figures".to_string())];
+    for (why, methods) in reasons.iter().take(MOST_REASONS) {
+        let text = format!("{} {why}", listed(methods));
+        let mut told = wrapped("  ", &text, width);
+        // The whole is in the tables.
+        told.truncate(MOST_REASON_LINES);
+        lines.extend(told.into_iter().map(Line::plain));
+    }
+    if reasons.len() > MOST_REASONS {
+        lines.push(Line::weak(format!("  and for {} more reasons", reasons.len() - MOST_REASONS)));
+    }
+    lines
 }
 
 /// The methods to use and to avoid if it is not known whether the data are cached, for the first work that was measured both

@@ -6,7 +6,7 @@ use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source, WorkerFound};
 use serde::Serialize;
 
-use super::advice::CacheUnknown;
+use super::advice::cache_unknown::CacheUnknown;
 use super::advice::given::Recommendation;
 use super::bound::{Ceilings, CopyCeiling, DeviceCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};

@@ -34,7 +34,7 @@ const DATASET_SECONDS: u64 = 8;
 /// Blocks of a full run: so often is the luck of a dataset drawn.
 const FULL_BLOCKS: u32 = 3;
 /// The usual budget, in per cent of what the first rounds take.
-const BUDGET_PERCENT: u32 = 160;
+const BUDGET_PERCENT: u32 = 200;
 const FULL_BUDGET_PERCENT: u32 = 800;
 /// The least usual one: a few methods go on until they are decided.
 const LEAST_BUDGET_NS: u64 = 30_000_000_000;
@@ -152,7 +152,7 @@ pub fn resolve(
         cells,
     };
     let plan = Plan { blocks: blocks(&plan, is_full), ..plan };
-    ensure_capped_samples_fit(&plan)?;
+    ensure_capped_samples_fit(&plan, machine.environment.page_bytes)?;
     match sampling.amount {
         Amount::Rounds(_) => Ok(plan),
         Amount::Budget(chosen_ns) => with_budget(plan, chosen_ns, is_full),

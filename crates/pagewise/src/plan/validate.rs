@@ -3,8 +3,8 @@
 use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::format::{bytes, time};
 use pagewise_model::{
-    Alignment, Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Plan, Reads, Skew, Source, Work,
-    Workload,
+    Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Plan, Reads, Skew, Source,
+    Work, Workload,
 };
 
 use super::Lacking;
@@ -235,15 +235,23 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     Ok(())
 }
 
+/// A larger read may be several requests.
+const LARGE_REQUEST: u64 = 512 << 10;
+
 /// Refuse cold reads that would use up their data before the rate under a device cap is known. Where the kernel joins
 /// reads to larger requests, a cap of requests may need still more.
-pub fn ensure_capped_samples_fit(plan: &Plan) -> Result<()> {
+pub fn ensure_capped_samples_fit(plan: &Plan, page_bytes: u64) -> Result<()> {
     for cell in plan.cells.iter().filter(|cell| cell.conditions.cache == CacheState::Cold) {
         let conditions = &cell.conditions;
         let (Some(cap), Some(reads)) = (conditions.host_settings.device_cap, conditions.reads()) else {
             continue;
         };
-        let of_requests = cap.read_iops.map(|iops| iops.saturating_mul(reads.read_bytes.0));
+        // A mapping may read page by page.
+        let request = match cell.access() {
+            Access::Mmap => reads.read_bytes.0.min(page_bytes),
+            _ => reads.read_bytes.0.min(LARGE_REQUEST),
+        };
+        let of_requests = cap.read_iops.map(|iops| iops.saturating_mul(request));
         let of_bytes = cap.read_bytes_per_second.map(|bytes| bytes.0);
         let rate = of_requests.into_iter().chain(of_bytes).min().unwrap_or(0);
         let (sample_ns, _) = plan.phases_ns(cell, 0);

@@ -6,10 +6,10 @@ use pagewise_analysis::judge::{ById, CellJudgement, Comparison, Status};
 use pagewise_model::CacheState;
 use pagewise_model::format::{rate, time, times};
 
-use super::{Line, Span};
+use super::line::{Line, Span};
 
-/// Lines around the rows: an empty one, the heading, the legend, what limits the best.
-const AROUND: usize = 4;
+/// Lines around the rows: an empty one, two of headings, those left out, what limits the best.
+const AROUND: usize = 5;
 /// Fewer rows say nothing.
 const FEWEST_ROWS: usize = 2;
 /// Width of rate and factor with their gaps.

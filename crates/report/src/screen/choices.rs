@@ -1,11 +1,12 @@
 //! What to use, by situation: the recommended method, and how sure that is.
 
+use pagewise_analysis::Judged;
 use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::advice::{Recommendation, situations};
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_model::format::{percent_up, times};
 
-use super::{Line, Shown, Span};
+use super::line::{Line, Span};
 use crate::paragraph::wrapped;
 
 /// A situation and what to use in it.
@@ -18,8 +19,8 @@ pub(super) struct Choice {
 }
 
 /// The choices of all runs, in their order. A search and a table of methods have sentences of their own.
-pub(super) fn all(runs: &[Shown<'_>]) -> Vec<Choice> {
-    let of_run = |(judged, _): &Shown<'_>| -> Vec<Choice> {
+pub(super) fn all<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Choice> {
+    let of_run = |judged: &Judged| -> Vec<Choice> {
         if judged.cliff.is_some() || judged.pivot.is_some() {
             return Vec::new();
         }
@@ -32,7 +33,7 @@ pub(super) fn all(runs: &[Shown<'_>]) -> Vec<Choice> {
         };
         judged.advice.iter().zip(&judged.comparisons).zip(situations).map(of).collect()
     };
-    runs.iter().flat_map(of_run).collect()
+    runs.flat_map(of_run).collect()
 }
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {

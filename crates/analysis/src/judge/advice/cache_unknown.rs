@@ -5,10 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::effort::effort;
-use crate::judge::cell::{ById, by_id};
+use crate::judge::cell::{ById, CellJudgement, Status, by_id};
 use crate::judge::comparison::Comparison;
 use crate::judge::label::label;
-use crate::judge::{CellJudgement, Status};
 
 /// From this factor on, a method is one to avoid.
 const AVOIDED: f64 = 3.0;
@@ -40,7 +39,7 @@ pub struct WorstCase {
 }
 
 /// The choices for all work of a run that was measured both warm and cold.
-pub(in crate::judge) fn all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<CacheUnknown> {
+pub(crate) fn all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<CacheUnknown> {
     let by_id = by_id(cells);
     let in_state = |state| comparisons.iter().filter(move |comparison| cache(comparison) == state);
     in_state(CacheState::Warm)

@@ -153,7 +153,7 @@ fn a_budget_pays_at_least_for_the_first_rounds() {
     assert_eq!(of(90_000_000_000).expect("enough").budget, Some(Budget::of(90_000_000_000)));
     let usual = quick_plan();
     let of_first = |first_ns| usual.budget.map(|budget| budget.ns(first_ns));
-    assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(30_000_000_000), Some(160_000_000_000)));
+    assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(30_000_000_000), Some(200_000_000_000)));
     assert_eq!(usual.rounds, 56);
     let full = question(Variant::Full, Sampling::default()).expect("plan");
     assert_eq!((full.rounds, full.blocks, usual.blocks), (224, 3, 1));
@@ -434,11 +434,13 @@ fn what_the_machine_cannot_be_set_to_is_refused() {
 
 #[test]
 fn data_that_a_capped_cold_sample_would_use_up_are_refused() {
-    let of = |cap: &str, size: &str, cache: &str| {
-        let text = format!(
-            "workload = \"random-read\"\nmethods = \"pread\"\ndevice_cap = \"{cap}\"\nfile_size = \"{size}\"\ncache = \"{cache}\""
-        );
+    let of_text = |cap: &str, size: &str, more: &str| {
+        let text =
+            format!("workload = \"random-read\"\ndevice_cap = \"{cap}\"\nfile_size = \"{size}\"\n{more}");
         resolve_text(&text, dataset()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let of = |cap: &str, size: &str, cache: &str| {
+        of_text(cap, size, &format!("methods = \"pread\"\ncache = \"{cache}\""))
     };
     let refusal = "under the cap emmc a cold sample of 1.05 s reads 110 MiB, and of 881MiB it may read 110 MiB: use \
                    882MiB or more";
@@ -448,6 +450,8 @@ fn data_that_a_capped_cold_sample_would_use_up_are_refused() {
     let by_requests = of("read-iops=2000", "256MiB", "cold").expect_err("reads of 16 KiB");
     assert!(by_requests.ends_with("it may read 32 MiB: use 263MiB or more"), "{by_requests}");
     assert_eq!(of("read-iops=2000,read-bandwidth=10MiB/s", "256MiB", "cold"), Ok(()));
+    let by_pages = "methods = \"mmap:random\"\ncache = \"cold\"\nceilings = false";
+    assert_eq!(of_text("read-iops=2000", "128MiB", by_pages), Ok(()));
 }
 
 #[test]
