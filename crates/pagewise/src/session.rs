@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use pagewise_analysis::judge;
+use pagewise_analysis::judge::Comparison;
+use pagewise_analysis::judge::verdict::Verdict;
 use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
@@ -233,12 +236,15 @@ impl Rounds<'_> {
         self.session.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// The bytes that may be written, if without them there would be further rounds.
+    /// The bytes that may be written, if without them there would be further rounds of something undecided.
     fn limit_that_ended_it(&self) -> Option<Bytes> {
         let limit = self.run.header.plan.max_written_bytes?;
         let mut unlimited = self.run.clone();
         unlimited.header.plan.max_written_bytes = None;
-        matches!(search::next(&unlimited, &self.ledger), Next::Take(_)).then_some(limit)
+        let goes_on = matches!(search::next(&unlimited, &self.ledger), Next::Take(_));
+        let undecided =
+            |comparison: &Comparison| matches!(comparison.verdict, Verdict::Close | Verdict::Open);
+        (goes_on && judge(&self.run).comparisons.iter().any(undecided)).then_some(limit)
     }
 
     /// Take the samples of a step that are missing.

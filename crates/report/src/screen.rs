@@ -28,12 +28,13 @@ const MOST_WARNINGS: usize = 2;
 /// Reasons for missing figures that are shown, and lines of each; the tables have all.
 const MOST_REASONS: usize = 2;
 const MOST_REASON_LINES: usize = 3;
-/// Sentences of a search or of a table of methods.
-const MOST_SENTENCES: usize = 8;
 /// From this many bytes read per byte requested, readahead is worth a change.
 const AMPLIFIED: f64 = 3.0;
 /// The readahead of most machines, in sectors of 512 bytes.
 const USUAL_READAHEAD_SECTORS: u32 = 256;
+
+/// A date with a time of day.
+const DIGITS_OF_TIME: usize = 14;
 
 /// A run and the path of its file.
 pub type Shown<'a> = (&'a Judged, String);
@@ -55,12 +56,12 @@ pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     }
     answer.extend(without_figures(runs, width));
     answer.extend(cache_unknown(runs, width));
-    for (judged, _) in runs {
-        answer.extend(of_search(judged, width));
-    }
     let mut tail = warnings(runs, width);
     tail.extend(footer(runs, width));
     let room = MOST_LINES.saturating_sub(head.len() + tail.len());
+    for (judged, _) in runs {
+        answer.extend(of_search(judged, width, room.saturating_sub(answer.len())));
+    }
     if answer.len() > room {
         answer.truncate(room.saturating_sub(1));
         answer.push(Line::weak("  …".to_string()));
@@ -222,32 +223,42 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let by = environment
         .readahead_bytes
         .map_or_else(String::new, |readahead| format!(", with readahead {}", bytes(readahead)));
-    let cure = environment.device.as_deref().map_or_else(String::new, |device| {
-        format!("; try: blockdev --setra {USUAL_READAHEAD_SECTORS} /dev/{device}")
-    });
+    let command = environment
+        .device
+        .as_deref()
+        .map(|device| format!("; try: blockdev --setra {USUAL_READAHEAD_SECTORS} /dev/{device}"));
+    // A warning may say so already.
+    let is_told = |command: &String| judged.warnings.iter().any(|warning| warning.ends_with(command));
+    let cure = command.filter(|command| !is_told(command)).unwrap_or_default();
     Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
 }
 
-/// The conclusions of a search or of a table of methods, with the chart of the former.
-fn of_search(judged: &Judged, width: usize) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let told = |sentences: &[String]| -> Vec<Line> {
-        let sentences = sentences.iter().take(MOST_SENTENCES);
-        sentences
-            .flat_map(|sentence| wrapped("  ", &cliff::printed(sentence), width))
-            .map(Line::plain)
-            .collect()
-    };
-    if let Some(cliff) = &judged.cliff {
-        for group in cliff.groups.iter().take(1) {
-            lines.push(Line::new());
-            lines.push(Line::strong(group.label.clone()));
-            lines.extend(told(&group.sentences));
-            lines.extend(cliff::chart_lines(cliff, group, width).into_iter().map(Line::plain));
+/// The conclusions of a search, with its chart, or of a table of methods, in at most `room` lines: the first conclusion and
+/// the chart, then as many of the others as fit.
+fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
+    let (sentences, heading, chart) = match (&judged.cliff, &judged.pivot) {
+        (Some(cliff), _) => {
+            let Some(group) = cliff.groups.first() else { return Vec::new() };
+            (&group.sentences, Some(group.label.clone()), cliff::chart_lines(cliff, group, width))
         }
-    } else if let Some(pivot) = &judged.pivot {
-        lines.push(Line::new());
-        lines.extend(told(&pivot.sentences));
+        (None, Some(pivot)) => (&pivot.sentences, None, Vec::new()),
+        (None, None) => return Vec::new(),
+    };
+    let mut told = sentences.iter().map(|sentence| wrapped("  ", &cliff::printed(sentence), width));
+    let mut lines = vec![Line::new()];
+    lines.extend(heading.map(Line::strong));
+    lines.extend(told.next().into_iter().flatten().map(Line::plain));
+    lines.extend(chart.into_iter().map(Line::plain));
+    let mut left_out = 0;
+    for sentence in told {
+        if left_out > 0 || lines.len() + sentence.len() + 1 > room {
+            left_out += 1;
+        } else {
+            lines.extend(sentence.into_iter().map(Line::plain));
+        }
+    }
+    if left_out > 0 {
+        lines.push(Line::weak(format!("  and {left_out} more conclusions: the tables have them")));
     }
     lines
 }
@@ -288,6 +299,35 @@ fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
 
 fn footer(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
-    let text = format!("All numbers: pagewise report {}", paths.join(" "));
+    let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or(paths.join(" ")));
     std::iter::once(Line::new()).chain(wrapped("", &text, width).into_iter().map(Line::plain)).collect()
+}
+
+/// Several paths as one pattern of a shell, if their beginning tells them from other files: it has the time of the run.
+fn pattern(paths: &[&str]) -> Option<String> {
+    let (first, others) = paths.split_first().filter(|(_, others)| !others.is_empty())?;
+    let common = |one: &str, other: &str| {
+        one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
+    };
+    let start = others.iter().map(|other| common(first, other)).min()?;
+    let start = first.get(..start)?;
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
+    let is_telling = start.chars().filter(char::is_ascii_digit).count() >= DIGITS_OF_TIME;
+    let is_safe = start.chars().all(is_plain) && paths.iter().all(|path| path.ends_with(".jsonl"));
+    (is_telling && is_safe).then(|| format!("{start}*.jsonl"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_run_are_one_pattern() {
+        let of = |paths: &[&str]| pattern(paths);
+        let run = ["pagewise-20261123-072654-vm-read.jsonl", "pagewise-20261123-072654-vm-scan.jsonl"];
+        assert_eq!(of(&run).as_deref(), Some("pagewise-20261123-072654-vm-*.jsonl"));
+        assert_eq!(of(&run[..1]), None);
+        assert_eq!(of(&["a.jsonl", "b.jsonl"]), None);
+        assert_eq!(of(&["x y-20261123-072654-a.jsonl", "x y-20261123-072654-b.jsonl"]), None);
+    }
 }

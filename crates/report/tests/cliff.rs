@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use pagewise_analysis::judge::cliff::{Cliff, crossings};
+use pagewise_analysis::judge::judge;
 use pagewise_analysis::judge::simulation::{Noise, Scatter, Source};
 use pagewise_analysis::search::crossing::simulation::{CurveShape, SearchScenario, drive, plan};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Cell, GroupCounters, Outcome};
-use pagewise_report::cliff;
+use pagewise_report::{cliff, screen};
 
 /// No chance at all.
 const QUIET: Noise = Noise::Scatter(Scatter {
@@ -175,4 +176,17 @@ fn the_json_has_units_in_its_keys() {
     );
     assert_eq!(group["crossings"][0]["precision"], "reached");
     assert!(group["crossings"][0]["low_span_bytes"].is_u64());
+}
+
+#[test]
+fn the_screen_has_the_first_conclusion_and_the_chart() {
+    let judged = judge(&run());
+    let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 80);
+    let text: Vec<String> = lines.iter().map(screen::Line::text).collect();
+    assert!(lines.len() <= screen::MOST_LINES, "{text:#?}");
+    let cliff = judged.cliff.as_ref().expect("a search");
+    let first = cliff.groups[0].sentences[0].split(' ').next().expect("a word").to_lowercase();
+    assert!(text.iter().any(|line| line.to_lowercase().contains(&first)), "{text:#?}");
+    assert!(text.iter().any(|line| line.contains("operations per second over data / cache")), "{text:#?}");
+    assert!(text.iter().any(|line| line.starts_with("  A ")), "{text:#?}");
 }
