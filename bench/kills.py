@@ -432,7 +432,10 @@ def finish(session, place, kept, counts):
         # A trial that ended well has removed its files, and its journal still names them.
         place.clean()
         return
-    if not is_complete(kept):
+    if is_complete(kept):
+        # The last kill may have come between the end of the run and its sweep, which is the next start's business then.
+        place.clean()
+    else:
         if place.run_file.exists() and not kept:
             place.run_file.unlink()
         status = place.finish(place.command(resumed=bool(kept)))

@@ -131,7 +131,7 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
     }
     if checked.valid_now + checked.invalid_now > 0 {
         warnings.push(format!(
-            "the checks of this pagewise differ from those that measured: {} more samples are valid, {} more are not",
+            "the checks of this pagewise differ from those that measured: {} valid now, {} not any more",
             counted(checked.valid_now, "sample is", "samples are"),
             counted(checked.invalid_now, "is", "are"),
         ));

@@ -8,10 +8,10 @@ mod line;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::Status;
-use pagewise_analysis::judge::advice::{WorstCase, listed};
+use pagewise_analysis::judge::advice::{WorstCase, listed, situations};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
-use pagewise_model::{CacheState, Role, Source};
+use pagewise_model::{CacheState, Environment, Source};
 
 use crate::cliff;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
@@ -25,12 +25,15 @@ const COMFORTABLE: usize = 100;
 const MOST_SITUATIONS: usize = 12;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;
+/// Lines of the command at the end.
+const MOST_FOOTER_LINES: usize = 4;
 /// Reasons for missing figures that are shown, and lines of each; the tables have all.
 const MOST_REASONS: usize = 2;
 const MOST_REASON_LINES: usize = 3;
 /// From this many bytes read per byte requested, readahead is worth a change.
 const AMPLIFIED: f64 = 3.0;
-/// The readahead of most machines, in sectors of 512 bytes.
+const SECTOR_BYTES: u64 = 512;
+/// The readahead of most machines.
 const USUAL_READAHEAD_SECTORS: u32 = 256;
 
 /// A date with a time of day.
@@ -44,12 +47,15 @@ pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
     let mut head = heading(runs, width);
     let mut answer: Vec<Line> = Vec::new();
-    let mut situations = choices::all(runs.iter().map(|(judged, _)| *judged));
-    let more = situations.len().saturating_sub(MOST_SITUATIONS);
-    situations.truncate(MOST_SITUATIONS);
-    if !situations.is_empty() {
+    let mut chosen = choices::all(runs.iter().map(|(judged, _)| *judged));
+    let more = chosen.len().saturating_sub(MOST_SITUATIONS);
+    chosen.truncate(MOST_SITUATIONS);
+    if !chosen.is_empty() {
         answer.push(Line::new());
-        answer.extend(choices::lines(&situations, width));
+        answer.extend(choices::lines(&chosen, width));
+        if let [(judged, _)] = runs {
+            answer.extend(wrapped("  ", &shared(judged), width).into_iter().map(Line::weak));
+        }
         if more > 0 {
             answer.push(Line::weak(format!("  and {more} more: the tables have them")));
         }
@@ -74,6 +80,16 @@ pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     head
 }
 
+/// The conditions that all comparisons of a run have.
+fn shared(judged: &Judged) -> String {
+    let labels: Vec<&str> =
+        judged.comparisons.iter().map(|comparison| comparison.conditions.label.as_str()).collect();
+    let has = |label: &str, part: &str| label.split(" · ").any(|own| own == part);
+    let parts = labels.first().map_or("", |first| first).split(" · ");
+    let shared = parts.filter(|part| labels.iter().all(|label| has(label, part)));
+    format!("all: {}", shared.collect::<Vec<_>>().join(" · "))
+}
+
 fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let Some((first, _)) = runs.first() else { return Vec::new() };
     let environment = &first.environment;
@@ -81,7 +97,9 @@ fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let mut parts = vec![format!("pagewise {}", environment.pagewise_version)];
     parts.extend(environment.host_name.clone());
     parts.push(date::utc(environment.started_unix_s));
-    parts.push(format!("took {} s", took.div_ceil(1_000_000_000)));
+    if runs.iter().all(|(judged, _)| judged.run.elapsed_ns.is_some()) {
+        parts.push(format!("took {} s", took.div_ceil(1_000_000_000)));
+    }
     parts.push(format!("Linux {}", environment.kernel));
     let mut machine = vec![counted(u64::from(environment.cpus), "CPU")];
     machine.extend(environment.cpu_model.clone());
@@ -95,6 +113,13 @@ fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
         }
     }
     lines.extend(places.iter().map(|place| Line::plain(clipped(std::slice::from_ref(place), width))));
+    let machine_of = |judged: &Judged| {
+        let Environment { host_name, kernel, cpu_model, memory_bytes, .. } = &judged.environment;
+        (host_name.clone(), kernel.clone(), cpu_model.clone(), *memory_bytes)
+    };
+    if runs.iter().any(|(judged, _)| machine_of(judged) != machine_of(first)) {
+        lines.push(Line::bad("these runs are of several machines: only the first is named".to_string()));
+    }
     let valid: usize = runs.iter().map(|(judged, _)| judged.validity.valid).sum();
     let samples: usize = runs.iter().map(|(judged, _)| judged.validity.samples).sum();
     if samples > 0 {
@@ -110,7 +135,7 @@ fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let why: Vec<String> =
             reasons.iter().take(3).map(|(name, count)| format!("{count} {name}")).collect();
-        let why = if why.is_empty() { String::new() } else { format!("; rejected: {}", why.join(", ")) };
+        let why = if why.is_empty() { String::new() } else { format!("; failed checks: {}", why.join(", ")) };
         let text = format!("{valid} of {} valid ({share}){why}", counted(samples as u64, "sample"));
         lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
     }
@@ -144,17 +169,22 @@ fn clipped(parts: &[String], width: usize) -> String {
     text.chars().take(width).collect()
 }
 
-/// Methods that have no figures, with the reason, once for all cells that share it.
+/// Methods that have no figures, with their conditions and the reason.
 fn without_figures(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    let cells = runs.iter().flat_map(|(judged, _)| &judged.cells);
-    for cell in cells.filter(|cell| cell.role == Role::Measured && cell.status != Status::Ok) {
-        let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
-        let why = format!("{}: {why}", cell.status.name());
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, methods)) if methods.contains(&cell.method.as_str()) => {}
-            Some((_, methods)) => methods.push(&cell.method),
-            None => reasons.push((why, vec![&cell.method])),
+    for (judged, _) in runs {
+        let by_id = judged.by_id();
+        let situations = situations(&judged.advice);
+        for (comparison, situation) in judged.comparisons.iter().zip(&situations) {
+            let cells = comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()));
+            for cell in cells.filter(|cell| cell.status != Status::Ok) {
+                let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
+                let key = format!("({situation}) {}: {why}", cell.status.name());
+                match reasons.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, methods)) => methods.push(&cell.method),
+                    None => reasons.push((key, vec![&cell.method])),
+                }
+            }
         }
     }
     if reasons.is_empty() {
@@ -162,14 +192,13 @@ fn without_figures(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     }
     let mut lines = vec![Line::new(), Line::strong("Without figures".to_string())];
     for (why, methods) in reasons.iter().take(MOST_REASONS) {
-        let text = format!("{} {why}", listed(methods));
-        let mut told = wrapped("  ", &text, width);
+        let mut told = wrapped("  ", &format!("{} {why}", listed(methods)), width);
         // The whole is in the tables.
         told.truncate(MOST_REASON_LINES);
         lines.extend(told.into_iter().map(Line::plain));
     }
     if reasons.len() > MOST_REASONS {
-        lines.push(Line::weak(format!("  and for {} more reasons", reasons.len() - MOST_REASONS)));
+        lines.push(Line::weak(format!("  and {} more, as the tables say", reasons.len() - MOST_REASONS)));
     }
     lines
 }
@@ -181,9 +210,9 @@ fn cache_unknown(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
         runs.iter().flat_map(|(judged, _)| judged.cache_unknown.iter().map(move |one| (*judged, one)));
     let found = all.find_map(|(judged, unknown)| Some((judged, unknown, unknown.safest.as_ref()?)));
     let Some((judged, unknown, safest)) = found else { return Vec::new() };
-    let work = unknown.label.split(" · ").next().unwrap_or_default();
-    let heading = format!("If you do not know whether the data are cached: {work}");
+    let heading = "If you do not know whether the data are cached".to_string();
     let mut lines = vec![Line::new(), Line::strong(heading)];
+    lines.extend(wrapped("  ", &unknown.label, width).into_iter().map(Line::weak));
     lines.push(Line(vec![
         Span::plain("  use    "),
         Span::strong(safest.method.clone()),
@@ -206,9 +235,10 @@ fn cache_unknown(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
 /// How far a method may be behind where it is worst.
 fn at_worst(case: &WorstCase) -> String {
     match case.most {
-        _ if case.ratio < 1.005 => "the best in both states".to_string(),
-        Some(most) => format!("at most {}x slower than the best {}", times(most), state(case.cache)),
-        None => format!("{}x slower than the best {}", times(case.ratio), state(case.cache)),
+        Some(most) => format!("at most {}x slower than the best, cached or cold", times(most)),
+        None => {
+            format!("{}x slower than the best {}, not for certain", times(case.ratio), state(case.cache))
+        }
     }
 }
 
@@ -223,9 +253,14 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let by = environment
         .readahead_bytes
         .map_or_else(String::new, |readahead| format!(", with readahead {}", bytes(readahead)));
+    let is_plain = |device: &&str| device.chars().all(is_plain);
+    let usual = u64::from(USUAL_READAHEAD_SECTORS) * SECTOR_BYTES;
+    let is_large = environment.readahead_bytes.is_some_and(|bytes| bytes.0 > usual);
     let command = environment
         .device
         .as_deref()
+        .filter(is_plain)
+        .filter(|_| is_large)
         .map(|device| format!("; try: blockdev --setra {USUAL_READAHEAD_SECTORS} /dev/{device}"));
     // A warning may say so already.
     let is_told = |command: &String| judged.warnings.iter().any(|warning| warning.ends_with(command));
@@ -244,7 +279,11 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
         (None, Some(pivot)) => (&pivot.sentences, None, Vec::new()),
         (None, None) => return Vec::new(),
     };
-    let mut told = sentences.iter().map(|sentence| wrapped("  ", &cliff::printed(sentence), width));
+    let printed = |sentence: &String| match judged.cliff {
+        Some(_) => cliff::printed(sentence),
+        None => sentence.clone(),
+    };
+    let mut told = sentences.iter().map(|sentence| wrapped("  ", &printed(sentence), width));
     let mut lines = vec![Line::new()];
     lines.extend(heading.map(Line::strong));
     lines.extend(told.next().into_iter().flatten().map(Line::plain));
@@ -279,7 +318,7 @@ fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
         .collect();
     if !short.is_empty() {
         let text = format!(
-            "! {}: some methods have fewer valid samples than rounds, as the tables say; the exit status is 1",
+            "! {}: some methods have fewer valid samples than rounds, as the tables say",
             short.join(", ")
         );
         lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
@@ -299,8 +338,27 @@ fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
 
 fn footer(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
-    let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or(paths.join(" ")));
-    std::iter::once(Line::new()).chain(wrapped("", &text, width).into_iter().map(Line::plain)).collect()
+    let each = || paths.iter().map(|path| quoted(path)).collect::<Vec<_>>().join(" ");
+    let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or_else(each));
+    let mut told = wrapped("", &text, width);
+    if told.len() > MOST_FOOTER_LINES {
+        told.truncate(MOST_FOOTER_LINES);
+        told.push("  …".to_string());
+    }
+    std::iter::once(Line::new()).chain(told.into_iter().map(Line::plain)).collect()
+}
+
+/// A path as a word of a shell.
+fn quoted(path: &str) -> String {
+    match path.chars().all(is_plain) {
+        true => path.to_string(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
+/// True if a shell takes it as it stands.
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-_./".contains(character)
 }
 
 /// Several paths as one pattern of a shell, if their beginning tells them from other files: it has the time of the run.
@@ -311,7 +369,6 @@ fn pattern(paths: &[&str]) -> Option<String> {
     };
     let start = others.iter().map(|other| common(first, other)).min()?;
     let start = first.get(..start)?;
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
     let is_telling = start.chars().filter(char::is_ascii_digit).count() >= DIGITS_OF_TIME;
     let is_safe = start.chars().all(is_plain) && paths.iter().all(|path| path.ends_with(".jsonl"));
     (is_telling && is_safe).then(|| format!("{start}*.jsonl"))

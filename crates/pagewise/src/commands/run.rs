@@ -87,11 +87,10 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
     let usual_ns: u64 = prepared.iter().map(usual).sum();
     ensure!(
         least_ns <= time_ns,
-        "{} does not pay for {} questions: write --time {}s or more, or ask one of them, as in pagewise read --time {}s",
+        "{} does not pay for {} questions: write --time {}s or more, or ask one of them, as in pagewise read",
         duration(time_ns),
         prepared.len(),
-        least_ns.div_ceil(1_000_000_000),
-        time_ns.div_ceil(1_000_000_000)
+        least_ns.div_ceil(1_000_000_000)
     );
     for one in prepared {
         let rest = u128::from(time_ns - least_ns) * u128::from(usual(one)) / u128::from(usual_ns.max(1));

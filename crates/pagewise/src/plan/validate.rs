@@ -3,8 +3,8 @@
 use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::format::{bytes, time};
 use pagewise_model::{
-    Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, Method, Numa, Plan, Reads, Skew, Source,
-    Work, Workload,
+    Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan, Reads,
+    Skew, Source, Work, Workload,
 };
 
 use super::Lacking;
@@ -241,11 +241,38 @@ const LARGE_REQUEST: u64 = 512 << 10;
 /// Refuse cold reads that would use up their data before the rate under a device cap is known. Where the kernel joins
 /// reads to larger requests, a cap of requests may need still more.
 pub fn ensure_capped_samples_fit(plan: &Plan, page_bytes: u64) -> Result<()> {
-    for cell in plan.cells.iter().filter(|cell| cell.conditions.cache == CacheState::Cold) {
+    let cold = plan.cells.iter().filter(|cell| cell.conditions.cache == CacheState::Cold);
+    let needs = cold.filter_map(|cell| CappedNeed::of(plan, cell, page_bytes));
+    let Some(need) = needs.filter(|need| need.bytes > need.share).max_by_key(|need| need.least) else {
+        return Ok(());
+    };
+    bail!(
+        "under the cap {} a cold sample of {} reads {}, and of {} it may read {}: use {} or more",
+        need.cap,
+        time(need.sample_ns),
+        bytes(Bytes(need.bytes)),
+        need.span,
+        bytes(Bytes(need.share)),
+        need.least
+    );
+}
+
+/// What a cold sample under a device cap reads, and may read.
+struct CappedNeed {
+    cap: DeviceCap,
+    sample_ns: u64,
+    bytes: u64,
+    span: Bytes,
+    share: u64,
+    /// The smallest span that has enough.
+    least: Bytes,
+}
+
+impl CappedNeed {
+    /// `None` for a cell without a cap, or that does not read by the table.
+    fn of(plan: &Plan, cell: &Cell, page_bytes: u64) -> Option<Self> {
         let conditions = &cell.conditions;
-        let (Some(cap), Some(reads)) = (conditions.host_settings.device_cap, conditions.reads()) else {
-            continue;
-        };
+        let (cap, reads) = (conditions.host_settings.device_cap?, conditions.reads()?);
         // A mapping may read page by page.
         let request = match cell.access() {
             Access::Mmap => reads.read_bytes.0.min(page_bytes),
@@ -253,22 +280,15 @@ pub fn ensure_capped_samples_fit(plan: &Plan, page_bytes: u64) -> Result<()> {
         };
         let of_requests = cap.read_iops.map(|iops| iops.saturating_mul(request));
         let of_bytes = cap.read_bytes_per_second.map(|bytes| bytes.0);
-        let rate = of_requests.into_iter().chain(of_bytes).min().unwrap_or(0);
+        let rate = of_requests.into_iter().chain(of_bytes).min()?;
         let (sample_ns, _) = plan.phases_ns(cell, 0);
-        let needed = (u128::from(rate) * u128::from(sample_ns) / 1_000_000_000) as u64;
+        let bytes = (u128::from(rate) * u128::from(sample_ns) / 1_000_000_000) as u64;
+        let span = conditions.span_bytes;
         let share = conditions.measured_share(conditions.cold_budget_bytes());
-        let parts = conditions.span_bytes.0 / share.max(1);
-        let least = Bytes(needed.saturating_mul(parts).next_multiple_of(Bytes::mib(1).0));
-        ensure!(
-            needed <= share,
-            "under the cap {cap} a cold sample of {} reads {}, and of {} it may read {}: use {least} or more",
-            time(sample_ns),
-            bytes(Bytes(needed)),
-            conditions.span_bytes,
-            bytes(Bytes(share))
-        );
+        let parts = span.0 / share.max(1);
+        let least = Bytes(bytes.saturating_mul(parts).next_multiple_of(Bytes::mib(1).0));
+        Some(Self { cap, sample_ns, bytes, span, share, least })
     }
-    Ok(())
 }
 
 /// Memory needed by a worker with such buffers, rounded up to a size that a user would write.

@@ -66,7 +66,11 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     if left_out > 0 {
         lines.push(Line::weak(format!("  and {left_out} more")));
     }
-    let limits: Vec<String> = columns.iter().filter_map(|column| column.limit(&by_id)).collect();
+    let limit = |column: &Bars<'_>| {
+        let told = column.limit(&by_id)?;
+        Some(if columns.len() > 1 { format!("{} {told}", column.state()) } else { told })
+    };
+    let limits: Vec<String> = columns.iter().filter_map(limit).collect();
     if !limits.is_empty() {
         lines.push(Line::plain(fitted("  limits: ", &limits, width)));
     }
@@ -121,14 +125,15 @@ impl<'a> Bars<'a> {
         }
     }
 
-    /// Its ranked methods, the fastest first.
+    /// Its ranked methods: the leader, then the fastest first.
     fn ranked(&self, by_id: &ById<'a>) -> Vec<&'a str> {
         let is_ranked = |cell: &&CellJudgement| self.comparison.bound(&cell.method).is_some();
         let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
         let cells = cells.filter(is_ranked);
         let mut speeds: Vec<(&str, f64)> =
             cells.filter_map(|cell| Some((cell.method.as_str(), self.speed(cell)?))).collect();
-        speeds.sort_by(|left, right| right.1.total_cmp(&left.1));
+        let leads = |method: &str| self.comparison.leader.as_deref() == Some(method);
+        speeds.sort_by(|left, right| leads(right.0).cmp(&leads(left.0)).then(right.1.total_cmp(&left.1)));
         speeds.into_iter().map(|(method, _)| method).collect()
     }
 
@@ -136,7 +141,8 @@ impl<'a> Bars<'a> {
         let blank = vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
         let Some(cell) = self.cell(method, by_id) else { return blank };
         let Some(speed) = self.speed(cell) else { return blank };
-        let fastest = self.ranked(by_id).first().and_then(|first| self.speed(self.cell(first, by_id)?));
+        let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
+        let fastest = cells.filter_map(|cell| self.speed(cell)).reduce(f64::max);
         let number = match self.is_one_shot() {
             true => cell.total_ns.map_or_else(String::new, time),
             false => rate(speed),

@@ -20,20 +20,17 @@ pub(super) struct Choice {
 
 /// The choices of all runs, in their order. A search and a table of methods have sentences of their own.
 pub(super) fn all<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Choice> {
-    let of_run = |judged: &Judged| -> Vec<Choice> {
-        if judged.cliff.is_some() || judged.pivot.is_some() {
-            return Vec::new();
-        }
-        let situations = situations(&judged.advice);
-        let of = |((advice, comparison), situation): ((&Recommendation, &Comparison), String)| Choice {
-            situation,
-            method: advice.recommended.clone(),
-            certainty: certainty(advice, comparison),
-            is_certain: matches!(comparison.verdict, Verdict::Best | Verdict::Tie),
-        };
-        judged.advice.iter().zip(&judged.comparisons).zip(situations).map(of).collect()
+    let runs: Vec<&Judged> = runs.filter(|judged| judged.cliff.is_none() && judged.pivot.is_none()).collect();
+    // Conditions are told apart across runs.
+    let advice: Vec<Recommendation> = runs.iter().flat_map(|judged| judged.advice.iter().cloned()).collect();
+    let comparisons = runs.iter().flat_map(|judged| &judged.comparisons);
+    let of = |((advice, comparison), situation): ((&Recommendation, &Comparison), String)| Choice {
+        situation,
+        method: advice.recommended.clone(),
+        certainty: certainty(advice, comparison),
+        is_certain: matches!(comparison.verdict, Verdict::Best | Verdict::Tie),
     };
-    runs.flat_map(of_run).collect()
+    advice.iter().zip(comparisons).zip(situations(&advice)).map(of).collect()
 }
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
@@ -52,18 +49,16 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
     let staying: Vec<_> = comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind).collect();
     let more = if staying.len() > 1 { format!(" and {} more", staying.len() - 1) } else { String::new() };
     let others = staying.first().map_or_else(String::new, |first| format!("{}{more}", first.method));
+    if staying.is_empty() && comparison.verdict != Verdict::Best {
+        return vec!["no other method has enough valid samples".to_string(), "alone".to_string()];
+    }
     match comparison.verdict {
         Verdict::Best => {
             let Some(next) = comparison.ratios.first() else { return vec!["the only method".to_string()] };
-            let by = match (next.low, next.high) {
-                (Some(low), Some(high)) => format!("{}x–{}x", times(low), times(high)),
-                _ => format!("{}x", times(next.ratio)),
-            };
-            vec![
-                format!("best: {by} faster than {}", next.method),
-                format!("best, by {by}"),
-                "best".to_string(),
-            ]
+            // The closest by its ratio need not be the one that may be closest.
+            let least = comparison.ratios.iter().filter_map(|ratio| ratio.low).fold(next.ratio, f64::min);
+            let by = format!("best, by at least {}x", times(least));
+            vec![format!("{by}; next is {}", next.method), by, "best".to_string()]
         }
         Verdict::Tie => {
             vec![format!("ties with {others}, within 2 %"), format!("ties with {others}"), "tie".to_string()]
@@ -78,14 +73,7 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
             ]
         }
         Verdict::Open => {
-            let range = staying.first().and_then(|ratio| Some((ratio.low?, ratio.high?)));
-            let range =
-                range.map_or_else(String::new, |(low, high)| format!(", {}x–{}x", times(low), times(high)));
-            vec![
-                format!("open: {others}{range}"),
-                format!("open: {others}"),
-                format!("open: {} others", staying.len()),
-            ]
+            vec![format!("open: {others}"), format!("open: {} others", staying.len())]
         }
         Verdict::NotComparable => vec!["not comparable".to_string()],
     }

@@ -57,6 +57,10 @@ impl Line {
         Self(vec![Span::strong(text)])
     }
 
+    pub(super) fn bad(text: String) -> Self {
+        Self(vec![Span::bad(text)])
+    }
+
     pub(super) fn weak(text: String) -> Self {
         Self(vec![Span::weak(text)])
     }
