@@ -8,7 +8,7 @@ use pagewise_fuzz::run_file::{RunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
 use pagewise_model::{FailureKind, Sample};
-use pagewise_report::{csv, json, table, vmstat};
+use pagewise_report::{csv, json, screen, table, vmstat};
 
 /// What a report may take: the largest case has some hundred KiB, and what is made of a number in it is GiB.
 const DATA_BYTES: u64 = 64 << 20;
@@ -59,6 +59,10 @@ fn report(text: &[u8], width: usize) -> bool {
     out.clear();
     table::write(&mut out, &judged, width).expect("written to memory");
     assert!(std::str::from_utf8(&out).is_ok(), "a table is text");
+    // Twice, since an answer may be of several runs.
+    let shown = || (&judged, "run.jsonl".to_string());
+    assert!(screen::lines(&[shown(), shown()], width).len() <= screen::MOST_LINES);
+    assert!(screen::lines(&[shown()], width).len() <= screen::MOST_LINES);
     out.clear();
     csv::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
     judged::check_csv(&out, run.samples.len());

@@ -21,6 +21,8 @@ pub use line::{Emphasis, Line, Span};
 pub const MOST_LINES: usize = 40;
 /// Wider lines are hard to read.
 const COMFORTABLE: usize = 100;
+/// Directories and files of runs that are named.
+const MOST_PLACES: usize = 2;
 /// Situations that are listed; the tables have all.
 const MOST_SITUATIONS: usize = 12;
 /// Warnings that are shown; the tables have all.
@@ -93,7 +95,8 @@ fn shared(judged: &Judged) -> String {
 fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let Some((first, _)) = runs.first() else { return Vec::new() };
     let environment = &first.environment;
-    let took: u64 = runs.iter().filter_map(|(judged, _)| judged.run.elapsed_ns).sum();
+    let elapsed = runs.iter().filter_map(|(judged, _)| judged.run.elapsed_ns);
+    let took = elapsed.fold(0, u64::saturating_add);
     let mut parts = vec![format!("pagewise {}", environment.pagewise_version)];
     parts.extend(environment.host_name.clone());
     parts.push(date::utc(environment.started_unix_s));
@@ -112,7 +115,11 @@ fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
             places.push(place);
         }
     }
-    lines.extend(places.iter().map(|place| Line::plain(clipped(std::slice::from_ref(place), width))));
+    let shown = places.iter().take(MOST_PLACES);
+    lines.extend(shown.map(|place| Line::plain(clipped(std::slice::from_ref(place), width))));
+    if places.len() > MOST_PLACES {
+        lines.push(Line::weak(format!("and {} more places", places.len() - MOST_PLACES)));
+    }
     let machine_of = |judged: &Judged| {
         let Environment { host_name, kernel, cpu_model, memory_bytes, .. } = &judged.environment;
         (host_name.clone(), kernel.clone(), cpu_model.clone(), *memory_bytes)
