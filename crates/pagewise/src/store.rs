@@ -27,6 +27,8 @@ const MODE: Mode = Mode::from_raw_mode(0o644);
 /// Time that another process may hold the lock of a file that was just made: one that resumes it finds it empty, and
 /// releases it.
 const MOMENT: Duration = Duration::from_secs(5);
+/// The same of a killed run: a child that it was about to start holds its files until it executes a program.
+const ORPHANED: Duration = Duration::from_millis(500);
 
 /// A run file that is being written, with its lock.
 pub struct RunFile {
@@ -124,7 +126,7 @@ impl RunFile {
                 path.display()
             );
         }
-        lock(&file, path, Duration::ZERO)?;
+        lock(&file, path, ORPHANED)?;
         let run = read(&file, path)?;
         Ok(Resumed { store: Self { file, path: path.to_path_buf() }, run, doubt })
     }
