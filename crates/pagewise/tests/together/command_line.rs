@@ -1,5 +1,8 @@
 //! What is typed and what it means, and the statuses with which commands end.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use serde_json::Value;
 
 use crate::support::{NOBODY, Place, expect_told, is_root, skipped};
@@ -254,4 +257,12 @@ fn a_run_says_first_what_it_will_do() {
         first.starts_with("read: about ") && first.contains("; writes at most about 4 MiB to "),
         "{first}"
     );
+}
+
+#[test]
+fn an_argument_that_is_not_utf_8_is_refused_like_any_other() {
+    let place = Place::new();
+    let finished = place.run(&[OsStr::from_bytes(b"\xff")]).expect_code(2);
+    assert!(finished.stderr.contains('\u{fffd}'), "{}", finished.stderr);
+    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{}", finished.stderr);
 }
