@@ -10,6 +10,7 @@ mod cold_start;
 pub mod collected;
 pub(crate) mod comparison;
 mod evidence;
+mod gap;
 mod judged;
 pub mod label;
 pub mod latency;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pagewise_model::format::time;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
 use serde::Serialize;
@@ -305,7 +306,7 @@ fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
     let what = if cell.cell.conditions.workload() == Workload::Append { "ring" } else { "file" };
     // Rounded down: an incomplete share is never shown as 100 %.
     let percent = (100.0 * operations / all).floor();
-    Some(format!("covered {percent:.0} % of its {what} in {:.0} s", measured_ns / 1e9))
+    Some(format!("covered {percent:.0} % of its {what} in {}", time(measured_ns)))
 }
 
 /// Number of valid samples without a ranked figure: cold starts that did not become warm, work that was not completed.

@@ -227,6 +227,23 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_is_found_in_few_rounds_and_never_between_equals() {
+        for (name, noise) in Noise::all() {
+            for rounds in [3, 4] {
+                let tally = |truth: &[f64]| {
+                    simulate(&setting(truth, Sampling::Rounds(rounds), noise.clone()), 4000, 5)
+                };
+                let equal = tally(&[1.0; 4]);
+                assert_eq!(equal.not_comparable, equal.comparisons, "{name}, {rounds} rounds: {equal:?}");
+                let apart = tally(&[1.0, 1.0 / 20.0]);
+                // Noise that takes samples away, or slows one of three tenfold, leaves no verdict rather than a false one.
+                let found = apart.share(apart.right_winner);
+                assert!(found > 0.85 && apart.false_winner == 0, "{name}, {rounds} rounds: {apart:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_tally() {
         let setting = setting(&[1.0, 0.9], Sampling::Rounds(7), Noise::Scatter(Scatter::TYPICAL));
         assert_eq!(simulate(&setting, 100, 9), simulate(&setting, 100, 9));

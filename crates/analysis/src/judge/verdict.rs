@@ -10,11 +10,14 @@
 //! If several methods are equally the best, one of them is called best in about [`FALSE_WINNERS`] of comparisons;
 //! [`crate::judge::simulation`] runs this code on simulated noise.
 //!
-//! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked. It still prevents another from being the best
-//! unless it was slower in each of its rounds. Otherwise a rival's bad luck would make a winner.
+//! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked, unless a gap needs no more of them: one that is
+//! over [`gap::GAP`] times as slow in each of at least [`gap::FEWEST_ROUNDS_OF_A_GAP`] rounds is behind. One that is not ranked still
+//! prevents another from being the best unless it was slower in each of its rounds. Otherwise a rival's bad luck would make a
+//! winner.
 
 use serde::Serialize;
 
+use super::gap;
 use super::race::{self, Compared, Entrant, Looks, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
@@ -233,11 +236,18 @@ pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
         (0..entrants.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
         short.iter().map(|method| (*method, too_few_rounds(valid(*method)))).collect();
-    let Some(leader) = standing.leader else {
-        return Judgement::not_comparable(too_few_methods(entrants.len(), ranked.len()), unranked);
+    let (leader, compared) = match (gap::leader(entrants), standing.leader) {
+        (Some(leader), _) => (leader, &[][..]),
+        (None, Some(leader)) => (leader, &standing.compared[..]),
+        (None, None) => {
+            return Judgement::not_comparable(too_few_methods(entrants.len(), ranked.len()), unranked);
+        }
     };
-    let mut ratios: Vec<Ratio> = standing.compared.iter().map(Ratio::of).collect();
+    let mut ratios: Vec<Ratio> = compared.iter().map(Ratio::of).collect();
     ratios.retain(|ratio| ratio.other != leader);
+    let is_new = |method: &usize| *method != leader && ratios.iter().all(|ratio| ratio.other != *method);
+    let others: Vec<usize> = (0..entrants.len()).filter(is_new).collect();
+    ratios.extend(others.into_iter().filter_map(|other| Ratio::of_gap(entrants, leader, other)));
     ratios.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
     let is_compared = |method: usize| method == leader || ratios.iter().any(|ratio| ratio.other == method);
     unranked.retain(|(method, _)| !is_compared(*method));
@@ -273,6 +283,21 @@ impl Ratio {
             changed: compared.changed,
             bound: bound.filter(|_| !compared.changed),
         }
+    }
+
+    /// A method that is behind the leader by a gap in few rounds, with the range of the rounds as the interval.
+    fn of_gap(entrants: &[Entrant], leader: usize, other: usize) -> Option<Self> {
+        let log_ratios = gap::between(&entrants[leader], &entrants[other])?;
+        Some(Self {
+            other,
+            leader,
+            ratio: centre(&log_ratios).exp(),
+            interval: Some(as_ratios(gap::range(&log_ratios))),
+            rounds: log_ratios.len(),
+            changed: false,
+            place: Place::Behind,
+            bound: None,
+        })
     }
 }
 

@@ -65,13 +65,16 @@ fn work_that_is_done_once_is_ranked_by_its_total() {
 #[test]
 fn a_method_that_did_not_cover_its_ring_is_not_ranked() {
     let append = |method| honest::append(method, CacheState::Cold);
-    let cells = [
-        timed(Role::Measured, append("mmap"), [1, 100, 1]),
-        timed(Role::Control, append("mmap"), [1, 100, 1]),
-        timed(Role::Measured, append("pwrite"), [1, 120, 1]),
-        timed(Role::Measured, append("uring:depth=1"), [1, 60_000, 1]),
-    ];
-    let in_part = |rounds: u32| {
+    let cells = |slow: u64| {
+        [
+            timed(Role::Measured, append("mmap"), [1, 100, 1]),
+            timed(Role::Control, append("mmap"), [1, 100, 1]),
+            timed(Role::Measured, append("pwrite"), [1, 120, 1]),
+            timed(Role::Measured, append("uring:depth=1"), [1, slow, 1]),
+        ]
+    };
+    let in_part = |rounds: u32, slow: u64| {
+        let cells = cells(slow);
         let mut run = run_of(&cells);
         let id = cells[3].0.id();
         change(&mut run, |cell, round, measurement, evidence| {
@@ -83,7 +86,7 @@ fn a_method_that_did_not_cover_its_ring_is_not_ranked() {
         });
         judge(&run)
     };
-    let judged = in_part(ROUNDS);
+    let judged = in_part(ROUNDS, 60_000);
     let unranked = &judged.comparisons[0].unranked[0];
     assert_eq!(
         (unranked.method.as_str(), unranked.reason.as_str()),
@@ -93,10 +96,12 @@ fn a_method_that_did_not_cover_its_ring_is_not_ranked() {
     assert_eq!((judged.cells[3].samples, judged.cells[3].invalid_samples), (8, 0));
     assert!((judged.cells[3].covered.expect("fixed work") - 0.1299).abs() < 1e-4);
     assert_eq!(judged.cells[0].covered, Some(1.0));
-    assert!(judged.fell_short() && !in_part(0).fell_short());
-    let few = in_part(5);
+    assert!(judged.fell_short() && !in_part(0, 60_000).fell_short());
+    let few = in_part(5, 250);
     let reason = &few.comparisons[0].unranked[0].reason;
-    assert!(reason.ends_with("it covered 12 % of its ring in 60 s in 5 more"), "{reason}");
+    assert!(reason.ends_with("it covered 12 % of its ring in 250 ms in 5 more"), "{reason}");
+    let gap = in_part(5, 60_000);
+    assert_eq!(gap.comparisons[0].ratios.last().expect("two others").method, "uring:depth=1");
 }
 
 #[test]

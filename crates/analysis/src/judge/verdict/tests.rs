@@ -98,6 +98,36 @@ fn a_rival_that_lost_its_samples_leaves_no_best() {
 }
 
 #[test]
+fn a_gap_in_each_of_three_rounds_is_behind() {
+    let slow = [Some(2.0), None, Some(1.0), None, None, Some(1.5), None];
+    let judgement = judge(&[&slow.to_vec(), &scaled(1.0), &scaled(1.5)]);
+    assert_eq!((judgement.verdict, judgement.leader), (Verdict::Best, Some(2)));
+    let behind = judgement.ratios.last().expect("two others");
+    assert_eq!((behind.other, behind.place, behind.rounds, behind.bound), (0, Place::Behind, 3, None));
+    let interval = behind.interval.expect("the range of the rounds");
+    assert!(behind.ratio > 90.0 && interval.low < 76.0 && interval.high > 148.0, "{behind:?}");
+    assert_eq!(interval.coverage, 0.75);
+    assert!(judgement.unranked.is_empty());
+    // Nobody has five rounds.
+    let fast = [Some(90.0), None, Some(100.0), None, Some(90.0), Some(95.0), None];
+    let judgement = judge(&[&slow.to_vec(), &fast.to_vec()]);
+    assert_eq!((judgement.verdict, judgement.leader), (Verdict::Best, Some(1)));
+    assert!(judgement.unranked.is_empty());
+}
+
+#[test]
+fn fewer_rounds_or_a_smaller_ratio_make_no_gap() {
+    let of = |rounds: usize, rate: f64| judge(&[&rates(&STEADY[..rounds]), &rates(&vec![rate; rounds])]);
+    assert_eq!(of(3, 30.0).verdict, Verdict::Best);
+    for (rounds, rate) in [(2, 1.0), (4, 34.0), (3, 100.0)] {
+        assert_eq!(of(rounds, rate).verdict, Verdict::NotComparable, "{rounds} rounds of {rate}");
+    }
+    // A third method, which is close, leaves no best.
+    let (three, close) = (rates(&STEADY[..3]), rates(&[80.0; 3]));
+    assert_eq!(judge(&[&three, &rates(&[1.0; 3]), &close]).verdict, Verdict::NotComparable);
+}
+
+#[test]
 fn one_method_or_none_cannot_be_compared() {
     assert_eq!(judge(&[]).reason.as_deref(), Some("no method could be measured"));
     assert_eq!(judge(&[&scaled(1.0)]).reason.as_deref(), Some("there is only one method"));
