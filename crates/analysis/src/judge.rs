@@ -75,6 +75,7 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
         warnings: warnings(run, &summary, &checked)
             .into_iter()
             .chain(unlike_itself(&sides, &comparisons))
+            .chain(filled_while_cold(&cells))
             .collect(),
         run: summary,
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
@@ -157,6 +158,23 @@ fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> 
         "two series of {method} differ by {}, more than chance explains: something is not random here, such as the order or \
          the memory that workers get",
         percent(by)
+    ))
+}
+
+/// A warning if single operations of a method fill the page cache with so much of a cold file that it is not cold any more.
+fn filled_while_cold(cells: &[CellJudgement]) -> Option<String> {
+    let filled = |cell: &CellJudgement| Some((cell.filled_while_cold?, cell.method.clone()));
+    let mut filled: Vec<(f64, String)> = cells.iter().filter_map(filled).collect();
+    filled.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let most = filled.first()?.0;
+    let mut methods: Vec<&str> = filled.iter().map(|(_, method)| method.as_str()).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    Some(format!(
+        "cold samples of {} ended after their first operations, since readahead had filled up to {} of the file, and so many \
+         of its reads may be hits: the true rates are lower, by that share at most; measure a larger file or with less readahead",
+        methods.join(", "),
+        percent(most)
     ))
 }
 

@@ -15,6 +15,7 @@ use super::stall::{Stall, stall_withheld};
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
+use crate::proof::conditions::cold_bound_bytes;
 use crate::proof::measured::{covered, ops_per_second, total_ns};
 use crate::statistics::{Extent, SHOWN_LEVEL, median, median_count, median_interval, total};
 
@@ -260,6 +261,9 @@ pub struct CellJudgement {
     pub limit: Bound,
     /// Valid samples whose time was over 1.5 times the cell's median: each is a process of its own.
     pub slow_processes: usize,
+    /// Share of the span in the page cache at the end of a cold sample, if that is more than such a sample may bring in: its
+    /// last operation alone brought in the rest, and so large a share of its reads may have found their bytes there.
+    pub filled_while_cold: Option<f64>,
     /// The supervisor's observations, as medians.
     pub evidence: Option<EvidenceMedians>,
 }
@@ -380,6 +384,11 @@ impl CellJudgement {
             of_device_bandwidth_high: of_device.map(|share| share.high),
             limit: activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
             slow_processes: slow_processes(samples),
+            filled_while_cold: filled_while_cold(
+                conditions,
+                cell.method.reads_all_in_setup(),
+                seen(|evidence| evidence.resident_after_bytes),
+            ),
             evidence: EvidenceMedians::of(samples, activity),
         }
     }
@@ -391,6 +400,12 @@ impl CellJudgement {
 }
 
 /// Number of processes that were slow by the ranked figure.
+fn filled_while_cold(conditions: &Conditions, in_setup: bool, resident_after: Option<u64>) -> Option<f64> {
+    let is_bounded = conditions.cache == CacheState::Cold && conditions.workload().is_reading() && !in_setup;
+    let resident = resident_after.filter(|bytes| is_bounded && *bytes > cold_bound_bytes(conditions))?;
+    Some(resident as f64 / conditions.span_bytes.0 as f64)
+}
+
 fn slow_processes(samples: &CellSamples<'_>) -> usize {
     let times: Vec<f64> = samples.rates().values().into_iter().map(|rate| 1.0 / rate).collect();
     let Some(usual) = median(&times) else { return 0 };

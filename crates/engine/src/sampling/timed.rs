@@ -202,8 +202,8 @@ fn latency_phase(
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4);
     let first = first_operation + sample.operations;
     let end = limits.end(first_operation);
-    // Short batches meet the deadline, long ones keep a ring full.
-    let mut batch_operations = 8;
+    // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a device budget.
+    let mut batch_operations = if limits.max_device_bytes > 0 { 1 } else { 8 };
     let started = now_ns();
     let deadline = started + limits.latency_ns;
     let mut after = started;
