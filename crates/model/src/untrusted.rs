@@ -3,7 +3,8 @@
 //! Names of files, messages of workers, plans, the environment and run files may hold anything: bytes that a terminal
 //! obeys, characters that change the direction of text, line ends that start a line of their own. [`Untrusted`] shows
 //! such a text on one line, with everything that is not printable as `\u{..}`. A writer of whole documents applies the
-//! same rule to its text ([`is_printed`]).
+//! same rule to its text ([`is_printed`]), and a command line to type is made of words that a shell reads back
+//! ([`shell_word`]).
 
 use std::fmt::{self, Display, Write};
 
@@ -68,6 +69,26 @@ pub fn is_printed(character: char) -> bool {
     }
 }
 
+/// One word of a shell, on one line: plain, in quotes, or with escapes for what is not printed.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_string();
+    }
+    if text.chars().all(is_printed) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut word = String::from("$'");
+    for letter in text.chars() {
+        match letter {
+            '\'' | '\\' => word.extend(['\\', letter]),
+            letter if is_printed(letter) => word.push(letter),
+            letter => word.push_str(&format!("\\U{:08x}", u32::from(letter))),
+        }
+    }
+    word + "'"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +117,39 @@ mod tests {
     fn no_control_character_is_printed() {
         for character in ('\0'..=char::MAX).filter(|character| character.is_control()) {
             assert!(!is_printed(character), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_a_shell_is_one_word_and_harmless() {
+        for (text, word) in [
+            ("run.jsonl", "run.jsonl"),
+            ("", "''"),
+            ("mine=./reader --fast", "'mine=./reader --fast'"),
+            ("it's", r"'it'\''s'"),
+            ("$(id)`id`;*", "'$(id)`id`;*'"),
+            ("a\u{1b}]0;x\u{7}b\n", r"$'a\U0000001b]0;x\U00000007b\U0000000a'"),
+            ("it's \\ \u{202e}", r"$'it\'s \\ \U0000202e'"),
+            ("größe", "'größe'"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+
+    #[test]
+    fn bash_reads_back_what_is_quoted() {
+        let texts = ["it's\\ \u{1b}[31m\n\u{202e}x", "$(id) `id` \"q\"", "", "\u{85}\u{7f}-"];
+        for text in texts {
+            let script = format!("printf %s {}", shell_word(text));
+            let output = match std::process::Command::new("bash")
+                .args(["-c", &script])
+                .env("LC_ALL", "C.UTF-8")
+                .output()
+            {
+                Ok(output) => output,
+                Err(error) => return println!("skipped: bash_reads_back_what_is_quoted: {error}"),
+            };
+            assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{script}");
         }
     }
 }

@@ -11,6 +11,7 @@ use pagewise_analysis::judge::Status;
 use pagewise_analysis::judge::advice::{WorstCase, listed, situations};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
+use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Source};
 
 use crate::cliff;
@@ -260,7 +261,7 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let by = environment
         .readahead_bytes
         .map_or_else(String::new, |readahead| format!(", with readahead {}", bytes(readahead)));
-    let is_plain = |device: &&str| device.chars().all(is_plain);
+    let is_plain = |device: &&str| shell_word(device) == *device;
     let usual = u64::from(USUAL_READAHEAD_SECTORS) * SECTOR_BYTES;
     let is_large = environment.readahead_bytes.is_some_and(|bytes| bytes.0 > usual);
     let command = environment
@@ -345,7 +346,7 @@ fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
 
 fn footer(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
-    let each = || paths.iter().map(|path| quoted(path)).collect::<Vec<_>>().join(" ");
+    let each = || paths.iter().map(|path| shell_word(path)).collect::<Vec<_>>().join(" ");
     let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or_else(each));
     let mut told = wrapped("", &text, width);
     if told.len() > MOST_FOOTER_LINES {
@@ -353,19 +354,6 @@ fn footer(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
         told.push("  …".to_string());
     }
     std::iter::once(Line::new()).chain(told.into_iter().map(Line::plain)).collect()
-}
-
-/// A path as a word of a shell.
-fn quoted(path: &str) -> String {
-    match path.chars().all(is_plain) {
-        true => path.to_string(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
-}
-
-/// True if a shell takes it as it stands.
-fn is_plain(character: char) -> bool {
-    character.is_ascii_alphanumeric() || "-_./".contains(character)
 }
 
 /// Several paths as one pattern of a shell, if their beginning tells them from other files: it has the time of the run.
@@ -377,7 +365,7 @@ fn pattern(paths: &[&str]) -> Option<String> {
     let start = others.iter().map(|other| common(first, other)).min()?;
     let start = first.get(..start)?;
     let is_telling = start.chars().filter(char::is_ascii_digit).count() >= DIGITS_OF_TIME;
-    let is_safe = start.chars().all(is_plain) && paths.iter().all(|path| path.ends_with(".jsonl"));
+    let is_safe = shell_word(start) == start && paths.iter().all(|path| path.ends_with(".jsonl"));
     (is_telling && is_safe).then(|| format!("{start}*.jsonl"))
 }
 
