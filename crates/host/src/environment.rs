@@ -221,14 +221,6 @@ struct Settings {
     device_note: Option<String>,
 }
 
-/// The command that sets the usual readahead, as the end of a sentence; empty without a device.
-fn set_readahead(environment: &Environment) -> String {
-    environment
-        .device
-        .as_deref()
-        .map_or_else(String::new, |device| format!("; try: blockdev --setra 256 /dev/{device}"))
-}
-
 /// One sentence for each peculiarity, with what to do about it.
 fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     let mut warnings: Vec<String> =
@@ -242,15 +234,16 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
             None => note.clone(),
         });
     }
+    let command = environment.usual_readahead_command();
+    let set_readahead = command.map_or_else(String::new, |command| format!("; try: {command}"));
     match environment.readahead_bytes {
         Some(Bytes(0)) => warnings.push(format!(
-            "readahead is 0: sequential reads and plain mappings wait for every page{}",
-            set_readahead(environment)
+            "readahead is 0: sequential reads and plain mappings wait for every page{set_readahead}"
         )),
         Some(bytes) if bytes >= Bytes::mib(1) => warnings.push(format!(
-            "readahead is {} (usual: 128 KiB): plain mmap may read that much around a fault{}",
+            "readahead is {} (usual: {}): plain mmap may read that much around a fault{set_readahead}",
             format::bytes(bytes),
-            set_readahead(environment)
+            format::bytes(Environment::USUAL_READAHEAD),
         )),
         _ => {}
     }

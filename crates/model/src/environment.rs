@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
+use crate::untrusted::shell_word;
 
 /// The machine, kernel, filesystem and device of a run. `None`: unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -80,6 +81,17 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// Readahead of most machines, in sectors.
+    const USUAL_READAHEAD_SECTORS: u32 = 256;
+    /// The same in bytes.
+    pub const USUAL_READAHEAD: Bytes = Bytes(512 * Self::USUAL_READAHEAD_SECTORS as u64);
+
+    /// The command that sets the usual readahead; `None` without a device.
+    pub fn usual_readahead_command(&self) -> Option<String> {
+        let device = shell_word(&format!("/dev/{}", self.device.as_deref()?));
+        Some(format!("blockdev --setra {} {device}", Self::USUAL_READAHEAD_SECTORS))
+    }
+
     /// Reason that a run begun in `self` may not be continued in `now`; `None` if it may.
     pub fn difference(&self, now: &Environment) -> Option<String> {
         let pairs = [

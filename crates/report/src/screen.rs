@@ -35,9 +35,6 @@ const MOST_REASONS: usize = 2;
 const MOST_REASON_LINES: usize = 3;
 /// From this many bytes read per byte requested, readahead is worth a change.
 const AMPLIFIED: f64 = 3.0;
-const SECTOR_BYTES: u64 = 512;
-/// The readahead of most machines.
-const USUAL_READAHEAD_SECTORS: u32 = 256;
 
 /// A date with a time of day.
 const DIGITS_OF_TIME: usize = 14;
@@ -261,18 +258,12 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let by = environment
         .readahead_bytes
         .map_or_else(String::new, |readahead| format!(", with readahead {}", bytes(readahead)));
-    let is_plain = |device: &&str| shell_word(device) == *device;
-    let usual = u64::from(USUAL_READAHEAD_SECTORS) * SECTOR_BYTES;
-    let is_large = environment.readahead_bytes.is_some_and(|bytes| bytes.0 > usual);
-    let command = environment
-        .device
-        .as_deref()
-        .filter(is_plain)
-        .filter(|_| is_large)
-        .map(|device| format!("; try: blockdev --setra {USUAL_READAHEAD_SECTORS} /dev/{device}"));
+    let is_large = environment.readahead_bytes > Some(Environment::USUAL_READAHEAD);
+    let command = environment.usual_readahead_command().filter(|_| is_large);
     // A warning may say so already.
-    let is_told = |command: &String| judged.warnings.iter().any(|warning| warning.ends_with(command));
-    let cure = command.filter(|command| !is_told(command)).unwrap_or_default();
+    let is_told = |command: &String| judged.warnings.iter().any(|warning| warning.contains(command));
+    let cure = command.filter(|command| !is_told(command));
+    let cure = cure.map_or_else(String::new, |command| format!("; try: {command}"));
     Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
 }
 
