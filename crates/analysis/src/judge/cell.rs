@@ -393,6 +393,18 @@ impl CellJudgement {
         }
     }
 
+    /// Median of the figure that it is ranked by, the more the better: operations per second, or the inverse of the time to
+    /// warm or of the total. `None` without a valid sample, and for a cold start that did not become warm.
+    pub fn ranked_figure(&self) -> Option<f64> {
+        if self.cache == CacheState::ColdStart {
+            return self.time_to_warm_ns.map(|time| 1e9 / time.median);
+        }
+        if self.workload.is_one_shot() {
+            return self.total_ns.map(|total| 1e9 / total.max(1) as f64);
+        }
+        self.ops_per_second.map(|rate| rate.median)
+    }
+
     /// Read amplification: device bytes per requested byte.
     pub fn amplification(&self) -> Option<f64> {
         self.evidence.as_ref()?.amplification

@@ -47,24 +47,10 @@ impl<'a> CellSamples<'a> {
         self.rounds.iter().filter_map(of).collect()
     }
 
-    /// The ranked figure, by round: operations per second; for a cold start, the inverse of the time to warm; for
-    /// one-shot work, the inverse of the total, including set-up and tear-down. A cold start that did not become warm
-    /// has none, and neither has work that was not completed.
+    /// The ranked figure, by round.
     pub fn rates(&self) -> ByRound {
-        let conditions = &self.cell.conditions;
-        let rate = |sample: &Sample| {
-            let (measurement, evidence) = sample.valid()?;
-            if conditions.cache == CacheState::ColdStart {
-                let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
-                return Some(1e9 / warmed.time_ns as f64);
-            }
-            if conditions.workload().is_one_shot() {
-                let done = is_done(self.cell, measurement);
-                return done.then(|| 1e9 / total_ns(measurement).max(1) as f64);
-            }
-            Some(ops_per_second(measurement))
-        };
-        self.rounds.iter().filter_map(|(round, sample)| Some((*round, rate(sample)?))).collect()
+        let rate = |(round, sample): (&u32, &&Sample)| Some((*round, ranked_figure(self.cell, sample)?));
+        self.rounds.iter().filter_map(rate).collect()
     }
 
     /// Number of regular rounds, from the first, in which it was tried; all there are if its cell ended early, since it
@@ -110,6 +96,22 @@ impl<'a> CellSamples<'a> {
         };
         self.attempts.iter().filter(failed).count()
     }
+}
+
+/// The figure that a sample is ranked by, the more the better: operations per second; for a cold start, the inverse of the
+/// time to warm; for one-shot work, the inverse of the total, including set-up and tear-down. A cold start that did not
+/// become warm has none, and neither have work that was not completed and an invalid sample.
+pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
+    let (measurement, evidence) = sample.valid()?;
+    let conditions = &cell.conditions;
+    if conditions.cache == CacheState::ColdStart {
+        let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
+        return Some(1e9 / warmed.time_ns as f64);
+    }
+    if conditions.workload().is_one_shot() {
+        return is_done(cell, measurement).then(|| 1e9 / total_ns(measurement).max(1) as f64);
+    }
+    Some(ops_per_second(measurement))
 }
 
 /// Group the samples of `run` by cell, in the order of the plan. A sample of a cell that is not in the plan is left out:

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use pagewise_analysis::proof::measured::{ops_per_second, total_ns};
+use pagewise_analysis::judge::collected::ranked_figure;
+use pagewise_analysis::judge::label::label;
+use pagewise_analysis::statistics::median;
 use pagewise_model::format::duration;
 use pagewise_model::{Cell, Plan, Role, Sample};
 
@@ -40,40 +42,27 @@ impl Outlook {
 /// Leaders of comparisons, for the eye: a verdict needs more than medians.
 #[derive(Debug, Default)]
 pub struct Leaders {
-    rates: HashMap<String, HashMap<String, Vec<f64>>>,
+    /// Ranked figures, by the label of the conditions and by method.
+    figures: HashMap<String, HashMap<String, Vec<f64>>>,
 }
 
 impl Leaders {
     /// Count a sample of `cell`.
     pub fn note(&mut self, cell: &Cell, sample: &Sample) {
-        let Some((measurement, _)) = sample.valid().filter(|_| cell.role == Role::Measured) else { return };
-        let rate = match cell.conditions.workload().is_one_shot() {
-            true => 1e9 / total_ns(measurement).max(1) as f64,
-            false => ops_per_second(measurement),
-        };
-        let methods = self.rates.entry(Self::key(cell)).or_default();
-        methods.entry(cell.method.to_string()).or_default().push(rate);
+        let figure = ranked_figure(cell, sample).filter(|_| cell.role == Role::Measured);
+        let Some(figure) = figure else { return };
+        let methods = self.figures.entry(label(&cell.conditions)).or_default();
+        methods.entry(cell.method.to_string()).or_default().push(figure);
     }
 
     /// The method with the best median among those that `cell` is compared with; `None` before each of two has two samples.
     pub fn of(&self, cell: &Cell) -> Option<&str> {
-        let methods = self.rates.get(&Self::key(cell))?.iter().filter(|(_, rates)| rates.len() > 1);
+        let methods = self.figures.get(&label(&cell.conditions))?.iter().filter(|(_, all)| all.len() > 1);
         let medians: Vec<(f64, &str)> =
-            methods.map(|(method, rates)| (median(rates), method.as_str())).collect();
+            methods.filter_map(|(method, all)| Some((median(all)?, method.as_str()))).collect();
         let best = medians.iter().max_by(|left, right| left.0.total_cmp(&right.0))?;
         (medians.len() > 1).then_some(best.1)
     }
-
-    /// Text of the conditions.
-    fn key(cell: &Cell) -> String {
-        pagewise_analysis::judge::label::label(&cell.conditions)
-    }
-}
-
-fn median(rates: &[f64]) -> f64 {
-    let mut sorted = rates.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 /// The line of progress.

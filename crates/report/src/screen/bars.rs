@@ -24,10 +24,9 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
         return None;
     }
     let columns = columns(judged)?;
-    let by_id = judged.by_id();
     let mut methods: Vec<&str> = Vec::new();
     for column in &columns {
-        for method in column.ranked(&by_id) {
+        for method in column.ranked() {
             if !methods.contains(&method) {
                 methods.push(method);
             }
@@ -59,7 +58,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     for method in &methods {
         let mut spans = vec![Span::plain(format!("  {method:name$}"))];
         for column in &columns {
-            spans.extend(column.spans(method, bar, &by_id));
+            spans.extend(column.spans(method, bar));
         }
         lines.push(Line(spans));
     }
@@ -67,7 +66,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
         lines.push(Line::weak(format!("  and {left_out} more")));
     }
     let limit = |column: &Bars<'_>| {
-        let told = column.limit(&by_id)?;
+        let told = column.limit()?;
         Some(if columns.len() > 1 { format!("{} {told}", column.state()) } else { told })
     };
     let limits: Vec<String> = columns.iter().filter_map(limit).collect();
@@ -86,68 +85,71 @@ fn columns(judged: &Judged) -> Option<Vec<Bars<'_>>> {
         judged.comparisons.iter().find(move |comparison| comparison.conditions.conditions == wanted)
     };
     let pair = [of(CacheState::Warm), of(CacheState::Cold)];
-    let columns: Vec<Bars<'_>> = match pair {
-        [Some(warm), Some(cold)] => vec![Bars { comparison: warm }, Bars { comparison: cold }],
-        _ => vec![Bars { comparison: first }],
+    let shown = match pair {
+        [Some(warm), Some(cold)] => vec![warm, cold],
+        _ => vec![first],
     };
-    Some(columns)
+    let by_id = judged.by_id();
+    Some(shown.into_iter().map(|comparison| Bars::of(comparison, &by_id)).collect())
 }
 
 /// One comparison as a column.
 struct Bars<'a> {
     comparison: &'a Comparison,
+    /// Its cells with figures.
+    cells: Vec<&'a CellJudgement>,
+    /// The largest of the figures that a bar is as long as.
+    fastest: f64,
 }
 
 impl<'a> Bars<'a> {
-    fn is_one_shot(&self) -> bool {
-        self.comparison.conditions.conditions.workload().is_one_shot()
+    fn of(comparison: &'a Comparison, by_id: &ById<'a>) -> Self {
+        let cells = comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
+        let cells: Vec<&CellJudgement> = cells.filter(|cell| cell.status == Status::Ok).collect();
+        let fastest = cells.iter().filter_map(|cell| cell.ranked_figure()).fold(0.0, f64::max);
+        Self { comparison, cells, fastest }
+    }
+
+    fn cache(&self) -> CacheState {
+        self.comparison.conditions.conditions.cache
     }
 
     fn unit(&self) -> &'static str {
-        if self.is_one_shot() { "time in total" } else { "reads/s" }
-    }
-
-    fn state(&self) -> &'static str {
-        if self.comparison.conditions.conditions.cache == CacheState::Warm { "cached" } else { "cold" }
-    }
-
-    fn cell(&self, method: &str, by_id: &ById<'a>) -> Option<&'a CellJudgement> {
-        let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
-        let mut cells = cells.filter(|cell| cell.status == Status::Ok);
-        cells.find(|cell| cell.method == method)
-    }
-
-    /// Work per time: what a bar is as long as.
-    fn speed(&self, cell: &CellJudgement) -> Option<f64> {
-        match self.is_one_shot() {
-            true => cell.total_ns.filter(|ns| *ns > 0).map(|ns| 1e9 / ns as f64),
-            false => cell.reads_per_second.as_ref().map(|reads| reads.median),
+        match self.cache() {
+            CacheState::ColdStart => "time to warm",
+            _ if self.comparison.conditions.conditions.workload().is_one_shot() => "time in total",
+            _ => "reads/s",
         }
     }
 
-    /// Its ranked methods: the leader, then the fastest first.
-    fn ranked(&self, by_id: &ById<'a>) -> Vec<&'a str> {
-        let is_ranked = |cell: &&CellJudgement| self.comparison.bound(&cell.method).is_some();
-        let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
-        let cells = cells.filter(is_ranked);
-        let mut speeds: Vec<(&str, f64)> =
-            cells.filter_map(|cell| Some((cell.method.as_str(), self.speed(cell)?))).collect();
-        let leads = |method: &str| self.comparison.leader.as_deref() == Some(method);
-        speeds.sort_by(|left, right| leads(right.0).cmp(&leads(left.0)).then(right.1.total_cmp(&left.1)));
-        speeds.into_iter().map(|(method, _)| method).collect()
+    fn state(&self) -> &'static str {
+        if self.cache() == CacheState::Warm { "cached" } else { "cold" }
     }
 
-    fn spans(&self, method: &str, bar: usize, by_id: &ById<'a>) -> Vec<Span> {
-        let blank = vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
-        let Some(cell) = self.cell(method, by_id) else { return blank };
-        let Some(speed) = self.speed(cell) else { return blank };
-        let cells = self.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
-        let fastest = cells.filter_map(|cell| self.speed(cell)).reduce(f64::max);
-        let number = match self.is_one_shot() {
-            true => cell.total_ns.map_or_else(String::new, time),
-            false => rate(speed),
+    fn cell(&self, method: &str) -> Option<&'a CellJudgement> {
+        self.cells.iter().find(|cell| cell.method == method).copied()
+    }
+
+    /// Its ranked methods: the leader, then the fastest first.
+    fn ranked(&self) -> Vec<&'a str> {
+        let ranked = self.cells.iter().filter(|cell| self.comparison.bound(&cell.method).is_some());
+        let mut figures: Vec<(&str, f64)> =
+            ranked.filter_map(|cell| Some((cell.method.as_str(), cell.ranked_figure()?))).collect();
+        let leads = |method: &str| self.comparison.leader.as_deref() == Some(method);
+        figures.sort_by(|left, right| leads(right.0).cmp(&leads(left.0)).then(right.1.total_cmp(&left.1)));
+        figures.into_iter().map(|(method, _)| method).collect()
+    }
+
+    fn spans(&self, method: &str, bar: usize) -> Vec<Span> {
+        let cell = self.cell(method);
+        let Some((cell, figure)) = cell.and_then(|cell| Some((cell, cell.ranked_figure()?))) else {
+            return vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
         };
-        let drawn = drawn(speed / fastest.unwrap_or(speed), bar);
+        let number = match &cell.reads_per_second {
+            Some(reads) if self.cache() != CacheState::ColdStart => rate(reads.median),
+            _ => time(1e9 / figure),
+        };
+        let drawn = drawn(figure / self.fastest, bar);
         let (factor, is_best) = self.factor(method);
         let rest = format!(" {factor:8}");
         let numbers = format!("{number:>9} ");
@@ -175,9 +177,9 @@ impl<'a> Bars<'a> {
     }
 
     /// What limits the leader.
-    fn limit(&self, by_id: &ById<'a>) -> Option<String> {
+    fn limit(&self) -> Option<String> {
         let leader = self.comparison.leader.as_deref()?;
-        let limit = &self.cell(leader, by_id)?.limit;
+        let limit = &self.cell(leader)?.limit;
         let told = match limit.bound {
             Some(name) if limit.is_at_ceiling() => format!("{} 100 %", name.name()),
             _ => limit.told()?,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::judge::latency::latency_withheld;
-use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW};
+use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW, Status};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
 
@@ -140,18 +140,12 @@ fn sorted<'a>(
         comparison.cells.iter().filter_map(|id| cells.get(id.as_str()).copied()).collect();
     let behind = |cell: &CellJudgement| standings.ratio(cell).map_or(f64::INFINITY, |ratio| ratio.ratio);
     cells.sort_by(|left, right| {
-        let last =
-            |cell: &CellJudgement| (speed(cell) == 0.0, standings.is_unranked(cell), !standings.leads(cell));
+        let last = |cell: &CellJudgement| {
+            (cell.status != Status::Ok, standings.is_unranked(cell), !standings.leads(cell))
+        };
+        let figure = |cell: &CellJudgement| cell.ranked_figure().unwrap_or(0.0);
         let by_ratio = behind(left).total_cmp(&behind(right));
-        last(left).cmp(&last(right)).then(by_ratio).then(speed(right).total_cmp(&speed(left)))
+        last(left).cmp(&last(right)).then(by_ratio).then(figure(right).total_cmp(&figure(left)))
     });
     cells
-}
-
-/// Figure by which a cell is ranked, the more the better; 0 if it has none.
-fn speed(cell: &CellJudgement) -> f64 {
-    if cell.workload.is_one_shot() {
-        return cell.total_ns.map_or(0.0, |total| 1.0 / total.max(1) as f64);
-    }
-    cell.ops_per_second.map_or(0.0, |rate| rate.median)
 }
