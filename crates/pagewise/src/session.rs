@@ -260,7 +260,7 @@ impl Rounds<'_> {
         }
         for round in step.rounds.clone() {
             self.outlook.left_ns = self.left_ns(&plan);
-            let are_over = self.ledger.settled(&plan) >= plan.first_samples();
+            let are_over = plan.cells.iter().all(|cell| self.ledger.missing_of(&plan, cell) == 0);
             self.outlook.budget_ns = self.run.budget_ns().filter(|_| are_over);
             for (index, round) in step.order(&plan, round) {
                 let cell = &plan.cells[index];
@@ -301,11 +301,9 @@ impl Rounds<'_> {
 
     /// Estimated time of what is known to remain: samples of the first rounds, and the search until it adds cells.
     fn left_ns(&self, plan: &Plan) -> u64 {
-        let samples = plan.cells.iter().map(|cell| {
-            let rounds = (0..plan.first_rounds()).filter(|round| plan.takes(cell, *round));
-            let missing = rounds.filter(|round| self.ledger.next_attempt(cell, *round).is_some());
-            estimate::sample_ns(plan, cell).saturating_mul(missing.count() as u64)
-        });
+        let of_cell =
+            |cell| estimate::sample_ns(plan, cell).saturating_mul(self.ledger.missing_of(plan, cell));
+        let samples = plan.cells.iter().map(of_cell);
         let has_searched = plan.cells.len() > self.session.header.plan.cells.len();
         let search = if has_searched { 0 } else { estimate::search_ns(plan) };
         samples.fold(search, u64::saturating_add)

@@ -151,19 +151,18 @@ impl Ledger {
         self.done.insert(key);
     }
 
-    /// Number of samples of the first rounds that are done.
-    pub fn settled(&self, plan: &Plan) -> u64 {
-        let of_cell = |cell: &Cell| {
-            let mut key = (cell.id(), 0);
-            let has_ended = self.ended.contains(&key.0);
-            let mut settled = 0;
-            for round in (0..plan.first_rounds()).filter(|round| plan.takes(cell, *round)) {
-                key.1 = round;
-                settled += u64::from(has_ended || self.done.contains(&key));
-            }
-            settled
-        };
-        plan.cells.iter().map(of_cell).sum()
+    /// Number of samples of `cell` that the first rounds of `plan` still lack.
+    pub fn missing_of(&self, plan: &Plan, cell: &Cell) -> u64 {
+        let mut key = (cell.id(), 0);
+        if self.ended.contains(&key.0) {
+            return 0;
+        }
+        let rounds = (0..plan.first_rounds()).filter(|round| plan.takes(cell, *round));
+        let missing = rounds.filter(|round| {
+            key.1 = *round;
+            !self.done.contains(&key)
+        });
+        missing.count() as u64
     }
 
     /// Number of the next attempt at a cell in a round; `None`: it is done.
