@@ -14,6 +14,7 @@ pub mod format;
 pub mod host_settings;
 pub mod limits;
 pub mod method;
+pub mod misspelt;
 pub mod pivot;
 pub mod plan;
 pub mod random;

@@ -6,11 +6,10 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+use pagewise_model::misspelt::nearest;
 
 /// Words that take away, evict or override something. Nobody is led to them by a typing error.
 const HARMFUL: [&str; 6] = ["clean", "--drop-caches", "--evict", "--forget", "--max-writes", "--yes"];
-/// The least likeness of words, by Jaro and Winkler.
-const ALIKE: f64 = 0.8;
 
 /// The sentence for `error` of `command`, when `typed` was typed after its name.
 pub fn sentence(error: &Error, command: &Command, typed: &[String]) -> String {
@@ -46,7 +45,7 @@ fn meant(error: &Error, command: &Command, typed: &[String]) -> Option<String> {
                 let names = visible.flat_map(|command| {
                     std::iter::once(command.get_name()).chain(command.get_visible_aliases())
                 });
-                nearest(&word, names.map(str::to_string)).map(|name| format!("did you mean '{name}'?"))
+                did_you_mean(&word, names.map(str::to_string))
             })
         }
         ErrorKind::UnknownArgument => {
@@ -54,7 +53,7 @@ fn meant(error: &Error, command: &Command, typed: &[String]) -> Option<String> {
             let used = typed.iter().find_map(|typed| command.find_subcommand(typed)).unwrap_or(command);
             let visible = used.get_arguments().filter(|argument| !argument.is_hide_set());
             let names = visible.filter_map(|argument| argument.get_long()).map(|name| format!("--{name}"));
-            nearest(&word, names).map(|name| format!("did you mean '{name}'?"))
+            did_you_mean(&word, names)
         }
         _ => None,
     }
@@ -78,13 +77,10 @@ fn of_place(word: &str) -> Option<String> {
         .then(|| format!("write a question before it, as in pagewise read {word} or pagewise scan {word}"))
 }
 
-/// The word that is most like the typed one, if it is like it and harmless.
-pub fn nearest(typed: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    let alike = known
-        .filter(|word| !HARMFUL.contains(&word.as_str()))
-        .map(|word| (strsim::jaro_winkler(typed, &word), word))
-        .filter(|(likeness, _)| *likeness >= ALIKE);
-    alike.max_by(|(left, _), (right, _)| left.total_cmp(right)).map(|(_, word)| word)
+/// The question after what was probably meant, if a harmless word is like the typed one.
+fn did_you_mean(typed: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let known: Vec<String> = known.filter(|word| !HARMFUL.contains(&word.as_str())).collect();
+    nearest(typed, known.iter().map(String::as_str)).map(|word| format!("did you mean '{word}'?"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::access_methods;
 use super::options::OptionEntry;
 use super::{Access, MethodOption, Worker};
+use crate::misspelt::nearest;
 
 /// A name elsewhere, and the methods that do the same; capitals and underscores do not count.
 pub const BROUGHT: &[(&str, &[&str])] = &[
@@ -46,9 +47,6 @@ const LANGUAGES: &[(&str, Worker)] = &[
     ("rust", Worker::Native),
     ("scala", Worker::Jvm),
 ];
-
-/// The least likeness of words, by Jaro and Winkler.
-const ALIKE: f64 = 0.8;
 
 fn folded(name: &str) -> String {
     name.chars().filter(|letter| !"_-. ()".contains(*letter)).collect::<String>().to_ascii_lowercase()
@@ -102,12 +100,6 @@ pub(super) fn of_unknown_option(option: &str, accepted: &str) -> String {
     let accepted: Vec<String> = accepted.split(", ").map(name).collect();
     nearest(&name(option), accepted.iter().map(String::as_str))
         .map_or_else(String::new, |word| format!("; did you mean '{word}'?"))
-}
-
-fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let alike = known.map(|word| (strsim::jaro_winkler(typed, word), word));
-    let alike = alike.filter(|(likeness, _)| *likeness >= ALIKE);
-    alike.max_by(|(left, _), (right, _)| left.total_cmp(right)).map(|(_, word)| word)
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use pagewise_analysis::judge::schema;
+use pagewise_model::misspelt::nearest;
 use pagewise_report::json;
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::output;
-use crate::usage::nearest;
 
 /// Print the completions of a shell for the current arguments.
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit> {
@@ -34,7 +34,7 @@ pub fn man(name: Option<&str>, directory: Option<&Path>) -> Result<Exit> {
     let page = match name {
         None => command,
         Some(name) => {
-            let names = command.get_subcommands().map(|known| known.get_name().to_string());
+            let names = command.get_subcommands().map(|known| known.get_name());
             let meant =
                 nearest(name, names).map_or_else(String::new, |meant| format!(": did you mean '{meant}'?"));
             let unknown = || format!("'{name}' is no command of pagewise{meant}");

@@ -4,6 +4,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
+use pagewise_model::misspelt::nearest;
 use pagewise_model::pivot::{Pivot, PivotColumns};
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Method, Workload};
@@ -101,11 +102,11 @@ fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
 
 /// The error for an unknown key.
 fn unknown(key: &str, known: &[&str]) -> anyhow::Error {
-    let nearest = known
-        .iter()
-        .max_by(|left, right| strsim::jaro_winkler(key, left).total_cmp(&strsim::jaro_winkler(key, right)))
-        .expect("some key is known");
-    anyhow::anyhow!("unknown key '{key}': the nearest known one is '{nearest}'")
+    let meant = match nearest(key, known.iter().copied()) {
+        Some(nearest) => format!("the nearest known one is '{nearest}'"),
+        None => format!("write one of {}", known.join(", ")),
+    };
+    anyhow::anyhow!("unknown key '{key}': {meant}")
 }
 
 /// Set the axis named `key`; false if there is none.
