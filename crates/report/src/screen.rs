@@ -7,8 +7,8 @@ mod choices;
 mod line;
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::Status;
 use pagewise_analysis::judge::advice::{WorstCase, listed, situations};
+use pagewise_analysis::judge::{Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
 use pagewise_model::untrusted::shell_word;
@@ -82,12 +82,8 @@ pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
 
 /// The conditions that all comparisons of a run have.
 fn shared(judged: &Judged) -> String {
-    let labels: Vec<&str> =
-        judged.comparisons.iter().map(|comparison| comparison.conditions.label.as_str()).collect();
-    let has = |label: &str, part: &str| label.split(" · ").any(|own| own == part);
-    let parts = labels.first().map_or("", |first| first).split(" · ");
-    let shared = parts.filter(|part| labels.iter().all(|label| has(label, part)));
-    format!("all: {}", shared.collect::<Vec<_>>().join(" · "))
+    let conditions = judged.comparisons.iter().map(|comparison| &comparison.conditions.conditions);
+    format!("all: {}", label::shared(conditions).join(" · "))
 }
 
 fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {

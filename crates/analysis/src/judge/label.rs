@@ -15,6 +15,8 @@ pub enum LabelPart {
     Size,
     /// Ratio of the data to the cache that a limit leaves.
     Data,
+    /// State of the page cache.
+    Cache,
     /// Anything else.
     Other,
 }
@@ -26,8 +28,23 @@ pub fn label(conditions: &Conditions) -> String {
 
 /// The same without some parts.
 pub fn label_without(conditions: &Conditions, without: &[LabelPart]) -> String {
+    texts(conditions, without).join(" · ")
+}
+
+/// The parts of a label.
+pub fn texts(conditions: &Conditions, without: &[LabelPart]) -> Vec<String> {
     let parts = parts(conditions, without).into_iter().filter(|(part, _)| !without.contains(part));
-    parts.map(|(_, text)| text).collect::<Vec<_>>().join(" · ")
+    parts.map(|(_, text)| text).collect()
+}
+
+/// The parts that the labels of all of these have.
+pub fn shared<'a>(all: impl IntoIterator<Item = &'a Conditions>) -> Vec<String> {
+    let mut labels = all.into_iter().map(|conditions| texts(conditions, &[]));
+    let first = labels.next().unwrap_or_default();
+    labels.fold(first, |mut shared, label| {
+        shared.retain(|part| label.contains(part));
+        shared
+    })
 }
 
 /// Ratio of the span to the cache that a memory limit leaves; `None` without one.
@@ -43,9 +60,10 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
     let writes = matches!(work, Work::Append(_) | Work::Fill(_));
     add(LabelPart::Other, Some(conditions.workload().name().to_string()));
-    add(LabelPart::Other, work_in_words(work));
+    add(LabelPart::Other, Some(work_in_words(work)));
+    add(LabelPart::Other, laps_in_words(work));
     add(
-        LabelPart::Other,
+        LabelPart::Cache,
         Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
     );
     let threaded = matches!(work, Work::RandomRead(_) | Work::SequentialRead(_));
@@ -88,21 +106,25 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
 }
 
 /// Description of one operation.
-fn work_in_words(work: &Work) -> Option<String> {
+fn work_in_words(work: &Work) -> String {
     match work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => {
             let size = bytes(reads.read_bytes);
-            Some(match reads.reads_per_op {
+            match reads.reads_per_op {
                 1 => format!("reads of {size}"),
                 batch => format!("batches of {batch} reads of {size}"),
-            })
+            }
         }
-        Work::Scan(Scan { consume }) => Some(consume_in_words(*consume).to_string()),
-        Work::Append(Append { record_bytes, laps, sync: _ }) => {
-            let laps = if *laps > 1 { format!(" · {laps} laps") } else { String::new() };
-            Some(format!("records of {}{laps}", bytes(*record_bytes)))
-        }
-        Work::Fill(fill) => Some(format!("blocks of {}", bytes(fill.block_bytes))),
+        Work::Scan(Scan { consume }) => consume_in_words(*consume).to_string(),
+        Work::Append(append) => format!("records of {}", bytes(append.record_bytes)),
+        Work::Fill(fill) => format!("blocks of {}", bytes(fill.block_bytes)),
+    }
+}
+
+fn laps_in_words(work: &Work) -> Option<String> {
+    match work {
+        Work::Append(Append { laps: laps @ 2.., .. }) => Some(format!("{laps} laps")),
+        _ => None,
     }
 }
 

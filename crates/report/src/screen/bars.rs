@@ -1,6 +1,7 @@
 //! Methods as bars: the first work of a run, with its data cached and cold side by side if both were measured.
 
 use pagewise_analysis::Judged;
+use pagewise_analysis::judge::label::texts;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, Status};
 use pagewise_model::CacheState;
@@ -46,7 +47,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let name = methods.iter().map(|method| method.chars().count()).max().unwrap_or(0);
     let bar = (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
     let unit = columns[0].unit();
-    let work = columns[0].comparison.conditions.label.split(" · ").take(2).collect::<Vec<_>>().join(", ");
+    let work = texts(&columns[0].comparison.conditions.conditions, &[])[..2].join(", ");
     let mut lines = vec![Line::new(), Line::strong(format!("{work}: {unit}, and how much slower"))];
     if columns.len() > 1 {
         let mut heading = " ".repeat(2 + name);

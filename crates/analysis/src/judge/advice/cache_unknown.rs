@@ -1,19 +1,18 @@
 //! One method for data of which it is not known whether they are cached: never far from the best in either state.
 
 use pagewise_model::{CacheState, Conditions};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::effort::effort;
 use crate::judge::cell::{ById, CellJudgement, Status, by_id};
 use crate::judge::comparison::Comparison;
-use crate::judge::label::label;
+use crate::judge::label::{LabelPart, label_without};
 
 /// From this factor on, a method is one to avoid.
 const AVOIDED: f64 = 3.0;
 
 /// Work that was measured with its data in the page cache and without.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheUnknown {
     /// The conditions, except for the state of the cache.
     pub label: String,
@@ -24,7 +23,7 @@ pub struct CacheUnknown {
 }
 
 /// A method in the state of the cache that suits it least.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WorstCase {
     /// The method.
     pub method: String,
@@ -70,10 +69,8 @@ fn of(states: [&Comparison; 2], by_id: &ById<'_>) -> CacheUnknown {
         left.ratio.total_cmp(&right.ratio).then_with(closer)
     });
     let avoid = worst.iter().max_by(|left, right| left.ratio.total_cmp(&right.ratio));
-    let own = label(&states[0].conditions.conditions);
-    let state = states[0].conditions.conditions.cache.to_string();
     CacheUnknown {
-        label: own.split(" · ").filter(|part| *part != state).collect::<Vec<_>>().join(" · "),
+        label: label_without(&states[0].conditions.conditions, &[LabelPart::Cache]),
         safest: safest.cloned(),
         avoid: avoid.filter(|worst| worst.ratio >= AVOIDED).cloned(),
     }

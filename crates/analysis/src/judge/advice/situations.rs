@@ -3,6 +3,7 @@
 use pagewise_model::Workload;
 
 use super::given::Recommendation;
+use crate::judge::label::{shared, texts};
 
 /// The situation of each recommendation: the work, and the conditions in which it differs from others of that work.
 pub fn situations(advice: &[Recommendation]) -> Vec<String> {
@@ -11,9 +12,11 @@ pub fn situations(advice: &[Recommendation]) -> Vec<String> {
         .map(|one| {
             let workload = |advice: &Recommendation| advice.conditions.conditions.workload();
             let alike = advice.iter().filter(|other| workload(other) == workload(one));
-            let own = distinguishing(one, &alike.collect::<Vec<_>>());
-            let work = name(workload(one));
-            if own.is_empty() { work.to_string() } else { format!("{work}, {own}") }
+            let shared = shared(alike.map(|other| &other.conditions.conditions));
+            let own = texts(&one.conditions.conditions, &[]);
+            let own = own.into_iter().filter(|part| !shared.contains(part));
+            let work = name(workload(one)).to_string();
+            std::iter::once(work).chain(own).collect::<Vec<_>>().join(", ")
         })
         .collect()
 }
@@ -26,12 +29,4 @@ fn name(workload: Workload) -> &'static str {
         Workload::Append => "append",
         Workload::Fill => "fill",
     }
-}
-
-/// The parts of its label that not all of these have.
-fn distinguishing(one: &Recommendation, alike: &[&Recommendation]) -> String {
-    let has = |other: &Recommendation, part: &str| other.conditions.label.split(" · ").any(|own| own == part);
-    let parts = one.conditions.label.split(" · ");
-    let own = parts.filter(|part| !alike.iter().all(|other| has(other, part)));
-    own.collect::<Vec<_>>().join(", ")
 }
