@@ -16,7 +16,7 @@ use crate::plan::{Axes, BEYOND_MEMORY, Layer, Sampling};
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
 /// Without a command, pagewise makes files in the current directory, measures the common methods to read, scan, append
-/// to and fill them, prints which to use, and removes the files. That takes about three minutes.
+/// to and fill them, prints which to use, and removes the files. That takes about two minutes.
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = help())]
 pub struct Arguments {
@@ -63,13 +63,22 @@ pub struct OverviewArguments {
     /// Time for all questions together, as in 60s
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub time: Option<u64>,
-    /// Write at most this much to a device, in all questions together [default: 8GiB]
+    /// Writes and prints.
+    #[command(flatten)]
+    pub all: AllArguments,
+}
+
+/// Choices of the overview and of each question.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct AllArguments {
+    /// Write at most this much to a device, in all questions together: more than the usual 8GiB is asked about on a
+    /// terminal, and refused elsewhere
     #[arg(long, value_name = "SIZE")]
     pub max_writes: Option<Bytes>,
-    /// Print the plans, the bytes they will write and the time they will take; measure nothing
+    /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print JSON: the judged one, or with --dry-run the plans
+    /// Print JSON: the judged one, or with --dry-run the plan
     #[arg(long)]
     pub json: bool,
     /// Print all tables above the answer, as report does
@@ -226,18 +235,9 @@ pub struct QuestionArguments {
     /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args must be given again
     #[arg(long, requires = "out")]
     pub resume: bool,
-    /// Write at most this much to a device: more than the usual 8GiB is asked about on a terminal, and refused elsewhere
-    #[arg(long, value_name = "SIZE")]
-    pub max_writes: Option<Bytes>,
-    /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print JSON: the judged one, or with --dry-run the plan
-    #[arg(long)]
-    pub json: bool,
-    /// Print all tables above the answer, as report does
-    #[arg(long, short, conflicts_with = "json")]
-    pub verbose: bool,
+    /// Writes and prints.
+    #[command(flatten)]
+    pub all: AllArguments,
 
     /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast':
     /// mine/METHOD is then a method like any other. Repeat for several

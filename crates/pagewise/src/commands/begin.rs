@@ -10,9 +10,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
 use pagewise_host::{environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
-use pagewise_model::{Bytes, Environment, Plan, Source, WorkerChoices, WorkerFound};
+use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
 use super::command_lines::line_of;
+use crate::arguments::AllArguments;
 use crate::exit::Exit;
 use crate::output::say;
 use crate::session::{RunSession, SamplingEnd};
@@ -65,10 +66,7 @@ pub(super) enum Taken {
 /// Arguments that do not choose cells.
 pub(super) struct Options {
     pub(super) out: Option<PathBuf>,
-    pub(super) dry_run: bool,
-    pub(super) json: bool,
-    /// Bytes that may be written to a device; `None`: the usual amount.
-    pub(super) max_writes: Option<Bytes>,
+    pub(super) all: AllArguments,
     pub(super) worker_command: Option<String>,
     pub(super) patience: Duration,
     pub(super) drop_caches: bool,
@@ -79,9 +77,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             out: None,
-            dry_run: false,
-            json: false,
-            max_writes: None,
+            all: AllArguments::default(),
             worker_command: None,
             patience: Duration::from_secs(30),
             drop_caches: false,

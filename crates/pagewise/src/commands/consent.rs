@@ -21,7 +21,7 @@ const FREE: Bytes = Bytes::gib(8);
 /// Limit the writes of runs that follow each other to what is allowed; false if the user refuses them. A dry run asks
 /// nothing. What does not fit at all is refused first.
 pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<bool> {
-    if !options.dry_run {
+    if !options.all.dry_run {
         runs.iter().try_for_each(Prepared::ensure_space)?;
     }
     let of_device = |one: &&Prepared| one.device.is_some();
@@ -29,11 +29,11 @@ pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<b
         runs.iter().filter(of_device).map(|one| of(&one.plan)).fold(0, u64::saturating_add)
     };
     let (first, most) = (total(estimate::first_written_bytes), total(estimate::most_written_bytes));
-    let mut allowed = options.max_writes.unwrap_or(FREE);
-    if first > allowed.0 && !options.dry_run {
+    let mut allowed = options.all.max_writes.unwrap_or(FREE);
+    if first > allowed.0 && !options.all.dry_run {
         let what =
             format!("{} writes {}", names(runs), amounts(runs, estimate::first_written_bytes).join(", "));
-        if options.max_writes.is_some() {
+        if options.all.max_writes.is_some() {
             bail!(
                 "{what}, and --max-writes allows {}: allow more, or choose fewer methods, smaller files or fewer rounds",
                 bytes(allowed)

@@ -11,7 +11,7 @@ use pagewise_model::{Role, Untrusted};
 use pagewise_report::printed::Printed;
 use pagewise_report::{csv, json, screen, table, vmstat};
 
-use crate::arguments::ReportArguments;
+use crate::arguments::{AllArguments, ReportArguments};
 use crate::exit::Exit;
 use crate::output;
 use crate::store;
@@ -63,26 +63,15 @@ fn print_seconds(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Answered)
 }
 
-/// What is printed of runs that were just measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// The answer on one screen.
-    Screen,
-    /// All tables, then the screen.
-    Tables,
-    /// The judged JSON.
-    Json,
-}
-
-/// Print the answer of runs that were just measured.
-pub fn answer(paths: &[PathBuf], shown: Shown) -> Result<Exit> {
+/// Print the answer of runs that were just measured: on one screen, below all tables if they are asked for, or as JSON.
+pub fn answer(paths: &[PathBuf], arguments: AllArguments) -> Result<Exit> {
     let judged = load_all(paths)?;
     let mut out = output::stdout();
-    if shown == Shown::Json {
+    if arguments.json {
         json::write(&mut out, &judged)?;
         return Ok(ending(&judged));
     }
-    if shown == Shown::Tables {
+    if arguments.verbose {
         for (judged, path) in judged.iter().zip(paths) {
             print(judged, path, &mut out)?;
             writeln!(out)?;

@@ -55,7 +55,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
     };
     // A killed run's settings are restored before the machine is compared with that of the run.
-    let claimed = match options.dry_run {
+    let claimed = match options.all.dry_run {
         true => None,
         false => Some((stop_flag()?, claim()?.0)),
     };
@@ -69,7 +69,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         path.display()
     );
     let Some((stop, state)) = claimed else {
-        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.json)?));
+        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.json)?));
     };
     enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {

@@ -16,7 +16,6 @@ use super::begin::{
     Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, stop_flag,
 };
 use super::prepare::{Asked, Prepared};
-use super::report::Shown;
 use super::{command_lines, consent, planned, report, resume, rights};
 use crate::arguments::{OverviewArguments, QuestionArguments};
 use crate::exit::Exit;
@@ -41,8 +40,7 @@ const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 
 /// Run the overview: four questions.
 pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
-    let OverviewArguments { dry_run, json, max_writes, .. } = *arguments;
-    let options = Options { dry_run, json, max_writes, ..Options::default() };
+    let options = Options { all: arguments.all, ..Options::default() };
     let variant = if arguments.full { Variant::Full } else { Variant::Quick };
     let mut prepared = Vec::new();
     for name in OVERVIEW {
@@ -56,9 +54,9 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     if !consent::limit_writes(&mut prepared, &options)? {
         return Ok(Exit::Interrupted);
     }
-    if options.dry_run {
+    if options.all.dry_run {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
-        return Ok(planned::dry_run(&plans, options.json)?);
+        return Ok(planned::dry_run(&plans, options.all.json)?);
     }
     let mut announcement = Some(consent::announcement(&prepared));
     let mut taken = Vec::new();
@@ -68,15 +66,7 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
             Taken::Ended(ending) => return Ok(ending),
         }
     }
-    report::answer(&taken, shown(options.json, arguments.verbose))
-}
-
-fn shown(json: bool, verbose: bool) -> Shown {
-    match (json, verbose) {
-        (true, _) => Shown::Json,
-        (false, true) => Shown::Tables,
-        (false, false) => Shown::Screen,
-    }
+    report::answer(&taken, options.all)
 }
 
 /// Share a time among questions: each has what it needs, and the rest goes to them as they usually take.
@@ -104,9 +94,7 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
 pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     let options = Options {
         out: arguments.out.clone(),
-        dry_run: arguments.dry_run,
-        json: arguments.json,
-        max_writes: arguments.max_writes,
+        all: arguments.all,
         worker_command: arguments.worker_command.clone(),
         patience: Duration::from_secs(arguments.patience),
         drop_caches: arguments.drop_caches,
@@ -117,7 +105,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
         false => run_anew(what, arguments, &options)?,
     };
     match taken {
-        Taken::File(path) => report::answer(&[path], shown(options.json, arguments.verbose)),
+        Taken::File(path) => report::answer(&[path], options.all),
         Taken::Ended(ending) => Ok(ending),
     }
 }
@@ -182,8 +170,8 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
     }
-    if options.dry_run {
-        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.json)?));
+    if options.all.dry_run {
+        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.all.json)?));
     }
     let announcement = consent::announcement(std::slice::from_ref(&prepared));
     execute(prepared, options, Some(announcement), None)
@@ -198,7 +186,7 @@ fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
     };
     match (refused.downcast_ref::<Lacking>(), &asked.place) {
         (Some(Lacking::Evict(_)), Destination::File { path, .. }) => {
-            let asks = !options.dry_run;
+            let asks = !options.all.dry_run;
             if asks
                 && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))
                     == Some(true)
