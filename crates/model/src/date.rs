@@ -6,16 +6,20 @@ const DAYS_PER_ERA: u64 = 146_097;
 
 /// `20261122-111105`.
 pub fn compact_utc(unix_s: u64) -> String {
-    let (days, seconds) = (unix_s / SECONDS_PER_DAY, unix_s % SECONDS_PER_DAY);
-    let (year, month, day) = civil(days);
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    let ((year, month, day), [hour, minute, second]) = split(unix_s);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
 /// `2026-11-22 11:11 UTC`.
 pub fn utc(unix_s: u64) -> String {
-    let (days, seconds) = (unix_s / SECONDS_PER_DAY, unix_s % SECONDS_PER_DAY);
-    let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60)
+    let ((year, month, day), [hour, minute, _]) = split(unix_s);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// Year, month and day; hour, minute and second.
+fn split(unix_s: u64) -> ((u64, u64, u64), [u64; 3]) {
+    let seconds = unix_s % SECONDS_PER_DAY;
+    (civil(unix_s / SECONDS_PER_DAY), [seconds / 3600, seconds / 60 % 60, seconds % 60])
 }
 
 /// Year, month and day of the Gregorian calendar, `days` after 1970-01-01. Years begin in March, so that the day that a leap

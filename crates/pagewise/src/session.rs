@@ -88,10 +88,8 @@ impl RunSession {
         let (taken, spent_ns) = (earlier.len() as u64, earlier.iter().map(|sample| sample.took_ns).sum());
         // What comes next depends on them only if that is not known beforehand.
         let run = Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier });
-        let block = match search::next(&run, &ledger) {
-            Next::Take(step) => step.block,
-            Next::Add(_) | Next::Done => 0,
-        };
+        let mut next = search::next(&run, &ledger);
+        let block = if let Next::Take(step) = &next { step.block } else { 0 };
         let Some(inputs) = self.inputs(block, stop, progress)? else {
             return Ok(SamplingEnd::Interrupted);
         };
@@ -117,7 +115,7 @@ impl RunSession {
             repeated: (0, None),
         };
         loop {
-            match search::next(&rounds.run, &rounds.ledger) {
+            match next {
                 Next::Done => break,
                 Next::Add(cells) => rounds.add(cells)?,
                 Next::Take(step) => {

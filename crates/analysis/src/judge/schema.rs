@@ -1,12 +1,12 @@
 //! JSON Schema of the judged JSON, derived from its types: field names, their types, and their descriptions.
 
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
 
 use super::judged::Judged;
 
 /// The judged JSON of one run, or of several as a list.
-#[derive(JsonSchema)]
+#[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code)] // Only its shape is used.
 enum Runs {

@@ -16,6 +16,9 @@ const MAX_READAHEAD: Bytes = Bytes::gib(1);
 /// An operation that takes longer than this under a cap cannot be measured in a sample.
 const SLOWEST_OP_SECONDS: f64 = 10.0;
 
+/// A larger read may be several requests.
+const LARGE_REQUEST: u64 = 512 << 10;
+
 /// Refuse conditions under which no method could be measured.
 pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     conditions.check_limits().map_err(Error::msg)?;
@@ -234,9 +237,6 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     }
     Ok(())
 }
-
-/// A larger read may be several requests.
-const LARGE_REQUEST: u64 = 512 << 10;
 
 /// Refuse cold reads that would use up their data before the rate under a device cap is known. Where the kernel joins
 /// reads to larger requests, a cap of requests may need still more.

@@ -15,6 +15,7 @@
 /// freedom. For spans chosen beforehand 2.29 would do (Banerjee and Wellner 2001); a search measures where it sees the
 /// change and ends when its interval is narrow, and by simulation intervals of 2.29 miss up to a fifth of slow changes.
 const LARGEST_GROWTH: f64 = 3.841;
+
 /// Two methods at one span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FitPoint {
