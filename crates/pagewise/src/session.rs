@@ -28,7 +28,7 @@ use crate::supervise::files::Input;
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
-use outlook::{Leaders, Outlook, Status};
+use outlook::{Leaders, Outlook, ProgressLine};
 
 /// A run file to complete.
 pub struct RunSession {
@@ -124,6 +124,7 @@ impl RunSession {
                     }
                 }
             }
+            next = search::next(&rounds.run, &rounds.ledger);
         }
         if let Some(limit) = rounds.limit_that_ended_it() {
             progress.clear();
@@ -309,7 +310,7 @@ impl Rounds<'_> {
 
     /// Show what is measured and what is left.
     fn tell(&self, plan: &Plan, cell: &Cell) {
-        let status = Status {
+        let status = ProgressLine {
             question: self.session.question,
             name: &plan.question,
             cell: &format!("{} {} ({})", cell.conditions.workload(), cell.method, cell.conditions.cache),

@@ -40,10 +40,10 @@ const AMPLIFIED: f64 = 3.0;
 const DIGITS_OF_TIME: usize = 14;
 
 /// A run and the path of its file.
-pub type Shown<'a> = (&'a Judged, String);
+pub type RunWithPath<'a> = (&'a Judged, String);
 
 /// The lines of a screen for a terminal of `width` columns.
-pub fn lines(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
     let mut head = heading(runs, width);
     let mut answer: Vec<Line> = Vec::new();
@@ -86,7 +86,7 @@ fn shared(judged: &Judged) -> String {
     format!("all: {}", label::shared(conditions).join(" · "))
 }
 
-fn heading(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let Some((first, _)) = runs.first() else { return Vec::new() };
     let environment = &first.environment;
     let elapsed = runs.iter().filter_map(|(judged, _)| judged.run.elapsed_ns);
@@ -171,7 +171,7 @@ fn clipped(parts: &[String], width: usize) -> String {
 }
 
 /// Methods that have no figures, with their conditions and the reason.
-fn without_figures(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+fn without_figures(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for (judged, _) in runs {
         let by_id = judged.by_id();
@@ -206,7 +206,7 @@ fn without_figures(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
 
 /// The methods to use and to avoid if it is not known whether the data are cached, for the first work that was measured both
 /// ways.
-fn cache_unknown(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+fn cache_unknown(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut all =
         runs.iter().flat_map(|(judged, _)| judged.cache_unknown.iter().map(move |one| (*judged, one)));
     let found = all.find_map(|(judged, unknown)| Some((judged, unknown, unknown.safest.as_ref()?)));
@@ -298,7 +298,7 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
 }
 
 /// What to know of the machine, once for all runs.
-fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut known: Vec<&str> = Vec::new();
     for warning in runs.iter().flat_map(|(judged, _)| &judged.warnings) {
         if !known.contains(&warning.as_str()) {
@@ -331,7 +331,7 @@ fn warnings(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
     lines
 }
 
-fn footer(runs: &[Shown<'_>], width: usize) -> Vec<Line> {
+fn footer(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
     let each = || paths.iter().map(|path| shell_word(path)).collect::<Vec<_>>().join(" ");
     let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or_else(each));

@@ -471,7 +471,7 @@ fn where_no_method_has_figures_nothing_is_said_to_limit_one() {
 /// The screen of runs as text without emphasis.
 fn screen_of(runs: &[Run], width: usize) -> String {
     let judged: Vec<_> = runs.iter().map(judge).collect();
-    let shown: Vec<screen::Shown<'_>> =
+    let shown: Vec<screen::RunWithPath<'_>> =
         judged.iter().enumerate().map(|(index, judged)| (judged, format!("run-{index}.jsonl"))).collect();
     screen::lines(&shown, width).iter().map(|line| line.text() + "\n").collect()
 }

@@ -212,7 +212,7 @@ fn has_changed(leader: &Entrant, method: &Entrant) -> bool {
 
 /// Samples to take next: a number of rounds of some methods of each comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct Stage {
     /// The first of these rounds.
     pub from: u32,
     /// The round after the last.
@@ -223,7 +223,7 @@ pub struct Step {
 
 /// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by comparison and method,
 /// `left` those that remain of the budget. The first look is paid whatever it costs.
-pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Step> {
+pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Stage> {
     let standings = standings(comparisons, looks, false);
     let is_open = |standing: &Standing| !standing.decided && standing.staying.len() > 1;
     let methods: Vec<Vec<usize>> = standings
@@ -246,7 +246,7 @@ pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], lef
     } else {
         to.min(from.saturating_add(paid))
     };
-    (to > from).then_some(Step { from, to, methods })
+    (to > from).then_some(Stage { from, to, methods })
 }
 
 /// True if every method that stays was tried in so many rounds.
@@ -380,7 +380,7 @@ mod tests {
     fn what_is_behind_leaves_and_the_rest_goes_on() {
         let costs = [vec![1.0; 3]];
         let step = |tried: [u32; 3], left: f64| next(&[entrants(tried)], &Looks::quick(), &costs, left);
-        let first = Step { from: 0, to: 5, methods: vec![vec![0, 1, 2]] };
+        let first = Stage { from: 0, to: 5, methods: vec![vec![0, 1, 2]] };
         assert_eq!(step([0; 3], 0.0), Some(first), "the first look is paid whatever it costs");
         let tie = step([5; 3], 100.0);
         assert_eq!(tie, None, "the two are a tie within 2 %, and the third is behind: {tie:?}");

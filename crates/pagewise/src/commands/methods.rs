@@ -25,14 +25,14 @@ const WIDTH: usize = 100;
 #[derive(Serialize)]
 struct Registry {
     schema: u32,
-    methods: Vec<Shown>,
-    options: Vec<Shown>,
+    methods: Vec<Entry>,
+    options: Vec<Entry>,
     names: Vec<Name>,
 }
 
 /// A method or an option.
 #[derive(Serialize)]
-struct Shown {
+struct Entry {
     name: String,
     meaning: String,
     /// The system calls behind a method.
@@ -71,7 +71,7 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         };
         let with = method.options.iter().map(|option| option.usage()).collect();
         let (meaning, calls) = (method.meaning.clone(), Some(method.calls.clone()));
-        Shown::new(name(method), meaning, calls, with, method.access.since(), Some(&state))
+        Entry::new(name(method), meaning, calls, with, method.access.since(), Some(&state))
     });
     let methods = shown.collect();
     let entries = MethodOption::TABLE.iter().filter_map(|entry| {
@@ -80,7 +80,7 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         (!with.is_empty()).then(|| {
             let state = probe::probe_option(entry, &directory);
             let meaning = entry.meaning.replace('`', "");
-            Shown::new(entry.option.usage(), meaning, None, with, entry.since, state.as_ref())
+            Entry::new(entry.option.usage(), meaning, None, with, entry.since, state.as_ref())
         })
     });
     let options = entries.collect();
@@ -94,7 +94,7 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
     Ok(Exit::Answered)
 }
 
-impl Shown {
+impl Entry {
     fn new(
         name: String,
         meaning: String,

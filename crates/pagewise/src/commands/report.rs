@@ -82,7 +82,7 @@ pub fn answer(paths: &[PathBuf], arguments: AllArguments) -> Result<Exit> {
 }
 
 fn print_answer(judged: &[Judged], paths: &[PathBuf], out: &mut Printed<impl Write>) -> io::Result<()> {
-    let runs: Vec<screen::Shown<'_>> =
+    let runs: Vec<screen::RunWithPath<'_>> =
         judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
     let is_coloured = output::is_coloured();
     screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))

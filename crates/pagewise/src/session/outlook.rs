@@ -65,9 +65,9 @@ impl Leaders {
     }
 }
 
-/// The line of progress.
+/// What the line of progress says.
 #[derive(Clone, Debug, Default)]
-pub struct Status<'a> {
+pub struct ProgressLine<'a> {
     /// Number of this question and of all, if there are several.
     pub question: Option<(usize, usize)>,
     /// Its name.
@@ -86,14 +86,14 @@ pub struct Status<'a> {
     pub repeated: (u64, Option<&'a str>),
 }
 
-impl Status<'_> {
+impl ProgressLine<'_> {
     /// Done share in per cent; 100 only at the end.
     pub fn percent(&self) -> u64 {
         let all = u128::from(self.spent_ns) + u128::from(self.left_ns);
         (u128::from(self.spent_ns) * 100 / all.max(1)).min(99) as u64
     }
 
-    /// The line.
+    /// Its text.
     pub fn text(&self) -> String {
         let mut text = match self.question {
             Some((number, all)) => format!("question {number} of {all}, {}: ", self.name),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_line_says_which_question_what_leads_and_what_was_repeated() {
-        let status = Status {
+        let status = ProgressLine {
             question: Some((2, 4)),
             name: "scan",
             cell: "scan mmap (cold)",
@@ -167,7 +167,7 @@ mod tests {
             status.text(),
             "question 2 of 4, scan: 38 %, at most 62 s left; scan mmap (cold); read:buffer=64KiB leads; 3 repeated (disturbed)"
         );
-        let done = Status { spent_ns: 10, left_ns: 0, ..status };
+        let done = ProgressLine { spent_ns: 10, left_ns: 0, ..status };
         assert_eq!(done.percent(), 99, "it is not over before its end");
     }
 }
