@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	protocolVersion = 5
+	protocolVersion = 6
 	workerVersion   = "1.0"
 	// Bytes of one copy or call of a scan.
 	defaultBuffer = 64 << 10

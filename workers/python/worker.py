@@ -33,7 +33,7 @@ import sys
 import threading
 import time
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 WORKER_VERSION = "1.0"
 # A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each workload.
 # `-`: it is not for it; `none`: it takes none. `hello` is made of this, jobs are checked by it, and pagewise itself reads it.

@@ -163,6 +163,8 @@ impl Crew {
             checksum: format!("{checksum:016x}"),
             latency_ns,
             latency_counts,
+            sync_duration_ns: Vec::new(),
+            sync_duration_counts: Vec::new(),
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Beats::default(),

@@ -6,8 +6,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use pagewise_model::work::{Sync, Work};
-use pagewise_model::{Method, Worker, Workload};
+use pagewise_model::{Method, Sync, Work, Worker, Workload};
 use pagewise_protocol::{
     Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
 };
@@ -37,6 +36,8 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         scan: words(Workload::Scan),
         append: words(Workload::Append),
         fill: words(Workload::Fill),
+        sync_calls: String::new(),
+        commit_threads: 0,
     };
     say(&mut replies, &Reply::Hello(hello))?;
     let mut requests = Requests(requests.lines());

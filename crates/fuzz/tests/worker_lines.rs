@@ -33,6 +33,8 @@ fn conversation() -> Vec<Value> {
         checksum: "79b75a03c4f5d1e9".into(),
         latency_ns: vec![23_000, 31_000],
         latency_counts: vec![1, 2],
+        sync_duration_ns: vec![1_100_000],
+        sync_duration_counts: vec![3],
         stalls: 1,
         stall_longest_ns: 1_200_000,
         beats: beats.clone(),

@@ -1,14 +1,13 @@
 //! Workloads: accesses, their order, and the consumption of the bytes.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
 use crate::host_settings::Skew;
+use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 use crate::words::words;
 
@@ -107,6 +106,9 @@ pub struct Append {
     /// Time by which written bytes must be on the device.
     #[serde(default)]
     pub sync: Sync,
+    /// The call by which they get there; `None`: the usual one of the method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_call: Option<SyncCall>,
 }
 
 /// A new file in blocks, front to back, by one thread.
@@ -117,6 +119,9 @@ pub struct Fill {
     /// Time by which written bytes must be on the device.
     #[serde(default)]
     pub sync: Sync,
+    /// The call by which they get there; `None`: the usual one of the method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_call: Option<SyncCall>,
 }
 
 /// Common part of appending and filling: records of one size, one after the other.
@@ -128,18 +133,8 @@ pub struct Writes {
     pub laps: u32,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
-}
-
-/// Time by which written bytes must be on the device: by msync(2) of a mapping, by fdatasync(2) otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Sync {
-    /// Left to the kernel.
-    #[default]
-    None,
-    /// At the end, as a part of tear-down.
-    End,
-    /// Whenever this many more bytes have been written, and at the end; within the measured region.
-    Every(Bytes),
+    /// The call by which they get there; `None`: the usual one of the method.
+    pub sync_call: Option<SyncCall>,
 }
 
 impl Reads {
@@ -188,11 +183,22 @@ impl Work {
     /// The records, if the workload writes.
     pub const fn writes(&self) -> Option<Writes> {
         match *self {
-            Work::Append(Append { record_bytes, laps, sync }) => Some(Writes { record_bytes, laps, sync }),
-            Work::Fill(Fill { block_bytes, sync }) => {
-                Some(Writes { record_bytes: block_bytes, laps: 1, sync })
+            Work::Append(Append { record_bytes, laps, sync, sync_call }) => {
+                Some(Writes { record_bytes, laps, sync, sync_call })
+            }
+            Work::Fill(Fill { block_bytes, sync, sync_call }) => {
+                Some(Writes { record_bytes: block_bytes, laps: 1, sync, sync_call })
             }
             _ => None,
+        }
+    }
+
+    /// The same, with written bytes left to the kernel.
+    pub const fn without_sync(self) -> Self {
+        match self {
+            Work::Append(append) => Work::Append(Append { sync: Sync::None, sync_call: None, ..append }),
+            Work::Fill(fill) => Work::Fill(Fill { sync: Sync::None, sync_call: None, ..fill }),
+            work => work,
         }
     }
 
@@ -225,7 +231,10 @@ impl Work {
 /// All parameters of the work; a part of a cell's id.
 impl fmt::Display for Work {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sync = |sync: &Sync| if *sync == Sync::None { String::new() } else { format!(",sync={sync}") };
+        let sync = |sync: &Sync, call: &Option<SyncCall>| {
+            let sync = if *sync == Sync::None { String::new() } else { format!(",sync={sync}") };
+            call.map_or(sync.clone(), |call| format!("{sync},sync-call={call}"))
+        };
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => {
                 let Reads { read_bytes, reads_per_op, align_bytes, skew, dependent, consume } = reads;
@@ -237,61 +246,13 @@ impl fmt::Display for Work {
             }
             Work::Scan(Scan { consume }) => write!(formatter, "{consume}"),
             Work::Append(append) => {
-                write!(formatter, "{},laps={}{}", append.record_bytes, append.laps, sync(&append.sync))
+                let Append { record_bytes, laps, sync: when, sync_call } = append;
+                write!(formatter, "{record_bytes},laps={laps}{}", sync(when, sync_call))
             }
-            Work::Fill(fill) => write!(formatter, "{}{}", fill.block_bytes, sync(&fill.sync)),
+            Work::Fill(fill) => {
+                write!(formatter, "{}{}", fill.block_bytes, sync(&fill.sync, &fill.sync_call))
+            }
         }
-    }
-}
-
-impl fmt::Display for Sync {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Sync::None => formatter.pad("none"),
-            Sync::End => formatter.pad("end"),
-            Sync::Every(bytes) => formatter.pad(&format!("every:{bytes}")),
-        }
-    }
-}
-
-impl FromStr for Sync {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.strip_prefix("every:")) {
-            ("none", _) => Ok(Sync::None),
-            ("end", _) => Ok(Sync::End),
-            (_, Some(size)) => match size.parse::<Bytes>() {
-                Ok(Bytes(0)) => {
-                    Err("invalid sync 'every:0B': write the bytes between two syncs, as in every:1MiB".into())
-                }
-                Ok(bytes) => Ok(Sync::Every(bytes)),
-                Err(error) => Err(error.to_string()),
-            },
-            _ => Err(format!("unknown sync '{text}': write one of none, end, every:SIZE")),
-        }
-    }
-}
-
-impl schemars::JsonSchema for Sync {
-    fn schema_name() -> Cow<'static, str> {
-        "Sync".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string" })
-    }
-}
-
-impl Serialize for Sync {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Sync {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -300,20 +261,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sync_is_written_as_typed() {
-        for text in ["none", "end", "every:1MiB", "every:100B"] {
-            assert_eq!(text.parse::<Sync>().expect(text).to_string(), text);
-        }
-        for nonsense in ["", "always", "every", "every:", "every:0B", "every:4096", "end:1MiB"] {
-            assert!(nonsense.parse::<Sync>().is_err(), "{nonsense:?} was taken");
-        }
-    }
-
-    #[test]
     fn work_is_flat_in_json() {
-        let append = Append { record_bytes: Bytes(100), laps: 1, sync: Sync::Every(Bytes::mib(1)) };
+        let sync = Sync::Every(Bytes::mib(1));
+        let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call: None };
         let text = serde_json::to_string(&Work::Append(append)).expect("json");
         assert_eq!(text, r#"{"workload":"append","record_bytes":100,"laps":1,"sync":"every:1MiB"}"#);
         assert_eq!(serde_json::from_str::<Work>(&text).expect("back"), Work::Append(append));
+        let named = Work::Append(Append { sync_call: Some(SyncCall::ODsync), ..append });
+        let text = serde_json::to_string(&named).expect("json");
+        assert!(text.ends_with(r#","sync":"every:1MiB","sync_call":"O_DSYNC"}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Work>(&text).expect("back"), named);
+        assert_eq!(named.to_string(), "100B,laps=1,sync=every:1MiB,sync-call=O_DSYNC");
     }
 }

@@ -3,8 +3,8 @@
 //! Samples of a run, those of a run file and trials of a worker are held to the same claims by the same tolerances. Each check is one
 //! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
 
-use pagewise_model::Conditions;
 use pagewise_model::sample::Measurement;
+use pagewise_model::{Conditions, Sync, SyncCall};
 
 use crate::messages::SampleReply;
 
@@ -33,6 +33,8 @@ pub struct Claims<'a> {
     pub bytes: u64,
     pub latency_ns: &'a [u64],
     pub latency_counts: &'a [u64],
+    pub sync_duration_ns: &'a [u64],
+    pub sync_duration_counts: &'a [u64],
     pub stalls: u64,
     pub stall_longest_ns: u64,
 }
@@ -52,18 +54,25 @@ pub struct Asked {
     pub depth: u32,
     /// Whether a phase whose operations are all timed consists of nothing else.
     pub is_filled: bool,
+    /// Time by which written bytes must be on the device.
+    pub sync: Sync,
+    /// The call that puts them there is the write itself, of which there may be several at once.
+    pub writes_sync: bool,
 }
 
 impl Asked {
     /// What the conditions ask for, of a method that has `depth` operations of a thread under way at once.
     pub fn of(conditions: &Conditions, depth: u32) -> Self {
+        let writes = conditions.writes();
         Self {
             threads: conditions.threads,
             op_bytes: conditions.op_bytes(),
             operations: conditions.fixed_operations(),
-            stages: conditions.writes().is_some(),
+            stages: writes.is_some(),
             depth,
             is_filled: conditions.reads().is_some(),
+            sync: writes.map_or(Sync::None, |writes| writes.sync),
+            writes_sync: writes.and_then(|writes| writes.sync_call).is_some_and(SyncCall::is_write),
         }
     }
 }
@@ -80,6 +89,8 @@ impl SampleReply {
             bytes: self.bytes,
             latency_ns: &self.latency_ns,
             latency_counts: &self.latency_counts,
+            sync_duration_ns: &self.sync_duration_ns,
+            sync_duration_counts: &self.sync_duration_counts,
             stalls: self.stalls,
             stall_longest_ns: self.stall_longest_ns,
         }
@@ -108,6 +119,8 @@ impl<'a> Claims<'a> {
             bytes,
             latency_ns: &measurement.latency_ns,
             latency_counts: &measurement.latency_counts,
+            sync_duration_ns: &measurement.sync_duration_ns,
+            sync_duration_counts: &measurement.sync_duration_counts,
             stalls: measurement.stalls,
             stall_longest_ns: measurement.stall_longest_ns,
         }
@@ -181,16 +194,8 @@ impl<'a> Claims<'a> {
     /// A latency phase times each of its operations; without one, no more operations are timed than were done. Stalls have
     /// a length if and only if there are any.
     pub fn wrong_latencies(&self) -> Option<String> {
-        let (ends, counts) = (self.latency_ns, self.latency_counts);
-        if ends.len() != counts.len() {
-            return Some(format!(
-                "latency_ns has {} entries, latency_counts {}: one count for each bucket",
-                ends.len(),
-                counts.len()
-            ));
-        }
-        if !ends.is_sorted_by(|left, right| left < right) {
-            return Some("latency_ns is not ascending".to_string());
+        if let Some(wrong) = wrong_histogram("latency", self.latency_ns, self.latency_counts) {
+            return Some(wrong);
         }
         let (timed, of, _) = self.timed();
         if timed > u128::from(of) || self.latency_operations > 0 && timed != u128::from(of) {
@@ -201,6 +206,48 @@ impl<'a> Claims<'a> {
         let (stalls, longest) = (self.stalls, self.stall_longest_ns);
         ((stalls == 0) != (longest == 0))
             .then(|| format!("stalls is {stalls}, stall_longest_ns {longest}: both are 0 or neither is"))
+    }
+
+    /// Syncs are as many as the job asks for at least, and none where it asks for none. Each was within the measured region,
+    /// one after another unless the writes are the syncs.
+    pub fn wrong_syncs(&self, asked: &Asked) -> Option<String> {
+        let (ends, counts) = (self.sync_duration_ns, self.sync_duration_counts);
+        if let Some(wrong) = wrong_histogram("sync_duration", ends, counts) {
+            return Some(wrong);
+        }
+        let syncs: u128 = counts.iter().copied().map(u128::from).sum();
+        let (least, of) = match asked.sync {
+            Sync::None | Sync::End => (0, "no sync is due within the measured region".to_string()),
+            Sync::Every(size) => {
+                (self.bytes / size.0.max(1), format!("{} bytes with one after each {size}", self.bytes))
+            }
+            Sync::Commit => {
+                let threads = u64::from(asked.threads).max(1);
+                (
+                    self.operations.div_ceil(threads),
+                    format!("{} records of {threads} threads", self.operations),
+                )
+            }
+        };
+        if !asked.sync.is_measured() {
+            return (syncs > 0).then(|| format!("sync_duration_counts add up to {syncs}: {of}"));
+        }
+        if syncs < u128::from(least) {
+            return Some(format!("sync_duration_counts add up to {syncs}: {of} take at least {least}"));
+        }
+        let longest =
+            ends.iter().zip(counts).filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max();
+        let phase = self.elapsed_ns;
+        if let Some(longest) = longest.filter(|longest| *longest as f64 > phase as f64 * BUCKET_SLACK) {
+            return Some(format!("a sync took {longest} ns of a region of {phase} ns"));
+        }
+        let at_once = if asked.writes_sync { f64::from(asked.threads) * f64::from(asked.depth) } else { 1.0 };
+        let total: f64 =
+            ends.iter().zip(counts).map(|(upper_ns, count)| *upper_ns as f64 * *count as f64).sum();
+        let most = phase as f64 * at_once * BUCKET_SLACK + WALL_SLACK_NS as f64;
+        (total > most).then(|| {
+            format!("the syncs add up to {total:.0} ns, {at_once} at once in {phase} ns allow {most:.0} ns")
+        })
     }
 
     /// Operations of a thread come one after another (as many at once as it has under way), so their latencies cannot add up
@@ -241,6 +288,18 @@ impl<'a> Claims<'a> {
     }
 }
 
+/// The fault of a histogram whose fields are `NAME_ns` and `NAME_counts`.
+fn wrong_histogram(name: &str, ends: &[u64], counts: &[u64]) -> Option<String> {
+    if ends.len() != counts.len() {
+        return Some(format!(
+            "{name}_ns has {} entries, {name}_counts {}: one count for each bucket",
+            ends.len(),
+            counts.len()
+        ));
+    }
+    (!ends.is_sorted_by(|left, right| left < right)).then(|| format!("{name}_ns is not ascending"))
+}
+
 /// What may be missing of a wall time where an answer takes `answer_ns`.
 pub fn wall_slack(wall_ns: u64, answer_ns: u64) -> u64 {
     let share = (wall_ns as f64 * WALL_SLACK_SHARE) as u64;
@@ -264,10 +323,20 @@ pub fn false_time(what: &str, claimed_ns: u64, wall_ns: u64, slack_ns: u64) -> O
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Bytes;
+
     use super::*;
 
-    const ASKED: Asked =
-        Asked { threads: 2, op_bytes: 10, operations: None, stages: false, depth: 1, is_filled: true };
+    const ASKED: Asked = Asked {
+        threads: 2,
+        op_bytes: 10,
+        operations: None,
+        stages: false,
+        depth: 1,
+        is_filled: true,
+        sync: Sync::None,
+        writes_sync: false,
+    };
 
     fn honest() -> SampleReply {
         SampleReply {
@@ -328,6 +397,28 @@ mod tests {
         for asked in [asked(15, true), asked(16, false), ASKED] {
             assert!(wrong(&staged, &asked).is_some_and(|seen| seen.starts_with("bytes is 140")));
         }
+    }
+
+    #[test]
+    fn syncs_are_as_many_as_were_due_and_fit_into_the_region() {
+        let sync = Sync::Every(Bytes(40));
+        let wrong = |ends: &[u64], counts: &[u64], asked: Asked| {
+            let (sync_duration_ns, sync_duration_counts) = (ends.to_vec(), counts.to_vec());
+            SampleReply { sync_duration_ns, sync_duration_counts, ..honest() }.claims().wrong_syncs(&asked)
+        };
+        let every = Asked { sync, ..ASKED };
+        assert_eq!(wrong(&[100, 200], &[2, 1], every), None, "150 bytes");
+        assert_eq!(wrong(&[100, 200], &[2, 2], every), None, "and the rest");
+        assert_eq!(wrong(&[], &[], ASKED), None);
+        let told = |ends: &[u64], counts: &[u64], asked: Asked| wrong(ends, counts, asked).expect("wrong");
+        assert!(told(&[100], &[2], every).contains("150 bytes with one after each 40B take at least 3"));
+        assert!(told(&[100], &[1], ASKED).contains("no sync is due"));
+        assert!(told(&[1021], &[3], every).starts_with("a sync took 1021 ns"));
+        assert!(told(&[100], &[1 << 40], every).starts_with("the syncs add up"));
+        assert!(told(&[100], &[], every).starts_with("sync_duration_ns has 1 entries"));
+        let commit = Asked { sync: Sync::Commit, ..ASKED };
+        assert_eq!(wrong(&[100], &[5], commit), None, "two records share a sync");
+        assert!(told(&[100], &[4], commit).contains("10 records of 2 threads take at least 5"));
     }
 
     #[test]

@@ -66,6 +66,12 @@ impl ConversationError {
     pub fn lack(detail: String) -> Self {
         broken(FailureKind::CallFailed, detail)
     }
+
+    /// Work that a worker does not offer, so that it is not asked for it.
+    pub fn unavailable(detail: String) -> Self {
+        let (call, path) = ("open".to_string(), String::new());
+        ConversationError::Call(CallFailure { call, errno: 0, path, offset: 0, detail, unavailable: 1 })
+    }
 }
 
 /// Time limit of an answer.

@@ -26,14 +26,13 @@
 use serde::{Deserialize, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
-use pagewise_model::work::Sync;
 use pagewise_model::{
-    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Reads, Scan, Skew, Work,
-    Workload,
+    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Reads, Scan, Skew, Sync,
+    SyncCall, Work, Workload,
 };
 
 /// Version of the protocol. A worker that speaks another one is refused.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// A message of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +118,13 @@ pub struct Hello {
     /// The same for `fill`.
     #[serde(default)]
     pub fill: String,
+    /// Calls by which it can make bytes of `append` and `fill` durable, separated by commas, besides the usual one of a
+    /// method ([`SyncCall::usual`]).
+    #[serde(default)]
+    pub sync_calls: String,
+    /// Maximum threads of an append with `commit`; 0: `commit` is not offered.
+    #[serde(default)]
+    pub commit_threads: u32,
 }
 
 impl Hello {
@@ -133,6 +139,33 @@ impl Hello {
         };
         list.split(',').map(str::trim).filter(|method| !method.is_empty()).collect()
     }
+
+    /// Reason that it does not offer the syncs of a job, which must then not be sent to it.
+    pub fn refuses_sync(&self, job: &Job) -> Option<String> {
+        let Self { worker, commit_threads, .. } = self;
+        if job.sync == Sync::Commit.to_string() && job.threads > *commit_threads {
+            return Some(match commit_threads {
+                0 => format!("the worker '{worker}' does not offer sync=commit"),
+                most => format!(
+                    "{} threads: the worker '{worker}' commits records of at most {most} threads together",
+                    job.threads
+                ),
+            });
+        }
+        let usual = SyncCall::usual(is_mapping(&job.method)).name();
+        let offered = || self.sync_calls.split(',').map(str::trim).chain([usual, ""]);
+        (!offered().any(|call| call == job.sync_call)).then(|| {
+            format!("the worker '{worker}' does not sync by {}: it offers {}", job.sync_call, {
+                let calls: Vec<&str> = offered().filter(|call| !call.is_empty()).collect();
+                calls.join(", ")
+            })
+        })
+    }
+}
+
+/// True if a method, without the name of its worker, writes to a mapping by its name.
+fn is_mapping(method: &str) -> bool {
+    method.split(':').next() == Some("mmap")
 }
 
 /// The accesses to perform. A field that does not apply to a workload is 0 or empty.
@@ -187,9 +220,12 @@ pub struct Job {
     pub record_bytes: u64,
     /// Records to write, by one thread and in order.
     pub records: u64,
-    /// `none`; `end`: by msync(2) of a mapping or fdatasync(2) during tear-down; `every:SIZE`: whenever this many more
-    /// bytes have reached the file, and at the end, within the measured region.
+    /// `none`; `end`: during tear-down; `every:SIZE`: whenever this many more bytes have reached the file, and at the
+    /// end, within the measured region; `commit`: each record before its thread writes the next one.
     pub sync: String,
+    /// The call that syncs ([`SyncCall`]); empty if `sync` is `none`.
+    #[serde(default)]
+    pub sync_call: String,
     /// Source of the records: record i holds the `record_bytes` bytes from `i * record_bytes mod source_period` on. To
     /// be mapped or read before `ready`.
     pub source_path: String,
@@ -227,6 +263,10 @@ impl Job {
             job.record_bytes = writes.record_bytes.0;
             job.records = ring.records();
             job.sync = writes.sync.to_string();
+            if writes.sync != Sync::None {
+                let usual = || SyncCall::usual(is_mapping(method));
+                job.sync_call = writes.sync_call.unwrap_or_else(usual).to_string();
+            }
             job.source_period = SOURCE_PERIOD;
         }
         job
@@ -258,14 +298,22 @@ impl Job {
             })
         };
         let (record_bytes, sync) = (Bytes(self.record_bytes), || self.sync.parse::<Sync>());
+        let sync_call = || match (sync()?, &*self.sync_call) {
+            (Sync::None, "") => Ok(None),
+            (_, call) => call.parse::<SyncCall>().map(Some),
+        };
         let slots = self.file_bytes.checked_div(self.record_bytes).unwrap_or(0);
         let laps = self.records.checked_div(slots).unwrap_or(0).try_into().unwrap_or(u32::MAX);
         let work = match workload {
             Workload::RandomRead => Work::RandomRead(reads()?),
             Workload::SequentialRead => Work::SequentialRead(reads()?),
             Workload::Scan => Work::Scan(Scan { consume: consume()? }),
-            Workload::Append => Work::Append(Append { record_bytes, laps, sync: sync()? }),
-            Workload::Fill => Work::Fill(Fill { block_bytes: record_bytes, sync: sync()? }),
+            Workload::Append => {
+                Work::Append(Append { record_bytes, laps, sync: sync()?, sync_call: sync_call()? })
+            }
+            Workload::Fill => {
+                Work::Fill(Fill { block_bytes: record_bytes, sync: sync()?, sync_call: sync_call()? })
+            }
         };
         let per_thread = self.descriptor.parse::<Descriptor>()? == Descriptor::PerThread;
         Ok(Understood { work, per_thread })
@@ -317,6 +365,12 @@ pub struct SampleReply {
     pub latency_ns: Vec<u64>,
     /// Operations in each bucket.
     pub latency_counts: Vec<u64>,
+    /// Durations of the syncs within the measured region, as in `latency_ns`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sync_duration_ns: Vec<u64>,
+    /// Syncs in each bucket.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sync_duration_counts: Vec<u64>,
     /// Batches of the throughput phase that took over 1 ms longer than expected.
     pub stalls: u64,
     /// The longest of them.
@@ -407,13 +461,13 @@ mod tests {
     fn a_job_is_understood_as_it_was_meant() {
         let reads =
             Reads { reads_per_op: 8, align_bytes: Bytes::kib(4), dependent: true, ..Reads::of(Bytes(64)) };
-        let sync = Sync::Every(Bytes::kib(64));
+        let (sync, sync_call) = (Sync::Every(Bytes::kib(64)), Some(SyncCall::Fsync));
         for work in [
             Work::RandomRead(reads),
             Work::SequentialRead(Reads { align_bytes: Bytes(1), ..reads }),
             Work::Scan(Scan { consume: Consume::Lines }),
-            Work::Append(Append { record_bytes: Bytes(100), laps: 3, sync }),
-            Work::Fill(Fill { block_bytes: Bytes::kib(12), sync }),
+            Work::Append(Append { record_bytes: Bytes(100), laps: 3, sync, sync_call }),
+            Work::Fill(Fill { block_bytes: Bytes::kib(12), sync: Sync::None, sync_call: None }),
         ] {
             let conditions = Conditions {
                 threads: 2,
@@ -425,11 +479,40 @@ mod tests {
             for nonsense in [
                 Job { workload: "read".into(), ..job.clone() },
                 Job { descriptor: "one".into(), ..job.clone() },
-                Job { consume: "all".into(), sync: "always".into(), ..job },
+                Job { consume: "all".into(), sync: "always".into(), ..job.clone() },
+                Job { consume: "all".into(), sync_call: "sync".into(), ..job },
             ] {
                 assert!(nonsense.understand().is_err(), "{nonsense:?}");
             }
         }
+    }
+
+    #[test]
+    fn syncs_are_named_and_asked_only_of_those_who_offer_them() {
+        let job = |method: &str, sync, sync_call| {
+            let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call };
+            Job::of(method, &Conditions::of(Work::Append(append), Bytes::mib(1)), 4096)
+        };
+        let every = Sync::Every(Bytes::kib(4));
+        let call = |method, sync, sync_call| job(method, sync, sync_call).sync_call;
+        assert_eq!(call("mmap:buffer=4KiB", every, None), "msync");
+        assert_eq!(call("pwrite", Sync::End, None), "fdatasync");
+        assert_eq!(call("mmap", Sync::Commit, Some(SyncCall::Fsync)), "fsync");
+        assert_eq!(call("mmap", Sync::None, None), "");
+
+        let some = Hello { worker: "w".into(), sync_calls: "fsync, O_DSYNC".into(), ..Hello::default() };
+        assert_eq!(some.refuses_sync(&job("pwrite", every, None)), None);
+        assert_eq!(some.refuses_sync(&job("pwrite", Sync::None, None)), None);
+        assert_eq!(some.refuses_sync(&job("pwrite", every, Some(SyncCall::ODsync))), None);
+        let refused = some.refuses_sync(&job("mmap", every, Some(SyncCall::Fdatasync)));
+        let told = "the worker 'w' does not sync by fdatasync: it offers fsync, O_DSYNC, msync";
+        assert_eq!(refused.as_deref(), Some(told));
+        let commit = job("pwrite", Sync::Commit, None);
+        assert!(some.refuses_sync(&commit).is_some_and(|told| told.ends_with("does not offer sync=commit")));
+        let alone = Hello { commit_threads: 1, ..some };
+        assert_eq!(alone.refuses_sync(&commit), None);
+        let several = alone.refuses_sync(&Job { threads: 2, ..commit });
+        assert!(several.is_some_and(|told| told.starts_with("2 threads: the worker 'w'")));
     }
 
     #[test]

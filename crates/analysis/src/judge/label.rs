@@ -3,7 +3,7 @@
 use pagewise_model::format::{bytes, counted, multiple};
 use pagewise_model::{
     Append, CacheState, Conditions, Consume, Descriptor, Fill, HostSettings, Numa, Reads, Scan, Skew, Sync,
-    Work,
+    SyncCall, Work,
 };
 
 /// Parts of a label that can be left out where they differ anyway.
@@ -130,10 +130,14 @@ fn laps_in_words(work: &Work) -> Option<String> {
 
 /// Unusual properties of the work.
 fn details(work: &Work) -> Vec<Option<String>> {
-    let synced = |sync: Sync| match sync {
-        Sync::None => None,
-        Sync::End => Some("sync at the end".to_string()),
-        Sync::Every(every) => Some(format!("sync every {}", bytes(every))),
+    let synced = |sync: Sync, call: Option<SyncCall>| {
+        let when = match sync {
+            Sync::None => return None,
+            Sync::End => "sync at the end".to_string(),
+            Sync::Every(every) => format!("sync every {}", bytes(every)),
+            Sync::Commit => "each record committed".to_string(),
+        };
+        Some(call.map_or(when.clone(), |call| format!("{when} by {call}")))
     };
     match work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => {
@@ -149,8 +153,8 @@ fn details(work: &Work) -> Vec<Option<String>> {
             ]
         }
         Work::Scan(Scan { consume: _ }) => Vec::new(),
-        Work::Append(Append { record_bytes: _, laps: _, sync }) => vec![synced(*sync)],
-        Work::Fill(Fill { block_bytes: _, sync }) => vec![synced(*sync)],
+        Work::Append(Append { record_bytes: _, laps: _, sync, sync_call })
+        | Work::Fill(Fill { block_bytes: _, sync, sync_call }) => vec![synced(*sync, *sync_call)],
     }
 }
 

@@ -218,7 +218,7 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
     let (bytes, when) = match sync {
         Sync::None => return None,
         Sync::End => (over(written.dirty_end_bytes)?, "after tear-down"),
-        Sync::Every(_) => over(written.dirty_after_bytes)
+        Sync::Every(_) | Sync::Commit => over(written.dirty_after_bytes)
             .map(|bytes| (bytes, "at the end of the measured region"))
             .or_else(|| Some((over(written.dirty_end_bytes)?, "after tear-down")))?,
     };
@@ -258,6 +258,7 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
     let in_setup = if makes_dirty(&subject.cell.method) { conditions.file_bytes.0 } else { 0 };
     let by_syncs = match conditions.writes()?.sync {
         Sync::Every(bytes) => own.div_ceil(bytes.0.max(1)).saturating_mul(SYNC_BYTES),
+        Sync::Commit => subject.operations().saturating_mul(SYNC_BYTES),
         Sync::None | Sync::End => 0,
     };
     let of_records = (own as f64 * WRITTEN_FACTOR) as u64;

@@ -62,6 +62,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         record_bytes: 0,
         records: 0,
         sync: "none".into(),
+        sync_call: String::new(),
         source_path: String::new(),
         source_period: 0,
         gap_seed: 0,

@@ -77,6 +77,7 @@ impl Folder {
             record_bytes: 100,
             records: 2 * FILE_BYTES / 100,
             sync: sync.into(),
+            sync_call: if sync == "none" { String::new() } else { "fdatasync".into() },
             source_path: self.file("source", &source),
             source_period,
             ..job_of(&path, FILE_BYTES)

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pagewise_model::work::Sync;
+use pagewise_model::Sync;
 
 /// Position of the next byte, and the bytes that reached the file.
 pub(super) struct WriteProgress {

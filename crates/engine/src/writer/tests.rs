@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pagewise_model::Method;
 use pagewise_model::content;
 use pagewise_model::ring::{RecordRing, SOURCE_PERIOD};
+use pagewise_model::{Access, Method, SyncCall};
 use pagewise_protocol::{CallFailure, Job};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
@@ -72,6 +72,7 @@ impl Fixture {
             record_bytes,
             records: ring.records(),
             sync: "none".to_string(),
+            sync_call: String::new(),
             source_path: path("source"),
             source_period: SOURCE_PERIOD,
             gap_seed: 0,
@@ -84,10 +85,14 @@ impl Fixture {
     fn open(&self, method: &str) -> Result<Box<dyn Writer>, CallFailure> {
         let method: Method =
             if method == "anonymous" { Method::anonymous() } else { method.parse().expect(method) };
-        let work = self.job.understand().expect("words of the protocol").work;
+        let mut job = self.job.clone();
+        if job.sync != "none" && job.sync_call.is_empty() {
+            job.sync_call = SyncCall::usual(method.access() == Access::Mmap).to_string();
+        }
+        let work = job.understand().expect("words of the protocol").work;
         match method.refuses(&work, self.job.alignment()) {
             Some(reason) => Err(impossible(&self.job.path, reason)),
-            None => open(&method, &self.job, work.writes().expect("it writes").sync),
+            None => open(&method, &job, work.writes().expect("it writes").sync),
         }
     }
 

@@ -110,9 +110,11 @@ fn pieces_that_would_change_the_checksum_are_refused() {
 
 #[test]
 fn some_work_does_not_fit_a_method() {
-    use crate::work::{Append, Sync, Work};
+    use crate::sync::Sync;
+    use crate::work::{Append, Work};
     let refusal = |text: &str, record: u64| {
-        let work = Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync: Sync::None });
+        let work =
+            Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync: Sync::None, sync_call: None });
         text.parse::<Method>().expect(text).refuses(&work, MACHINE).unwrap_or_default()
     };
     assert_eq!(refusal("mmap:buffer=1KiB", 1024), "");

@@ -1,8 +1,8 @@
 //! Additional cells: controls that show the noise, and the ceilings.
 
 use pagewise_model::{
-    Access, Alignment, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings,
-    Method, MethodOption, Reads, Role, Sync, Work, Workload,
+    Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, HostSettings, Method,
+    MethodOption, Reads, Role, Work, Workload,
 };
 
 /// Size of the reads of the bandwidth ceiling.
@@ -69,8 +69,7 @@ fn is_in_memory(conditions: &Conditions) -> bool {
 /// The same work in memory, without the cache or a device.
 fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions {
     let (work, cache) = match conditions.work {
-        Work::Append(append) => (Work::Append(Append { sync: Sync::None, ..append }), CacheState::Cold),
-        Work::Fill(fill) => (Work::Fill(Fill { sync: Sync::None, ..fill }), CacheState::Cold),
+        work @ (Work::Append(_) | Work::Fill(_)) => (work.without_sync(), CacheState::Cold),
         work => (work, CacheState::AsIs),
     };
     Conditions { work, cache, host_settings, ..conditions.clone() }

@@ -370,7 +370,7 @@ fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
             let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);
             let laps = choose(layers, workload, |axes| &axes.laps).unwrap_or(vec![1]);
             let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
-            let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None }];
+            let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None, sync_call: None }];
             all = vary(all, &sync, |append, value| append.sync = value)?;
             all = vary(all, &laps, |append, value| append.laps = value)?;
             all = vary(all, &records, |append, value| append.record_bytes = value)?;
@@ -379,7 +379,7 @@ fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
         Workload::Fill => {
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);
             let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
-            let mut all = vec![Fill { block_bytes: Bytes(0), sync: Sync::None }];
+            let mut all = vec![Fill { block_bytes: Bytes(0), sync: Sync::None, sync_call: None }];
             all = vary(all, &sync, |fill, value| fill.sync = value)?;
             all = vary(all, &blocks, |fill, value| fill.block_bytes = value)?;
             all.into_iter().map(Work::Fill).collect()

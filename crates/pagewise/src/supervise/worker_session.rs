@@ -100,6 +100,9 @@ impl WorkerSession<'_> {
         warmup_file: Option<&WarmupFile>,
     ) -> Result<Option<WorkerWarmup>, ConversationError> {
         let hello = worker.greet(self.wait)?;
+        if let Some(detail) = hello.refuses_sync(&self.job(inherited)) {
+            return Err(ConversationError::unavailable(detail));
+        }
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
         let mut warming = WarmingWorker { worker, warmup_file, wait: self.wait };
         warming.warm_up(self.job(inherited)).map(Some)
@@ -208,6 +211,8 @@ impl WorkerSession<'_> {
             thread_operations: reply.thread_operations,
             latency_ns: reply.latency_ns,
             latency_counts: reply.latency_counts,
+            sync_duration_ns: reply.sync_duration_ns,
+            sync_duration_counts: reply.sync_duration_counts,
             stalls: reply.stalls,
             stall_longest_ns: reply.stall_longest_ns,
         };

@@ -183,7 +183,7 @@ fn write(sample: &mut Sample, record_ns: u64, ring_bytes: u64) {
 pub fn append() -> Run {
     use Role::{Ceiling, Control, Measured};
     let of = |record_bytes, laps, sync| {
-        let append = Append { record_bytes: Bytes(record_bytes), laps, sync };
+        let append = Append { record_bytes: Bytes(record_bytes), laps, sync, sync_call: None };
         once(Work::Append(append), 100 << 20, Content::Random)
     };
     let (small, large) = (of(100, 1, Sync::End), of(1024, 2, Sync::None));
@@ -238,7 +238,7 @@ pub fn append() -> Run {
 /// The published study's file, with some of its methods, one in huge pages and one that has none.
 pub fn fill() -> Run {
     use Role::{Ceiling, Control, Measured};
-    let fill = Fill { block_bytes: Bytes(128), sync: Sync::None };
+    let fill = Fill { block_bytes: Bytes(128), sync: Sync::None, sync_call: None };
     let conditions = once(Work::Fill(fill), 256 << 20, Content::Random);
     let all = [
         times(Measured, "mmap", &conditions, [MS / 40, 187 * MS, 6 * MS]),

@@ -9,7 +9,7 @@
 //! The memory limit and the state of the page cache may differ, since the device sees neither.
 
 use pagewise_model::{
-    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, HostSettings, Role, Skew, Sync, Work, Workload,
+    Access, Bytes, Cell, Conditions, CpuList, DeviceCap, HostSettings, Role, Skew, Workload,
 };
 use serde::Serialize;
 
@@ -366,14 +366,9 @@ fn skew(conditions: &Conditions) -> Option<Skew> {
 fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
     // The location of the data and the time of the sync do not affect a copy.
     let work = |conditions: &Conditions| {
-        let mut work = conditions.work;
-        match &mut work {
-            Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-                (reads.skew, reads.dependent) = (Skew::Uniform, false);
-            }
-            Work::Scan(_) => {}
-            Work::Append(append) => append.sync = Sync::None,
-            Work::Fill(fill) => fill.sync = Sync::None,
+        let mut work = conditions.work.without_sync();
+        if let Some(reads) = work.reads_mut() {
+            (reads.skew, reads.dependent) = (Skew::Uniform, false);
         }
         (work, conditions.threads)
     };

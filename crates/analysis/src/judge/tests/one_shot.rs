@@ -227,7 +227,7 @@ fn labels_of_work_that_is_done_once() {
     );
     let mut fill = honest::fill("mmap", CacheState::Cold);
     assert_eq!(label(&fill.conditions), "fill · blocks of 128 B · new file · 16 MiB");
-    fill.conditions.work = Work::Fill(Fill { block_bytes: Bytes::kib(4), sync: Sync::None });
+    fill.conditions.work = Work::Fill(Fill { block_bytes: Bytes::kib(4), sync: Sync::None, sync_call: None });
     assert!(label(&fill.conditions).contains("blocks of 4 KiB"));
 }
 

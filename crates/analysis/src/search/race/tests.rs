@@ -135,7 +135,8 @@ fn a_budget_is_kept() {
 fn writing_ends_at_its_limit_after_the_first_rounds() {
     let mut appends = plan(CLOSE, CLEAR, 60 * S);
     for cell in &mut appends.cells {
-        let append = Append { record_bytes: Bytes(100), laps: 1, sync: pagewise_model::Sync::None };
+        let sync = pagewise_model::Sync::None;
+        let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call: None };
         cell.conditions =
             Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
     }

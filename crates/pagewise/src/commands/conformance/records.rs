@@ -89,8 +89,8 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
 fn work(workload: Workload, writing: &Writing) -> Work {
     let (size, sync) = (Bytes(writing.record_bytes), writing.sync);
     match workload {
-        Workload::Fill => Work::Fill(Fill { block_bytes: size, sync }),
-        _ => Work::Append(Append { record_bytes: size, laps: writing.laps as u32, sync }),
+        Workload::Fill => Work::Fill(Fill { block_bytes: size, sync, sync_call: None }),
+        _ => Work::Append(Append { record_bytes: size, laps: writing.laps as u32, sync, sync_call: None }),
     }
 }
 
@@ -133,7 +133,7 @@ fn examine_writing(
     let synced = match writing.sync {
         Sync::None => Ok(()),
         Sync::End => clean(after, writing, examiner.files.page_bytes, "after closed"),
-        Sync::Every(_) => clean(dirty, writing, examiner.files.page_bytes, "at sample"),
+        Sync::Every(_) | Sync::Commit => clean(dirty, writing, examiner.files.page_bytes, "at sample"),
     };
     examiner.record("syncs", synced);
     Ok(())

@@ -24,13 +24,13 @@ pub(crate) fn scan(method: &str, cache: CacheState) -> Cell {
 
 /// A cell that appends records of 100 B to a ring of 10 MiB, in one pass.
 pub(crate) fn append(method: &str, cache: CacheState) -> Cell {
-    let work = Append { record_bytes: Bytes(100), laps: 1, sync: Sync::None };
+    let work = Append { record_bytes: Bytes(100), laps: 1, sync: Sync::None, sync_call: None };
     once(method, cache, Work::Append(work), Bytes::mib(10))
 }
 
 /// A cell that fills a file of 16 MiB in blocks of 128 B.
 pub(crate) fn fill(method: &str, cache: CacheState) -> Cell {
-    let work = Fill { block_bytes: Bytes(128), sync: Sync::None };
+    let work = Fill { block_bytes: Bytes(128), sync: Sync::None, sync_call: None };
     once(method, cache, Work::Fill(work), Bytes::mib(16))
 }
 
