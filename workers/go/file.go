@@ -53,8 +53,8 @@ func (f *dataFile) advise(option string) error {
 	return nil
 }
 
-// sink keeps what page tables are warmed with from being optimised away.
-var sink atomic.Uint64
+// warmed keeps what page tables are warmed with from being optimised away.
+var warmed atomic.Uint64
 
 // warm reads one byte of each page of the mapping, if there is one.
 func (f *dataFile) warm(pageBytes int) {
@@ -62,7 +62,7 @@ func (f *dataFile) warm(pageBytes int) {
 	for at := 0; at < len(f.mapping); at += pageBytes {
 		total += uint64(f.mapping[at])
 	}
-	sink.Add(total)
+	warmed.Add(total)
 }
 
 // fault is the failure of an access at an address of the mapping; nil: the address is elsewhere.

@@ -5,6 +5,8 @@
 //	mmap        syscall.Mmap; reads are copied to a buffer of the thread, scans in pieces of 64 KiB. Records are copied into
 //	            the mapping; with buffer=SIZE collected there first, whole records only. Advice is of the whole span
 //	pread       os.File.ReadAt into a buffer of the thread; scans in pieces of 64 KiB
+//	pwrite      os.File.WriteAt, a call for each record; with buffer=SIZE one for each buffer of whole records
+//	write       os.File.Write, the same
 //	bufio       bufio.Reader, by Peek and Discard; bufio.Writer over the file
 //
 // Which of them there are for which workload stands in offers.go.

@@ -222,12 +222,9 @@ impl Cell {
         )
     }
 
-    /// The kind of access that the kernel sees. A method that reads a stream writes one if the workload writes.
+    /// The kind of access that the kernel sees in this workload.
     pub fn access(&self) -> Access {
-        match self.method.access() {
-            Access::Read if !self.conditions.workload().is_reading() => Access::Write,
-            access => access,
-        }
+        self.method.access().in_workload(self.conditions.workload())
     }
 
     /// True if the CPU copies bytes between the program and the page cache, a mapping or memory.

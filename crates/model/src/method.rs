@@ -17,6 +17,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Bytes;
+use crate::work::Workload;
 
 pub use listed::{ListedMethod, listed};
 pub use options::MethodOption;
@@ -120,6 +121,15 @@ impl Access {
             Access::Uring => "uring",
             Access::Anonymous => "anonymous",
             Access::Unknown => "unknown",
+        }
+    }
+
+    /// The access in a workload: what a worker calls reading is writing in a workload that writes.
+    pub const fn in_workload(self, workload: Workload) -> Self {
+        match (self, workload.is_reading()) {
+            (Access::Pread, false) => Access::Pwrite,
+            (Access::Read, false) => Access::Write,
+            (access, _) => access,
         }
     }
 }

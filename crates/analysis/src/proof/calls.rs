@@ -46,6 +46,7 @@ mod tests {
     fn a_write_is_a_record_or_a_buffer() {
         let of = |method| largest_write_bytes(&honest::append(method, Warm));
         assert_eq!((of("pwrite"), of("pwrite:buffer=4KiB")), (Some(100), Some(4096)));
+        assert_eq!((of("go/write"), of("go/bufio")), (Some(100), Some(64 << 10)));
         assert_eq!(largest_write_bytes(&honest::scan("read", Warm)), None);
     }
 }

@@ -99,12 +99,12 @@ pub fn expected(method: &Method, workload: Workload) -> Expected {
         || has(MethodOption::WillNeed)
         || has(MethodOption::HugePage)
         || method.reads_all_in_setup();
-    let kind = match method.access() {
+    let kind = match method.access().in_workload(workload) {
         Access::Anonymous => Kind::Anonymous,
         Access::Unknown => Kind::Unknown,
         Access::Mmap if !workload.is_reading() => Kind::WrittenMmap,
         Access::Pwrite | Access::Write => Kind::Writes,
-        Access::Uring | Access::Read if !workload.is_reading() => Kind::Writes,
+        Access::Uring if !workload.is_reading() => Kind::Writes,
         Access::Read if workload != Workload::Scan => Kind::OtherReads,
         Access::Read if method.is_direct() => Kind::DirectStream,
         Access::Read if has(MethodOption::Random) && !asks_ahead => Kind::RandomStream,

@@ -66,6 +66,7 @@ const GO: &[SourceFile] = sources!(
     "stalls.go"
     "task.go"
     "timed.go"
+    "writers.go"
 );
 
 const PYTHON: &[SourceFile] = sources!("python", "worker.py");

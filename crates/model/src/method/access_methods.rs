@@ -78,8 +78,8 @@ impl AccessMethod {
     fn parse(line: &'static str) -> Option<Self> {
         let mut fields = line.split_whitespace();
         let (word, access) = (fields.next()?, fields.next()?);
-        let access =
-            *[Access::Mmap, Access::Pread, Access::Read].iter().find(|known| known.name() == access)?;
+        let known = [Access::Mmap, Access::Pread, Access::Read, Access::Pwrite, Access::Write];
+        let access = *known.iter().find(|known| known.name() == access)?;
         let mut way = Self {
             word,
             access,

@@ -32,15 +32,8 @@ pub fn listed(workloads: &[Workload]) -> Vec<ListedMethod> {
             if taken.is_empty() {
                 continue;
             }
-            // What a worker calls reading is writing in a workload that writes.
-            let accesses =
-                workloads.iter().filter(|workload| way.taken(**workload).is_some()).map(|workload| {
-                    match (way.access, workload.is_reading()) {
-                        (Access::Pread, false) => Access::Pwrite,
-                        (Access::Read, false) => Access::Write,
-                        (access, _) => access,
-                    }
-                });
+            let suited = workloads.iter().filter(|workload| way.taken(**workload).is_some());
+            let accesses = suited.map(|workload| way.access.in_workload(*workload));
             let mut calls: Vec<&str> = accesses.map(Access::calls).collect();
             calls.dedup();
             let calls = calls.join(", ");

@@ -182,6 +182,8 @@ fn workers_have_words_of_their_own() {
         ("jvm/mmap:random+prefetch", Access::Mmap, "mmap"),
         ("jvm/mapped-byte-buffer", Access::Mmap, "mapped-byte-buffer"),
         ("go/bufio:buffer=64KiB", Access::Read, "bufio"),
+        ("go/write", Access::Write, "write"),
+        ("go/pwrite:buffer=4KiB", Access::Pwrite, "pwrite"),
         ("python/numpy-memmap", Access::Mmap, "numpy-memmap"),
         // A known text has its usual meaning; another one is unknown.
         ("mine/pread:direct", Access::Pread, "pread"),

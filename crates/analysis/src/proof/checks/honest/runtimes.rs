@@ -38,11 +38,13 @@ const SCANS: [&str; 9] = [
     "mine/count",
 ];
 
-const WRITES: [&str; 6] = [
+const WRITES: &[&str] = &[
     "jvm/mmap",
     "jvm/mmap:buffer=4KiB",
     "go/mmap",
     "go/mmap:buffer=1MiB",
+    "go/pwrite:buffer=4KiB",
+    "go/write",
     "go/bufio:buffer=64KiB",
     "mine/log",
 ];
@@ -150,6 +152,11 @@ fn another_way_than_the_named_one_is_noticed() {
         kinds(&append("go/bufio:buffer=64KiB", CacheState::Cold), no_calls),
         [FailureKind::MissingWrites]
     );
+    // All bytes came through calls, but not each record by one of its own.
+    for method in ["go/write", "go/pwrite"] {
+        let fewer = |_: &mut Measurement, evidence: &mut Evidence| evidence.write_calls = Some(100);
+        assert_eq!(kinds(&append(method, CacheState::Cold), fewer), [FailureKind::MissingWrites], "{method}");
+    }
 }
 
 #[test]
