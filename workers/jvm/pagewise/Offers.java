@@ -10,16 +10,16 @@ import java.util.Set;
 final class Offers {
     /**
      * A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each
-     * workload. {@code -}: it is not for it; {@code none}: it takes none; {@code a|b}: one of them must be written. Of
-     * {@code buffer=SIZE} any size is taken. The last column is for people.
+     * workload. {@code -}: it is not for it; {@code none}: it takes none; {@code a|b}: one of them must be written, before
+     * the others. Of {@code buffer=SIZE} any size is taken. The last column is for people.
      */
     private static final String TABLE = """
-            word                access  reads                                         scan                                 append        fill          by
-            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB  buffer=64KiB  a MemorySegment of FileChannel.map
-            mapped-byte-buffer  mmap    -                                             none                                 -             -             a MappedByteBuffer of FileChannel.map
-            pread               pread   direct                                        -                                    -             -             pread(2) by the foreign function interface
-            filechannel         pread   direct-buffer|heap-buffer                     -                                    -             -             FileChannel.read at a position
-            buffered-reader     read    -                                             none                                 -             -             BufferedReader.readLine
+            word                access  reads                                         scan                                 append                                  fill                                    by
+            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB                            buffer=64KiB                            a MemorySegment of FileChannel.map
+            mapped-byte-buffer  mmap    -                                             none                                 -                                       -                                       a MappedByteBuffer of FileChannel.map
+            pread               pread   direct                                        -                                    -                                       -                                       pread(2) by the foreign function interface
+            filechannel         pread   direct-buffer|heap-buffer                     -                                    direct-buffer|heap-buffer,buffer=64KiB  direct-buffer|heap-buffer,buffer=64KiB  FileChannel.read and write at a position
+            buffered-reader     read    -                                             none                                 -                                       -                                       BufferedReader.readLine
             """;
     /** Tried by {@code conformance} beside each option by itself. */
     private static final String COMBINED = "mmap:random+prefetch+in-place";
@@ -39,18 +39,28 @@ final class Offers {
         return taken;
     }
 
-    private static String[] options(String[] taken) {
-        return taken[1].isEmpty() ? new String[0] : taken[1].split("[,|]");
+    /** The options of a column of which one must be written, or the others. */
+    private static List<String> options(String[] taken, boolean required) {
+        List<String> options = new ArrayList<>();
+        for (String some : taken[1].isEmpty() ? new String[0] : taken[1].split(",")) {
+            if (some.contains("|") == required) {
+                options.addAll(List.of(some.split("\\|")));
+            }
+        }
+        return options;
     }
 
-    /** The methods for a workload: each word, if it needs no option, and each with each of its options. */
+    /** The methods for a workload: each word, with each of the options that it needs, and with each of the others. */
     static String methods(String workload) {
         List<String> methods = new ArrayList<>();
         for (String[] taken : column(workload)) {
-            if (!taken[1].contains("|")) {
+            List<String> required = options(taken, true);
+            if (required.isEmpty()) {
                 methods.add(taken[0]);
             }
-            Arrays.stream(options(taken)).forEach(option -> methods.add(taken[0] + ":" + option));
+            required.forEach(option -> methods.add(taken[0] + ":" + option));
+            String with = taken[0] + ":" + (required.isEmpty() ? "" : required.get(0) + "+");
+            options(taken, false).forEach(option -> methods.add(with + option));
         }
         if (workload.endsWith("-read")) {
             methods.add(COMBINED);
@@ -60,11 +70,14 @@ final class Offers {
 
     /** Refuses what the workload does not know, so that nothing is measured under a wrong name. */
     static void check(Job job) throws CallFailure {
+        Set<String> names = new HashSet<>(job.options.stream().map(Offers::name).toList());
         for (String[] taken : column(job.workload)) {
-            List<String> known = Arrays.stream(options(taken)).map(Offers::name).toList();
-            Set<String> names = new HashSet<>(job.options.stream().map(Offers::name).toList());
-            boolean single = !taken[1].contains("|") || names.size() == 1;
-            if (taken[0].equals(job.word) && known.containsAll(names) && names.size() == job.options.size() && single) {
+            List<String> required = options(taken, true);
+            Set<String> known = new HashSet<>(required);
+            options(taken, false).forEach(option -> known.add(name(option)));
+            long chosen = required.stream().filter(names::contains).count();
+            if (taken[0].equals(job.word) && known.containsAll(names) && names.size() == job.options.size()
+                    && chosen == Math.min(1, required.size())) {
                 return;
             }
         }

@@ -1,8 +1,8 @@
 package pagewise;
 
-import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 
 /** Makes the writer of a job. */
 final class Writers {
@@ -12,21 +12,39 @@ final class Writers {
                     + " cannot be written to a file of " + job.fileBytes + " bytes", true);
         }
         long syncBytes = syncBytes(job);
-        if (job.options.isEmpty()) {
-            return new Stored(job, syncBytes);
+        int buffer = bufferBytes(job);
+        if (job.word.equals("mmap")) {
+            Target.Mapped target = new Target.Mapped(job, syncBytes);
+            return buffer == 0 ? new Stored(job, target) : new Collected(job, target, ByteBuffer.allocate(buffer));
         }
-        long buffer = size(job.options.get(0).substring("buffer=".length()));
-        if (buffer < 0) {
-            throw job.unknown();
+        Target target = new Target.Channel(job, syncBytes);
+        boolean direct = job.has("direct-buffer");
+        if (buffer == 0) {
+            return new Called(job, target, direct);
         }
-        if (buffer < job.recordBytes) {
-            throw job.refusal("a record of " + job.recordBytes + " bytes does not fit into the buffer of " + buffer
-                    + " bytes", true);
+        ByteBuffer bytes = direct ? ByteBuffer.allocateDirect(buffer) : ByteBuffer.allocate(buffer);
+        return new Collected(job, target, bytes);
+    }
+
+    /** The size of {@code buffer=SIZE} in whole records; 0 without. */
+    private static int bufferBytes(Job job) throws CallFailure {
+        for (String option : job.options) {
+            if (option.startsWith("buffer=")) {
+                long buffer = size(option.substring("buffer=".length()));
+                if (buffer < 0) {
+                    throw job.unknown();
+                }
+                if (buffer < job.recordBytes) {
+                    throw job.refusal("a record of " + job.recordBytes + " bytes does not fit into the buffer of "
+                            + buffer + " bytes", true);
+                }
+                if (buffer > 1 << 30) {
+                    throw job.refusal("a buffer of " + buffer + " bytes is no byte array; 1 GiB is", true);
+                }
+                return (int) buffer / job.recordBytes * job.recordBytes;
+            }
         }
-        if (buffer > 1 << 30) {
-            throw job.refusal("a buffer of " + buffer + " bytes is no byte array; 1 GiB is", true);
-        }
-        return new Staged(job, syncBytes, (int) buffer / job.recordBytes * job.recordBytes);
+        return 0;
     }
 
     private static long syncBytes(Job job) throws CallFailure {
@@ -54,102 +72,62 @@ final class Writers {
         return -1;
     }
 
-    /** The mapping, the cursor in the ring, and what is not synced yet. */
+    /** What records hold, and where they go. */
     private static abstract class Writer extends Work {
-        final String path;
-        final MemorySegment file;
+        final Target target;
         /** The period and a record more; a record that was just made would be a byte array too. */
         final byte[] source;
         final int recordBytes;
         final int period;
-        /** Bytes of the file that records may take: whole ones. */
-        final long ringBytes;
-        private final long syncBytes;
-        private long unsynced;
         private long offered;
-        /** Where in the file the next byte goes. */
-        long cursor;
         /** Where in the source the next record begins. */
         int place;
 
-        Writer(Job job, long syncBytes) throws CallFailure {
-            path = job.path;
+        Writer(Job job, Target target) {
+            this.target = target;
             recordBytes = job.recordBytes;
             period = job.sourcePeriod;
-            ringBytes = job.fileBytes / recordBytes * recordBytes;
-            this.syncBytes = syncBytes;
             source = new byte[Math.addExact(period, recordBytes)];
             MemorySegment.copy(job.source, ValueLayout.JAVA_BYTE, 0, source, 0, source.length);
-            file = job.mapWritable();
         }
 
         @Override
         final long perform(long position, long wanted) throws CallFailure {
             if (position != offered) {
-                throw new CallFailure("append", 0, path, 0, "record " + position + " was asked for where record "
-                        + offered + " is next; they are written in order", false);
+                throw new CallFailure("append", 0, target.path, 0, "record " + position
+                        + " was asked for where record " + offered + " is next; they are written in order", false);
             }
             append(wanted);
             offered += wanted;
+            bytes = target.written;
             return wanted;
         }
 
         abstract void append(long records) throws CallFailure;
 
-        /** Bytes after which a sync is due. */
-        final long untilSync() {
-            return syncBytes - unsynced;
-        }
+        /** Puts what is collected into the file. */
+        void flush() throws CallFailure { }
 
-        /** Counts bytes that reached the file at the cursor, not beyond the end of the ring. Whether a sync is due. */
-        final boolean advance(long count) {
-            bytes += count;
-            unsynced += count;
-            cursor += count;
-            cursor = cursor == ringBytes ? 0 : cursor;
-            return unsynced >= syncBytes;
-        }
-
-        /** msync(2) of what is not synced: in two parts where the end of the ring lies between. */
-        final void syncNow() throws CallFailure {
-            if (unsynced >= ringBytes) {
-                sync(0, ringBytes);
-            } else if (unsynced <= cursor) {
-                sync(cursor - unsynced, cursor);
-            } else {
-                sync(ringBytes - (unsynced - cursor), ringBytes);
-                sync(0, cursor);
-            }
-            unsynced = 0;
-        }
-
-        final void syncRest() throws CallFailure {
-            if (syncBytes != Long.MAX_VALUE && unsynced > 0) {
-                syncNow();
-            }
-        }
-
-        private void sync(long from, long to) throws CallFailure {
-            if (from == to) {
-                return;
-            }
-            try {
-                file.asSlice(from, to - from).force();
-            } catch (UncheckedIOException error) {
-                throw CallFailure.failed("msync", error.getCause(), path, from);
-            }
+        @Override
+        final void finish() throws CallFailure {
+            flush();
+            target.syncRest();
+            bytes = target.written;
         }
 
         @Override
         final void sync() throws CallFailure {
-            sync(0, file.byteSize());
+            target.syncAll();
         }
     }
 
     /** {@code mmap}: records are copied to where they come to lie. */
     private static final class Stored extends Writer {
-        Stored(Job job, long syncBytes) throws CallFailure {
-            super(job, syncBytes);
+        private final MemorySegment file;
+
+        Stored(Job job, Target.Mapped target) {
+            super(job, target);
+            file = target.file;
         }
 
         /** Timed: {@code for each record: copy(source + place, file + to), place = (place + record) % period}. */
@@ -169,36 +147,56 @@ final class Writers {
         void append(long records) throws CallFailure {
             long left = records * recordBytes;
             while (left > 0) {
-                long stretch = Math.min(left, ringBytes - cursor);
-                if (untilSync() < stretch) {
-                    stretch = Math.min(stretch, (untilSync() + recordBytes - 1) / recordBytes * recordBytes);
+                long stretch = Math.min(left, target.ringBytes - target.cursor);
+                if (target.untilSync() < stretch) {
+                    stretch = Math.min(stretch, (target.untilSync() + recordBytes - 1) / recordBytes * recordBytes);
                 }
-                store(cursor, cursor + stretch);
+                store(target.cursor, target.cursor + stretch);
                 left -= stretch;
-                if (advance(stretch)) {
-                    syncNow();
+                if (target.advance(stretch)) {
+                    target.syncNow();
                 }
             }
         }
+    }
 
+    /** {@code filechannel}: a call for each record, from where it is. */
+    private static final class Called extends Writer {
+        private final ByteBuffer records;
+
+        Called(Job job, Target target, boolean direct) {
+            super(job, target);
+            records = direct ? ByteBuffer.allocateDirect(source.length).put(source) : ByteBuffer.wrap(source);
+        }
+
+        /** Timed: {@code for each record: put(source + place), place = (place + record) % period}. */
         @Override
-        void finish() throws CallFailure {
-            syncRest();
+        void append(long count) throws CallFailure {
+            int step = recordBytes % period;
+            int next = place;
+            for (long left = count; left > 0; left--) {
+                target.put(records, next, recordBytes);
+                next += step;
+                next -= next >= period ? period : 0;
+            }
+            place = next;
         }
     }
 
     /**
-     * {@code mmap:buffer=SIZE}: whole records are collected in a byte array, and copied into the mapping when the next
-     * one does not fit. With an array at both ends a record of 16 bytes is copied in half the time that memory outside
-     * the heap takes.
+     * {@code buffer=SIZE}: whole records are collected, and put into the file when the next one does not fit. With an
+     * array at both ends a record of 16 bytes is copied in half the time that memory outside the heap takes.
      */
-    private static final class Staged extends Writer {
-        private final byte[] buffer;
+    private static final class Collected extends Writer {
+        private final ByteBuffer buffer;
+        /** Null: the buffer is outside the heap. */
+        private final byte[] array;
         private int filled;
 
-        Staged(Job job, long syncBytes, int capacity) throws CallFailure {
-            super(job, syncBytes);
-            buffer = new byte[capacity];
+        Collected(Job job, Target target, ByteBuffer buffer) {
+            super(job, target);
+            this.buffer = buffer;
+            array = buffer.hasArray() ? buffer.array() : null;
         }
 
         /** Timed: as of {@link Stored}, into the buffer. */
@@ -206,7 +204,11 @@ final class Writers {
             int step = recordBytes % period;
             int next = place;
             for (int to = at; to < end; to += recordBytes) {
-                System.arraycopy(source, next, buffer, to, recordBytes);
+                if (array != null) {
+                    System.arraycopy(source, next, array, to, recordBytes);
+                } else {
+                    buffer.put(to, source, next, recordBytes);
+                }
                 next += step;
                 next -= next >= period ? period : 0;
             }
@@ -217,35 +219,21 @@ final class Writers {
         void append(long records) throws CallFailure {
             long left = records * recordBytes;
             while (left > 0) {
-                if (filled == buffer.length) {
+                if (filled == buffer.capacity()) {
                     flush();
                 }
-                int some = (int) Math.min(left, buffer.length - filled);
+                int some = (int) Math.min(left, buffer.capacity() - filled);
+                buffer.clear();
                 collect(filled, filled + some);
                 filled += some;
                 left -= some;
             }
         }
 
-        /** In parts where the end of the ring lies between: what is behind it goes to its start. */
-        private void flush() throws CallFailure {
-            boolean due = false;
-            for (int at = 0; at < filled;) {
-                int some = (int) Math.min(filled - at, ringBytes - cursor);
-                MemorySegment.copy(buffer, at, file, ValueLayout.JAVA_BYTE, cursor, some);
-                due |= advance(some);
-                at += some;
-            }
-            filled = 0;
-            if (due) {
-                syncNow();
-            }
-        }
-
         @Override
-        void finish() throws CallFailure {
-            flush();
-            syncRest();
+        void flush() throws CallFailure {
+            target.put(buffer, 0, filled);
+            filled = 0;
         }
     }
 }

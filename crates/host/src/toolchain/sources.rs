@@ -42,6 +42,7 @@ const JVM: &[SourceFile] = sources!(
     "Scanner.java"
     "Scanners.java"
     "Stalls.java"
+    "Target.java"
     "TimedSampling.java"
     "Words.java"
     "Work.java"

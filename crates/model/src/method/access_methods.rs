@@ -101,8 +101,8 @@ impl AccessMethod {
                     way.defaults.push(option);
                 }
             }
-            if field.contains('|') {
-                way.one_of = options.clone();
+            if let Some(choices) = field.split(',').find(|some| some.contains('|')) {
+                way.one_of = choices.split('|').map(option_of).collect::<Option<_>>()?;
             }
             *column = Some(options);
         }

@@ -120,5 +120,6 @@ mod tests {
         // What a runtime calls by a name of its own is told by that name.
         let named = all.iter().find(|method| method.word == "filechannel").expect("of the JVM");
         assert!(named.meaning.contains("FileChannel.read"), "{named:?}");
+        assert_eq!(named.calls, "pread(2), preadv2(2), pwrite(2)");
     }
 }

@@ -323,10 +323,10 @@ options! {
         "Size of one call or copy of a scan; size of the buffer in which records are collected before they are written";
     DirectBuffer, "direct-buffer", Always, Elsewhere,
         reads &[], scans &[], writes &[],
-        "Java: the bytes are read into an off-heap `ByteBuffer`";
+        "Java: the bytes are read into, or written from, an off-heap `ByteBuffer`";
     HeapBuffer, "heap-buffer", Always, Elsewhere,
         reads &[], scans &[], writes &[],
-        "Java: the bytes are read into an on-heap `ByteBuffer`, through an off-heap one";
+        "Java: the bytes are read into, or written from, an on-heap `ByteBuffer`, through an off-heap one";
 }
 
 /// Reason that a value is not accepted.

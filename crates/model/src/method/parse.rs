@@ -161,7 +161,8 @@ fn of_shipped(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodEr
         }
     }
     if !way.one_of.is_empty() && !way.one_of.iter().any(|option| options.contains(option)) {
-        let choices: Vec<String> = way.one_of.iter().map(|option| format!("{text}:{option}")).collect();
+        let joint = if options.is_empty() { ':' } else { '+' };
+        let choices: Vec<String> = way.one_of.iter().map(|option| format!("{text}{joint}{option}")).collect();
         return Err(MethodError::Incomplete { text: text.to_string(), choices: choices.join(" or ") });
     }
     for default in &way.defaults {

@@ -152,6 +152,9 @@ fn nonsense_is_refused_with_what_is_accepted() {
         refused("jvm/filechannel"),
         "incomplete method 'jvm/filechannel': write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer"
     );
+    assert!(
+        refused("jvm/filechannel:buffer=4KiB").contains("write jvm/filechannel:buffer=4KiB+direct-buffer or")
+    );
     assert!(refused("jvm/filechannel:direct-buffer+heap-buffer").contains("conflicting options"));
     assert!(refused("go/pread:direct").contains("unknown option 'direct' of 'pread': it takes none"));
     assert!(refused("jvm/mmap:prefetch=4").contains("unknown option \'prefetch=4\' of"));
@@ -179,6 +182,7 @@ fn nonsense_is_refused_with_what_is_accepted() {
 fn workers_have_words_of_their_own() {
     for (text, access, word) in [
         ("jvm/filechannel:heap-buffer", Access::Pread, "filechannel"),
+        ("jvm/filechannel:direct-buffer+buffer=4KiB", Access::Pread, "filechannel"),
         ("jvm/mmap:random+prefetch", Access::Mmap, "mmap"),
         ("jvm/mapped-byte-buffer", Access::Mmap, "mapped-byte-buffer"),
         ("go/bufio:buffer=64KiB", Access::Read, "bufio"),
@@ -207,6 +211,8 @@ fn a_stream_is_written_where_the_workload_writes() {
         |text: &str, workload| text.parse::<Method>().expect(text).unsuited(workload).unwrap_or_default();
     assert_eq!((unsuited("go/bufio", Scan), unsuited("go/bufio", Append)), (String::new(), String::new()));
     assert!(unsuited("go/bufio", Fill).contains("its methods are mmap"));
+    assert_eq!(unsuited("jvm/filechannel:heap-buffer+buffer=4KiB", Append), "");
+    assert!(unsuited("jvm/filechannel:heap-buffer+buffer=4KiB", RandomRead).contains("does not apply"));
     assert!(unsuited("python/mmap", Append).contains("python has none"));
     assert!(unsuited("jvm/buffered-reader", RandomRead).contains("mmap, pread, filechannel"));
     assert_eq!(unsuited("mine/anything", Append), "", "its worker will say");
@@ -243,8 +249,12 @@ fn offered(worker: &Worker) -> String {
     let columns = columns.map(|(name, workload)| {
         let ways = access_methods::of(worker).iter().filter_map(|way| Some((way, way.taken(workload)?)));
         let shown = ways.map(|(way, options)| {
-            let options: Vec<String> = options.iter().map(|option| format!("`{}`", option.usage())).collect();
-            let options = options.join(if way.one_of.is_empty() { " " } else { " or " });
+            let usages = |required: bool| {
+                let some = options.iter().filter(move |option| way.one_of.contains(option) == required);
+                some.map(|option| format!("`{}`", option.usage())).collect::<Vec<_>>()
+            };
+            let options = [usages(true).join(" or "), usages(false).join(" ")];
+            let options = options.into_iter().filter(|some| !some.is_empty()).collect::<Vec<_>>().join(", ");
             if options.is_empty() { format!("`{}`", way.word) } else { format!("`{}` ({options})", way.word) }
         });
         (name, shown.collect::<Vec<_>>().join(", "))

@@ -41,6 +41,8 @@ const SCANS: [&str; 9] = [
 const WRITES: &[&str] = &[
     "jvm/mmap",
     "jvm/mmap:buffer=4KiB",
+    "jvm/filechannel:direct-buffer",
+    "jvm/filechannel:heap-buffer+buffer=4KiB",
     "go/mmap",
     "go/mmap:buffer=1MiB",
     "go/pwrite:buffer=4KiB",
@@ -153,7 +155,7 @@ fn another_way_than_the_named_one_is_noticed() {
         [FailureKind::MissingWrites]
     );
     // All bytes came through calls, but not each record by one of its own.
-    for method in ["go/write", "go/pwrite"] {
+    for method in ["go/write", "go/pwrite", "jvm/filechannel:direct-buffer"] {
         let fewer = |_: &mut Measurement, evidence: &mut Evidence| evidence.write_calls = Some(100);
         assert_eq!(kinds(&append(method, CacheState::Cold), fewer), [FailureKind::MissingWrites], "{method}");
     }

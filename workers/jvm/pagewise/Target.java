@@ -1,0 +1,151 @@
+package pagewise;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.StandardOpenOption;
+
+/** Where records go: a ring of whole ones in the file, the cursor in it, and what is not synced yet. */
+abstract class Target {
+    final String path;
+    /** Bytes of the file that records may take: whole ones. */
+    final long ringBytes;
+    private final long fileBytes;
+    /** Bytes after which a sync is due; {@link Long#MAX_VALUE} without syncs within the measured region. */
+    private final long syncBytes;
+    private long unsynced;
+    /** Where in the file the next byte goes. */
+    long cursor;
+    /** Bytes that reached the file. */
+    long written;
+
+    Target(Job job, long syncBytes) {
+        path = job.path;
+        fileBytes = job.fileBytes;
+        ringBytes = job.fileBytes / job.recordBytes * job.recordBytes;
+        this.syncBytes = syncBytes;
+    }
+
+    /** Puts bytes of a buffer at an offset of the file. */
+    abstract void put(ByteBuffer from, int at, int len, long offset) throws CallFailure;
+
+    /** Waits until two ranges are on the device: up to {@code end}, and from the start of the file to {@code again}. */
+    abstract void sync(long from, long end, long again) throws CallFailure;
+
+    /** Puts bytes at the cursor; where the end of the ring lies between, the second part at its start. */
+    final void put(ByteBuffer from, int at, int len) throws CallFailure {
+        boolean due = false;
+        for (int done = 0; done < len;) {
+            int some = (int) Math.min(len - done, ringBytes - cursor);
+            put(from, at + done, some, cursor);
+            due |= advance(some);
+            done += some;
+        }
+        if (due) {
+            syncNow();
+        }
+    }
+
+    /** Counts bytes that reached the file at the cursor, not beyond the end of the ring. Whether a sync is due. */
+    final boolean advance(long count) {
+        written += count;
+        unsynced += count;
+        cursor += count;
+        cursor = cursor == ringBytes ? 0 : cursor;
+        return unsynced >= syncBytes;
+    }
+
+    /** Bytes after which a sync is due. */
+    final long untilSync() {
+        return syncBytes - unsynced;
+    }
+
+    /** Syncs what is not synced: in two parts where the end of the ring lies between. */
+    final void syncNow() throws CallFailure {
+        if (unsynced >= ringBytes) {
+            sync(0, ringBytes, 0);
+        } else if (unsynced <= cursor) {
+            sync(cursor - unsynced, cursor, 0);
+        } else {
+            sync(ringBytes - (unsynced - cursor), ringBytes, cursor);
+        }
+        unsynced = 0;
+    }
+
+    /** Syncs the rest at the end of the measured region, if syncs belong to it. */
+    final void syncRest() throws CallFailure {
+        if (syncBytes != Long.MAX_VALUE && unsynced > 0) {
+            syncNow();
+        }
+    }
+
+    final void syncAll() throws CallFailure {
+        sync(0, fileBytes, 0);
+    }
+
+    /** {@code mmap}: the whole file, mapped. Buffers are byte arrays. */
+    static final class Mapped extends Target {
+        final MemorySegment file;
+
+        Mapped(Job job, long syncBytes) throws CallFailure {
+            super(job, syncBytes);
+            file = job.mapWritable();
+        }
+
+        @Override
+        void put(ByteBuffer from, int at, int len, long offset) {
+            MemorySegment.copy(from.array(), at, file, ValueLayout.JAVA_BYTE, offset, len);
+        }
+
+        @Override
+        void sync(long from, long end, long again) throws CallFailure {
+            force(from, end);
+            if (again > 0) {
+                force(0, again);
+            }
+        }
+
+        /** msync(2). */
+        private void force(long from, long end) throws CallFailure {
+            try {
+                file.asSlice(from, end - from).force();
+            } catch (UncheckedIOException error) {
+                throw CallFailure.failed("msync", error.getCause(), path, from);
+            }
+        }
+    }
+
+    /** {@code filechannel}: FileChannel.write at a position; of a byte array by way of the thread's own native buffer. */
+    static final class Channel extends Target {
+        private final FileChannel channel;
+
+        Channel(Job job, long syncBytes) throws CallFailure {
+            super(job, syncBytes);
+            channel = job.channel(StandardOpenOption.WRITE);
+        }
+
+        @Override
+        void put(ByteBuffer from, int at, int len, long offset) throws CallFailure {
+            from.clear().position(at).limit(at + len);
+            try {
+                for (long to = offset; from.hasRemaining();) {
+                    to += channel.write(from, to);
+                }
+            } catch (IOException error) {
+                throw CallFailure.failed("pwrite", error, path, offset);
+            }
+        }
+
+        @Override
+        void sync(long from, long end, long again) throws CallFailure {
+            try {
+                channel.force(false);
+            } catch (IOException error) {
+                throw CallFailure.failed("fdatasync", error, path, 0);
+            }
+        }
+    }
+}
