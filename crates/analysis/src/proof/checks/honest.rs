@@ -63,7 +63,7 @@ pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
         worker_bytes: None,
         memory_limit_bytes: None,
         device_cap: Some("read-iops=2000,read-bandwidth=50MiB/s".parse::<DeviceCap>().expect("a cap")),
-        kernel: KernelSettings { readahead_bytes: Some(Bytes::kib(128)), mglru: None },
+        kernel: KernelSettings { readahead_bytes: Some(Bytes::kib(128)), ..Default::default() },
         cpus: Some("0-1,3".parse().expect("CPUs")),
         numa: Some(Numa::Other),
     };
