@@ -3,17 +3,18 @@
 import json
 import sys
 
-import worker
+from histogram import Histogram
+from stalls import Stalls
 
 
 def reproduced(vector):
     if vector["type"] == "stalls":
-        stalls = worker.Stalls()
+        stalls = Stalls()
         for operations, took_ns in zip(vector["operations"], vector["took_ns"]):
             stalls.note(operations, took_ns)
         return (stalls.count, stalls.longest_ns) == (vector["stalls"], vector["stall_longest_ns"])
     if vector["type"] == "latencies":
-        latencies = worker.Histogram()
+        latencies = Histogram()
         for took_ns in vector["took_ns"]:
             latencies.record(took_ns)
         return latencies.recorded() == (vector["latency_ns"], vector["latency_counts"])

@@ -1,4 +1,4 @@
-//! Python, and the worker's script in a folder of the cache.
+//! Python, and the worker's scripts in a folder of the cache.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -70,7 +70,20 @@ const GO: &[SourceFile] = sources!(
     "writers.go"
 );
 
-const PYTHON: &[SourceFile] = sources!("python", "worker.py");
+const PYTHON: &[SourceFile] = sources!(
+    "python",
+    "crew.py"
+    "failures.py"
+    "heart.py"
+    "histogram.py"
+    "loops.py"
+    "offers.py"
+    "samples.py"
+    "sources.py"
+    "stalls.py"
+    "tasks.py"
+    "worker.py"
+);
 
 /// The files of a language's worker.
 pub(super) const fn of(language: Language) -> &'static [SourceFile] {

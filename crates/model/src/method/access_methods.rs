@@ -163,7 +163,7 @@ pub(super) fn of(worker: &Worker) -> &'static [AccessMethod] {
     static GO: LazyLock<Vec<AccessMethod>> =
         LazyLock::new(|| table(include_str!("../../../../workers/go/offers.go")));
     static PYTHON: LazyLock<Vec<AccessMethod>> =
-        LazyLock::new(|| table(include_str!("../../../../workers/python/worker.py")));
+        LazyLock::new(|| table(include_str!("../../../../workers/python/offers.py")));
     match worker {
         Worker::Native => &NATIVE,
         Worker::Jvm => &JVM,

@@ -13,7 +13,10 @@ fn limited(role: Role, method: &'static str, operations: u64, amplification: f64
     reads.skew = Skew::Zipf { theta_thousandths: 990 };
     figures.conditions.host_settings = HostSettings {
         memory_limit_bytes: Some(Bytes::mib(128)),
-        kernel: pagewise_model::KernelSettings { readahead_bytes: Some(Bytes::kib(128)), ..Default::default() },
+        kernel: pagewise_model::KernelSettings {
+            readahead_bytes: Some(Bytes::kib(128)),
+            ..Default::default()
+        },
         cpus: Some("0-1".parse().expect("CPUs")),
         ..HostSettings::default()
     };

@@ -116,3 +116,27 @@ fn the_shipped_sources_build() {
         println!("{:?}", built.expect("the worker builds"));
     }
 }
+
+#[test]
+fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
+    const TEST: &str = "the_shipped_python_worker_imports_from_the_folder_that_was_looked_at";
+    let cache = tempfile::tempdir().expect("folder");
+    let machine = machine(cache.path());
+    let Some(found) = found(&machine, Language::Python, TEST) else { return };
+    let sources = Language::Python.sources();
+    let built = machine.build(&found, &Choices::default(), sources, &AtomicBool::new(false)).expect("built");
+    let (program, arguments) = built.by_descriptor();
+    // Whatever has its name by now.
+    let folder = built.folder.path();
+    fs::rename(folder, folder.with_extension("old")).expect("rename");
+    fs::create_dir(folder).expect("folder");
+    for source in sources {
+        fs::write(folder.join(source.name), "raise SystemExit('evil')\n").expect("write");
+    }
+    for (name, value) in [("PYTHONSAFEPATH", ""), ("PYTHONSAFEPATH", "1")] {
+        let mut command = Command::new(&program);
+        let output = command.args(&arguments).env(name, value).stdin(Stdio::null()).output().expect("start");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("\"hello\""), "{name}={value}: {output:?}");
+    }
+}

@@ -1,0 +1,135 @@
+"""Samples: what one thread does between two clocks."""
+
+import io
+import os
+import time
+
+from histogram import Histogram
+from loops import WORD_MASK
+from stalls import Stalls
+
+# A batch shorter than this is doubled; one of several operations longer than that is halved.
+BATCH_MIN_NS = 50_000
+BATCH_MAX_NS = 200_000
+# How often the device budget is looked at: it costs a system call.
+BUDGET_CHECK_NS = 1_000_000
+
+now_ns = time.monotonic_ns
+
+
+class Part:
+    """What one thread did in a sample."""
+
+    def __init__(self):
+        self.begun = self.ended = 0
+        self.operations = 0
+        self.latency_begun = self.latency_ended = 0
+        self.latency_operations = 0
+        self.checksum = 0
+        self.stalls = Stalls()
+        self.latencies = Histogram()
+
+
+class Budget:
+    """Ends a phase when storage has read enough for this process. Where the kernel does not count there is no bound."""
+
+    def __init__(self, size):
+        self.next_ns = 0
+        try:
+            self.counters = io.FileIO("/proc/self/io", "r")
+        except OSError:
+            self.counters = None
+            return
+        self.end = self.read_bytes() + size
+
+    def read_bytes(self):
+        """What storage has read for the process."""
+        text = os.pread(self.counters.fileno(), 512, 0)
+        return int(text[text.index(b"\nread_bytes: ") + 13 :].split(b"\n", 1)[0])
+
+    def is_spent(self, at_ns):
+        if self.counters is None or at_ns < self.next_ns:
+            return False
+        self.next_ns = at_ns + BUDGET_CHECK_NS
+        return self.read_bytes() >= self.end
+
+
+def throughput(work, part, go, max_operations, budget):
+    """Batches of operations, one clock a batch. Returns whether any had several operations: then their times are no
+    latencies."""
+    read, table, reads_per_op, clock, record = work.read, work.part, work.reads_per_op, now_ns, part.latencies.record
+    note = part.stalls.note
+    shortest, longest, end = BATCH_MIN_NS, BATCH_MAX_NS, work.operations * work.reads_per_op
+    first_weight = work.first_weight
+    # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
+    start = go["first_operation"] % work.operations * reads_per_op
+    base, bound = -start, (max(max_operations * 3 // 4, 1) if max_operations > 0 else 1 << 60) * reads_per_op
+    limit = min(end, bound - base)
+    checksum, batch, batched, look = 0, reads_per_op, False, 0
+    part.begun = before = clock()
+    deadline = before + go["sample_ns"]
+    while True:
+        stop = start + batch
+        if stop > limit:
+            stop = limit
+        checksum += read(table[start:stop], first_weight + 2 * start)
+        after = clock()
+        note((stop - start) // reads_per_op, after - before)
+        # Most batches end here: 20 reads of 16 KiB take 70 us, and what follows 2.
+        if shortest <= after - before <= longest and stop < limit and after < look:
+            start, before = stop, after
+            continue
+        took = after - before
+        if batch == reads_per_op:
+            record(took)
+        if after >= deadline or base + stop == bound or (budget is not None and budget.is_spent(after)):
+            break
+        if took < shortest:
+            if stop - start == batch:
+                batch, batched = batch * 2, True
+        elif took > longest and batch > reads_per_op:
+            batch //= 2
+        # The next time that there is more to do: at once where single operations are recorded.
+        look = 0 if batch == reads_per_op else deadline if budget is None else min(deadline, budget.next_ns)
+        start = stop
+        if stop == end:
+            base, start = base + end, 0
+            limit = min(end, bound - base)
+        before = after
+    part.ended = clock()
+    part.operations, part.checksum = (base + stop) // reads_per_op, checksum & WORD_MASK
+    return batched
+
+
+def latency(work, part, go, max_operations, budget):
+    """Goes on where throughput ended, with a clock around each operation."""
+    read, table, operations, reads_per_op = work.read, work.part, work.operations, work.reads_per_op
+    first_weight = work.first_weight
+    clock, record = now_ns, part.latencies.record
+    position = go["first_operation"] + part.operations
+    left = max(max_operations - part.operations, 0) if max_operations > 0 else 1 << 64
+    done = checksum = 0
+    part.latency_begun = after = clock()
+    deadline = after + go["latency_ns"]
+    while after < deadline and done < left and not (budget is not None and budget.is_spent(after)):
+        start = (position + done) % operations * reads_per_op
+        entries = table[start : start + reads_per_op]
+        before = clock()
+        checksum += read(entries, first_weight + 2 * start)
+        after = clock()
+        record(after - before)
+        done += 1
+    part.latency_ended = after
+    part.latency_operations = done
+    part.checksum = (part.checksum + checksum) & WORD_MASK
+
+
+def do_pass(member):
+    """One pass over the span: one operation, whose time is its latency."""
+    part = Part()
+    part.begun = now_ns()
+    part.checksum = member.work.scan()
+    part.ended = now_ns()
+    part.operations = 1
+    part.latencies.record(part.ended - part.begun)
+    return part

@@ -1,0 +1,46 @@
+"""Stalls: batches that took longer than their operations should."""
+
+# What a batch must take beyond its operations' average to be called stalled.
+STALL_NS = 1_000_000
+
+
+class Stalls:
+    """Batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one counts in the
+    average as what it should have taken, or one long stall would hide those after it."""
+
+    def __init__(self):
+        self.count = self.longest_ns = 0
+        # What operations take without stalls.
+        self.operations = self.took_ns = 0
+        # The very first batch, until there is another to compare it with; alone it is no stall.
+        self.first = None
+
+    def note(self, operations, took_ns):
+        if took_ns < STALL_NS and self.operations > 0:
+            self.operations += operations
+            self.took_ns += took_ns
+        elif self.operations > 0:
+            self.compare(operations, took_ns)
+        elif self.first is None:
+            self.first = operations, took_ns
+        else:
+            # Of the first two the one with the faster operations is the measure of the other.
+            calm, other = self.first, (operations, took_ns)
+            if pace(*calm, 1) > pace(*other, 1):
+                calm, other = other, calm
+            self.operations, self.took_ns = calm
+            self.compare(*other)
+
+    def compare(self, operations, took_ns):
+        due_ns = pace(self.operations, self.took_ns, operations)
+        if took_ns > due_ns + max(due_ns, STALL_NS):
+            self.count += 1
+            self.longest_ns = max(self.longest_ns, took_ns - pace(self.operations, self.took_ns, operations - 1))
+            took_ns = due_ns
+        self.operations += operations
+        self.took_ns += took_ns
+
+
+def pace(of, took_ns, operations):
+    """What `operations` take where so many took so long; by doubles, as in every language's worker."""
+    return int(float(took_ns) * operations / of)
