@@ -81,7 +81,9 @@ func (c *crew) orderAll(order func(*member) error) error {
 func (c *crew) sample(request *request) (*sample, error) {
 	c.batched.Store(false)
 	order := func(member *member) error { return c.readFor(member, request) }
-	if c.task.fixed {
+	if c.job.Sync == "commit" {
+		order = func(member *member) error { return c.commitFor(member, request) }
+	} else if c.task.fixed {
 		order = func(member *member) error { return c.doFixed(member, request) }
 	}
 	if err := c.orderAll(order); err != nil {
@@ -113,6 +115,9 @@ func (c *crew) sample(request *request) (*sample, error) {
 	}
 	total.Checksum = fmt.Sprintf("%016x", checksum)
 	total.LatencyNs, total.LatencyCounts = latencies.recorded()
+	if c.task.syncs != nil {
+		total.SyncNs, total.SyncCounts = c.task.syncs.recorded()
+	}
 	return total, nil
 }
 

@@ -82,25 +82,6 @@ func (f *dataFile) fault(address uintptr) *failure {
 	return failed
 }
 
-// msync puts a range of the mapping on the device.
-func (f *dataFile) msync(from, to uint64) error {
-	from -= from % uint64(os.Getpagesize())
-	part := f.mapping[from:to]
-	_, _, errno := syscall.Syscall(
-		syscall.SYS_MSYNC, uintptr(unsafe.Pointer(&part[0])), uintptr(len(part)), syscall.MS_SYNC)
-	if errno != 0 {
-		return failedCall("msync", errno, f.path, from)
-	}
-	return nil
-}
-
-func (f *dataFile) fdatasync() error {
-	if err := syscall.Fdatasync(int(f.file.Fd())); err != nil {
-		return failedCall("fdatasync", err, f.path, 0)
-	}
-	return nil
-}
-
 // close unmaps and closes.
 func (f *dataFile) close() error {
 	if f.mapping != nil {

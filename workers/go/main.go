@@ -1,4 +1,4 @@
-// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 5) says.
+// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 6) says.
 //
 // Go 1.21 or newer, the standard library alone: `CGO_ENABLED=0 go build -o worker .`.
 //
@@ -8,6 +8,8 @@
 //	pwrite      os.File.WriteAt, a call for each record; with buffer=SIZE one for each buffer of whole records
 //	write       os.File.Write, the same
 //	bufio       bufio.Reader, by Peek and Discard; bufio.Writer over the file
+//
+// Syncs are syscall.Fdatasync, os.File.Sync (fsync), msync(2), syscall.SyncFileRange, and files opened with O_DSYNC.
 //
 // Which of them there are for which workload stands in offers.go.
 //
@@ -51,6 +53,8 @@ type hello struct {
 	Scan           string `json:"scan"`
 	Append         string `json:"append"`
 	Fill           string `json:"fill"`
+	SyncCalls      string `json:"sync_calls"`
+	CommitThreads  int    `json:"commit_threads"`
 }
 
 // job is what `open` carries; see ../PROTOCOL.md.
@@ -76,6 +80,7 @@ type job struct {
 	RecordBytes         uint64 `json:"record_bytes"`
 	Records             uint64 `json:"records"`
 	Sync                string `json:"sync"`
+	SyncCall            string `json:"sync_call"`
 	SourcePath          string `json:"source_path"`
 	SourcePeriod        uint64 `json:"source_period"`
 	GapSeed             uint64 `json:"gap_seed"`
@@ -128,6 +133,8 @@ type sample struct {
 	Checksum          string   `json:"checksum"`
 	LatencyNs         []uint64 `json:"latency_ns"`
 	LatencyCounts     []uint64 `json:"latency_counts"`
+	SyncNs            []uint64 `json:"sync_duration_ns,omitempty"`
+	SyncCounts        []uint64 `json:"sync_duration_counts,omitempty"`
 	Stalls            uint64   `json:"stalls"`
 	StallLongestNs    uint64   `json:"stall_longest_ns"`
 	beats
@@ -164,6 +171,7 @@ func main() {
 		Version:    workerVersion + " " + runtime.Version(),
 		RandomRead: has("random-read"), SequentialRead: has("sequential-read"),
 		Scan: has("scan"), Append: has("append"), Fill: has("fill"),
+		SyncCalls: syncCalls, CommitThreads: commitThreads,
 	})
 	for {
 		request := talk.next()

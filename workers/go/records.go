@@ -5,7 +5,6 @@ package main
 import (
 	"math"
 	"os"
-	"strings"
 	"syscall"
 )
 
@@ -83,8 +82,10 @@ type records struct {
 }
 
 func (t *task) openRecords(job *job, method *method) error {
-	if err := oneThread(job); err != nil {
-		return err
+	if job.Sync != "commit" {
+		if err := oneThread(job); err != nil {
+			return err
+		}
 	}
 	if err := refuseRecords(job, method.buffer); err != nil {
 		return err
@@ -100,12 +101,17 @@ func (t *task) openRecords(job *job, method *method) error {
 	flags := os.O_WRONLY
 	if method.word == "mmap" {
 		flags = os.O_RDWR
+	} else if job.SyncCall == openedForSync {
+		flags |= syscall.O_DSYNC
 	}
 	file, err := t.open(job.Path, flags)
 	if err != nil {
 		return err
 	}
-	target := &target{ringBytes: job.FileBytes / job.RecordBytes * job.RecordBytes, syncBytes: syncBytes}
+	target := &target{
+		ringBytes: job.FileBytes / job.RecordBytes * job.RecordBytes,
+		syncBytes: syncBytes, syncs: newHistogram(),
+	}
 	switch method.word {
 	case "mmap":
 		if err := file.mapBytes(job.FileBytes, syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
@@ -116,6 +122,16 @@ func (t *task) openRecords(job *job, method *method) error {
 		target.sink = writeAt{file}
 	default:
 		target.sink = &write{file: file}
+	}
+	if target.syncRanges, err = file.syncer(job); err != nil {
+		return err
+	}
+	if job.SyncCall == openedForSync {
+		target.sink, target.syncBytes = &syncedWrites{sink: target.sink, syncs: target.syncs}, math.MaxUint64
+	}
+	t.syncs = target.syncs
+	if job.Sync == "commit" {
+		return t.openCommits(job, method, target, supply)
 	}
 	writer := newWriter(method, file, target, supply)
 	t.works = []work{
@@ -154,19 +170,6 @@ func refuseRecords(job *job, size uint64) error {
 	return nil
 }
 
-// syncInterval is after how many bytes a sync is due within the measured region; MaxUint64: never.
-func syncInterval(job *job) (uint64, error) {
-	if job.Sync == "none" || job.Sync == "end" {
-		return math.MaxUint64, nil
-	}
-	if text, found := strings.CutPrefix(job.Sync, "every:"); found {
-		if size, ok := parseSize(text); ok {
-			return size, nil
-		}
-	}
-	return 0, refusal("open", job.Path, 1, "the go worker cannot sync by %q", job.Sync)
-}
-
 func (w *records) perform(position, wanted uint64) (uint64, uint64, error) {
 	if position != w.next {
 		return 0, 0, refusal("append", w.path, 0,
@@ -193,7 +196,7 @@ func (w *records) finish() error {
 
 func (w *records) bytes() uint64 { return w.target.written }
 func (w *records) warm() error   { return nil }
-func (w *records) sync() error   { return w.target.sink.sync([2]span{{0, w.fileBytes}}) }
+func (w *records) sync() error   { return w.target.syncRanges([2]span{{0, w.fileBytes}}) }
 
 func (w *records) fetch(offset uint64, into []byte) error {
 	return refusal("verify", w.path, 0,

@@ -27,6 +27,8 @@ type task struct {
 	table *dataFile
 	// Whether a `go` is an amount of work; reads last a time.
 	fixed bool
+	// Durations of syncs within the measured region; nil where nothing is written.
+	syncs *histogram
 }
 
 func openTask(job *job) (*task, error) {

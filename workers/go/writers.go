@@ -6,17 +6,13 @@ import (
 	"bufio"
 	"io"
 	"math"
+	"sync"
 )
 
-// span is a range of the file, its end exclusive.
-type span struct{ from, to uint64 }
-
-// sink is where bytes go, and how they are put on the device.
+// sink is where bytes go.
 type sink interface {
 	// put puts bytes at an offset of the file.
 	put(bytes []byte, offset uint64) error
-	// sync waits until ranges of the file are on the device; where the call knows no range, all of it.
-	sync(ranges [2]span) error
 }
 
 // target is a sink with the cursor in the ring, what got there, and when a sync is due.
@@ -28,6 +24,10 @@ type target struct {
 	unsynced  uint64
 	// A sync is due when so much is unsynced; MaxUint64 without syncs within the measured region.
 	syncBytes uint64
+	// See [dataFile.syncer].
+	syncRanges func([2]span) error
+	// Durations of the syncs within the measured region.
+	syncs *histogram
 }
 
 // put puts bytes at the cursor; where the end of the ring lies between, the second part at its start.
@@ -65,14 +65,19 @@ func (t *target) advance(length uint64) bool {
 // sync waits until what was not synced yet is on the device: in two parts where the end of the ring lies between.
 func (t *target) sync() error {
 	cursor, unsynced, end := t.cursor, t.unsynced, t.ringBytes
-	t.unsynced = 0
+	ranges := [2]span{{end - (unsynced - cursor), end}, {0, cursor}}
 	if unsynced >= end {
-		return t.sink.sync([2]span{{0, end}})
+		ranges = [2]span{{0, end}}
+	} else if unsynced <= cursor {
+		ranges = [2]span{{cursor - unsynced, cursor}}
 	}
-	if unsynced <= cursor {
-		return t.sink.sync([2]span{{cursor - unsynced, cursor}})
+	begun := now()
+	if err := t.syncRanges(ranges); err != nil {
+		return err
 	}
-	return t.sink.sync([2]span{{end - (unsynced - cursor), end}, {0, cursor}})
+	t.syncs.record(now() - begun)
+	t.unsynced = 0
+	return nil
 }
 
 // syncRest syncs what is left at the end of the measured region, if syncs belong to it.
@@ -91,17 +96,6 @@ func (m mapping) put(bytes []byte, offset uint64) error {
 	return nil
 }
 
-func (m mapping) sync(ranges [2]span) error {
-	for _, part := range ranges {
-		if part.from < part.to {
-			if err := m.file.msync(part.from, part.to); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // writeAt is the sink of pwrite.
 type writeAt struct{ file *dataFile }
 
@@ -111,8 +105,6 @@ func (w writeAt) put(bytes []byte, offset uint64) error {
 	}
 	return nil
 }
-
-func (w writeAt) sync([2]span) error { return w.file.fdatasync() }
 
 // write is the sink of write and bufio: at the file's position, which is moved where that is not the offset.
 type write struct {
@@ -133,7 +125,24 @@ func (w *write) put(bytes []byte, offset uint64) error {
 	return nil
 }
 
-func (w *write) sync([2]span) error { return w.file.fdatasync() }
+// syncedWrites is a sink whose writes are syncs, several at once with commits.
+type syncedWrites struct {
+	sink
+	mutex sync.Mutex
+	syncs *histogram
+}
+
+func (s *syncedWrites) put(bytes []byte, offset uint64) error {
+	begun := now()
+	if err := s.sink.put(bytes, offset); err != nil {
+		return err
+	}
+	took := now() - begun
+	s.mutex.Lock()
+	s.syncs.record(took)
+	s.mutex.Unlock()
+	return nil
+}
 
 // storedRecords are copied to where they come to lie in the mapping.
 type storedRecords struct {

@@ -53,6 +53,7 @@ const JVM: &[SourceFile] = sources!(
 const GO: &[SourceFile] = sources!(
     "go",
     "amount.go"
+    "commit.go"
     "consume.go"
     "crew.go"
     "failure.go"
@@ -65,6 +66,7 @@ const GO: &[SourceFile] = sources!(
     "records.go"
     "scan.go"
     "stalls.go"
+    "syncs.go"
     "task.go"
     "timed.go"
     "writers.go"
