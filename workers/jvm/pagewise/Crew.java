@@ -73,6 +73,10 @@ final class Crew {
                 .number("latency_elapsed_ns", Math.max(0, timedEnded - timedStarted))
                 .numbers("thread_operations", threadOperations).number("bytes", bytes)
                 .text("checksum", String.format("%016x", checksum));
+        Histogram syncs = members[0].sampling.work.syncs();
+        if (syncs != null) {
+            reply.numbers("sync_duration_ns", syncs.ends()).numbers("sync_duration_counts", syncs.counts());
+        }
         return reply.numbers("latency_ns", latencies.ends()).numbers("latency_counts", latencies.counts())
                 .number("stalls", stalls).number("stall_longest_ns", stallLongestNs);
     }
@@ -106,7 +110,8 @@ final class Crew {
             super("measured-" + index);
             setDaemon(true);
             Work work = crew.job.work[index];
-            sampling = crew.job.reads() ? new TimedSampling(crew, work) : new FixedSampling(crew, work);
+            sampling = crew.job.reads() ? new TimedSampling(crew, work)
+                    : crew.job.commits() ? new CommitSampling(crew, (Commits) work) : new FixedSampling(crew, work);
         }
 
         void order(Order order) {

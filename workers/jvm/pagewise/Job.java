@@ -34,6 +34,7 @@ final class Job {
     final int recordBytes;
     final long records;
     final String sync;
+    final String syncCall;
     final String sourcePath;
     final int sourcePeriod;
     final long gapSeed;
@@ -83,6 +84,7 @@ final class Job {
         recordBytes = open.count("record_bytes");
         records = open.bound("records");
         sync = open.text("sync");
+        syncCall = open.text("sync_call");
         sourcePath = open.text("source_path");
         sourcePeriod = open.count("source_period");
         gapSeed = open.number("gap_seed");
@@ -99,6 +101,10 @@ final class Job {
 
     boolean writes() {
         return workload.equals("append") || workload.equals("fill");
+    }
+
+    boolean commits() {
+        return writes() && sync.equals("commit");
     }
 
     boolean has(String option) {
@@ -127,13 +133,13 @@ final class Job {
     /** Set-up: what each thread is to do. */
     void open() throws CallFailure {
         Offers.check(this);
-        if (threads < 1 || !reads() && threads != 1) {
+        if (threads < 1 || !reads() && !commits() && threads != 1) {
             throw refusal(workload + " is not the work of " + threads + " threads", false);
         }
         switch (workload) {
             case "random-read", "sequential-read" -> work = Readers.open(this);
             case "scan" -> work = new Work[] {Scanners.open(this)};
-            case "append", "fill" -> work = new Work[] {Writers.open(this)};
+            case "append", "fill" -> work = Writers.open(this);
             default -> throw refusal("there is no workload '" + workload + "'", true);
         }
     }

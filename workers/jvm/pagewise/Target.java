@@ -21,6 +21,8 @@ abstract class Target {
     long cursor;
     /** Bytes that reached the file. */
     long written;
+    /** Durations of the syncs within the measured region. */
+    final Histogram syncs = new Histogram();
 
     Target(Job job, long syncBytes) {
         path = job.path;
@@ -65,6 +67,7 @@ abstract class Target {
 
     /** Syncs what is not synced: in two parts where the end of the ring lies between. */
     final void syncNow() throws CallFailure {
+        long begun = System.nanoTime();
         if (unsynced >= ringBytes) {
             sync(0, ringBytes, 0);
         } else if (unsynced <= cursor) {
@@ -72,6 +75,7 @@ abstract class Target {
         } else {
             sync(ringBytes - (unsynced - cursor), ringBytes, cursor);
         }
+        syncs.record(System.nanoTime() - begun);
         unsynced = 0;
     }
 
@@ -119,12 +123,14 @@ abstract class Target {
     }
 
     /** {@code filechannel}: FileChannel.write at a position; of a byte array by way of the thread's own native buffer. */
-    static final class Channel extends Target {
+    static class Channel extends Target {
         private final FileChannel channel;
+        private final String call;
 
-        Channel(Job job, long syncBytes) throws CallFailure {
+        Channel(Job job, long syncBytes, StandardOpenOption... access) throws CallFailure {
             super(job, syncBytes);
-            channel = job.channel(StandardOpenOption.WRITE);
+            channel = job.channel(access);
+            call = job.syncCall;
         }
 
         @Override
@@ -142,9 +148,26 @@ abstract class Target {
         @Override
         void sync(long from, long end, long again) throws CallFailure {
             try {
-                channel.force(false);
+                channel.force(call.equals("fsync"));
             } catch (IOException error) {
-                throw CallFailure.failed("fdatasync", error, path, 0);
+                throw CallFailure.failed(call, error, path, 0);
+            }
+        }
+    }
+
+    /** The same with O_DSYNC: each write is a sync. Several threads write at once with commits. */
+    static final class Synced extends Channel {
+        Synced(Job job) throws CallFailure {
+            super(job, Long.MAX_VALUE, StandardOpenOption.WRITE, StandardOpenOption.DSYNC);
+        }
+
+        @Override
+        void put(ByteBuffer from, int at, int len, long offset) throws CallFailure {
+            long begun = System.nanoTime();
+            super.put(from, at, len, offset);
+            long took = System.nanoTime() - begun;
+            synchronized (syncs) {
+                syncs.record(took);
             }
         }
     }

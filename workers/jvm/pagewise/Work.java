@@ -15,4 +15,9 @@ abstract class Work {
 
     /** Puts what was written on the device. */
     void sync() throws CallFailure { }
+
+    /** Durations of the syncs within the measured region, those of all threads; null where nothing is written. */
+    Histogram syncs() {
+        return null;
+    }
 }

@@ -3,27 +3,52 @@ package pagewise;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
+import java.nio.file.StandardOpenOption;
 
-/** Makes the writer of a job. */
+/** Makes the writers of a job. */
 final class Writers {
-    static Work open(Job job) throws CallFailure {
+    static Work[] open(Job job) throws CallFailure {
         if (job.recordBytes < 1 || job.recordBytes > job.fileBytes || job.sourcePeriod < 1) {
             throw job.refusal("records of " + job.recordBytes + " bytes from a source of period " + job.sourcePeriod
                     + " cannot be written to a file of " + job.fileBytes + " bytes", true);
         }
-        long syncBytes = syncBytes(job);
         int buffer = bufferBytes(job);
-        if (job.word.equals("mmap")) {
-            Target.Mapped target = new Target.Mapped(job, syncBytes);
-            return buffer == 0 ? new Stored(job, target) : new Collected(job, target, ByteBuffer.allocate(buffer));
+        if (job.commits() && buffer > 0) {
+            throw job.refusal(job.method + " collects records, and with commit none may stay in a buffer", true);
         }
-        Target target = new Target.Channel(job, syncBytes);
+        Target target = target(job);
+        ByteBuffer source = source(job);
+        if (job.commits()) {
+            return Commits.open(job, target, source);
+        }
+        if (buffer > 0) {
+            boolean heap = source.hasArray();
+            ByteBuffer bytes = heap ? ByteBuffer.allocate(buffer) : ByteBuffer.allocateDirect(buffer);
+            return new Work[] {new Collected(job, target, bytes)};
+        }
+        boolean stored = target instanceof Target.Mapped;
+        return new Work[] {stored ? new Stored(job, (Target.Mapped) target) : new Called(job, target, source)};
+    }
+
+    private static Target target(Job job) throws CallFailure {
+        long syncBytes = syncBytes(job);
+        boolean mapped = job.word.equals("mmap");
+        if (mapped && (job.syncCall.isEmpty() || job.syncCall.equals("msync"))) {
+            return new Target.Mapped(job, syncBytes);
+        }
+        return switch (mapped ? "none" : job.syncCall) {
+            case "", "fdatasync", "fsync" -> new Target.Channel(job, syncBytes, StandardOpenOption.WRITE);
+            case "O_DSYNC" -> new Target.Synced(job);
+            default -> throw job.refusal(job.method + " does not sync by " + job.syncCall, true);
+        };
+    }
+
+    /** What records hold, in the memory that the method writes from: the period and a record more. */
+    private static ByteBuffer source(Job job) {
+        byte[] source = new byte[Math.addExact(job.sourcePeriod, job.recordBytes)];
+        MemorySegment.copy(job.source, ValueLayout.JAVA_BYTE, 0, source, 0, source.length);
         boolean direct = job.has("direct-buffer");
-        if (buffer == 0) {
-            return new Called(job, target, direct);
-        }
-        ByteBuffer bytes = direct ? ByteBuffer.allocateDirect(buffer) : ByteBuffer.allocate(buffer);
-        return new Collected(job, target, bytes);
+        return direct ? ByteBuffer.allocateDirect(source.length).put(source) : ByteBuffer.wrap(source);
     }
 
     /** The size of {@code buffer=SIZE} in whole records; 0 without. */
@@ -48,7 +73,7 @@ final class Writers {
     }
 
     private static long syncBytes(Job job) throws CallFailure {
-        if (job.sync.equals("none") || job.sync.equals("end")) {
+        if (job.sync.equals("none") || job.sync.equals("end") || job.sync.equals("commit")) {
             return Long.MAX_VALUE;
         }
         long bytes = job.sync.startsWith("every:") ? size(job.sync.substring("every:".length())) : -1;
@@ -119,6 +144,11 @@ final class Writers {
         final void sync() throws CallFailure {
             target.syncAll();
         }
+
+        @Override
+        final Histogram syncs() {
+            return target.syncs;
+        }
     }
 
     /** {@code mmap}: records are copied to where they come to lie. */
@@ -164,9 +194,9 @@ final class Writers {
     private static final class Called extends Writer {
         private final ByteBuffer records;
 
-        Called(Job job, Target target, boolean direct) {
+        Called(Job job, Target target, ByteBuffer records) {
             super(job, target);
-            records = direct ? ByteBuffer.allocateDirect(source.length).put(source) : ByteBuffer.wrap(source);
+            this.records = records;
         }
 
         /** Timed: {@code for each record: put(source + place), place = (place + record) % period}. */

@@ -20,6 +20,8 @@ macro_rules! sources {
 const JVM: &[SourceFile] = sources!(
     "jvm/pagewise",
     "CallFailure.java"
+    "CommitSampling.java"
+    "Commits.java"
     "Crew.java"
     "Failures.java"
     "Files.java"
