@@ -206,7 +206,8 @@ pub struct QuestionArguments {
     /// what the five rounds take, at least 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub budget: Option<u64>,
-    /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files smaller
+    /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files smaller, and disturbed
+    /// ones are not repeated
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with = "budget")]
     pub time: Option<u64>,
     /// Exactly so many samples of every method instead, at least 7

@@ -283,11 +283,7 @@ impl Rounds<'_> {
                         ..Sample::of(cell, round, outcome)
                     };
                     self.leaders.note(cell, &sample);
-                    if sample.outcome.worth_retaking() && attempt < plan.retakes {
-                        let reason = sample.failures().first().map(|failure| failure.kind.name());
-                        self.repeated = (self.repeated.0 + 1, reason);
-                    }
-                    self.note(sample)?;
+                    self.note(&plan, sample)?;
                 }
                 let estimated_ns = estimate::sample_ns(&plan, cell);
                 self.outlook.done_ns += estimated_ns;
@@ -323,8 +319,11 @@ impl Rounds<'_> {
         self.progress.samples(status.percent(), &status.text());
     }
 
-    fn note(&mut self, sample: Sample) -> Result<()> {
-        self.ledger.note(&sample);
+    fn note(&mut self, plan: &Plan, sample: Sample) -> Result<()> {
+        if self.ledger.note(plan, &sample) {
+            let reason = sample.failures().first().map(|failure| failure.kind.name());
+            self.repeated = (self.repeated.0 + 1, reason);
+        }
         self.taken += 1;
         self.spent_ns = self.spent_ns.saturating_add(sample.took_ns);
         if !self.run.header.plan.is_fixed() {

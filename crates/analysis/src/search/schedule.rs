@@ -107,37 +107,37 @@ fn ceilings(plan: &Plan) -> impl Iterator<Item = Vec<usize>> + '_ {
 }
 
 /// Progress of a run.
+#[derive(Default)]
 pub struct Ledger {
-    retakes: u32,
     ended: HashSet<String>,
     /// Cells with a valid sample.
     measured: HashSet<String>,
     done: HashSet<(String, u32)>,
     attempts: HashMap<(String, u32), u32>,
+    /// Number of attempts, and their time.
+    taken: u64,
+    spent_ns: u64,
 }
 
 impl Ledger {
     /// Progress after `samples` of a run of `plan`.
     pub fn new(plan: &Plan, samples: &[Sample]) -> Self {
-        let mut ledger = Self {
-            retakes: plan.retakes,
-            ended: HashSet::new(),
-            measured: HashSet::new(),
-            done: HashSet::new(),
-            attempts: HashMap::new(),
-        };
+        let mut ledger = Self::default();
         for sample in samples {
-            ledger.note(sample);
+            ledger.note(plan, sample);
         }
         ledger
     }
 
-    /// Count one more sample.
-    pub fn note(&mut self, sample: &Sample) {
+    /// Count one more sample of a run of `plan`; true if it is taken again.
+    pub fn note(&mut self, plan: &Plan, sample: &Sample) -> bool {
         let key = (sample.cell.clone(), sample.round);
         self.attempts.insert(key.clone(), sample.attempt + 1);
-        if sample.outcome.worth_retaking() && sample.attempt < self.retakes {
-            return;
+        self.taken += 1;
+        self.spent_ns = self.spent_ns.saturating_add(sample.took_ns);
+        let is_disturbed = sample.outcome.worth_retaking() && sample.attempt < plan.retakes;
+        if is_disturbed && (sample.outcome.ends_cell() || self.pays_for_one_more(plan)) {
+            return true;
         }
         if sample.valid().is_some() {
             self.measured.insert(sample.cell.clone());
@@ -149,6 +149,17 @@ impl Ledger {
             self.ended.insert(sample.cell.clone());
         }
         self.done.insert(key);
+        false
+    }
+
+    /// True if a sample may be taken again. Time that was chosen pays for the first rounds of every method before it pays for
+    /// repetitions, each at the mean of the attempts so far.
+    fn pays_for_one_more(&self, plan: &Plan) -> bool {
+        let Some(budget) = plan.budget else { return true };
+        let missing: u64 = plan.cells.iter().map(|cell| self.missing_of(plan, cell)).sum();
+        let left_ns = (self.spent_ns / self.taken.max(1)).saturating_mul(missing.max(1));
+        let all_ns = self.spent_ns.saturating_add(left_ns);
+        all_ns <= budget.ns(all_ns)
     }
 
     /// Number of samples of `cell` that the first rounds of `plan` still lack.
@@ -178,6 +189,8 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagewise_model::plan::Budget;
+    use pagewise_model::sample::Measurement;
     use pagewise_model::{Failure, FailureKind};
 
     use pagewise_model::{Bytes, Method, Reads, Work};
@@ -251,7 +264,7 @@ mod tests {
         let mut ledger = Ledger::new(&plan, &[]);
         for attempt in 0..=plan.retakes {
             assert_eq!(ledger.next_attempt(&plan.cells[0], 2), Some(attempt));
-            ledger.note(&sample(&plan, 0, 2, attempt, broken(FailureKind::NotCold)));
+            ledger.note(&plan, &sample(&plan, 0, 2, attempt, broken(FailureKind::NotCold)));
         }
         assert_eq!(ledger.next_attempt(&plan.cells[0], 2), None);
         assert_eq!(
@@ -263,15 +276,46 @@ mod tests {
     }
 
     #[test]
+    fn a_chosen_time_pays_for_first_rounds_before_repetitions() {
+        const TOOK_NS: u64 = 1_000_000;
+        // Repetitions of the first sample, which is disturbed each time.
+        let of = |budget| Plan { budget, rounds: 56, retakes: 2, ..quick_plan() };
+        let repeated = |budget: Option<Budget>| {
+            let plan = of(budget);
+            let (mut ledger, mut attempts) = (Ledger::new(&plan, &[]), 0);
+            while let Some(attempt) = ledger.next_attempt(&plan.cells[0], 0) {
+                let failures = vec![Failure { kind: FailureKind::Disturbed, detail: "because".into() }];
+                let outcome = Outcome::Taken {
+                    measurement: Measurement::default(),
+                    evidence: Box::default(),
+                    failures,
+                };
+                let sample = Sample { took_ns: TOOK_NS, ..sample(&plan, 0, 0, attempt, outcome) };
+                ledger.note(&plan, &sample);
+                attempts += 1;
+            }
+            attempts - 1
+        };
+        let first_ns = TOOK_NS * of(Some(Budget::of(1))).first_samples();
+        let chosen = |spare: u64| repeated(Some(Budget::of(first_ns + spare * TOOK_NS)));
+        assert_eq!(chosen(0), 0);
+        assert_eq!(chosen(1), 1);
+        assert_eq!(chosen(9), 2);
+        assert_eq!(repeated(None), 2);
+        let usual = Budget { least_ns: 1, first_rounds_percent: 200 };
+        assert_eq!(repeated(Some(usual)), 2, "it grows with the first rounds");
+    }
+
+    #[test]
     fn a_worker_that_is_killed_again_and_again_ends_its_cell_and_one_that_is_killed_once_does_not() {
         let plan = quick_plan();
         let mut ledger = Ledger::new(&plan, &[]);
         for round in 0..3 {
-            ledger.note(&sample(&plan, 0, round, 0, broken(FailureKind::KilledFromOutside)));
+            ledger.note(&plan, &sample(&plan, 0, round, 0, broken(FailureKind::KilledFromOutside)));
             assert_eq!(ledger.next_attempt(&plan.cells[0], round), Some(1), "round {round}");
         }
         for attempt in 1..=plan.retakes {
-            ledger.note(&sample(&plan, 0, 2, attempt, broken(FailureKind::KilledFromOutside)));
+            ledger.note(&plan, &sample(&plan, 0, 2, attempt, broken(FailureKind::KilledFromOutside)));
         }
         assert_eq!(ledger.next_attempt(&plan.cells[0], 3), None);
     }

@@ -261,7 +261,7 @@ fn replayed(run: &Run) -> Vec<(String, u32, u32)> {
                         (&sample.cell, sample.round, sample.attempt) == (&cell.id(), round, attempt)
                     };
                     let taken = run.samples.iter().find(is_it).expect("a sample that was asked for");
-                    ledger.note(taken);
+                    ledger.note(plan, taken);
                     replay.samples.push(taken.clone());
                 }
             }

@@ -81,7 +81,7 @@ fn complete(plan: &Plan, truth: [&Truth; 2], cut: Vec<Sample>) -> Run {
             for (index, round) in step.order(plan, round) {
                 while let Some(attempt) = ledger.next_attempt(&plan.cells[index], round) {
                     let sample = Sample { block: step.block, ..sample(plan, &truth, index, round, attempt) };
-                    ledger.note(&sample);
+                    ledger.note(plan, &sample);
                     run.samples.push(sample);
                 }
             }
