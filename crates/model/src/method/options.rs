@@ -1,7 +1,7 @@
 //! The registry of options: one entry each, from which everything else is derived.
 //!
 //! An entry has the word, the effect in the native worker, the first kernel version that supports it, and the native
-//! accesses that accept it. The enum, parsing, refusals, `doctor`, help, completions and README's table are made from
+//! accesses that accept it. The enum, parsing, refusals, `doctor`, help, completions and the table of docs/reference.md are made from
 //! these entries.
 
 use std::fmt;
@@ -376,7 +376,7 @@ pub fn usage_lines() -> Vec<(&'static str, String)> {
     accesses.map(|access| (access.name(), taking(access))).to_vec()
 }
 
-/// The native options as README shows them: a table in Markdown.
+/// The native options as docs/reference.md shows them: a table in Markdown.
 pub fn markdown_table() -> String {
     let names = |accesses: &[Access]| {
         accesses.iter().map(|access| format!("`{}`", access.name())).collect::<Vec<_>>().join(" ")

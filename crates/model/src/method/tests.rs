@@ -236,43 +236,6 @@ fn what_needs_the_next_offset_early_cannot_depend_on_data() {
 }
 
 #[test]
-fn readme_shows_the_registered_options() {
-    let readme = include_str!("../../../../README.md");
-    let table = options::markdown_table();
-    assert!(readme.contains(&table), "README.md does not have this table:\n\n{table}");
-}
-
-/// The methods of a worker by workload, with their options.
-fn offered(worker: &Worker) -> String {
-    use crate::Workload::{Append, Fill, RandomRead, Scan};
-    let columns = [("reads", RandomRead), ("scan", Scan), ("append", Append), ("fill", Fill)];
-    let columns = columns.map(|(name, workload)| {
-        let ways = access_methods::of(worker).iter().filter_map(|way| Some((way, way.taken(workload)?)));
-        let shown = ways.map(|(way, options)| {
-            let usages = |required: bool| {
-                let some = options.iter().filter(move |option| way.one_of.contains(option) == required);
-                some.map(|option| format!("`{}`", option.usage())).collect::<Vec<_>>()
-            };
-            let options = [usages(true).join(" or "), usages(false).join(" ")];
-            let options = options.into_iter().filter(|some| !some.is_empty()).collect::<Vec<_>>().join(", ");
-            if options.is_empty() { format!("`{}`", way.word) } else { format!("`{}` ({options})", way.word) }
-        });
-        (name, shown.collect::<Vec<_>>().join(", "))
-    });
-    let offered = columns.iter().filter(|(_, shown)| !shown.is_empty());
-    offered.map(|(name, shown)| format!("{name}: {shown}")).collect::<Vec<_>>().join("; ")
-}
-
-#[test]
-fn readme_shows_what_the_workers_offer() {
-    let readme = include_str!("../../../../README.md");
-    for worker in Worker::SHIPPED.iter().filter(|worker| worker.has_runtime()) {
-        let row = format!("| `{worker}/…` | {}", offered(worker));
-        assert!(readme.contains(&row), "README.md does not have this row:\n\n{row}");
-    }
-}
-
-#[test]
 fn kernels_are_compared_by_number() {
     use options::Since::{Always, Ignored, Refused};
     for (release, version, acts) in [

@@ -52,3 +52,6 @@ pub fn schema() -> Result<Exit> {
     json::write_one(&mut output::stdout(), &schema::schema())?;
     Ok(Exit::Answered)
 }
+
+#[cfg(test)]
+mod tests;

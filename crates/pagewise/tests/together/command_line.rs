@@ -70,22 +70,15 @@ fn the_bare_command_takes_a_directory_a_variant_and_a_time() {
 fn help_has_the_exit_statuses_and_commands_end_with_them() {
     let place = Place::new();
     let help = place.run(&["--help"]).expect_code(0).stdout;
-    let table: Vec<(i32, &str)> = help
+    let codes: Vec<i32> = help
         .lines()
         .skip_while(|line| *line != "Exit status:")
         .skip(1)
         .take_while(|line| !line.is_empty())
         .map(|line| line.trim().split_once(' ').expect("a code and its meaning"))
-        .map(|(code, meaning)| (code.parse().expect("a number"), meaning.trim()))
+        .map(|(code, _)| code.parse().expect("a number"))
         .collect();
-    assert_eq!(table.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 130]);
-    let readme = include_str!("../../../../README.md");
-    for (code, meaning) in table {
-        assert!(
-            readme.contains(&format!("| {code} | {meaning} |")),
-            "README.md lacks: | {code} | {meaning} |"
-        );
-    }
+    assert_eq!(codes, [0, 1, 2, 3, 4, 130]);
     // 1, 4 and 130 are expected of runs by other tests.
     place.run(&["read", "--dry-run"]).expect_code(0);
     expect_told(&place.run(&["raed"]), 2, "did you mean 'read'?");

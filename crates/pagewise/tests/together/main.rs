@@ -11,6 +11,7 @@ mod command_line;
 mod conformance;
 mod disturbed_writes;
 mod doctor;
+mod documented;
 mod filesystems;
 mod full;
 mod interrupted;

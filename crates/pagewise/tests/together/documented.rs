@@ -1,0 +1,133 @@
+//! Every command of README and docs is run as it stands there; what would measure, with `--dry-run`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{PAGEWISE, Place, skipped};
+
+/// What a reader has typed before: a shell in which commands that measure only say what they would do.
+const SHELL: &str = r#"
+set -u
+pagewise() {
+    case "${1-}" in
+    report | methods | doctor | clean | schema | completions | man | conformance) "$PAGEWISE" "$@" ;;
+    *) case " $* " in *" --dry-run "*) ;; *) set -- "$@" --dry-run ;; esac; "$PAGEWISE" "$@" ;;
+    esac
+    local status=$?
+    if ((status != 0)); then echo "ended with $status: pagewise $*"; fi
+}
+"#;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// README and everything below docs.
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![repository().join("README.md")];
+    let mut folders = vec![repository().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("list") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The blocks of shell commands of a document.
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut block: Option<String> = None;
+    for line in text.lines() {
+        match (&mut block, line) {
+            (None, "```sh") => block = Some(String::new()),
+            (Some(_), "```") => blocks.extend(block.take()),
+            (Some(commands), line) => commands.extend([line, "\n"]),
+            (None, _) => {}
+        }
+    }
+    blocks
+}
+
+/// A place with everything that the documents name.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("index.bin", vec![1; 64 << 20]);
+    place.write("app.log", b"line\n".repeat(200_000));
+    std::fs::create_dir(place.file("data")).expect("directory");
+    std::fs::copy(repository().join("questions/read.toml"), place.file("plan.toml")).expect("copy");
+    std::os::unix::fs::symlink(repository().join("workers"), place.file("workers")).expect("link");
+    let tiny = [
+        "read",
+        "--workload=random-read",
+        "--methods=pread",
+        "--file-size=4MiB",
+        "--cache=warm",
+        "--threads=1",
+        "--trial-rounds=1",
+        "--no-ceilings",
+        "--sample=1200ms",
+        "--out=big.jsonl",
+    ];
+    let finished = place.run(&tiny);
+    assert!(place.file("big.jsonl").exists(), "{finished:?}");
+    for name in ["base.jsonl", "pagewise-20260101-120000-host-read.jsonl"] {
+        std::fs::copy(place.file("big.jsonl"), place.file(name)).expect("copy");
+    }
+    // A run that was stopped early.
+    let run = std::fs::read_to_string(place.file("big.jsonl")).expect("read");
+    let beginning: Vec<&str> = run.split_inclusive('\n').take(3).collect();
+    place.write("big.jsonl", beginning.concat());
+    place
+}
+
+#[test]
+fn every_documented_command_runs() {
+    let place = place();
+    let mut commands = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).expect("read");
+        for block in blocks(&text).iter().filter(|block| block.contains("pagewise")) {
+            let typed = block.replace(" /data", " ./data");
+            let mut shell = Command::new("bash");
+            shell.arg("-c").arg(format!("{SHELL}\n{typed}"));
+            place.settle(&mut shell);
+            shell.env("PAGEWISE", PAGEWISE);
+            let finished = place.finish(shell.spawn().expect("bash"));
+            let name = document.file_name().expect("a name").to_string_lossy();
+            for failed in finished.stdout.lines().filter(|line| line.starts_with("ended with ")) {
+                assert!(failed.starts_with("ended with 3:"), "{name}: {failed}\n{}", finished.stderr);
+                skipped("documented_commands", &format!("{name}: {failed}"));
+            }
+            assert!(!finished.stderr.contains("command not found"), "{name}: {}", finished.stderr);
+            commands += block.lines().filter(|line| line.starts_with("pagewise")).count();
+        }
+    }
+    assert!(commands > 40, "{commands} commands were found");
+    assert_eq!(place.traces(), Vec::<PathBuf>::new());
+}
+
+/// A link to a file of the repository leads to one.
+#[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).expect("read");
+        for (_, link) in text
+            .match_indices("](")
+            .filter_map(|(at, _)| text[at + 2..].split_once(')').map(|(link, _)| (at, link)))
+        {
+            if link.starts_with("http") || link.starts_with('#') {
+                continue;
+            }
+            let file = link.split('#').next().expect("a first part");
+            let target = document.parent().expect("a folder").join(file);
+            assert!(target.exists(), "{}: {link} leads nowhere", document.display());
+        }
+    }
+}
