@@ -51,13 +51,18 @@ impl SettingGuard {
         self.file.as_ref().ok()?.read().ok()
     }
 
+    /// Check that it can be set to `wanted`, as far as its file says beforehand. The error is a sentence.
+    pub fn check(&self, wanted: &Wanted) -> Result<(), String> {
+        let file = self.file.as_ref().map_err(|reason| self.missing(wanted, reason))?;
+        let (now, _) = file.read_with_text().map_err(|error| self.refused(error))?;
+        if now == wanted.value { Ok(()) } else { file.check_writable().map_err(|error| self.refused(error)) }
+    }
+
     /// Sets what is wanted, or what was found where nothing is. What is there is noted down for the whole machine before it is
     /// changed. The error is a sentence.
     pub fn set(&mut self, wanted: Option<&Wanted>) -> Result<(), String> {
         let (file, right) = match (wanted, &self.file) {
-            (Some(wanted), Err(reason)) => {
-                return Err(format!("{} cannot be set to {}: {reason}", self.name, wanted.typed));
-            }
+            (Some(wanted), Err(reason)) => return Err(self.missing(wanted, reason)),
             // Where nobody holds the right to set it, nobody asks for it.
             (_, Ok(file)) => match &self.claim {
                 Some(right) => (file, right),
@@ -80,6 +85,10 @@ impl SettingGuard {
         }
         self.set = Some(wanted);
         Ok(())
+    }
+
+    fn missing(&self, wanted: &Wanted, reason: &str) -> String {
+        format!("{} cannot be set to {}: {reason}", self.name, wanted.typed)
     }
 
     fn refused(&self, error: SettingError) -> String {

@@ -14,11 +14,12 @@ use pagewise_model::run::{Header, Record};
 use pagewise_model::{Plan, Source};
 
 use super::begin::{
-    Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, identity,
-    stop_flag, unix_s,
+    Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, identity, stop_flag,
+    unix_s,
 };
 use super::command_lines::line;
 use super::planned;
+use super::rights::ensure_settable;
 use crate::arguments::QuestionArguments;
 use crate::output::say;
 use crate::plan::Layer;
@@ -68,10 +69,10 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         "{} cannot be resumed: the file differs from the one that the run began with",
         path.display()
     );
+    ensure_settable(&run.header.plan, &Control::detect(), options.all.dry_run)?;
     let Some((stop, state)) = claimed else {
         return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.json)?));
     };
-    enter_scope(&run.header.plan, &Control::detect());
     if let Source::Dataset { directory } = &run.header.plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;
     }

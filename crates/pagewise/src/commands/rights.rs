@@ -1,33 +1,53 @@
 //! Rights that a plan needs, looked for before anything is written.
 
+use std::fmt::Display;
+use std::path::Path;
+
 use anyhow::{Result, anyhow};
 use pagewise_host::cgroup::{Control, NoControl};
-use pagewise_model::{HostSettings, Plan, Role};
+use pagewise_host::settings::SettingGuard;
+use pagewise_model::{HostSettings, Plan, Role, Source};
 
+use super::begin::enter_scope;
 use crate::exit::Exit;
 
-/// Refuse a plan of which nothing could be measured without a limit or a cap that cannot be set here. Cells that need
-/// none can do without: then the others are unavailable.
-pub(super) fn ensure_settable(plan: &Plan, control: &Control) -> Result<()> {
-    let all_need = |needs: fn(&HostSettings) -> bool| {
-        let mut measured = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
-        measured.all(|cell| needs(&cell.conditions.host_settings))
+/// Refuse a plan of which nothing could be measured without a limit, a cap or a setting of the kernel that cannot be set
+/// here. Cells that need none can do without: then the others are unavailable. A run enters a scope of systemd if only that
+/// gives the right; a dry run takes for granted that it could.
+pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<()> {
+    if !dry_run {
+        enter_scope(plan, control);
+    }
+    let refused = |what: &str, why: &dyn Display| {
+        Err(Exit::NotMeasurable.because(anyhow!("{} needs {what}: {why}", plan.question)))
     };
-    let refusals = [
-        (
-            "a memory limit",
-            control.memory().err(),
-            all_need(|settings| settings.memory_limit_bytes.is_some()),
-        ),
-        ("a device cap", control.device().err(), all_need(|settings| settings.device_cap.is_some())),
+    let measured = || {
+        let cells = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+        cells.map(|cell| &cell.conditions.host_settings)
+    };
+    let limits = [
+        ("a memory limit", control.memory().err(), measured().all(|all| all.memory_limit_bytes.is_some())),
+        ("a device cap", control.device().err(), measured().all(|all| all.device_cap.is_some())),
     ];
-    for (what, refusal, is_needed) in refusals {
-        if let (Some(refusal), true) = (refusal, is_needed) {
-            let reason = anyhow!("{} needs {what}: {}", plan.question, ways(refusal));
-            return Err(Exit::NotMeasurable.because(reason));
+    for (what, refusal, is_needed) in limits {
+        let refusal = refusal.filter(|refusal| is_needed && !(dry_run && refusal.scope.is_some()));
+        if let Some(refusal) = refusal {
+            return refused(what, &ways(refusal));
         }
     }
-    Ok(())
+    let place = match &plan.source {
+        Source::Dataset { directory } => directory,
+        Source::File { path, .. } => path,
+    };
+    let settings = SettingGuard::all(Path::new(place), |_| false);
+    let refusal = |all: &HostSettings| {
+        let of = |name: &str| settings.iter().find(|setting| setting.name() == name);
+        all.kernel.wanted().into_iter().find_map(|(name, wanted)| of(name)?.check(&wanted?).err())
+    };
+    match measured().map(refusal).collect::<Option<Vec<_>>>().as_deref() {
+        Some([why, ..]) => refused("a setting of the kernel", why),
+        _ => Ok(()),
+    }
 }
 
 /// Reason that there is no limit here, and the ways to get one.

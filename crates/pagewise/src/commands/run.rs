@@ -13,10 +13,11 @@ use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{Plan, Source, Worker, WorkerChoices};
 
 use super::begin::{
-    Destination, Options, Taken, claim, enter_scope, examine, find_workers, finish, fresh_seed, stop_flag,
+    Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, stop_flag,
 };
 use super::prepare::{Asked, Prepared};
-use super::{command_lines, consent, planned, report, resume, rights};
+use super::rights::ensure_settable;
+use super::{command_lines, consent, planned, report, resume};
 use crate::arguments::{OverviewArguments, QuestionArguments};
 use crate::exit::Exit;
 use crate::output::{self, say};
@@ -50,6 +51,9 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     }
     if let Some(time_ns) = arguments.time {
         share(&mut prepared, time_ns, &options)?;
+    }
+    for Prepared { plan, control, .. } in &prepared {
+        ensure_settable(plan, control, options.all.dry_run)?;
     }
     if !consent::limit_writes(&mut prepared, &options)? {
         return Ok(Exit::Interrupted);
@@ -167,6 +171,7 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     };
     let asked = Asked { text, variant: arguments.variant(), chosen: arguments.layer(), place };
     let mut prepared = prepare_with_consent(asked, options)?;
+    ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
     }
@@ -253,8 +258,6 @@ fn execute(
     announcement: Option<String>,
     question: Option<(usize, usize)>,
 ) -> Result<Taken> {
-    enter_scope(&prepared.plan, &prepared.control);
-    rights::ensure_settable(&prepared.plan, &prepared.control)?;
     let stop = stop_flag()?;
     let (state, restored) = claim()?;
     if let (Variant::Quick, Source::Dataset { directory }, false) =

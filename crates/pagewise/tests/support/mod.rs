@@ -480,6 +480,12 @@ pub fn expect_told(finished: &Finished, code: i32, sentence: &str) {
     assert!(finished.stderr.contains(sentence), "'{sentence}' is not in: {}", finished.stderr);
 }
 
+/// Why a run under a memory limit is refused here; none of where systemd would give it a scope.
+pub fn without_memory_limit() -> Option<String> {
+    let control = pagewise_host::cgroup::Control::detect();
+    control.memory().err().filter(|refusal| refusal.scope.is_none()).map(ToString::to_string)
+}
+
 /// Each line of words is refused with its sentence, and the place stays as it was.
 #[track_caller]
 pub fn refuse_all(place: &Place, table: &[(&str, &str)]) {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{
-    self, Finished, PAGEWISE, Place, broken, expect_refused, is_honest, kinds, load, of_method, refuse_all,
-    skipped,
+    self, Finished, PAGEWISE, Place, broken, expect_refused, expect_told, is_honest, kinds, load, of_method,
+    refuse_all, skipped,
 };
 use pagewise_host::BlockDevice;
 use pagewise_host::cgroup::Control;
@@ -248,11 +248,23 @@ fn a_cap_needs_a_block_device() {
             "the cap microsd needs a block device that can be capped: tmpfs keeps its files in memory",
         )],
     );
-    // Readahead is asked when a sample is to be taken.
-    let (run, finished) = run(&place, &["--methods=pread", "--file-size=4MiB", "--readahead=128KiB"]);
-    finished.expect_code(3);
-    let reasons = unavailable(&run, "pread");
-    assert!(reasons[0].starts_with("readahead cannot be set to 128KiB: tmpfs"), "{reasons:?}");
+    // Where some cells do without, the others are unavailable.
+    for (readahead, is_refused) in [("--readahead=128KiB", true), ("--readahead=none,128KiB", false)] {
+        let reason = "readahead cannot be set to 128KiB: tmpfs";
+        let brief = brief(&["--methods=pread", "--file-size=4MiB", readahead]);
+        if is_refused {
+            expect_told(&place.run(&brief), 3, &format!("read needs a setting of the kernel: {reason}"));
+            assert!(place.entries().is_empty(), "{:?}", place.entries());
+        } else {
+            place.run(&brief);
+            let run = ended(&place);
+            let reasons = run.samples.iter().filter_map(|sample| match &sample.outcome {
+                Outcome::Unavailable { reason } => Some(reason),
+                _ => None,
+            });
+            assert!(reasons.clone().count() == 1 && reasons.clone().all(|told| told.starts_with(reason)));
+        }
+    }
 }
 
 #[test]
@@ -465,10 +477,19 @@ fn without_the_right_to_limit_cells_are_unavailable() {
 
     let readahead = ["--methods=pread", "--file-size=4MiB", "--readahead=128KiB"];
     let mut command = place.command_as(NOBODY, &brief(&readahead)).expect("as above");
-    place.finish(command.spawn().expect("start")).expect_code(3);
-    let reasons = unavailable(&ended(&place), "pread");
-    assert!(reasons[0].starts_with("readahead cannot be set: write of /sys/class/bdi/"), "{reasons:?}");
-    assert!(reasons[0].contains("Permission denied"), "{reasons:?}");
+    let refused = place.finish(command.spawn().expect("start")).expect_code(3);
+    let told = "pagewise: read needs a setting of the kernel: readahead cannot be set: write of /sys/";
+    assert!(refused.stderr.starts_with(told), "{refused:?}");
+    assert!(refused.stderr.contains("Permission denied"), "{refused:?}");
+    assert!(!place.file("run.jsonl").exists(), "nothing is written");
+    // A dry run says it in the same words. What some cells do without is no reason to refuse the others.
+    let mut command =
+        place.command_as(NOBODY, &[&brief(&readahead)[..], &["--dry-run"]].concat()).expect("as above");
+    let dry = place.finish(command.spawn().expect("start")).expect_code(3);
+    assert_eq!((dry.stdout.as_str(), &dry.stderr), ("", &refused.stderr));
+    let some = ["--methods=pread", "--file-size=4MiB", "--readahead=none,128KiB", "--dry-run"];
+    let mut command = place.command_as(NOBODY, &brief(&some)).expect("as above");
+    place.finish(command.spawn().expect("start")).expect_code(0);
 }
 
 /// `doctor` gives that reason for limit and cap.
