@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use pagewise_analysis::judge::schema;
 use pagewise_model::misspelt::nearest;
 use pagewise_report::json;
@@ -16,7 +16,7 @@ use crate::output;
 /// Print the completions of a shell for the current arguments.
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "pagewise", &mut script);
+    clap_complete::generate(shell, &mut visible(&Arguments::command()), "pagewise", &mut script);
     output::stdout().write_all(&script)?;
     Ok(Exit::Answered)
 }
@@ -34,17 +34,38 @@ pub fn man(name: Option<&str>, directory: Option<&Path>) -> Result<Exit> {
     let page = match name {
         None => command,
         Some(name) => {
-            let names = command.get_subcommands().map(|known| known.get_name());
+            let shown = visible(&command);
+            let names = shown.get_subcommands().map(|known| known.get_name());
             let meant =
                 nearest(name, names).map_or_else(String::new, |meant| format!(": did you mean '{meant}'?"));
             let unknown = || format!("'{name}' is no command of pagewise{meant}");
-            command.find_subcommand(name).cloned().with_context(unknown)?
+            shown
+                .find_subcommand(name)
+                .and_then(|_| command.find_subcommand(name))
+                .cloned()
+                .with_context(unknown)?
         }
     };
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text)?;
     output::stdout().write_all(&text)?;
     Ok(Exit::Answered)
+}
+
+/// What completes of a command: not what is hidden, which the generators of completions offer like all else.
+fn visible(command: &Command) -> Command {
+    // Names live as long as the program for clap, which parses once.
+    let leaked = |name: &str| -> &'static str { name.to_string().leak() };
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let mut shown = Command::new(leaked(command.get_name()))
+        .args(arguments.cloned())
+        .subcommands(commands.map(visible))
+        .visible_aliases(command.get_visible_aliases().map(leaked));
+    if let Some(about) = command.get_about() {
+        shown = shown.about(about.clone());
+    }
+    shown
 }
 
 /// Print the JSON Schema of the judged JSON.
@@ -54,4 +75,45 @@ pub fn schema() -> Result<Exit> {
 }
 
 #[cfg(test)]
-mod tests;
+mod document;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap_complete::Shell;
+
+    /// Hidden commands and options, by the names that are typed.
+    fn hidden(command: &Command) -> Vec<String> {
+        let options = command.get_arguments().filter(|argument| argument.is_hide_set());
+        let options = options.filter_map(|argument| Some(format!("--{}", argument.get_long()?)));
+        let (below, commands): (Vec<&Command>, Vec<&Command>) =
+            command.get_subcommands().partition(|command| !command.is_hide_set());
+        let commands = commands.into_iter().map(|command| command.get_name().to_string());
+        options.chain(commands).chain(below.into_iter().flat_map(hidden)).collect()
+    }
+
+    #[test]
+    fn nothing_hidden_is_completed() {
+        let whole = Arguments::command();
+        let names = hidden(&whole);
+        for name in ["worker", "warm", "--trial-rounds", "--worker-command"] {
+            assert!(names.iter().any(|hidden| hidden == name), "{name} is not hidden");
+        }
+        assert_eq!(hidden(&visible(&whole)), Vec::<String>::new());
+        for shell in [Shell::Bash, Shell::Elvish, Shell::Fish, Shell::PowerShell, Shell::Zsh] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut visible(&whole), "pagewise", &mut script);
+            let script = String::from_utf8(script).expect("text");
+            assert!(script.contains("conformance") && script.contains("max-writes"), "{shell}");
+            assert!(script.contains("beyond-memory") && !script.contains("trial-rounds"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_has_no_manual_page() {
+        for name in ["worker", "wrker", "warm"] {
+            let told = man(Some(name), None).expect_err("refused").to_string();
+            assert_eq!(told, format!("'{name}' is no command of pagewise"));
+        }
+    }
+}

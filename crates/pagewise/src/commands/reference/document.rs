@@ -30,12 +30,12 @@ fn the_reference_is_that_of_this_program() {
 
 fn reference() -> String {
     let mut text = HEAD.to_string();
-    let mut command = Arguments::command();
+    let mut command = visible(&Arguments::command());
     command.build();
     text += "\n## Commands\n\n| command | effect |\n| --- | --- |\n";
     row(&mut text, "pagewise", &about(&command));
-    let named = |command: &Command| !command.is_hide_set() && command.get_name() != "help";
-    let commands: Vec<&Command> = command.get_subcommands().filter(|command| named(command)).collect();
+    let commands: Vec<&Command> =
+        command.get_subcommands().filter(|command| command.get_name() != "help").collect();
     for command in &commands {
         row(&mut text, &format!("pagewise {}", command.get_name()), &about(command));
     }
@@ -63,8 +63,7 @@ fn options_of_commands(overview: &Command, commands: &[&Command]) -> String {
     let all = std::iter::once(("the overview", overview))
         .chain(commands.iter().map(|command| (command.get_name(), *command)));
     for (name, command) in all {
-        let shown =
-            command.get_arguments().filter(|argument| !argument.is_hide_set() && argument.get_id() != "help");
+        let shown = command.get_arguments().filter(|argument| argument.get_id() != "help");
         for argument in shown {
             let (usage, help) = (usage(argument), help(argument));
             match known.iter_mut().find(|(other, same, _)| (other, same) == (&usage, &help)) {
@@ -119,7 +118,7 @@ fn methods() -> String {
     let mut text =
         "| method | effect | reads | scan | append | fill |\n| --- | --- | --- | --- | --- | --- |\n"
             .to_string();
-    for method in listed(&Workload::ALL) {
+    for method in listed(Workload::ALL) {
         let name = match &method.worker {
             Worker::Native => method.word.to_string(),
             worker => format!("{worker}/{}", method.word),
