@@ -1,7 +1,7 @@
 //! Command lines to type: the one that continues a run, and a typed one with more arguments; as words that a shell reads
 //! back and a terminal shows as they are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagewise_model::Source;
 use pagewise_model::run::Header;
@@ -44,6 +44,12 @@ pub(super) fn line(path: &Path, header: &Header, touched: bool) -> String {
         words.extend(plan.drop_caches.then(|| "--drop-caches".to_string()));
     }
     words.join(" ")
+}
+
+/// The command line that prints the answer of run files.
+pub(super) fn answer_of(paths: &[PathBuf]) -> String {
+    let paths = paths.iter().map(|path| shell_word(&path.to_string_lossy()));
+    format!("pagewise report --answer {}", paths.collect::<Vec<_>>().join(" "))
 }
 
 /// The command line of this process with more arguments.

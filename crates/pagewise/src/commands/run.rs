@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
-use pagewise_model::format::duration;
+use pagewise_model::format::{counted, duration};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{Plan, Source, Worker, WorkerChoices};
 
@@ -67,7 +67,16 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     for (index, one) in prepared.into_iter().enumerate() {
         match execute(one, &options, announcement.take(), Some((index + 1, OVERVIEW.len())))? {
             Taken::File(path) => taken.push(path),
-            Taken::Ended(ending) => return Ok(ending),
+            Taken::Ended(ending) => {
+                if !taken.is_empty() {
+                    say(format_args!(
+                        "complete before that: {}. See all with: {}",
+                        counted(taken.len() as u64, "question"),
+                        command_lines::answer_of(&taken)
+                    ));
+                }
+                return Ok(ending);
+            }
         }
     }
     report::answer(&taken, options.all)

@@ -95,6 +95,31 @@ fn stop(signal: Signal, group: bool, file_size: &'static str, moment: impl Fn(&P
     expect_resumed(&place);
 }
 
+/// Run files of the place, by name.
+fn run_files(place: &Place) -> Vec<String> {
+    place.entries().into_iter().filter(|name| name.ends_with(".jsonl")).collect()
+}
+
+#[test]
+fn an_overview_that_is_stopped_says_how_to_see_the_questions_before() {
+    let place = Place::new();
+    let mut command = place.command(&["--time=45s"]);
+    let mut child = command.process_group(0).spawn().expect("start");
+    // The first question takes a good part of its time.
+    while run_files(&place).len() < 2 {
+        assert!(child.try_wait().expect("wait").is_none(), "it was over before its second question");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    rustix::process::kill_process_group(pid(&child), Signal::INT).expect("kill");
+    let finished = place.finish(child).expect_code(130);
+    let told = "complete before that: 1 question. See all with: pagewise report --answer ";
+    let (_, shown) = finished.stderr.trim_end().split_once(told).unwrap_or_else(|| panic!("{finished:?}"));
+    assert!(shown.ends_with("-read.jsonl") && run_files(&place).contains(&shown.to_string()), "{shown}");
+    let answer = place.run(&["report", "--answer", shown]).expect_code(0);
+    assert!(answer.stdout.contains("What to use"), "{answer:?}");
+    place.expect_no_trace();
+}
+
 fn has_samples(place: &Place) -> bool {
     samples_of(&place.file("run.jsonl")) >= 2
 }
