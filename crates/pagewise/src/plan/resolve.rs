@@ -559,7 +559,16 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
     };
     let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;
     let grain = if bytes >= Bytes::mib(16).0 { Bytes::mib(1).0 } else { Bytes::kib(64).0 };
-    Ok(Bytes((bytes + grain / 2) / grain * grain))
+    let bytes = (bytes + grain / 2) / grain * grain;
+    let HostSettings { memory_limit_bytes, worker_bytes, .. } = &conditions.host_settings;
+    ensure!(
+        bytes > 0,
+        "a memory limit of {} leaves {capacity} of page cache next to a worker that takes about {}, too little for a \
+         multiple of it: write a larger limit",
+        memory_limit_bytes.unwrap_or_default(),
+        worker_bytes.unwrap_or(Worker::Native.own_bytes())
+    );
+    Ok(Bytes(bytes))
 }
 
 fn default_methods(workload: Workload) -> Vec<Method> {

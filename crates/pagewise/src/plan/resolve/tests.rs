@@ -485,3 +485,18 @@ fn a_search_has_controls_only_in_full() {
     };
     assert_eq!((controls(Variant::Standard), controls(Variant::Quick), controls(Variant::Full)), (0, 0, 2));
 }
+
+#[test]
+fn a_limit_that_leaves_no_cache_is_no_file_of_nothing() {
+    let told = |limit: &str, span: &str, method: &str| {
+        refused(&format!("memory = \"{limit}\"\nspan = \"{span}\"\nmethods = \"{method}\"\nthreads = 1"))
+    };
+    let none = told("64MiB", "0.5x", "jvm/pread");
+    assert_eq!(
+        none,
+        "a memory limit of 64MiB leaves 0B of page cache next to a worker that takes about 64MiB, too little for a multiple \
+         of it: write a larger limit"
+    );
+    assert!(told("4MiB", "0.01x", "pread").contains("too little for a multiple of it"));
+    assert!(resolve_text("memory = \"128MiB\"\nspan = \"0.5x\"\nmethods = \"jvm/pread\"", dataset()).is_ok());
+}
