@@ -88,7 +88,7 @@ pub fn methods_of(name: &str) -> Vec<String> {
 pub(super) fn of_unknown(worker: &Worker, word: &str) -> String {
     let methods = methods_of(word);
     if !methods.is_empty() {
-        return format!("; '{word}' is {} here", methods.join(" or "));
+        return format!("; '{word}' is called {} here", methods.join(" or "));
     }
     let words = access_methods::of(worker).iter().map(|way| way.word);
     nearest(word, words).map_or_else(String::new, |word| format!("; did you mean '{word}'?"))
@@ -135,8 +135,9 @@ mod tests {
     fn a_message_ends_with_what_was_probably_meant() {
         let told = |text: &str| text.parse::<Method>().expect_err(text).to_string();
         for (text, end) in [
-            ("NIOFSDirectory", "; 'NIOFSDirectory' is jvm/filechannel:heap-buffer here"),
-            ("posix_fadvise", "is pread:random or pread:sequential or pread:willneed here"),
+            ("NIOFSDirectory", "; 'NIOFSDirectory' is called jvm/filechannel:heap-buffer here"),
+            ("fread", "; 'fread' is called read here"),
+            ("posix_fadvise", "is called pread:random or pread:sequential or pread:willneed here"),
             ("mmapp", "; did you mean 'mmap'?"),
             ("mmap:rndom", "; did you mean 'random'?"),
             ("uring:depht=4", "; did you mean 'depth'?"),

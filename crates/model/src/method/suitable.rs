@@ -21,15 +21,18 @@ impl Method {
         let Some(taken) = self.way().and_then(|way| way.taken(workload)) else {
             let does = if workload.is_reading() { "reads" } else { "writes" };
             let words = Self::words(self.known_as(), workload);
+            // Options that nobody typed say nothing here.
+            let whole = self.to_string();
+            let name = whole.split(':').next().unwrap_or(&whole);
             return Some(match words.is_empty() {
                 true => {
                     format!(
-                        "'{self}' is not a method for {workload}, which {does}: {} has none",
+                        "'{name}' is not a method for {workload}, which {does}: {} has none",
                         self.worker()
                     )
                 }
                 false => format!(
-                    "'{self}' is not a method for {workload}, which {does}: its methods are {}",
+                    "'{name}' is not a method for {workload}, which {does}: its methods are {}",
                     words.join(", ")
                 ),
             });

@@ -254,7 +254,7 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
     let of_jvm = workers.jdk.is_some() || workers.jvm_args.is_some();
     ensure!(
         !of_jvm || uses(Worker::Jvm.name()),
-        "--jdk and --jvm-args are for the jvm worker, which has no method in the plan: add one, as in --methods pread,jvm/pread"
+        "a JDK and its arguments are for the jvm worker, which has no method in the plan: add one, as in --methods pread,jvm/pread"
     );
     Ok(())
 }
@@ -421,9 +421,12 @@ impl Resolved {
             Source::File { identity, .. } => {
                 ensure!(
                     workload.is_reading(),
-                    "{workload} writes, and your own file is only read: leave --file out"
+                    "{workload} writes, and your own file is only read: name a directory instead of a file"
                 );
-                ensure!(file_size.is_none(), "--file conflicts with a file size: the file has its size");
+                ensure!(
+                    file_size.is_none(),
+                    "your own file has its size: leave the file size out, or choose a part of it with --span"
+                );
                 Some(vec![Size::Exact(identity.file_bytes)])
             }
             Source::Dataset { .. } => file_size,

@@ -36,7 +36,10 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     let Conditions { threads, span_bytes, cache, .. } = conditions;
     let Reads { read_bytes, reads_per_op, skew, dependent, consume, .. } = reads;
     ensure!(read_bytes <= span_bytes, "a read of {read_bytes} is larger than the span of {span_bytes}");
-    ensure!(*consume != Consume::Lines, "lines are counted in scans only: use run scan, or --consume sum");
+    ensure!(
+        *consume != Consume::Lines,
+        "lines are counted in scans only: use pagewise scan, or --consume sum"
+    );
     let op_bytes = conditions.op_bytes();
     if conditions.workload() == Workload::SequentialRead {
         ensure!(
@@ -130,7 +133,7 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
     let host_settings = &conditions.host_settings;
     ensure!(
         host_settings.device_cap.is_none(),
-        "a device cap limits reads, and {workload} writes: leave --device-cap out"
+        "a device cap limits reads, and {workload} writes: leave the cap out"
     );
     ensure!(
         host_settings.memory_limit_bytes.is_none() || conditions.cache == CacheState::Cold,

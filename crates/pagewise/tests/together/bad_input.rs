@@ -73,8 +73,8 @@ fn words_that_make_no_sense() {
                 "run read --worker mine=./x --worker mine=./y --methods mine/get",
                 "--worker mine is given twice",
             ),
-            ("run read --jdk /jdk --methods pread", "--jdk and --jvm-args are for the jvm worker"),
-            ("run read --jvm-args -Xmx1g", "--jdk and --jvm-args are for the jvm worker"),
+            ("run read --jdk /jdk --methods pread", "a JDK and its arguments are for the jvm worker"),
+            ("run read --jvm-args -Xmx1g", "a JDK and its arguments are for the jvm worker"),
             ("run lucene", "a size in multiples of the cache needs a memory limit"),
             ("run append --cache read-once", "read-once"),
             ("run read --file-size 64", "invalid size '64': write a unit, as in 4KiB"),
@@ -106,7 +106,7 @@ fn words_that_make_no_sense() {
             ("read --evict", "--evict is for a file of your own: name one, as in --file index.bin"),
             ("read data --dir .", "cannot be used with"),
             ("read none", "none does not exist"),
-            ("append data", "append writes, and your own file is only read: leave --file out"),
+            ("append data", "append writes, and your own file is only read: name a directory"),
             ("read --time 60s --budget 60s", "cannot be used with"),
             (
                 "read --time 1ms",
@@ -159,7 +159,7 @@ fn choices_that_are_impossible() {
                 "run read --file data --cache cold --reads-per-op 1",
                 "a cold run, or one that begins with reading the file once, starts from an empty page cache, so your file must leave the page cache",
             ),
-            ("run read --file data --file-size 1MiB", "--file conflicts with a file size"),
+            ("run read --file data --file-size 1MiB", "your own file has its size: leave the file size out"),
             ("run read --file data --read-size 1MiB", "a read of 1MiB is larger than the span of 256KiB"),
         ],
     );

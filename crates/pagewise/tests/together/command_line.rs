@@ -196,7 +196,7 @@ fn methods_lists_what_a_question_takes_with_its_meaning_and_state() {
     expect_told(
         &place.run(&["read", "--methods", "NIOFSDirectory"]),
         2,
-        "is jvm/filechannel:heap-buffer here",
+        "is called jvm/filechannel:heap-buffer here",
     );
     expect_told(&place.run(&["read", "--methods", "java/mmap"]), 2, "write jvm/METHOD");
 }

@@ -295,7 +295,7 @@ fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
     );
     assert!(resolve_text("cache = \"cold\"", file(true)).is_ok());
     let error = resolve_text("file_size = \"1GiB\"", file(false)).expect_err("not together");
-    assert!(error.to_string().contains("conflicts with a file size"));
+    assert!(error.to_string().contains("your own file has its size"));
 }
 
 #[test]
