@@ -6,6 +6,7 @@
 #![allow(dead_code)] // Each test uses a part of it.
 
 pub mod outsider;
+pub mod terminal;
 pub mod until;
 
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
+use crate::support::terminal::Terminal;
 use crate::support::{NOBODY, Place, expect_told, is_root, skipped, without_memory_limit};
 
 /// The plan of a command that takes `--dry-run --json`, without what is random.
@@ -238,6 +239,47 @@ fn much_writing_needs_consent_and_what_was_allowed_is_a_limit() {
     assert!(place.entries().is_empty(), "{:?}", place.entries());
     // In memory nothing is asked.
     planned_in_memory(&place);
+}
+
+/// A run on a terminal is asked, and the answer decides; with consent it gets as far as the run file, which exists.
+#[test]
+fn a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted() {
+    let place = Place::new();
+    if rustix::fs::statfs(place.path()).is_ok_and(|found| found.f_type == 0x0102_1994) {
+        return skipped(
+            "a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted",
+            "the files are in memory",
+        );
+    }
+    place.write("taken.jsonl", "");
+    place.write("index.bin", vec![1; 4 << 20]);
+    let before = place.entries();
+    let many =
+        "append --record-size 100B,1KiB --sync none,end,every:1MiB --file-size 64MiB --out taken.jsonl";
+    let wears = "which wears flash. Go on? [y/N]";
+    let own = "read index.bin --cache cold --methods pread --out taken.jsonl";
+    let evicts = "Drop index.bin from the page cache? [y/N]";
+    let (exists, allow) = ("taken.jsonl", "allow it with: pagewise read index.bin");
+    for (words, question, answer, code, told) in [
+        (many, wears, "n", 130, ""),
+        (many, wears, "", 130, ""),
+        (many, wears, "yes", 2, exists),
+        (many, wears, "what", 2, "allow it with: pagewise append"),
+        (own, evicts, "n", 2, allow),
+        (own, evicts, "Y", 2, exists),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let (child, mut terminal) = Terminal::start(&place, &words);
+        terminal.expect_shown(question);
+        terminal.enter(answer);
+        let shown = terminal.all_shown();
+        assert_eq!(place.finish(child).code(), code, "{answer}: {shown}");
+        let (_, after) = shown.split_once(question).expect("seen above");
+        let last = after.lines().rfind(|line| line.starts_with("pagewise: ")).unwrap_or_default();
+        assert!(last.contains(told) && last.is_empty() == told.is_empty(), "{answer}: {shown}");
+        assert_eq!(place.entries(), before, "{answer}");
+        place.expect_no_process();
+    }
 }
 
 fn planned_in_memory(place: &Place) {

@@ -1,13 +1,12 @@
 //! Stdout or stderr broken, full or closed with its terminal: nothing panics, what was measured is kept, and the exit
 //! status says what was lost.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::fs::{self, OpenOptions};
+use std::process::{Child, Stdio};
 
+use crate::support::terminal::Terminal;
 use crate::support::{Finished, Place, load, wait_for, whole_lines};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 const BRIEF: [&str; 9] = [
     "run",
@@ -152,46 +151,15 @@ fn what_a_dead_run_left_is_swept_with_nobody_listening() {
     }
 }
 
-/// A terminal: the end that a terminal program holds, and the one that its programs have.
-fn terminal() -> (File, File) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-    grantpt(&master).expect("the right to it");
-    unlockpt(&master).expect("unlocked");
-    let name = ptsname(&master, Vec::new()).expect("its name");
-    let programs_end = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(name.to_str().expect("a path"))
-        .expect("the end of programs");
-    (File::from(master), programs_end)
-}
-
-/// The run in a session of its own on a terminal.
-fn on_terminal(place: &Place, arguments: &[&str], end: &File) -> Child {
-    let inner = place.command(arguments);
-    let mut command = Command::new("setsid");
-    command.arg("--ctty").arg(inner.get_program()).args(inner.get_args());
-    place.settle(&mut command);
-    let end = || Stdio::from(end.try_clone().expect("clone"));
-    command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("setsid starts")
-}
-
 #[test]
 fn a_terminal_may_be_closed_during_a_run() {
     let place = Place::new();
-    let (mut master, end) = terminal();
-    let child = on_terminal(&place, &long(), &end);
-    drop(end);
+    let (child, mut terminal) = Terminal::start(&place, &long());
     // The progress is there: what follows is that of a terminal.
-    let mut seen = Vec::new();
-    let mut chunk = [0; 4096];
-    while !String::from_utf8_lossy(&seen).contains("random-read pread") {
-        let len = master.read(&mut chunk).expect("the progress");
-        seen.extend_from_slice(&chunk[..len]);
-    }
+    terminal.expect_shown("random-read pread");
     wait_for_samples(&place);
     let reported = whole_lines(&place.file("run.jsonl"));
-    drop(master);
+    drop(terminal);
     let finished = place.finish(child);
     assert_eq!(finished.code(), 130, "it was stopped, and did not panic: {finished:?}");
     let kept = whole_lines(&place.file("run.jsonl"));
