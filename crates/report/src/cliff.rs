@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::cliff::{CapacitySource, Cliff, Curve, CurveGroup};
+use pagewise_analysis::judge::cliff::{CapacitySource, Cliff, Curve, CurveGroup, Point};
 use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::{Bytes, Untrusted};
 
@@ -75,7 +75,7 @@ fn write_chart(
     width: usize,
 ) -> io::Result<()> {
     let points = |curve: &Curve| {
-        curve.points.iter().map(|point| (point.ratio, point.ops_per_second.map(|rate| rate.median))).collect()
+        curve.points.iter().map(|point| (point.ratio, reads_per_second(group, point))).collect()
     };
     // A line at one position suggests that the position is known.
     let widest = tolerance.map_or(WIDEST_MARKED, |tolerance| 1.0 + 2.0 * tolerance);
@@ -91,7 +91,7 @@ fn write_chart(
         return paragraph(out, "  ", "nothing to draw: no sample is valid", width);
     }
     let marked = if chart.marks.is_empty() { "" } else { "; ┆ marks a change of order" };
-    paragraph(out, "", &format!("operations per second over data / cache; * is several{marked}"), width)?;
+    paragraph(out, "", &format!("reads/s over data / cache; * is several{marked}"), width)?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))
 }
 
@@ -116,7 +116,7 @@ fn write_table(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Res
         .enumerate()
         .map(|(index, curve)| format!("{} {}", letter(index), Untrusted(&curve.method)))
         .collect();
-    let (first, limit) = ("ops/s at data / cache", "data / memory limit");
+    let (first, limit) = ("reads/s at data / cache", "data / memory limit");
     let longest = names.iter().map(|name| name.chars().count()).chain([first.len(), limit.len()]).max();
     // A long method leaves room for at least one column of numbers.
     let head = longest.unwrap_or(0).min(width.saturating_sub(BETWEEN + 8));
@@ -167,12 +167,17 @@ fn write_table(out: &mut dyn Write, group: &CurveGroup, width: usize) -> io::Res
 fn column(group: &CurveGroup, span: Bytes) -> impl Iterator<Item = String> {
     group.curves.iter().map(move |curve| {
         let point = curve.points.iter().find(|point| point.span_bytes == span);
-        point.map_or_else(String::new, |point| match &point.ops_per_second {
-            Some(value) if point.samples < FEWEST_ROUNDS => format!("{FEW}{}", rate(value.median)),
-            Some(value) => rate(value.median),
+        point.map_or_else(String::new, |point| match reads_per_second(group, point) {
+            Some(value) if point.samples < FEWEST_ROUNDS => format!("{FEW}{}", rate(value)),
+            Some(value) => rate(value),
             None => MISSING.to_string(),
         })
     })
+}
+
+/// The median of a point.
+fn reads_per_second(group: &CurveGroup, point: &Point) -> Option<f64> {
+    point.ops_per_second.map(|rate| rate.median * f64::from(group.reads_per_op))
 }
 
 fn wide(column: &[String]) -> usize {

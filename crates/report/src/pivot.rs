@@ -14,7 +14,7 @@ use pagewise_model::pivot::PivotColumn;
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::paragraph;
-use pagewise_model::format::{MISSING, bytes, plain, time};
+use pagewise_model::format::{MISSING, bytes, rate, time};
 
 /// Columns between two columns of a table.
 const BETWEEN: usize = 2;
@@ -29,8 +29,8 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
         return paragraph(out, "", "the run has no reads by the offset table, so there is no table", width);
     }
     if !tables.tables.is_empty() {
-        let text = "Scores in operations per millisecond: the median over rounds, and its 95 % interval. Ratios are \
-                    paired by round, with their 98 % interval, and distinguished from 1 by more than 2 %.";
+        let text = "Scores in reads/s: the median over rounds, and its 95 % interval. Ratios are paired \
+                    by round, with their 98 % interval, and distinguished from 1 by more than 2 %.";
         paragraph(out, "", text, width)?;
     }
     for table in &tables.tables {
@@ -41,7 +41,7 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
     write_scaling(out, tables, width)?;
     for (index, start) in tables.cold_starts.iter().enumerate() {
         if index == 0 {
-            writeln!(out, "\nCold start: operations per millisecond over time")?;
+            writeln!(out, "\nCold start: reads/s over time")?;
         }
         writeln!(out)?;
         write_cold_start(out, start, width)?;
@@ -52,8 +52,13 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
 
 fn write_table(out: &mut dyn Write, judged: &Judged, table: &MethodTable, width: usize) -> io::Result<()> {
     paragraph(out, "", &table.label, width)?;
-    let rows =
-        table.rows.iter().map(|row| (row.method.clone(), row.scores.iter().map(score).collect())).collect();
+    let rows = table
+        .rows
+        .iter()
+        .map(|row| {
+            (row.method.clone(), row.scores.iter().map(|one| score(one, table.reads_per_op)).collect())
+        })
+        .collect();
     write_grid(out, "method", &names(&table.columns), rows, width)?;
     for column in &table.fastest {
         paragraph(out, "  ", &fastest(column), width)?;
@@ -71,13 +76,18 @@ fn names(columns: &[PivotColumn]) -> Vec<String> {
     columns.iter().map(ToString::to_string).collect()
 }
 
-/// `24.7 [24.3, 25.1]`, or the reason that there is none.
-fn score(score: &Option<Score>) -> String {
+/// `395k [389k, 402k]`, or the reason that there is none.
+fn score(score: &Option<Score>, reads_per_op: u32) -> String {
     let Some(score) = score else { return String::new() };
-    match &score.ops_per_ms {
-        Some(value) => value.told(plain),
+    match score.ops_per_ms {
+        Some(value) => value.times(reads_per_second(reads_per_op)).told(rate),
         None => score.status.name().to_string(),
     }
+}
+
+/// Reads per second in one operation per millisecond.
+fn reads_per_second(reads_per_op: u32) -> f64 {
+    f64::from(reads_per_op) * 1e3
 }
 
 fn fastest(found: &Fastest) -> String {
@@ -208,12 +218,11 @@ fn write_fall(out: &mut dyn Write, fall: &Fall, width: usize) -> io::Result<()> 
 fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
     paragraph(out, "", &start.label, width)?;
     write_course(out, start, width)?;
-    let names = ["time to 50 %", "to 90 %", "to steady", "read until steady", "ops/ms once steady"];
-    let rows = start
-        .rows
-        .iter()
-        .enumerate()
-        .map(|(index, row)| (format!("{} {}", letter(index), row.method), cold_row(row)));
+    let names = ["time to 50 %", "to 90 %", "to steady", "read until steady", "reads/s once steady"];
+    let rows =
+        start.rows.iter().enumerate().map(|(index, row)| {
+            (format!("{} {}", letter(index), row.method), cold_row(row, start.reads_per_op))
+        });
     write_grid(out, "method", &names.map(String::from), rows.collect(), width)?;
     for row in start.rows.iter() {
         let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
@@ -232,7 +241,7 @@ fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io:
     paragraph(out, "  ", &start.sentence, width)
 }
 
-fn cold_row(row: &ColdRow) -> Vec<String> {
+fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<String> {
     if row.status != Status::Ok {
         return vec![row.status.name().to_string()];
     }
@@ -244,13 +253,17 @@ fn cold_row(row: &ColdRow) -> Vec<String> {
         time(row.to_ninety_ns),
         time(row.to_steady_ns),
         row.bytes_to_steady.map_or_else(|| MISSING.to_string(), |read| bytes(read.median)),
-        row.steady_ops_per_ms.map_or_else(|| MISSING.to_string(), |rate| plain(rate.median)),
+        row.steady_ops_per_ms.map_or_else(
+            || MISSING.to_string(),
+            |steady| rate(steady.median * reads_per_second(reads_per_op)),
+        ),
     ]
 }
 
 /// The rates over time as lines.
 fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
-    let point = |window: &ColdWindow| (window.end_ns as f64, Some(window.ops_per_second / 1e3));
+    let reads_per_op = f64::from(start.reads_per_op);
+    let point = |window: &ColdWindow| (window.end_ns as f64, Some(window.ops_per_second * reads_per_op));
     let lines: Vec<Vec<(f64, Option<f64>)>> =
         start.rows.iter().map(|row| row.course.iter().map(point).collect()).collect();
     let ends: Vec<u64> = start.rows.iter().flat_map(|row| &row.course).map(|window| window.end_ns).collect();

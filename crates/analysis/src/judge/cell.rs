@@ -77,6 +77,12 @@ impl MedianInterval {
             _ => middle,
         }
     }
+
+    /// The same in another unit, `factor` times as many.
+    pub fn times(self, factor: f64) -> Self {
+        let scaled = |value: Option<f64>| value.map(|value| value * factor);
+        Self { median: self.median * factor, low: scaled(self.low), high: scaled(self.high) }
+    }
 }
 
 /// Conditions that are not fields of the cell itself; `None` if they do not apply to the workload.

@@ -34,6 +34,8 @@ pub struct MethodTable {
     pub label: String,
     /// Accesses and their order.
     pub workload: Workload,
+    /// Reads in one operation.
+    pub reads_per_op: u32,
     /// State of the cache.
     pub cache: CacheState,
     /// Span over the cache that the limit leaves, as calculated; `None` without a limit.
@@ -139,6 +141,8 @@ pub struct ColdStart {
     pub label: String,
     /// Accesses and their order.
     pub workload: Workload,
+    /// Reads in one operation.
+    pub reads_per_op: u32,
     /// Threads that read.
     pub threads: u32,
     /// The accessed part of the file.

@@ -7,7 +7,6 @@ use pagewise_model::{CacheState, Conditions};
 use super::facts::{Data, Fall, Fastest, MethodRow, MethodTable, Ratios, Score, not_ranked};
 use super::ratio::PairedRatio;
 use super::{sentences, waits};
-use crate::judge::cell::MedianInterval;
 use crate::judge::comparison::Comparison;
 use crate::judge::label::{LabelPart, data_over_cache, label_without};
 
@@ -100,6 +99,7 @@ pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
     let mut table = MethodTable {
         label: label_without(first, without),
         workload: first.workload(),
+        reads_per_op: first.reads().map_or(1, |reads| reads.reads_per_op),
         cache: first.cache,
         data_over_cache: data_over_cache(first),
         span_bytes: first.span_bytes,
@@ -120,11 +120,6 @@ pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
 
 fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score> {
     let (samples, cell) = data.cell(comparison, method)?;
-    let per_ms = |rate: MedianInterval| MedianInterval {
-        median: rate.median * PER_MS,
-        low: rate.low.map(|low| low * PER_MS),
-        high: rate.high.map(|high| high * PER_MS),
-    };
     Some(Score {
         cell: cell.id.clone(),
         column: column(data, comparison),
@@ -133,7 +128,7 @@ fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score
         not_ranked: not_ranked(comparison, cell),
         samples: cell.samples,
         invalid_samples: cell.invalid_samples,
-        ops_per_ms: cell.ops_per_second.map(per_ms),
+        ops_per_ms: cell.ops_per_second.map(|rate| rate.times(PER_MS)),
         waits: waits::waits(samples, data.cpus),
     })
 }
