@@ -47,8 +47,10 @@ fn samplings() -> Vec<(&'static str, Sampling)> {
     vec![
         ("9 rounds", Sampling::Rounds(9)),
         ("33 rounds", Sampling::Rounds(33)),
-        ("quick race", Sampling::Race(Looks::quick(), 16.0)),
-        ("full race", Sampling::Race(Looks::full(), 89.0)),
+        // The usual budget is twice what the first five rounds take; a short question has the least budget, which pays for more.
+        ("quick race of 10", Sampling::Race(Looks::quick(), 10.0)),
+        ("quick race of 16", Sampling::Race(Looks::quick(), 16.0)),
+        ("full race of 40", Sampling::Race(Looks::full(), 40.0)),
     ]
 }
 

@@ -46,8 +46,8 @@ const FIRST: [f64; 3] = [0.1, 0.25, 0.5];
 const QUICK_SHARES: f64 = 4.0;
 const FULL_SHARES: f64 = 5.0;
 
-/// Error probability of the claim that return rounds contradict the rounds before.
-const CHANGE_LEVEL: f64 = 0.05;
+/// Error probability of the claim that return rounds contradict any of the rounds before, for one comparison.
+const CHANGE_LEVEL: f64 = 0.01;
 
 /// Rates of one method, by round with a valid sample of it.
 pub type Rates = ByRound;
@@ -196,18 +196,21 @@ pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Ve
         }
     }
     for (entrants, standing) in comparisons.iter().zip(&mut standings) {
+        let behind = standing.compared.iter().filter(|compared| compared.is_behind).count();
         for compared in standing.compared.iter_mut().filter(|compared| compared.is_behind) {
-            compared.changed = has_changed(&entrants[compared.leader], &entrants[compared.method]);
+            let level = CHANGE_LEVEL / behind as f64;
+            compared.changed = has_changed(&entrants[compared.leader], &entrants[compared.method], level);
         }
     }
     standings
 }
 
-/// True if a method that left the race is ahead of its leader in return rounds, and further than chance explains.
-fn has_changed(leader: &Entrant, method: &Entrant) -> bool {
+/// True if a method that left the race is ahead of its leader in each return round, since one round may be an outlier, and
+/// further than chance explains.
+fn has_changed(leader: &Entrant, method: &Entrant, level: f64) -> bool {
     let before = paired_log_ratios(&leader.rates, &method.rates);
     let after = paired_log_ratios(&leader.returned, &method.returned);
-    after.iter().sum::<f64>() < 0.0 && is_lower(&after, &before, CHANGE_LEVEL)
+    after.iter().all(|ratio| *ratio < 0.0) && is_lower(&after, &before, level)
 }
 
 /// Samples to take next: a number of rounds of some methods of each comparison.
