@@ -58,3 +58,25 @@ pub(super) fn typed_with(more: &[&str]) -> String {
     let more = more.iter().map(|word| shell_word(word));
     std::iter::once("pagewise".to_string()).chain(typed).chain(more).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bash_reads_back_what_is_quoted() {
+        let texts = ["it's\\ \u{1b}[31m\n\u{202e}x", "$(id) `id` \"q\"", "", "\u{85}\u{7f}-"];
+        for text in texts {
+            let script = format!("printf %s {}", shell_word(text));
+            let output = match std::process::Command::new("bash")
+                .args(["-c", &script])
+                .env("LC_ALL", "C.UTF-8")
+                .output()
+            {
+                Ok(output) => output,
+                Err(error) => return println!("skipped: bash_reads_back_what_is_quoted: {error}"),
+            };
+            assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{script}");
+        }
+    }
+}
