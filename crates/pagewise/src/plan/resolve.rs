@@ -138,18 +138,15 @@ pub fn resolve(
             Amount::Budget(_) | Amount::Time(_) if is_full => Looks::full().last(),
             Amount::Budget(_) | Amount::Time(_) => Looks::quick().last(),
         },
-        budget: None,
-        max_written_bytes: None,
         sample_ns: sampling.sample_ns,
         memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,
         retakes: RETAKES,
-        blocks: 1,
         drop_caches: machine.drop_caches,
         workers: machine.workers.clone(),
         search,
         pivot: plan.pivot.clone(),
-        cells,
+        ..Plan::of(cells)
     };
     let plan = Plan { blocks: blocks(&plan, is_full), ..plan };
     ensure_capped_samples_fit(&plan, machine.environment.page_bytes)?;
