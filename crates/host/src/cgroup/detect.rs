@@ -2,24 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use pagewise_model::Bytes;
 use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::scope::{self, Scope};
-use super::{Control, Controller, NoControl, ParentGroup, Version};
+use super::{Control, Controller, NoControl, OwnLimit, ParentGroup, Version};
 use crate::kernel_files;
+use crate::memory::Memory;
 use crate::mounts::{self, Mount};
 
 pub(super) fn detect() -> Control {
     let mountinfo = kernel_files::text("/proc/self/mountinfo").unwrap_or_default();
     let own = kernel_files::text("/proc/self/cgroup").unwrap_or_default();
-    Survey {
+    let survey = Survey {
         mounts: mounts::parse(&mountinfo),
         own: &own,
         scope: Scope::detect(),
         is_scoped: scope::is_marked(),
-    }
-    .control()
+    };
+    let own_limit = survey.own_limit(Memory::read().total_bytes.unwrap_or(u64::MAX));
+    Control { own_limit, ..survey.control() }
 }
 
 /// Facts that the choice depends on.
@@ -48,20 +51,55 @@ impl Survey<'_> {
                 v2[at].take().expect("each is asked for once")
             })
         };
-        Control { memory: find(Controller::Memory, memory), device: find(Controller::Device, device) }
+        Control {
+            memory: find(Controller::Memory, memory),
+            device: find(Controller::Device, device),
+            own_limit: None,
+        }
+    }
+
+    /// The lowest memory limit of the own group and of those above it that can be seen, if it is below the memory of the
+    /// machine; that of the nearest of several.
+    pub fn own_limit(&self, machine_bytes: u64) -> Option<OwnLimit> {
+        let name = Controller::Memory.name(Version::V1);
+        let (version, file, mount, own) = match self.v1_own(name) {
+            Some(own) => (Version::V1, "memory.limit_in_bytes", self.v1_mount(name)?, own),
+            None => (Version::V2, "memory.max", self.v2_mount()?, self.v2_own()?),
+        };
+        let own = directory(mount, own).ok()?;
+        let groups = own.ancestors().take_while(|group| group.starts_with(&mount.mount_point));
+        let limits = groups.filter_map(|group| Some((kernel_files::number::<u64>(group.join(file))?, group)));
+        let (bytes, group) = limits.min_by_key(|(bytes, _)| *bytes)?;
+        let limit = OwnLimit { bytes: Bytes(bytes), group: group.to_path_buf(), version };
+        (bytes < machine_bytes).then_some(limit)
+    }
+
+    /// The own group in the hierarchy of v1 with this controller: `4:memory:/group`, a line for each hierarchy, and
+    /// `0::/group` for v2 (cgroups(7)).
+    fn v1_own(&self, name: &str) -> Option<&str> {
+        self.own.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            fields.next()?.split(',').any(|one| one == name).then(|| fields.next())?
+        })
+    }
+
+    fn v1_mount(&self, name: &str) -> Option<&Mount> {
+        self.mounts.iter().rev().find(|mount| mount.filesystem == "cgroup" && mount.has_option(name))
+    }
+
+    fn v2_own(&self) -> Option<&str> {
+        self.own.lines().find_map(|line| line.strip_prefix("0::"))
+    }
+
+    fn v2_mount(&self) -> Option<&Mount> {
+        self.mounts.iter().rev().find(|mount| mount.filesystem == "cgroup2")
     }
 
     /// `None` if v1 does not have the controller.
     fn v1(&self, controller: Controller) -> Option<Result<ParentGroup, NoControl>> {
         let name = controller.name(Version::V1);
-        // `4:memory:/group`; a line for each hierarchy, and `0::/group` for v2 (cgroups(7)).
-        let own = self.own.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            fields.next()?.split(',').any(|one| one == name).then(|| fields.next())?
-        })?;
-        let Some(mount) =
-            self.mounts.iter().rev().find(|mount| mount.filesystem == "cgroup" && mount.has_option(name))
-        else {
+        let own = self.v1_own(name)?;
+        let Some(mount) = self.v1_mount(name) else {
             return Some(Err(no(format!("the {name} hierarchy of cgroup v1 is not mounted"))));
         };
         let place = directory(mount, own).and_then(|parent| {
@@ -78,10 +116,10 @@ impl Survey<'_> {
     /// v2.
     fn v2(&self, wanted: &[Controller]) -> Vec<Option<Result<ParentGroup, NoControl>>> {
         let all = |reason: String| wanted.iter().map(|_| Some(Err(no(reason.clone())))).collect();
-        let Some(mount) = self.mounts.iter().rev().find(|mount| mount.filesystem == "cgroup2") else {
+        let Some(mount) = self.v2_mount() else {
             return all("no cgroup filesystem is mounted that has this controller".to_string());
         };
-        let Some(own) = self.own.lines().find_map(|line| line.strip_prefix("0::")) else {
+        let Some(own) = self.v2_own() else {
             return all("/proc/self/cgroup lists no group of cgroup v2".to_string());
         };
         let own = match directory(mount, own) {

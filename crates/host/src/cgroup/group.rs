@@ -9,7 +9,7 @@ use pagewise_model::{DeviceCap, GroupCounters};
 
 use super::directories::{self, remove_directory};
 use super::error::GroupError;
-use super::{Control, LEAST_MEMORY_BYTES, NoControl, ParentGroup, Version, group_path, v1, v2};
+use super::{Control, LEAST_MEMORY_BYTES, NoControl, OwnLimit, ParentGroup, Version, group_path, v1, v2};
 use crate::kernel_files::CallError;
 
 /// Time that a group may take to become removable after its last process died.
@@ -28,6 +28,10 @@ struct GroupDirectory {
 #[derive(Debug)]
 pub struct Group {
     parts: Vec<GroupDirectory>,
+    /// The limit that stands in for that of a group: only looked at.
+    in_place: Option<OwnLimit>,
+    /// Processes that were killed for it before.
+    killed_before: u64,
 }
 
 impl Group {
@@ -43,9 +47,12 @@ impl Group {
         if let Some(limit_bytes) = memory_limit.filter(|bytes| *bytes < LEAST_MEMORY_BYTES) {
             return Err(GroupError::TooLittle { limit_bytes, least_bytes: LEAST_MEMORY_BYTES });
         }
+        let in_place = control.limit_in_place().filter(|own| memory_limit == Some(own.bytes.0)).cloned();
+        let memory_limit = memory_limit.filter(|_| in_place.is_none());
         let memory = memory_limit.map(|_| control.memory.clone()).transpose()?;
         let device = needs_cap.then(|| control.device.clone()).transpose()?;
-        let mut group = Self { parts: Vec::new() };
+        let mut group = Self { parts: Vec::new(), in_place, killed_before: 0 };
+        group.killed_before = group.counters(None).memory_kills.unwrap_or(0);
         for (place, is_memory) in
             memory.map(|place| (place, true)).into_iter().chain(device.map(|place| (place, false)))
         {
@@ -114,9 +121,11 @@ impl Group {
 
     /// Return the kernel's counters of the group; including those of the device with this number, if given.
     pub fn counters(&self, device: Option<(u32, u32)>) -> GroupCounters {
-        let Some(first) = self.parts.first() else { return GroupCounters::default() };
-        let mut counters =
-            GroupCounters { version: first.place.version.to_string(), ..GroupCounters::default() };
+        let parts = self.parts.iter().map(|part| part.place.version);
+        let Some(version) = self.in_place.iter().map(|own| own.version).chain(parts).next() else {
+            return GroupCounters::default();
+        };
+        let mut counters = GroupCounters { version: version.to_string(), ..GroupCounters::default() };
         for part in &self.parts {
             match part.place.version {
                 Version::V1 => {
@@ -136,6 +145,12 @@ impl Group {
                 }
             }
         }
+        match &self.in_place {
+            Some(OwnLimit { group, version: Version::V1, .. }) => v1::read_memory(group, &mut counters),
+            Some(OwnLimit { group, version: Version::V2, .. }) => v2::read_memory(group, &mut counters),
+            None => {}
+        }
+        counters.memory_kills = counters.memory_kills.map(|kills| kills.saturating_sub(self.killed_before));
         counters
     }
 

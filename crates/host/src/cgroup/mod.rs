@@ -14,6 +14,10 @@
 //! (Documentation/admin-guide/cgroup-v2.rst, "no internal processes"). Therefore either an ancestor that this process
 //! may write to has them enabled already, or the processes of the own group are moved to a leaf first. That happens when
 //! a group is made, not before, and is undone with the last group.
+//!
+//! **In place.** Where no group can be made, as in most containers, the limit that this process is under itself stands in
+//! for one of the same size ([`Control::limit_in_place`]): the worker shares it with the supervisor, and its group is only
+//! looked at. Swap is left as it is there.
 
 mod detect;
 mod directories;
@@ -32,6 +36,7 @@ pub use group::Group;
 pub use scope::{SCOPE_MARKER, Scope};
 pub use sweep::{is_gone, sweep};
 
+use pagewise_model::Bytes;
 pub use pagewise_model::counters::UNLIMITED;
 
 /// Versions of the interface.
@@ -109,11 +114,29 @@ pub struct NoControl {
     pub scope: Option<Scope>,
 }
 
+/// A memory limit that this process is under already, as in a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnLimit {
+    /// The limit.
+    pub bytes: Bytes,
+    /// The group that has it: the own one, or one above it.
+    group: PathBuf,
+    version: Version,
+}
+
+/// `512MiB (cgroup v2 at /sys/fs/cgroup)`.
+impl fmt::Display for OwnLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} (cgroup {} at {})", self.bytes, self.version, self.group.display())
+    }
+}
+
 /// Available limits.
 #[derive(Clone, Debug)]
 pub struct Control {
     memory: Result<ParentGroup, NoControl>,
     device: Result<ParentGroup, NoControl>,
+    own_limit: Option<OwnLimit>,
 }
 
 impl Control {
@@ -136,12 +159,32 @@ impl Control {
         let device = self.device.clone().and_then(|place| {
             Group::create(&self, random, None, true).and_then(Group::remove).map(|()| place).map_err(refused)
         });
-        Self { memory, device }
+        Self { memory, device, ..self }
     }
 
     /// Place for memory limits.
     pub fn memory(&self) -> Result<&ParentGroup, &NoControl> {
         self.memory.as_ref()
+    }
+
+    /// The memory limit that this process is under, if that is below the machine's memory.
+    pub fn own_limit(&self) -> Option<&OwnLimit> {
+        self.own_limit.as_ref()
+    }
+
+    /// The same where it stands in for a limit of workers, because none can be set.
+    pub fn limit_in_place(&self) -> Option<&OwnLimit> {
+        let cannot_be_set = self.memory.as_ref().is_err_and(|refusal| refusal.scope.is_none());
+        self.own_limit.as_ref().filter(|_| cannot_be_set)
+    }
+
+    /// The limit that those of workers cannot exceed: it is above their groups, or in place of them.
+    pub fn limit_above(&self) -> Option<&OwnLimit> {
+        let is_above = |own: &&OwnLimit| match &self.memory {
+            Ok(place) => place.parent.starts_with(&own.group),
+            Err(refusal) => refusal.scope.is_none(),
+        };
+        self.own_limit.as_ref().filter(is_above)
     }
 
     /// Place for device caps.

@@ -139,7 +139,7 @@ fn a_limit_that_cannot_hold_is_refused() {
         let control = outer.paths()[0].join("cgroup.subtree_control");
         fs::write(control, "+memory").expect("enable");
     }
-    let below = Control { memory: Ok(inner), device: control.device.clone() };
+    let below = Control { memory: Ok(inner), ..control.clone() };
     let error = refused(&below, 32 << 20).expect_err("above");
     assert!(matches!(error, GroupError::LowerAbove { above_bytes: 0x100_0000, .. }), "{error}");
     refused(&below, 8 << 20).expect("it fits");
@@ -493,4 +493,76 @@ fn an_error_is_one_sentence() {
     assert_eq!(error.to_string(), "/sys/fs/cgroup/x is still in use by [7]");
     let error = GroupError::TooLittle { limit_bytes: 1 << 20, least_bytes: LEAST_MEMORY_BYTES };
     assert_eq!(error.to_string(), "a worker needs at least 8MiB of memory: the limit is 1MiB");
+}
+
+#[test]
+fn a_limit_in_place_stands_in_for_that_of_a_group_where_none_can_be_made() {
+    const LIMIT: u64 = 256 << 20;
+    let v2 = fake_v2(&[("", ALL, "memory\n", ""), ("app", ALL, "", "7\n"), ("app/part", ALL, "", "")]);
+    let v1 = tempfile::tempdir().expect("directory");
+    fs::create_dir_all(v1.path().join("app/part")).expect("directory");
+    for (file, text) in [
+        (v2.path().join("app/memory.max"), format!("{LIMIT}\n")),
+        (v2.path().join("app/part/memory.max"), "max\n".to_string()),
+        (v2.path().join("app/memory.stat"), "file 4096\nanon 8192\n".to_string()),
+        (v1.path().join("memory.limit_in_bytes"), "9223372036854771712\n".to_string()),
+        (v1.path().join("app/memory.limit_in_bytes"), format!("{LIMIT}\n")),
+        (v1.path().join("app/part/memory.limit_in_bytes"), format!("{LIMIT}\n")),
+        (v2.path().join("app/memory.events"), "oom_kill 3\n".to_string()),
+        (v1.path().join("app/part/memory.oom_control"), "oom_kill 3\n".to_string()),
+        (v1.path().join("app/part/memory.stat"), "total_cache 4096\ntotal_rss 8192\n".to_string()),
+    ] {
+        fs::write(file, text).expect("write");
+    }
+    for (root, filesystem, ro, rw, own, at) in [
+        (v2.path(), "cgroup2", "ro", "rw", "0::/app/part\n", "v2 at {}/app)"),
+        (v1.path(), "cgroup", "ro,memory", "rw,memory", "4:memory:/app/part\n", "v1 at {}/app/part)"),
+    ] {
+        let control = |options: &str| {
+            let mounts = vec![mount(root, filesystem, options)];
+            let survey = Survey { mounts, own, scope: None, is_scoped: false };
+            assert_eq!(survey.own_limit(LIMIT), None, "it is no limit on a machine with no more memory");
+            Control { own_limit: survey.own_limit(LIMIT + 1), ..survey.control() }
+        };
+        let control = (control(ro), control(rw));
+        let own = control.0.limit_in_place().expect("in place");
+        let told = format!("256MiB (cgroup {}", at.replace("{}", &root.display().to_string()));
+        assert_eq!((own.bytes.0, own.to_string()), (LIMIT, told));
+        // Where groups can be made, they are.
+        assert!(control.1.memory().is_ok() && control.1.own_limit().is_some());
+        assert_eq!(control.1.limit_in_place(), None);
+        for control in [&control.0, &control.1] {
+            assert_eq!(control.limit_above(), control.own_limit(), "groups are made below it");
+        }
+        let beside = ParentGroup { parent: root.to_path_buf(), ..control.1.memory().expect("seen").clone() };
+        assert_eq!(Control { memory: Ok(beside), ..control.1.clone() }.limit_above(), None);
+        let refused =
+            Group::create(&control.0, 1, Some(LIMIT / 2), false).map(drop).expect_err("another limit");
+        assert!(matches!(refused, GroupError::NoControl(_)), "{refused}");
+
+        assert_eq!(control.0.group_paths(1, true, false), Vec::<PathBuf>::new());
+        let before: Vec<PathBuf> = files_below(root);
+        let group = Group::create(&control.0, 1, Some(LIMIT), false).expect("in place");
+        assert!(group.paths().is_empty() && group.entry().expect("entry").is_empty());
+        let counters = group.counters(None);
+        assert_eq!((counters.limit_bytes, counters.file_bytes), (Some(LIMIT), Some(4096)), "{counters:?}");
+        assert_eq!(counters.memory_kills, Some(0), "those of before are not the worker's");
+        assert_eq!(group.processes().expect("processes"), Vec::<u32>::new(), "none is ours to kill");
+        group.kill().expect("kill");
+        group.remove().expect("remove");
+        assert_eq!(files_below(root), before);
+    }
+}
+
+fn files_below(root: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(root).expect("list") {
+        let path = entry.expect("entry").path();
+        if path.is_dir() {
+            all.extend(files_below(&path));
+        }
+        all.push(path);
+    }
+    all.sort();
+    all
 }

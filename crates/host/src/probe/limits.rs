@@ -30,7 +30,11 @@ fn memory_limit(number: u64) -> Capability {
     let control = Control::detect();
     let place = match control.memory() {
         Ok(place) => place,
-        Err(reason) => return Capability::unavailable(name, reason.to_string()),
+        Err(reason) => {
+            let in_place =
+                control.limit_in_place().map_or_else(String::new, |own| format!("; in place is {own}"));
+            return Capability::unavailable(name, format!("{reason}{in_place}"));
+        }
     };
     sweep_dead_probes(place);
     // Creating it reads the limit back.

@@ -174,7 +174,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
         Destination::Directory(directory) => {
             files::check_directory(&directory)?;
             let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
-            let environment = environment::detect(&directory);
+            let environment = detect(&directory);
             let space = rustix::fs::statvfs(&directory).context("the free space is unknown")?;
             let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
             Ok((Source::Dataset { directory: text_of(&directory)? }, environment, free_bytes))
@@ -190,7 +190,7 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
                     path.display()
                 ));
             }
-            let mut environment = environment::detect(&path);
+            let mut environment = detect(&path);
             if let Some(reason) = files::sparse_or_compressed_bytes(&file) {
                 environment.warnings.push(format!(
                     "fewer bytes may come from the device than are read from your file, so cold and direct figures \
@@ -200,6 +200,21 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
             Ok((Source::File { path: text_of(&path)?, evict, identity }, environment, 0))
         }
     }
+}
+
+/// The environment of `place`, as far as a memory limit of this process itself leaves it.
+fn detect(place: &Path) -> Environment {
+    let mut environment = environment::detect(place);
+    if let Some(own) = Control::detect().own_limit() {
+        let available = environment.memory_available_bytes.unwrap_or(own.bytes);
+        environment.memory_available_bytes = Some(available.min(own.bytes));
+        environment.warnings.push(format!(
+            "this process itself has a memory limit, {own}: larger data do not stay in the page cache; try: \
+             --memory {} to measure under it",
+            own.bytes
+        ));
+    }
+    environment
 }
 
 /// A path as text: workers receive paths in JSON.

@@ -13,7 +13,7 @@ use pagewise_model::{Environment, Untrusted};
 use pagewise_report::json;
 use serde::Serialize;
 
-use super::run::text_of_control;
+use super::run::{text_of_control, text_of_memory};
 use crate::arguments::DoctorArguments;
 use crate::exit::Exit;
 use crate::output;
@@ -51,7 +51,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
     let mut environment = environment::detect(&directory);
     let control = Control::detect();
-    environment.memory_control = Some(text_of_control(control.memory()));
+    environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
     let workers = toolchain::capabilities(&Choices { jdk: arguments.jdk.clone(), jvm_args: None });
     let capabilities =

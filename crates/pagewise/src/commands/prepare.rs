@@ -10,9 +10,10 @@ use pagewise_model::{Bytes, CpuList, Environment, Plan, Source};
 
 use super::begin::{Destination, Options, examine, fresh_seed};
 use super::rights;
+use crate::output::say;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
-use crate::plan::{Lacking, Layer, PlanText};
+use crate::plan::{Lacking, Layer, OrNone, PlanText};
 
 /// A question as typed.
 #[derive(Clone)]
@@ -86,18 +87,23 @@ impl Prepared {
             drop_caches: options.drop_caches,
             workers: &options.workers,
         };
-        let Asked { text, variant, chosen, .. } = &self.asked;
-        self.plan = resolve(text, *variant, chosen, self.plan.source.clone(), &machine).map_err(|error| {
-            match (error.downcast_ref(), self.control.memory()) {
-                // Both obstacles in one message.
-                (Some(Lacking::MemoryLimit(_)), Err(refusal)) if refusal.scope.is_none() => {
-                    anyhow!(
-                        "{error}; as pagewise runs now, there is no memory limit either: {}",
-                        rights::ways(refusal)
-                    )
-                }
-                _ => error,
-            }
+        let Asked { text, variant, chosen, .. } = &mut self.asked;
+        let mut resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
+        let lacks_limit =
+            |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Lacking::MemoryLimit(_)));
+        let in_place = self.control.limit_in_place().filter(|_| chosen.axes.memory.is_none());
+        if let (Some(own), Some(_)) = (in_place, resolved.as_ref().err().filter(|error| lacks_limit(error))) {
+            say(format_args!("note: the memory limit that this process has itself is used: {own}"));
+            chosen.axes.memory = Some(vec![OrNone(Some(own.bytes))]);
+            resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
+        }
+        self.plan = resolved.map_err(|error| match self.control.memory() {
+            // Both obstacles in one message.
+            Err(refusal) if refusal.scope.is_none() && lacks_limit(&error) => anyhow!(
+                "{error}; as pagewise runs now, there is no memory limit either: {}",
+                rights::ways(refusal, self.control.limit_in_place())
+            ),
+            _ => error,
         })?;
         self.plan.max_written_bytes = self.max_written_bytes;
         Ok(())

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use pagewise_host::cgroup::{Control, NoControl};
+use pagewise_host::cgroup::{Control, NoControl, OwnLimit};
 use pagewise_host::settings::SettingGuard;
 use pagewise_model::{HostSettings, Plan, Role, Source};
 
@@ -25,14 +25,23 @@ pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> 
         let cells = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
         cells.map(|cell| &cell.conditions.host_settings)
     };
+    let above = control
+        .limit_above()
+        .filter(|own| measured().all(|all| all.memory_limit_bytes.is_some_and(|limit| limit > own.bytes)));
+    if let Some(own) = above {
+        return refused("a smaller memory limit", &format!("this process has one of its own, {own}"));
+    }
+    let in_place = control.limit_in_place().map(|own| own.bytes);
+    let needs_group =
+        |all: &HostSettings| all.memory_limit_bytes.is_some_and(|limit| Some(limit) != in_place);
     let limits = [
-        ("a memory limit", control.memory().err(), measured().all(|all| all.memory_limit_bytes.is_some())),
-        ("a device cap", control.device().err(), measured().all(|all| all.device_cap.is_some())),
+        ("a memory limit", control.memory().err(), measured().all(needs_group), control.limit_in_place()),
+        ("a device cap", control.device().err(), measured().all(|all| all.device_cap.is_some()), None),
     ];
-    for (what, refusal, is_needed) in limits {
+    for (what, refusal, is_needed, in_place) in limits {
         let refusal = refusal.filter(|refusal| is_needed && !(dry_run && refusal.scope.is_some()));
         if let Some(refusal) = refusal {
-            return refused(what, &ways(refusal));
+            return refused(what, &ways(refusal, in_place));
         }
     }
     let place = match &plan.source {
@@ -50,11 +59,14 @@ pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> 
     }
 }
 
-/// Reason that there is no limit here, and the ways to get one.
-pub(super) fn ways(refusal: &NoControl) -> String {
+/// Reason that there is no limit here, and the ways to get one; the one in place, if there is one.
+pub(super) fn ways(refusal: &NoControl, in_place: Option<&OwnLimit>) -> String {
+    let own = in_place.map_or_else(String::new, |own| {
+        format!("; or use the limit that this process has itself, {own}: --memory {}", own.bytes)
+    });
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo pagewise …, " };
     format!(
         "{refusal}. One can be set with: {sudo}systemd-run --user --scope -p Delegate=yes pagewise …, a cgroup delegated \
-         to this user, or in a container a writable /sys/fs/cgroup (a limit that the container itself has is not used)"
+         to this user, or in a container a writable /sys/fs/cgroup{own}"
     )
 }

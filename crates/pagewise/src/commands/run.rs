@@ -282,7 +282,7 @@ fn execute(
         // The environment above was that of the settings before they were restored.
         environment = examine(asked.place)?.1;
     }
-    environment.memory_control = Some(text_of_control(control.memory()));
+    environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
     environment.worker_answer_ns = answer_time::answer_ns(environment.page_bytes, options.patience, &stop);
     let (programs, workers) = find_workers(&plan, options, &stop)?;
@@ -325,6 +325,12 @@ fn create_named(header: &Header) -> Result<RunFile> {
     RunFile::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
         format!("there are {MAX_NUMBERED_RUNS} run files of '{stem}' here: name one with --out")
     })
+}
+
+/// Text of the memory limit's place, or of the limit in place.
+pub fn text_of_memory(control: &cgroup::Control) -> String {
+    let in_place = control.limit_in_place().map(|own| format!("only the limit in place: {own}"));
+    in_place.unwrap_or_else(|| text_of_control(control.memory()))
 }
 
 /// Text of a limit's place, or of the reason that there is none.
