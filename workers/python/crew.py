@@ -8,7 +8,7 @@ import threading
 from failures import failed_call, short_call
 from histogram import Histogram
 from loops import WORD_MASK
-from samples import Budget, Part, do_pass, latency, throughput
+from samples import Budget, Part, latency, now_ns, throughput
 
 
 class Member:
@@ -48,7 +48,7 @@ class Crew:
 
     def __init__(self, job, task):
         self.job = job
-        self.scans = task.scans
+        self.amount = task.amount
         self.rendezvous = threading.Barrier(len(task.works))
         self.batched = False
         self.members = [Member(work) for work in task.works]
@@ -66,8 +66,8 @@ class Crew:
     def sample(self, go):
         """Has every thread do its part, and adds up what they did."""
         self.batched = False
-        order = do_pass if self.scans else lambda member: self.read_for(member, go)
-        parts = self.order_all(order)
+        perform = self.amount or self.read_for
+        parts = self.order_all(lambda member: perform(member, go))
         timed = [part for part in parts if part.latency_operations > 0]
         latencies = Histogram()
         for part in parts:
@@ -75,6 +75,8 @@ class Crew:
         latency_ns, latency_counts = latencies.recorded()
         done = [part.operations + part.latency_operations for part in parts]
         elapsed = max(part.latency_ended for part in timed) - min(part.latency_begun for part in timed) if timed else 0
+        syncs = self.members[0].work.syncs
+        sync_ns, sync_counts = syncs.recorded() if syncs else ([], [])
         return {
             "operations": sum(part.operations for part in parts),
             "elapsed_ns": max(part.ended for part in parts) - min(part.begun for part in parts),
@@ -85,6 +87,8 @@ class Crew:
             "checksum": "%016x" % (sum(part.checksum for part in parts) & WORD_MASK),
             "latency_ns": latency_ns,
             "latency_counts": latency_counts,
+            "sync_duration_ns": sync_ns,
+            "sync_duration_counts": sync_counts,
             "stalls": sum(part.stalls.count for part in parts),
             "stall_longest_ns": max(part.stalls.longest_ns for part in parts),
         }
@@ -124,9 +128,15 @@ class Crew:
         self.members[0].answer()
 
     def end(self):
-        """Ends the threads."""
+        """Syncs if the job says so, and ends the threads. Returns what the sync took."""
+        sync_ns = 0
+        if self.job.sync == "end":
+            started = now_ns()
+            self.order_all(lambda member: member.work.sync())
+            sync_ns = now_ns() - started
         for member in self.members:
             member.orders.put(None)
         for member in self.members:
             member.thread.join()
             member.work = None
+        return sync_ns

@@ -122,14 +122,3 @@ def latency(work, part, go, max_operations, budget):
     part.latency_ended = after
     part.latency_operations = done
     part.checksum = (part.checksum + checksum) & WORD_MASK
-
-
-def do_pass(member):
-    """One pass over the span: one operation, whose time is its latency."""
-    part = Part()
-    part.begun = now_ns()
-    part.checksum = member.work.scan()
-    part.ended = now_ns()
-    part.operations = 1
-    part.latencies.record(part.ended - part.begun)
-    return part

@@ -1,9 +1,12 @@
 """Tasks: a job, understood and opened; one work for each thread."""
 
+from amount import do_commits, do_pass, do_records
 from failures import Failure
 from loops import WORD_MASK, Loops
-from offers import WORKLOADS, methods
+from offers import parse
+from records import Records
 from sources import Source, Table
+from target import Target
 
 SCAN_PIECE_BYTES = 64 << 10
 
@@ -15,24 +18,42 @@ class Task:
         self.sources = []
         self.table = None
         self.works = []
-        known = methods(job.workload) if job.workload in WORKLOADS else []
-        if job.method not in known:
-            has = "the python worker has no method '%s' for %s; it has %s" % (job.method, job.workload, ", ".join(known))
-            raise Failure("open", job.path, has, unavailable=1)
+        # How a thread does a sample that is an amount of work; None: reads last a time.
+        self.amount = None
+        word, buffer_bytes = parse(job)
+        if job.workload in ("append", "fill"):
+            self.open_records(job, word, buffer_bytes)
+            return
         if job.consume not in ("touch", "sum", "lines"):
             detail = "the python worker cannot consume by '%s'" % job.consume
             raise Failure("open", job.path, detail, unavailable=1)
         if job.page_bytes < 8:
             raise Failure("open", job.path, "pages of %d bytes have no word to touch" % job.page_bytes)
-        self.scans = job.workload == "scan"
-        if self.scans:
+        if job.workload == "scan":
             self.open_scan(job)
         else:
             self.open_reads(job)
 
+    def open_records(self, job, word, buffer_bytes):
+        one_thread(job)
+        if min(job.record_bytes, job.source_period) == 0:
+            raise Failure("open", job.path, "record_bytes and source_period of a job that writes are above 0")
+        if job.record_bytes > job.file_bytes:
+            detail = "a record of %d bytes does not fit into %s, which has %d"
+            raise Failure("open", job.path, detail % (job.record_bytes, job.path, job.file_bytes))
+        if 0 < buffer_bytes < job.record_bytes:
+            detail = "a record of %d bytes does not fit into the buffer of %s, which has %d"
+            raise Failure("open", job.path, detail % (job.record_bytes, job.method, buffer_bytes), unavailable=1)
+        if job.sync == "commit" and buffer_bytes > 0:
+            detail = "%s collects records, and with commit none may stay in a buffer"
+            raise Failure("open", job.path, detail % job.method, unavailable=1)
+        self.amount = do_commits if job.sync == "commit" else do_records
+        self.sources.append(Target(job, word))
+        self.works.append(Records(job, self.sources[0], buffer_bytes))
+
     def open_scan(self, job):
-        if job.threads != 1:
-            raise Failure("open", job.path, "a scan is the work of one thread, not of %d" % job.threads)
+        one_thread(job)
+        self.amount = do_pass
         self.sources.append(Source(job))
         self.works.append(Pass(job, self.sources[0]))
 
@@ -77,8 +98,16 @@ class Task:
             self.table.close()
 
 
+def one_thread(job):
+    """Refuses more than one."""
+    if job.threads != 1:
+        raise Failure("open", job.path, "%s is the work of one thread, not of %d" % (job.workload, job.threads))
+
+
 class TableReads:
     """Reads of one thread by its part of the table."""
+
+    syncs = None
 
     def __init__(self, job, source, part, first_read, operations):
         self.source = source
@@ -103,6 +132,8 @@ class TableReads:
 
 class Pass:
     """A pass over the span in pieces, those of full size and the rest behind them."""
+
+    syncs = None
 
     def __init__(self, job, source):
         self.source = source

@@ -1,8 +1,9 @@
-"""Compares what the worker makes of ../vectors.json, its argument, with what it must. It writes no records, and draws no gaps."""
+"""Compares what the worker makes of ../vectors.json, its argument, with what it must."""
 
 import json
 import sys
 
+from amount import Gaps
 from histogram import Histogram
 from stalls import Stalls
 
@@ -18,7 +19,13 @@ def reproduced(vector):
         for took_ns in vector["took_ns"]:
             latencies.record(took_ns)
         return latencies.recorded() == (vector["latency_ns"], vector["latency_counts"])
-    return vector["type"] == "gaps"
+    if vector["type"] == "gaps":
+        gaps, drawn, grows = Gaps(vector["seed"]), [], []
+        for op_ns in vector["op_ns"]:
+            drawn.append(gaps.draw())
+            grows.append(int(gaps.adapt(drawn[-1], drawn[-1] * op_ns)))
+        return (drawn, grows) == (vector["gaps"], vector["grows"])
+    return False
 
 
 with open(sys.argv[1]) as vectors:

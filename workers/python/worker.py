@@ -1,12 +1,15 @@
-"""The Python worker of pagewise: reads a file in the ways that Python programs do, as ../PROTOCOL.md (version 6) says.
+"""The Python worker of pagewise: reads and writes a file in the ways that Python programs do, as ../PROTOCOL.md (version 6) says.
 
 Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memmap`, imported when a job asks for it.
 
     mmap            a slice of an mmap.mmap, which is a new bytes object: one copy, as programs do it. Copying on into a
-                    buffer that is kept would be a second one. random: MADV_RANDOM of the whole span
+                    buffer that is kept would be a second one. random: MADV_RANDOM of the whole span. Records are assigned
+                    to slices
     pread           os.preadv into a buffer of the thread
     readinto        seek and readinto of a raw file (io.FileIO) into a buffer of the thread; a scan seeks once
     numpy-memmap    a slice of a numpy.memmap, assigned to an array of the thread
+    write, pwrite   os.write and os.pwrite, a call for each record; with buffer=SIZE one for each buffer of whole records
+    buffered-writer an io.BufferedWriter over the file, which writes its buffer when the next record does not fit
 
 A scan goes by pieces of 64 KiB. Which of them there are for which workload stands in OFFERS.
 
@@ -75,6 +78,8 @@ def main():
         worker="python",
         version="%s %s" % (WORKER_VERSION, interpreter()),
         worker_warmup=0,
+        sync_calls="fdatasync,fsync,msync,O_DSYNC,RWF_DSYNC",
+        commit_threads=1,
         **{workload: ",".join(methods(workload)) for workload in WORKLOADS},
     )
     while True:
@@ -125,10 +130,10 @@ def serve(talk, job):
             talk.say("verified", reads=len(request["offsets"]))
         elif request["type"] == "close":
             started = now_ns()
-            crew.end()
+            sync_ns = crew.end()
             task.close()
             heart.stop()
-            talk.say("closed", teardown_ns=now_ns() - started, sync_ns=0)
+            talk.say("closed", teardown_ns=now_ns() - started, sync_ns=sync_ns)
             return
         else:
             sys.exit("python worker: %r came within a job" % request["type"])

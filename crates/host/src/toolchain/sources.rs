@@ -76,15 +76,18 @@ const GO: &[SourceFile] = sources!(
 
 const PYTHON: &[SourceFile] = sources!(
     "python",
+    "amount.py"
     "crew.py"
     "failures.py"
     "heart.py"
     "histogram.py"
     "loops.py"
     "offers.py"
+    "records.py"
     "samples.py"
     "sources.py"
     "stalls.py"
+    "target.py"
     "tasks.py"
     "worker.py"
 );

@@ -8,6 +8,7 @@ use crate::misspelt::nearest;
 /// A name elsewhere, and the methods that do the same; capitals and underscores do not count.
 pub const BROUGHT: &[(&str, &[&str])] = &[
     ("BufferedReader", &["jvm/buffered-reader"]),
+    ("BufferedWriter", &["python/buffered-writer"]),
     ("DirectIODirectory", &["jvm/pread:direct"]),
     ("FileChannel", &["jvm/filechannel:direct-buffer", "jvm/filechannel:heap-buffer"]),
     ("MMapDirectory", &["jvm/mmap", "jvm/mmap:random"]),
@@ -23,6 +24,7 @@ pub const BROUGHT: &[(&str, &[&str])] = &[
     ("madvise", &["mmap:random", "mmap:sequential", "mmap:willneed"]),
     ("mlock", &["mmap:lock"]),
     ("os.pread", &["python/pread"]),
+    ("os.write", &["python/write"]),
     ("posix_fadvise", &["pread:random", "pread:sequential", "pread:willneed"]),
     ("pread64", &["pread"]),
     ("preadv", &["pread"]),

@@ -24,18 +24,10 @@ impl Method {
             // Options that nobody typed say nothing here.
             let whole = self.to_string();
             let name = whole.split(':').next().unwrap_or(&whole);
-            return Some(match words.is_empty() {
-                true => {
-                    format!(
-                        "'{name}' is not a method for {workload}, which {does}: {} has none",
-                        self.worker()
-                    )
-                }
-                false => format!(
-                    "'{name}' is not a method for {workload}, which {does}: its methods are {}",
-                    words.join(", ")
-                ),
-            });
+            return Some(format!(
+                "'{name}' is not a method for {workload}, which {does}: its methods are {}",
+                words.join(", ")
+            ));
         };
         let unknown =
             self.options().iter().find(|option| !taken.iter().any(|known| known.name() == option.name()))?;

@@ -189,6 +189,7 @@ fn workers_have_words_of_their_own() {
         ("go/write", Access::Write, "write"),
         ("go/pwrite:buffer=4KiB", Access::Pwrite, "pwrite"),
         ("python/numpy-memmap", Access::Mmap, "numpy-memmap"),
+        ("python/buffered-writer:buffer=8KiB", Access::Write, "buffered-writer"),
         // A known text has its usual meaning; another one is unknown.
         ("mine/pread:direct", Access::Pread, "pread"),
         ("mine/lsm-get:depth=3", Access::Unknown, "lsm-get:depth=3"),
@@ -213,7 +214,10 @@ fn a_stream_is_written_where_the_workload_writes() {
     assert!(unsuited("go/bufio", Fill).contains("its methods are mmap"));
     assert_eq!(unsuited("jvm/filechannel:heap-buffer+buffer=4KiB", Append), "");
     assert!(unsuited("jvm/filechannel:heap-buffer+buffer=4KiB", RandomRead).contains("does not apply"));
-    assert!(unsuited("python/mmap", Append).contains("python has none"));
+    assert_eq!(unsuited("python/mmap", Append), "");
+    assert!(
+        unsuited("python/pread", Append).contains("its methods are mmap, pwrite, write, buffered-writer")
+    );
     assert!(unsuited("jvm/buffered-reader", RandomRead).contains("mmap, pread, filechannel"));
     assert_eq!(unsuited("mine/anything", Append), "", "its worker will say");
 }

@@ -59,8 +59,8 @@ fn words_that_make_no_sense() {
                 "write jvm/filechannel:direct-buffer or jvm/filechannel:heap-buffer",
             ),
             (
-                "run append --methods python/mmap",
-                "'python/mmap' is not a method for append, which writes: python has none",
+                "run append --methods python/pread",
+                "'python/pread' is not a method for append, which writes: its methods are mmap, pwrite, write, buffered-writer",
             ),
             ("run read --worker mine=./x", "the plan has no method of the worker mine"),
             ("run read --worker mine", "invalid worker 'mine': write --worker name=COMMAND"),

@@ -133,7 +133,7 @@ fn the_worker_in_python_conforms() {
     let script = shipped("python/worker.py");
     let command = [text(&found.program), text(&script)];
     // Threads cannot share a position; numpy may be missing.
-    let judged = conforms(&Place::new(), &command, &["readinto", "numpy-memmap", "append", "fill"]);
+    let judged = conforms(&Place::new(), &command, &["readinto", "numpy-memmap"]);
     assert_eq!(judged["worker"], "python");
     offers_what_is_known(&Worker::Python, &command);
 }

@@ -48,6 +48,10 @@ const WRITES: &[&str] = &[
     "go/pwrite:buffer=4KiB",
     "go/write",
     "go/bufio:buffer=64KiB",
+    "python/mmap",
+    "python/write",
+    "python/pwrite:buffer=4KiB",
+    "python/buffered-writer",
     "mine/log",
 ];
 
@@ -155,7 +159,7 @@ fn another_way_than_the_named_one_is_noticed() {
         [FailureKind::MissingWrites]
     );
     // All bytes came through calls, but not each record by one of its own.
-    for method in ["go/write", "go/pwrite", "jvm/filechannel:direct-buffer"] {
+    for method in ["go/write", "go/pwrite", "jvm/filechannel:direct-buffer", "python/write"] {
         let fewer = |_: &mut Measurement, evidence: &mut Evidence| evidence.write_calls = Some(100);
         assert_eq!(kinds(&append(method, CacheState::Cold), fewer), [FailureKind::MissingWrites], "{method}");
     }

@@ -1,0 +1,155 @@
+"""Records: append and fill."""
+
+import io
+import os
+
+from failures import Failure, failed_call, short_call
+from loops import compiled
+from samples import now_ns
+from target import CALLS, RWF_DSYNC, RawTarget
+
+# How a record from `place` of the source gets to `offset`: of the file, or of a buffer.
+MOVES = {
+    "mmap": "target[offset:offset + record] = source[place:place + record]",
+    "write": """\
+if (written := write(descriptor, source[place:place + record])) != record:
+    raise short_call(call, path, offset, record, written)""",
+    "pwrite": """\
+if (written := pwrite(descriptor, source[place:place + record], offset)) != record:
+    raise short_call(call, path, offset, record, written)""",
+    "buffered-writer": "write(source[place:place + record])",
+}
+# With RWF_DSYNC the call of `pwrite` is pwritev2(2).
+SYNCED_PWRITE = """\
+if (written := pwritev(descriptor, (source[place:place + record],), offset, RWF_DSYNC)) != record:
+    raise short_call(call, path, offset, record, written)"""
+# A write that is a sync.
+TIMED = """\
+begun = now_ns()
+%s
+synced(now_ns() - begun)"""
+
+# Timed region: `for each record: move; place = (place + record) mod period`.
+RECORDS = """
+def put(start, stop, place):
+    try:
+        for offset in range(start, stop, record):
+            {move}
+            place += step
+            if place >= period:
+                place -= period
+    except OSError as error:
+        raise failed_call(call, path, error, offset) from error
+    return place
+"""
+
+
+class Records:
+    """Records in order, by a call or a copy each, or by way of a buffer."""
+
+    def __init__(self, job, target, buffer_bytes):
+        self.target = target
+        self.syncs = target.syncs
+        self.record = self.op_bytes = job.record_bytes
+        self.records = job.records
+        self.gap_seed = job.gap_seed
+        self.next = self.place = self.filled = 0
+        self.buffer = self.writer = None
+        word = target.word
+        names = {
+            "record": job.record_bytes,
+            "period": job.source_period,
+            "step": job.record_bytes % job.source_period,
+            "source": memoryview(read_source(job)),
+            "path": job.path,
+            "call": CALLS[word],
+            "descriptor": target.descriptor,
+            "target": target.mapping,
+            "write": os.write,
+            "pwrite": os.pwrite,
+            "pwritev": os.pwritev,
+            "RWF_DSYNC": RWF_DSYNC,
+            "now_ns": now_ns,
+            "synced": target.syncs.record,
+        }
+        if word == "buffered-writer":
+            move = MOVES[word]
+            self.writer = io.BufferedWriter(RawTarget(target), buffer_bytes)
+            names["write"] = self.writer.write
+        elif buffer_bytes > 0:
+            move = MOVES["mmap"]
+            self.buffer = names["target"] = memoryview(bytearray(buffer_bytes // job.record_bytes * job.record_bytes))
+        else:
+            move = MOVES[word] if target.call != "RWF_DSYNC" else SYNCED_PWRITE
+            move = TIMED % move if target.writes_sync else move
+        self.put = compiled("put", RECORDS, move, "", names)
+
+    def append(self, position, count):
+        """Writes the next records. They may stay in a buffer."""
+        if position != self.next:
+            detail = "record %d was asked for where record %d is next; they are written in order" % (position, self.next)
+            raise Failure("append", self.target.path, detail)
+        self.next += count
+        left = count * self.record
+        if self.writer is not None:
+            self.place = self.put(0, left, self.place)
+        elif self.buffer is not None:
+            self.collect(left)
+        else:
+            self.write(left)
+
+    def write(self, left):
+        target = self.target
+        while left > 0:
+            stretch = target.stretch(left, self.record)
+            self.place = self.put(target.cursor, target.cursor + stretch, self.place)
+            left -= stretch
+            if target.advance(stretch):
+                target.sync()
+
+    def collect(self, left):
+        size = len(self.buffer)
+        while left > 0:
+            if self.filled == size:
+                self.flush()
+            some = min(left, size - self.filled)
+            self.place = self.put(self.filled, self.filled + some, self.place)
+            self.filled += some
+            left -= some
+
+    def flush(self):
+        """Puts what is collected into the file."""
+        filled, self.filled = self.filled, 0
+        if self.writer is not None:
+            self.writer.flush()
+        elif self.buffer is not None:
+            self.target.put(self.buffer[:filled])
+
+    def finish(self):
+        self.flush()
+        self.target.sync_rest()
+
+    def sync(self):
+        self.target.sync_all()
+
+    def warm(self):
+        pass
+
+    def fetch(self, offset):
+        raise Failure("verify", self.target.path, "there is no read where records are written", 0, offset)
+
+    def release(self):
+        self.put = self.buffer = self.writer = None
+
+
+def read_source(job):
+    """The content of the records: a period and a record more."""
+    length = job.source_period + job.record_bytes
+    try:
+        with io.FileIO(job.source_path, "r") as file:
+            source = os.pread(file.fileno(), length, 0)
+    except OSError as error:
+        raise failed_call("pread", job.source_path, error) from error
+    if len(source) != length:
+        raise short_call("pread", job.source_path, 0, length, len(source))
+    return source
