@@ -4,7 +4,7 @@
 //! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Conditions, Sync, SyncCall};
+use pagewise_model::{Bytes, Conditions, Sync, SyncCall};
 
 use crate::messages::SampleReply;
 
@@ -58,6 +58,8 @@ pub struct Asked {
     pub sync: Sync,
     /// The call that puts them there is the write itself, of which there may be several at once.
     pub writes_sync: bool,
+    /// Bytes of the largest write: a record, or a buffer of them.
+    pub write_bytes: u64,
 }
 
 impl Asked {
@@ -73,7 +75,25 @@ impl Asked {
             is_filled: conditions.reads().is_some(),
             sync: writes.map_or(Sync::None, |writes| writes.sync),
             writes_sync: writes.and_then(|writes| writes.sync_call).is_some_and(SyncCall::is_write),
+            write_bytes: conditions.op_bytes(),
         }
+    }
+
+    /// The same of a method that collects records in a buffer.
+    pub fn with_buffer(self, buffer: Option<Bytes>) -> Self {
+        Self { write_bytes: buffer.map_or(0, |buffer| buffer.0).max(self.write_bytes), ..self }
+    }
+
+    /// The most bytes that may reach the file from one sync to the next: a sync is due after the write with which the
+    /// interval is full.
+    fn bytes_between_syncs(&self, interval: Bytes) -> u64 {
+        let at_once = self.write_bytes.saturating_mul(u64::from(self.depth));
+        let between = if self.writes_sync {
+            self.write_bytes
+        } else {
+            at_once.saturating_add(interval.0).saturating_sub(1)
+        };
+        between.max(1)
     }
 }
 
@@ -218,9 +238,10 @@ impl<'a> Claims<'a> {
         let syncs: u128 = counts.iter().copied().map(u128::from).sum();
         let (least, of) = match asked.sync {
             Sync::None | Sync::End => (0, "no sync is due within the measured region".to_string()),
-            Sync::Every(size) => {
-                (self.bytes / size.0.max(1), format!("{} bytes with one after each {size}", self.bytes))
-            }
+            Sync::Every(size) => (
+                self.bytes / asked.bytes_between_syncs(size),
+                format!("{} bytes with one after the write with which {size} are full", self.bytes),
+            ),
             Sync::Commit => {
                 let threads = u64::from(asked.threads).max(1);
                 (
@@ -323,8 +344,6 @@ pub fn false_time(what: &str, claimed_ns: u64, wall_ns: u64, slack_ns: u64) -> O
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Bytes;
-
     use super::*;
 
     const ASKED: Asked = Asked {
@@ -336,6 +355,7 @@ mod tests {
         is_filled: true,
         sync: Sync::None,
         writes_sync: false,
+        write_bytes: 10,
     };
 
     fn honest() -> SampleReply {
@@ -406,12 +426,20 @@ mod tests {
             let (sync_duration_ns, sync_duration_counts) = (ends.to_vec(), counts.to_vec());
             SampleReply { sync_duration_ns, sync_duration_counts, ..honest() }.claims().wrong_syncs(&asked)
         };
+        let told = |ends: &[u64], counts: &[u64], asked: Asked| wrong(ends, counts, asked).expect("wrong");
         let every = Asked { sync, ..ASKED };
         assert_eq!(wrong(&[100, 200], &[2, 1], every), None, "150 bytes");
+        let buffered = every.with_buffer(Some(Bytes(30)));
+        assert_eq!(wrong(&[100], &[2], buffered), None, "after the second buffer of 30 bytes");
+        assert!(told(&[100], &[1], buffered).contains("take at least 2"));
+        let written = Asked { writes_sync: true, ..buffered };
+        assert!(told(&[100], &[4], written).contains("take at least 5"));
         assert_eq!(wrong(&[100, 200], &[2, 2], every), None, "and the rest");
         assert_eq!(wrong(&[], &[], ASKED), None);
-        let told = |ends: &[u64], counts: &[u64], asked: Asked| wrong(ends, counts, asked).expect("wrong");
-        assert!(told(&[100], &[2], every).contains("150 bytes with one after each 40B take at least 3"));
+        assert!(
+            told(&[100], &[2], every)
+                .contains("150 bytes with one after the write with which 40B are full take at least 3")
+        );
         assert!(told(&[100], &[1], ASKED).contains("no sync is due"));
         assert!(told(&[1021], &[3], every).starts_with("a sync took 1021 ns"));
         assert!(told(&[100], &[1 << 40], every).starts_with("the syncs add up"));

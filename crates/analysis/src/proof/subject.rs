@@ -23,7 +23,8 @@ impl Subject<'_> {
 
     /// What it was asked for.
     pub(crate) fn asked(&self) -> Asked {
-        Asked::of(&self.cell.conditions, self.cell.method.depth())
+        let method = &self.cell.method;
+        Asked::of(&self.cell.conditions, method.depth()).with_buffer(method.buffer())
     }
 
     /// Operations of both phases. Saturating, as the worker may claim anything.
