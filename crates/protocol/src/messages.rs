@@ -92,7 +92,6 @@ pub enum Reply {
 
 /// The worker's introduction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Hello {
     /// [`PROTOCOL_VERSION`] of the worker.
     pub protocol: u32,
@@ -104,10 +103,10 @@ pub struct Hello {
     #[serde(default)]
     pub worker_warmup: u32,
     /// Methods it offers for `random-read`, separated by commas.
-    #[serde(default)]
+    #[serde(default, rename = "random-read")]
     pub random_read: String,
     /// The same for `sequential-read`.
-    #[serde(default)]
+    #[serde(default, rename = "sequential-read")]
     pub sequential_read: String,
     /// The same for `scan`.
     #[serde(default)]
@@ -485,6 +484,26 @@ mod tests {
                 assert!(nonsense.understand().is_err(), "{nonsense:?}");
             }
         }
+    }
+
+    /// A field by another name is an unknown one, which both sides ignore without a word.
+    #[test]
+    fn fields_have_the_names_that_the_documentation_has() {
+        let protocol = include_str!("../../../workers/PROTOCOL.md");
+        let documented = |message: &Reply| {
+            let fields = serde_json::to_value(message).expect("JSON");
+            let fields = fields.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+            fields.into_iter().find(|name| name != "type" && !protocol.contains(&format!("`{name}`")))
+        };
+        assert_eq!(documented(&Reply::Hello(Hello::default())), None);
+        let job = serde_json::to_value(Job::default()).expect("JSON");
+        let mut fields = job.as_object().expect("an object").keys();
+        assert_eq!(fields.find(|name| !protocol.contains(&format!("`{name}`"))), None);
+        let text = r#"{"type":"hello","protocol":6,"worker":"w","version":"1","worker_warmup":1,"random-read":"get",
+            "sequential-read":"get","sync_calls":"fsync","commit_threads":3}"#;
+        let Ok(Reply::Hello(hello)) = serde_json::from_str(text) else { panic!("it is a hello") };
+        assert_eq!((hello.worker_warmup, hello.commit_threads, &*hello.sync_calls), (1, 3, "fsync"));
+        assert_eq!(hello.methods(Workload::SequentialRead), ["get"]);
     }
 
     #[test]
