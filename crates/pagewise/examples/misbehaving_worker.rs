@@ -23,6 +23,7 @@ const KINDS: &[(&str, &str)] = &[
     ("other-protocol", "speaks another version"),
     ("no-method", "has no method"),
     ("no-version", "has no version"),
+    ("other-sync", "offers a sync call that there is none of"),
     // What it says.
     ("stray-line", "prints something else to stdout"),
     ("wrong-checksum", "adds 1 to each checksum"),
@@ -226,6 +227,7 @@ impl Bent {
             "no-advice" => hello["random-read"] = json!("mmap:random"),
             "other-protocol" => hello["protocol"] = json!(3),
             "no-version" => hello["version"] = json!(""),
+            "other-sync" => hello["sync_calls"] = json!("fdatasync,sync"),
             "no-method" => {
                 for workload in ["random-read", "scan", "append"] {
                     hello[workload] = json!("");

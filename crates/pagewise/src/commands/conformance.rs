@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use pagewise_host::mounted;
-use pagewise_model::Workload;
+use pagewise_model::{SyncCall, Workload};
 use pagewise_protocol::{PROTOCOL_VERSION, Wait};
 
 use super::begin::{claim, fresh_seed, stop_flag};
@@ -86,6 +86,9 @@ fn hello_is_whole(examiner: &mut Examiner<'_>) -> bool {
         other => Err(format!("worker_warmup is {other}: 0 or 1 is expected")),
     };
     examiner.steps.judge("says whether it needs warm-up", worker_warmup);
+    let calls = hello.sync_calls.split(',').map(str::trim).filter(|call| !call.is_empty());
+    let wrong = calls.filter_map(|call| call.parse::<SyncCall>().err()).next();
+    examiner.steps.judge("names its sync calls", wrong.map_or(Ok(()), Err));
     let all: Vec<&str> = Workload::ALL.iter().flat_map(|workload| hello.methods(*workload)).collect();
     let wrong = all.iter().find_map(|text| meaning::of(&hello, text).err());
     let methods = match (all.is_empty(), wrong) {

@@ -55,6 +55,7 @@ fn offers_what_is_known(worker: &Worker, command: &[&str]) {
     let output =
         Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().expect("it starts");
     let hello: Hello = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(hello.worker_warmup, u32::from(*worker == Worker::Jvm), "only the JVM compiles as it runs");
     for &workload in Workload::ALL {
         let methods = hello.methods(workload);
         for method in &methods {
@@ -65,6 +66,18 @@ fn offers_what_is_known(worker: &Worker, command: &[&str]) {
         assert_eq!(words, Method::words(worker, workload).into_iter().collect(), "{workload}");
     }
 }
+
+/// The syncs that it offers were tried, except where a method has no use of them.
+#[track_caller]
+fn syncs_as_offered(judged: &Value, tried: &[&str]) {
+    let ok: Vec<&str> = steps(judged, "ok").into_iter().map(|(name, _)| name).collect();
+    for name in tried {
+        assert!(ok.contains(name), "'{name}' was not tried: {ok:#?}");
+    }
+}
+
+/// Steps that a method cannot do: its buffer has no commits, and a mapping no writes that are syncs.
+const NO_SUCH_SYNC: [&str; 4] = ["by msync", "by O_DSYNC", "by RWF_DSYNC", "commits of records"];
 
 fn shipped(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers").join(path).canonicalize().expect(path)
@@ -119,8 +132,18 @@ fn the_worker_in_go_conforms() {
     let mut go = Command::new(&found.program);
     go.args(["build", "-o"]).arg(&program).arg(".").current_dir(shipped("go")).env("GOWORK", "off");
     compile(&mut go).unwrap_or_else(|reason| panic!("{reason}"));
-    let judged = conforms(&place, &[text(&program)], &[]);
+    let judged = conforms(&place, &[text(&program)], &NO_SUCH_SYNC);
     assert_eq!(judged["worker"], "go");
+    let tried = [
+        "append mmap: a sync of each record by msync",
+        "append write: a sync of each record by sync_file_range",
+        "append pwrite:buffer=64KiB: a sync of each record by O_DSYNC",
+        "append bufio: a sync of each record by fsync",
+        "append mmap: commits of records of 300 B by 3 threads",
+        "append write: commits of records of 300 B by 3 threads",
+        "append pwrite: commits of records of 300 B",
+    ];
+    syncs_as_offered(&judged, &tried);
     offers_what_is_known(&Worker::Go, &[text(&program)]);
 }
 
@@ -133,8 +156,17 @@ fn the_worker_in_python_conforms() {
     let script = shipped("python/worker.py");
     let command = [text(&found.program), text(&script)];
     // Threads cannot share a position; numpy may be missing.
-    let judged = conforms(&Place::new(), &command, &["readinto", "numpy-memmap"]);
+    let may_lack = [&NO_SUCH_SYNC[..], &["readinto", "numpy-memmap"]].concat();
+    let judged = conforms(&Place::new(), &command, &may_lack);
     assert_eq!(judged["worker"], "python");
+    let tried = [
+        "append mmap: a sync of each record by msync",
+        "append write: a sync of each record by O_DSYNC",
+        "append pwrite: a sync of each record by RWF_DSYNC",
+        "append buffered-writer: a sync of each record by fdatasync",
+        "append write: commits of records of 300 B",
+    ];
+    syncs_as_offered(&judged, &tried);
     offers_what_is_known(&Worker::Python, &command);
 }
 
@@ -154,8 +186,19 @@ fn the_worker_in_java_conforms() {
     let mut command = vec![text(&found.program)];
     command.extend(flags);
     command.extend(["-cp", text(&classes), "pagewise.Worker"]);
-    let judged = conforms(&place, &command, &["prefetch", "buffered-reader"]);
+    let may_lack =
+        [&NO_SUCH_SYNC[..], &["prefetch", "buffered-reader", "mmap: a sync", "mmap:buffer=64KiB: a sync"]];
+    let judged = conforms(&place, &command, &may_lack.concat());
     assert_eq!(judged["worker"], "jvm");
+    let tried = [
+        "append mmap: a sync of each record by msync",
+        "append filechannel:direct-buffer: a sync of each record by fsync",
+        "append filechannel:heap-buffer: a sync of each record by O_DSYNC",
+        "append filechannel:direct-buffer+buffer=64KiB: a sync of each record by fdatasync",
+        "append mmap: commits of records of 300 B by 3 threads",
+        "append filechannel:direct-buffer: commits of records of 300 B by 3 threads",
+    ];
+    syncs_as_offered(&judged, &tried);
     offers_what_is_known(&Worker::Jvm, &command);
 }
 
@@ -204,6 +247,7 @@ fn what_a_hello_lacks_is_told() {
     is_told("other-protocol", "the protocol", "protocol is 3, pagewise speaks", &[]);
     is_told("no-method", "names its methods", "it has no method", &[]);
     is_told("no-version", "names itself", "version is empty", &[]);
+    is_told("other-sync", "names its sync calls", "unknown sync call 'sync'", &["by fdatasync"]);
 }
 
 #[test]

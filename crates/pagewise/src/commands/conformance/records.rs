@@ -1,11 +1,13 @@
 //! Examination of append and fill: the written file is read back and compared byte for byte.
 
+use std::borrow::Cow;
+
 use pagewise_host::{FileKey, ReadBack};
 use pagewise_model::random::mix;
 use pagewise_model::sample::Written;
-use pagewise_model::{Append, Bytes, Conditions, Fill, Method, RecordRing, Sync, Work, Workload};
+use pagewise_model::{Append, Bytes, Conditions, Fill, Method, RecordRing, Sync, SyncCall, Work, Workload};
 use pagewise_protocol::claims::Asked;
-use pagewise_protocol::{ConversationError, Job, SampleReply, descriptor_path};
+use pagewise_protocol::{ConversationError, Hello, Job, SampleReply, descriptor_path};
 
 use super::examiner::{Examiner, Part};
 use super::meaning::CountersBefore;
@@ -15,60 +17,78 @@ use super::test_files::{TemporaryFile, memory_of};
 const RECORDS_NS: u64 = 20_000_000_000;
 
 /// One shape of writing.
+#[derive(Clone)]
 struct Writing {
-    name: &'static str,
+    name: Cow<'static, str>,
     file_bytes: u64,
     record_bytes: u64,
     laps: u64,
     sync: Sync,
+    sync_call: Option<SyncCall>,
+    threads: u32,
+}
+
+impl Writing {
+    /// True if hello must offer its syncs.
+    fn is_offered(&self) -> bool {
+        self.sync_call.is_some() || self.sync == Sync::Commit
+    }
+}
+
+/// A shape for one thread, with the usual sync call.
+const fn writing(name: &'static str, file_bytes: u64, record_bytes: u64, laps: u64, sync: Sync) -> Writing {
+    Writing { name: Cow::Borrowed(name), file_bytes, record_bytes, laps, sync, sync_call: None, threads: 1 }
 }
 
 /// Some bytes are left after the last slot, and usual buffers do not hold a whole number of records.
 const APPENDING: [Writing; 3] = [
-    Writing {
-        name: "records of 100 B, twice round a ring that they do not fill",
-        file_bytes: (1 << 20) + 77,
-        record_bytes: 100,
-        laps: 2,
-        sync: Sync::None,
-    },
-    Writing {
-        name: "records of 4 KiB, sync at the end",
-        file_bytes: 1 << 20,
-        record_bytes: 4096,
-        laps: 3,
-        sync: Sync::End,
-    },
-    Writing {
-        name: "records of 300 B, sync every 64 KiB",
-        file_bytes: (256 << 10) + 5,
-        record_bytes: 300,
-        laps: 2,
-        sync: Sync::Every(Bytes::kib(64)),
-    },
+    writing("records of 100 B, twice round a ring that they do not fill", (1 << 20) + 77, 100, 2, Sync::None),
+    writing("records of 4 KiB, sync at the end", 1 << 20, 4096, 3, Sync::End),
+    writing("records of 300 B, sync every 64 KiB", (256 << 10) + 5, 300, 2, Sync::Every(Bytes::kib(64))),
 ];
 
 const FILLING: [Writing; 2] = [
-    Writing {
-        name: "blocks of 64 KiB",
-        file_bytes: 2 << 20,
-        record_bytes: 64 << 10,
-        laps: 1,
-        sync: Sync::None,
-    },
-    Writing {
-        name: "blocks of 12 KiB that do not fill the file, sync at the end",
-        file_bytes: (1 << 20) + 5000,
-        record_bytes: 12 << 10,
-        laps: 1,
-        sync: Sync::End,
-    },
+    writing("blocks of 64 KiB", 2 << 20, 64 << 10, 1, Sync::None),
+    writing(
+        "blocks of 12 KiB that do not fill the file, sync at the end",
+        (1 << 20) + 5000,
+        12 << 10,
+        1,
+        Sync::End,
+    ),
 ];
+
+/// Threads that commit together, if the worker offers so many.
+const COMMITTING: u32 = 3;
+
+/// Shapes of appending with the syncs that the worker offers in hello.
+fn offered_syncs(hello: &Hello, method: &Method) -> Vec<Writing> {
+    let record_bytes = method.buffer().map_or(4096, |buffer| buffer.0);
+    let sync = Sync::Every(Bytes(record_bytes));
+    let calls = hello.sync_calls.split(',').filter_map(|call| call.trim().parse::<SyncCall>().ok());
+    let by_call = calls.map(|call| Writing {
+        name: format!("a sync of each record by {call}").into(),
+        sync_call: Some(call),
+        ..writing("", 20 * record_bytes + 77, record_bytes, 2, sync)
+    });
+    let commit = writing("commits of records of 300 B", (10 << 10) + 5, 300, 2, Sync::Commit);
+    let threads = COMMITTING.min(hello.commit_threads);
+    let alone = (threads > 0).then(|| commit.clone());
+    let together = (threads > 1).then(|| Writing {
+        name: format!("commits of records of 300 B by {threads} threads").into(),
+        threads,
+        ..commit
+    });
+    by_call.chain(alone).chain(together).collect()
+}
 
 /// Examine one method.
 pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, method: &Method) {
     let subject = format!("{workload} {text}");
-    let all: &[Writing] = if workload == Workload::Append { &APPENDING } else { &FILLING };
+    let all = match workload {
+        Workload::Append => [&APPENDING[..], &offered_syncs(&examiner.hello, method)].concat(),
+        _ => FILLING.to_vec(),
+    };
     for (index, writing) in all.iter().enumerate() {
         let titled = format!("{subject}: {}", writing.name);
         let work = work(workload, writing);
@@ -87,10 +107,11 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
 }
 
 fn work(workload: Workload, writing: &Writing) -> Work {
-    let (size, sync) = (Bytes(writing.record_bytes), writing.sync);
+    let Writing { sync, sync_call, .. } = *writing;
+    let size = Bytes(writing.record_bytes);
     match workload {
-        Workload::Fill => Work::Fill(Fill { block_bytes: size, sync, sync_call: None }),
-        _ => Work::Append(Append { record_bytes: size, laps: writing.laps as u32, sync, sync_call: None }),
+        Workload::Fill => Work::Fill(Fill { block_bytes: size, sync, sync_call }),
+        _ => Work::Append(Append { record_bytes: size, laps: writing.laps as u32, sync, sync_call }),
     }
 }
 
@@ -102,7 +123,10 @@ fn examine_writing(
     method: &Method,
 ) -> Part<()> {
     let lack = |error: String| ("a file to write", ConversationError::lack(error));
-    let conditions = Conditions::of(work(workload, writing), Bytes(writing.file_bytes));
+    let conditions = Conditions {
+        threads: writing.threads,
+        ..Conditions::of(work(workload, writing), Bytes(writing.file_bytes))
+    };
     let ring = conditions.ring().expect("the work is writes");
     let new = examiner.files.new_file(writing.file_bytes).map_err(|error| lack(format!("{error:#}")))?;
     let key = FileKey::of(new.file()).map_err(|error| lack(error.to_string()))?;
@@ -119,8 +143,12 @@ fn examine_writing(
     let before = CountersBefore::of(examiner.pid()?);
     let reply = examiner.go(0, RECORDS_NS, 0)?;
     let dirty = new.0.dirty_bytes();
-    let asked = Asked::of(&conditions, method.depth());
-    let checked = reply.check(&asked).and_then(|()| no_checksum(&reply.sample));
+    let asked = Asked::of(&conditions, method.depth()).with_buffer(method.buffer());
+    let wrong_syncs = || match writing.is_offered() {
+        true => reply.sample.claims().wrong_syncs(&asked).map_or(Ok(()), Err),
+        false => Ok(()),
+    };
+    let checked = reply.check(&asked).and_then(|()| no_checksum(&reply.sample)).and_then(|()| wrong_syncs());
     examiner.record(&format!("go and sample, {}", writing.name), checked);
     before.record(examiner, &key, method, workload, reply.sample.bytes);
     // While it has the file open: bytes in a buffer of its own are not in the file.
