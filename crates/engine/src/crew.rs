@@ -11,7 +11,7 @@ use pagewise_sys::SharedMemory;
 
 use crate::operations::{Latencies, Operations};
 use crate::sampling::timed::Limits;
-use crate::sampling::{ThreadSample, empty_latencies, fixed, timed};
+use crate::sampling::{ThreadSample, commits, empty_latencies, fixed, timed};
 
 enum Order {
     WarmPageTables,
@@ -39,6 +39,11 @@ pub enum Bounds {
     },
     /// When this much is done.
     Fixed(fixed::Amount),
+    /// When this many records, counted over all threads, are committed.
+    Commits {
+        /// Records of a sample.
+        records: u64,
+    },
 }
 
 impl Bounds {
@@ -77,6 +82,9 @@ impl Common {
                 timed::sample(work, go.first_operation, limits, &rendezvous, &self.timed_phase, latencies)
             }
             Bounds::Fixed(amount) => fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies),
+            Bounds::Commits { records } => {
+                commits::sample(work, records, go.sample_ns, &rendezvous, latencies)
+            }
         }
     }
 }
@@ -145,10 +153,12 @@ impl Crew {
         let (first, others) = samples.split_first_mut().expect("a job has a thread");
         for sample in others {
             first.latencies.add(&sample.latencies).expect("histograms of one shape");
+            if let (Some(all), Some(more)) = (&mut first.syncs, &sample.syncs) {
+                all.add(more).expect("histograms of one shape");
+            }
         }
-        let buckets = first.latencies.iter_recorded();
-        let (latency_ns, latency_counts) =
-            buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).unzip();
+        let (latency_ns, latency_counts) = buckets(&first.latencies);
+        let (sync_duration_ns, sync_duration_counts) = first.syncs.as_ref().map(buckets).unwrap_or_default();
         let checksum = samples.iter().fold(0u64, |total, sample| total.wrapping_add(sample.checksum));
         SampleReply {
             operations,
@@ -163,8 +173,8 @@ impl Crew {
             checksum: format!("{checksum:016x}"),
             latency_ns,
             latency_counts,
-            sync_duration_ns: Vec::new(),
-            sync_duration_counts: Vec::new(),
+            sync_duration_ns,
+            sync_duration_counts,
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Beats::default(),
@@ -213,6 +223,12 @@ impl Crew {
             }
         }
     }
+}
+
+/// Upper ends of the buckets of a histogram that are not empty, and the numbers in them.
+fn buckets(histogram: &Latencies) -> (Vec<u64>, Vec<u64>) {
+    let recorded = histogram.iter_recorded();
+    recorded.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).unzip()
 }
 
 /// Time from the earliest start to the latest end.

@@ -121,7 +121,8 @@ impl DataFile {
 
     /// Set up a ring over `file`, with a buffer of `slot_bytes` for each read in flight.
     pub fn ring(&self, file: OwnedFd, slot_bytes: usize) -> Result<Ring, CallFailure> {
-        let options = RingOptions { depth: self.effects.depth, slot_bytes, fixed: self.effects.fixed };
+        let options =
+            RingOptions { depth: self.effects.depth, slot_bytes, fixed: self.effects.fixed, dsync: false };
         let mut ring =
             Ring::new(file, options).map_err(|refusal| refused(refusal.call, refusal.error, &self.path))?;
         if self.effects.direct {

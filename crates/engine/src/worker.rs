@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use pagewise_model::{Method, Sync, Work, Worker, Workload};
+use pagewise_model::{Method, Sync, SyncCall, Work, Worker, Workload, Writes, limits};
 use pagewise_protocol::{
     Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
 };
@@ -18,7 +18,7 @@ use crate::crew::{Bounds, Crew};
 use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
 use crate::heartbeat::Heart;
-use crate::operations::{Operations, Records};
+use crate::operations::Operations;
 use crate::reader::{self, TableReads};
 use crate::scanner::{self, Passes};
 use crate::writer;
@@ -36,8 +36,8 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         scan: words(Workload::Scan),
         append: words(Workload::Append),
         fill: words(Workload::Fill),
-        sync_calls: String::new(),
-        commit_threads: 0,
+        sync_calls: SyncCall::ALL.iter().map(|call| call.name()).collect::<Vec<_>>().join(","),
+        commit_threads: limits::MAX_THREADS,
     };
     say(&mut replies, &Reply::Hello(hello))?;
     let mut requests = Requests(requests.lines());
@@ -163,7 +163,7 @@ impl ParsedJob {
         table: Option<FileMapping>,
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
         let workload = self.work.workload();
-        if workload.is_one_shot() && job.threads != 1 {
+        if workload.is_one_shot() && job.threads != 1 && self.sync() != Sync::Commit {
             let detail = format!("{workload} is the work of one thread: {} were requested", job.threads);
             return Err(refusal("open", &job.path, detail));
         }
@@ -184,8 +184,12 @@ impl ParsedJob {
                 Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)))
             }
             (Work::Append(_) | Work::Fill(_), _) => {
-                let records = Records::new(writer::open(&self.method, job, self.sync())?);
-                Ok((vec![Box::new(records)], Bounds::fixed(job, job.records)))
+                let writes: Writes = self.work.writes().expect("it writes");
+                let bounds = match writes.sync {
+                    Sync::Commit => Bounds::Commits { records: job.records },
+                    _ => Bounds::fixed(job, job.records),
+                };
+                Ok((writer::open_threads(&self.method, job, writes)?, bounds))
             }
         }
     }

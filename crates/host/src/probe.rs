@@ -274,7 +274,7 @@ pub fn probe_uring(directory: &Path) -> Capability {
     let name = "io_uring";
     with_file(name, directory, |file| {
         let duplicate = file.try_clone().map_err(|error| format!("dup: {error}"))?;
-        let options = RingOptions { depth: 1, slot_bytes: FILE_BYTES, fixed: false };
+        let options = RingOptions { depth: 1, slot_bytes: FILE_BYTES, fixed: false, dsync: false };
         let mut ring = Ring::new(duplicate.into(), options)
             .map_err(|refused| uring_reason(refused.call, &refused.error, disabled_setting()))?;
         ring.queue_read(0, 0, FILE_BYTES);

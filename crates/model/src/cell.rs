@@ -7,6 +7,7 @@ use crate::content::Content;
 use crate::host_settings::HostSettings;
 use crate::method::{Access, Method, MethodOption, Worker};
 use crate::ring::RecordRing;
+use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 use crate::words::words;
 use crate::work::{Reads, Work, Workload, Writes};
@@ -130,6 +131,17 @@ impl Conditions {
         self.work.consume()
     }
 
+    /// True if its work is done once, so that methods are ranked by the total of set-up, measured region and tear-down.
+    /// Records that are committed go on as long as the sample, and methods are ranked by their rate.
+    pub fn is_one_shot(&self) -> bool {
+        self.workload().is_one_shot() && !self.is_committing()
+    }
+
+    /// True if each record is on the device before its thread writes the next one.
+    pub fn is_committing(&self) -> bool {
+        self.writes().is_some_and(|writes| writes.sync == Sync::Commit)
+    }
+
     /// Bytes that one operation asks for.
     pub fn op_bytes(&self) -> u64 {
         match &self.work {
@@ -141,11 +153,12 @@ impl Conditions {
     }
 
     /// Operations of a sample if their number is fixed: the whole file once, or the given number of passes over the
-    /// ring.
+    /// ring. Commits end with the sample, or with the last pass.
     pub fn fixed_operations(&self) -> Option<u64> {
         match &self.work {
             Work::RandomRead(_) | Work::SequentialRead(_) => None,
             Work::Scan(_) => Some(1),
+            Work::Append(_) | Work::Fill(_) if self.is_committing() => None,
             Work::Append(_) | Work::Fill(_) => self.ring().map(|ring| ring.records()),
         }
     }
@@ -225,6 +238,12 @@ impl Cell {
     /// The kind of access that the kernel sees in this workload.
     pub fn access(&self) -> Access {
         self.method.access().in_workload(self.conditions.workload())
+    }
+
+    /// The call that syncs what it writes; `None` without syncs.
+    pub fn sync_call(&self) -> Option<SyncCall> {
+        let writes = self.conditions.writes().filter(|writes| writes.sync != Sync::None)?;
+        Some(writes.sync_call.unwrap_or_else(|| SyncCall::usual(self.access() == Access::Mmap)))
     }
 
     /// True if the CPU copies bytes between the program and the page cache, a mapping or memory.

@@ -16,7 +16,7 @@ pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
 /// Repetitions of a disturbed sample.
 pub const MAX_RETAKES: u32 = 100;
 /// More threads than this measure the scheduler.
-const MAX_THREADS: u32 = 1024;
+pub const MAX_THREADS: u32 = 1024;
 const MAX_READS_PER_OP: u32 = 65_536;
 /// A read must be small compared with memory.
 const MAX_READ: Bytes = Bytes::gib(1);

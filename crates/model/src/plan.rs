@@ -227,7 +227,7 @@ impl Plan {
     /// 2,000.
     pub fn phases_ns(&self, cell: &Cell, round: u32) -> (u64, u64) {
         let sample_ns = self.sample_ns_of(cell);
-        if cell.conditions.workload().is_one_shot() {
+        if cell.conditions.is_one_shot() {
             return (FIXED_WORK_NS, 0);
         }
         match cell.conditions.host_settings.device_cap {

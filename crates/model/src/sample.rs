@@ -149,10 +149,10 @@ pub struct Measurement {
     /// Operations in each bucket.
     pub latency_counts: Vec<u64>,
     /// Durations of the syncs within the measured region: upper ends of histogram buckets, ascending.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub sync_duration_ns: Vec<u64>,
     /// Syncs in each bucket.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub sync_duration_counts: Vec<u64>,
     /// Intervals of the throughput phase that took more than 1 ms longer than their operations should have taken: each
     /// holds at least one stalled operation.

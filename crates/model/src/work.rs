@@ -33,8 +33,8 @@ impl Workload {
         matches!(self, Workload::RandomRead | Workload::SequentialRead | Workload::Scan)
     }
 
-    /// True if its work is done once and by one thread, so that methods are ranked by the total of set-up, measured
-    /// region and tear-down; otherwise they are ranked by their rate.
+    /// True if its work is done once, front to back. Whether methods are ranked by their total or their rate follows
+    /// from the conditions ([`crate::Conditions::is_one_shot`]).
     pub const fn is_one_shot(self) -> bool {
         matches!(self, Workload::Scan | Workload::Append | Workload::Fill)
     }

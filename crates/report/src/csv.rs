@@ -14,8 +14,8 @@ use pagewise_analysis::proof;
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, OutsideStretch, Placement, Written};
 use pagewise_model::{
-    Bytes, Cell, CheckContext, Conditions, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome,
-    RateWindow, Sample, SettingsInForce, ThreadCounters, Untrusted, Work, WorkerWarmup,
+    Bytes, Cell, CheckContext, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome, RateWindow,
+    Sample, SettingsInForce, ThreadCounters, Untrusted, Work, WorkerWarmup,
 };
 
 use flat::{Columns, CsvField, UNKNOWN};
@@ -44,6 +44,7 @@ const CONDITIONS: &[&str] = &[
     "block_bytes",
     "laps",
     "sync",
+    "sync_call",
     "content",
 ];
 
@@ -124,6 +125,8 @@ columns!(
         thread_operations,
         latency_ns,
         latency_counts,
+        sync_duration_ns,
+        sync_duration_counts,
         stalls,
         stall_longest_ns,
     }
@@ -259,7 +262,7 @@ fn rows_of(
 fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> Vec<CsvField> {
     let mut fields = vec![index.to_string(), run.header.plan.seed.to_string(), id.to_string()];
     match cell {
-        Some(Cell { role, method, conditions }) => {
+        Some(cell @ Cell { role, method, conditions }) => {
             fields.extend([
                 role.to_string(),
                 conditions.workload().to_string(),
@@ -272,7 +275,7 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
                 conditions.cache.to_string(),
                 conditions.descriptor.to_string(),
             ]);
-            fields.extend(work_fields(conditions));
+            fields.extend(work_fields(cell));
             fields.extend(conditions.host_settings.fields());
         }
         // The plan does not have this cell, so only its id is known.
@@ -287,7 +290,8 @@ fn version(run: &Run, worker: &str) -> Option<String> {
 }
 
 /// Fields that define the work; empty if they do not apply to the workload.
-fn work_fields(conditions: &Conditions) -> [CsvField; 11] {
+fn work_fields(cell: &Cell) -> [CsvField; 12] {
+    let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
     let (record_bytes, block_bytes) = match &conditions.work {
         Work::Append(append) => (Some(append.record_bytes), None),
@@ -305,6 +309,7 @@ fn work_fields(conditions: &Conditions) -> [CsvField; 11] {
         block_bytes.field(),
         writes.map(|writes| writes.laps).field(),
         writes.map(|writes| writes.sync.to_string()).field(),
+        cell.sync_call().map(|call| call.to_string()).field(),
         writes.is_none().then(|| conditions.content.to_string()).field(),
     ]
 }

@@ -6,12 +6,14 @@
 pub mod child;
 pub mod mapping;
 pub mod placement;
+mod range_sync;
 pub mod residency;
 pub mod ring;
 pub mod writable;
 
 pub use child::{CpuMask, Spawn};
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
+pub use range_sync::sync_file_range;
 pub use residency::{CacheStat, pread_dontcache};
 pub use ring::{Completion, Ring, RingError, RingOptions};
 pub use writable::{Advisor, WritableMapping};

@@ -20,6 +20,8 @@ pub struct RingOptions {
     pub slot_bytes: usize,
     /// Registered file and buffers.
     pub fixed: bool,
+    /// Each write is synced before it is done (RWF_DSYNC).
+    pub dsync: bool,
 }
 
 /// The set-up step of a ring that the kernel refused.
@@ -54,6 +56,7 @@ pub struct Ring {
     file: OwnedFd,
     slot_bytes: usize,
     fixed: bool,
+    write_flags: i32,
     in_flight: Vec<bool>,
     in_flight_count: usize,
 }
@@ -105,7 +108,9 @@ impl Ring {
                 .map_err(RingError::at("io_uring_register(FILES)"))?;
         }
         let in_flight = vec![false; options.depth as usize];
-        Ok(Self { ring, buffers, file, slot_bytes, fixed: options.fixed, in_flight, in_flight_count: 0 })
+        let write_flags = if options.dsync { libc::RWF_DSYNC } else { 0 };
+        let RingOptions { fixed, .. } = options;
+        Ok(Self { ring, buffers, file, slot_bytes, fixed, write_flags, in_flight, in_flight_count: 0 })
     }
 
     /// Reads and writes in flight.
@@ -140,9 +145,11 @@ impl Ring {
         let len = part.len() as u32;
         let buffer = self.buffer(slot)[part].as_ptr();
         let entry = if self.fixed {
-            opcode::WriteFixed::new(types::Fixed(0), buffer, len, slot as u16).offset(offset).build()
+            let write = opcode::WriteFixed::new(types::Fixed(0), buffer, len, slot as u16);
+            write.offset(offset).rw_flags(self.write_flags).build()
         } else {
-            opcode::Write::new(types::Fd(self.file.as_raw_fd()), buffer, len).offset(offset).build()
+            let write = opcode::Write::new(types::Fd(self.file.as_raw_fd()), buffer, len);
+            write.offset(offset).rw_flags(self.write_flags).build()
         };
         self.queue(slot, entry);
     }
@@ -246,7 +253,7 @@ mod tests {
     #[test]
     fn reads_land_in_their_slots() {
         for fixed in [false, true] {
-            let options = RingOptions { depth: 3, slot_bytes: 512, fixed };
+            let options = RingOptions { depth: 3, slot_bytes: 512, fixed, dsync: false };
             let mut ring = match Ring::new(file_of(4096), options) {
                 Ok(ring) => ring,
                 Err(refused) => panic!("this machine has no io_uring: {refused:?}"),
@@ -271,9 +278,9 @@ mod tests {
     #[test]
     fn writes_come_from_their_slots() {
         use std::os::unix::fs::FileExt;
-        for fixed in [false, true] {
+        for (fixed, dsync) in [(false, false), (true, false), (false, true), (true, true)] {
             let file = std::fs::File::from(file_of(4096));
-            let options = RingOptions { depth: 2, slot_bytes: 1024, fixed };
+            let options = RingOptions { depth: 2, slot_bytes: 1024, fixed, dsync };
             let mut ring = Ring::new(file.try_clone().expect("clone").into(), options).expect("ring");
             for slot in 0..2 {
                 ring.buffer_mut(slot).fill(100 + slot as u8);
@@ -296,7 +303,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the kernel may be using the buffer")]
     fn a_buffer_in_flight_is_out_of_reach() {
-        let options = RingOptions { depth: 1, slot_bytes: 512, fixed: false };
+        let options = RingOptions { depth: 1, slot_bytes: 512, fixed: false, dsync: false };
         let mut ring = Ring::new(file_of(4096), options).expect("ring");
         ring.queue_write(0, 0..512, 0);
         ring.buffer_mut(0);
@@ -304,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_ring_dropped_with_reads_in_flight_waits_for_them() {
-        let options = RingOptions { depth: 8, slot_bytes: 4096, fixed: false };
+        let options = RingOptions { depth: 8, slot_bytes: 4096, fixed: false, dsync: false };
         let mut ring = Ring::new(file_of(65536), options).expect("ring");
         for slot in 0..8 {
             ring.queue_read(slot, slot as u64 * 4096, 4096);

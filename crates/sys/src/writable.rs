@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
 
@@ -46,6 +47,35 @@ impl WritableMapping {
         // SAFETY: mapped readable and writable until Drop, borrowed exclusively: an `Advisor` reaches no byte, and no
         // advice in `Advice` changes one.
         unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
+    }
+
+    /// Store `bytes` at `offset` while other threads may store elsewhere, by words where the mapping is aligned to them.
+    ///
+    /// # Panics
+    /// If they do not lie within the mapping.
+    pub fn store(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset <= self.0.len && bytes.len() <= self.0.len - offset, "a store outside of the mapping");
+        let (head, rest) = bytes.split_at((offset.next_multiple_of(8) - offset).min(bytes.len()));
+        let (words, tail) = rest.as_chunks::<8>();
+        let middle = offset + head.len();
+        for (at, byte) in head.iter().enumerate() {
+            self.atomic(offset + at).store(*byte, Ordering::Relaxed);
+        }
+        for (index, word) in words.iter().enumerate() {
+            // SAFETY: within the mapping, which is readable and writable until Drop, and aligned, as the mapping begins
+            // at a page. `&self` excludes slices of `bytes_mut`, and all other stores through it are atomic too.
+            let at = unsafe { AtomicU64::from_ptr(self.0.start.as_ptr().add(middle + 8 * index).cast()) };
+            at.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        }
+        for (at, byte) in tail.iter().enumerate() {
+            self.atomic(middle + 8 * words.len() + at).store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    fn atomic(&self, at: usize) -> &AtomicU8 {
+        assert!(at < self.0.len, "a byte outside of the mapping");
+        // SAFETY: as in `store`.
+        unsafe { AtomicU8::from_ptr(self.0.start.as_ptr().add(at)) }
     }
 
     /// madvise(2) on `range`, whose start must be a multiple of the page size.
@@ -155,5 +185,31 @@ mod tests {
         std::fs::write(folder.path().join("f"), [0; 4096]).expect("write");
         let read_only = std::fs::File::open(folder.path().join("f")).expect("open");
         assert_eq!(errno(WritableMapping::new(&read_only, 4096, false).map(drop)), Some(libc::EACCES));
+    }
+
+    #[test]
+    fn threads_store_side_by_side() {
+        let file = file_of(&[1; 10_000]);
+        let mapping = WritableMapping::new(&file, 10_000, false).expect("map");
+        let records: Vec<(usize, Vec<u8>)> =
+            [(0, 1), (1, 7), (8, 8), (16, 9), (25, 30), (55, 4096), (9990, 10), (10_000, 0)]
+                .map(|(offset, len)| (offset, (0..len).map(|byte| byte as u8 ^ 0x5a).collect()))
+                .into();
+        std::thread::scope(|scope| {
+            for (offset, record) in &records {
+                scope.spawn(|| mapping.store(*offset, record));
+            }
+        });
+        let mut expected = vec![1; 10_000];
+        records
+            .iter()
+            .for_each(|(offset, record)| expected[*offset..][..record.len()].copy_from_slice(record));
+        assert!(mapping.bytes() == expected, "each byte is stored, and no other");
+    }
+
+    #[test]
+    #[should_panic(expected = "a store outside of the mapping")]
+    fn a_store_stays_within_the_mapping() {
+        WritableMapping::new(file_of(&[1; 4096]), 4096, false).expect("map").store(4090, &[0; 7]);
     }
 }

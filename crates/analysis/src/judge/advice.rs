@@ -153,7 +153,7 @@ fn lead(comparison: &Comparison) -> String {
     };
     let is = match comparison.conditions.conditions.cache {
         CacheState::ColdStart => "it is warm",
-        _ if comparison.conditions.conditions.workload().is_one_shot() => "in total it is",
+        _ if comparison.conditions.conditions.is_one_shot() => "in total it is",
         _ => "it is",
     };
     format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, CacheState, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence, HostSettings,
-    KernelSettings, MethodOption, Outcome, Role, Sample, Workload,
+    Access, Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence,
+    HostSettings, KernelSettings, MethodOption, Outcome, Role, Sample, SyncCall, Workload,
 };
 use serde::Serialize;
 
@@ -102,8 +102,10 @@ pub struct Parameters {
     pub block_bytes: Option<Bytes>,
     /// Number of passes over the ring.
     pub laps: Option<u32>,
-    /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`.
+    /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`, `commit`.
     pub sync: Option<String>,
+    /// The call that puts them there; `None` without syncs.
+    pub sync_call: Option<SyncCall>,
     /// Content of a file that is read.
     pub content: Option<Content>,
     /// Ownership of the open file.
@@ -124,7 +126,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    pub(crate) fn of(conditions: &Conditions) -> Self {
+    pub(crate) fn of(cell: &Cell) -> Self {
+        let conditions = &cell.conditions;
         let HostSettings { memory_limit_bytes: _, worker_bytes: _, device_cap, cpus, numa, kernel } =
             &conditions.host_settings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
@@ -139,6 +142,7 @@ impl Parameters {
             block_bytes: record(Workload::Fill),
             laps: writes.map(|writes| writes.laps),
             sync: writes.map(|writes| writes.sync.to_string()),
+            sync_call: cell.sync_call(),
             content: writes.is_none().then_some(conditions.content),
             descriptor: conditions.descriptor,
             skew: reads.map(|reads| reads.skew.to_string()),
@@ -169,6 +173,9 @@ pub struct CellJudgement {
     /// The kind of access that the kernel sees.
     #[serde(skip)]
     pub moves: Access,
+    /// True if it is ranked by its total.
+    #[serde(skip)]
+    pub is_one_shot: bool,
     /// Its options: true, or a number.
     pub options: BTreeMap<&'static str, OptionValue>,
     /// Threads that read.
@@ -326,6 +333,7 @@ impl CellJudgement {
             worker: cell.method.worker().to_string(),
             access: cell.method.word().to_string(),
             moves: cell.access(),
+            is_one_shot: conditions.is_one_shot(),
             options: options(cell.method.options()),
             threads: conditions.threads,
             file_bytes: conditions.file_bytes,
@@ -335,7 +343,7 @@ impl CellJudgement {
             data_over_cache: capacity.filter(|bytes| *bytes > 0).map(|bytes| span / bytes as f64),
             data_over_memory: limit.filter(|bytes| bytes.0 > 0).map(|bytes| span / bytes.0 as f64),
             cache: conditions.cache,
-            parameters: Parameters::of(conditions),
+            parameters: Parameters::of(cell),
             status,
             reason,
             rounds_tried: samples.rounds_tried(),
@@ -405,7 +413,7 @@ impl CellJudgement {
         if self.cache == CacheState::ColdStart {
             return self.time_to_warm_ns.map(|time| 1e9 / time.median);
         }
-        if self.workload.is_one_shot() {
+        if self.is_one_shot {
             return self.total_ns.map(|total| 1e9 / total.max(1) as f64);
         }
         self.ops_per_second.map(|rate| rate.median)
@@ -417,13 +425,14 @@ impl CellJudgement {
     }
 }
 
-/// Number of processes that were slow by the ranked figure.
+/// Share of the span that is in the page cache after a cold sample, if more than that sample may bring in.
 fn filled_while_cold(conditions: &Conditions, in_setup: bool, resident_after: Option<u64>) -> Option<f64> {
     let is_bounded = conditions.cache == CacheState::Cold && conditions.workload().is_reading() && !in_setup;
     let resident = resident_after.filter(|bytes| is_bounded && *bytes > cold_bound_bytes(conditions))?;
     Some(resident as f64 / conditions.span_bytes.0 as f64)
 }
 
+/// Number of processes that were slow by the ranked figure.
 fn slow_processes(samples: &CellSamples<'_>) -> usize {
     let times: Vec<f64> = samples.rates().values().into_iter().map(|rate| 1.0 / rate).collect();
     let Some(usual) = median(&times) else { return 0 };

@@ -108,7 +108,7 @@ pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
         let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
         return Some(1e9 / warmed.time_ns as f64);
     }
-    if conditions.workload().is_one_shot() {
+    if conditions.is_one_shot() {
         return is_done(cell, measurement).then(|| 1e9 / total_ns(measurement).max(1) as f64);
     }
     Some(ops_per_second(measurement))

@@ -274,7 +274,7 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     }
     // Set-up is a part of one-shot work.
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
-    if cold && method.reads_all_in_setup() && !conditions.workload().is_one_shot() {
+    if cold && method.reads_all_in_setup() && !conditions.is_one_shot() {
         return Some("set-up brought the whole span in: its cost is in set-up".to_string());
     }
     if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {

@@ -72,7 +72,7 @@ fn false_part(
     waited_ns: u64,
 ) -> Option<String> {
     let answer = answer_slack(subject).saturating_add(waited_ns);
-    let is_ranked = subject.cell.conditions.workload().is_one_shot();
+    let is_ranked = subject.cell.conditions.is_one_shot();
     false_time(what, claimed_ns, wall_ns, wall_slack(wall_ns, answer)).filter(|_| is_ranked)
 }
 

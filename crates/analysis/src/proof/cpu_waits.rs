@@ -149,7 +149,7 @@ impl Subject<'_> {
 
 /// A sample that other programs kept from its CPUs measures how crowded the machine was.
 pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
-    let ranked: &[Stretch] = match subject.cell.conditions.workload().is_one_shot() {
+    let ranked: &[Stretch] = match subject.cell.conditions.is_one_shot() {
         true => &[Stretch::Setup, Stretch::Measured, Stretch::Teardown],
         false => &[Stretch::Measured],
     };

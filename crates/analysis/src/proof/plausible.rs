@@ -29,7 +29,7 @@ const REQUESTS_SHARE: f64 = 0.98;
 pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
     let operations = measurement.operations.saturating_add(measurement.latency_phase_operations);
     let bytes = operations.saturating_mul(cell.conditions.op_bytes());
-    let ns = match cell.conditions.workload().is_one_shot() {
+    let ns = match cell.conditions.is_one_shot() {
         true => total_ns(measurement),
         false => measurement.measured_ns.saturating_add(measurement.latency_phase_ns),
     };

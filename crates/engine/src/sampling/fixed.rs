@@ -83,6 +83,7 @@ pub fn sample(
         bytes: work.bytes() - bytes_before,
         checksum: course.checksum,
         latencies: course.latencies,
+        syncs: work.take_sync_durations(),
         stalls: course.stalls,
     })
 }

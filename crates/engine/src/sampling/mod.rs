@@ -1,9 +1,10 @@
 //! Sampling: the activity of one thread between `go` and `sample`, with all clock readings.
 //!
 //! Reads by the offset table are bounded by time ([`timed`]); a scan, records and blocks are a fixed amount of work
-//! ([`fixed`]). Both read the clock once per batch of operations and leave no gap between two batches, so that no stall
+//! ([`fixed`]); records that are committed have a clock around each ([`commits`]). All read the clock once per batch of operations and leave no gap between two batches, so that no stall
 //! ([`stalls`]) is missed.
 
+pub mod commits;
 pub mod fixed;
 pub mod stalls;
 pub mod timed;
@@ -34,6 +35,8 @@ pub struct ThreadSample {
     pub checksum: u64,
     /// Latencies of operations.
     pub latencies: Latencies,
+    /// Durations of syncs, if they belong to the measured region.
+    pub syncs: Option<Latencies>,
     /// Stalled batches of the throughput phase.
     pub stalls: Stalls,
 }

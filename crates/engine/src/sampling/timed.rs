@@ -110,6 +110,7 @@ pub fn sample(
     let timed = timed_phase.load(Ordering::Relaxed) && limits.latency_ns > 0;
     let throughput = throughput?;
     let mut sample = ThreadSample {
+        syncs: None,
         started_ns: throughput.started_ns,
         ended_ns: throughput.ended_ns,
         operations: throughput.operations,

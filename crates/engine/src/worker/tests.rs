@@ -124,6 +124,29 @@ fn records_are_all_written_and_synced_when_told_to() {
 }
 
 #[test]
+fn syncs_within_the_region_are_timed() {
+    let folder = Folder::new();
+    for (sync, threads) in [("every:64KiB", 1), ("commit", 1), ("commit", 3), ("end", 1)] {
+        let job = Job { threads, records: 90, ..folder.append(sync) };
+        let replies = conversation(&job, vec![go(0), Request::Close]).expect("a conversation");
+        let sample = samples(&replies)[0];
+        let syncs: u64 = sample.sync_duration_counts.iter().sum();
+        let least = match sync {
+            "end" => 0,
+            "commit" => 90u64.div_ceil(u64::from(threads)),
+            _ => 1,
+        };
+        let most = if least == 0 { 0 } else { 90 };
+        assert!((least..=most).contains(&syncs), "{sync} by {threads}: {syncs}");
+        assert_eq!((sample.operations, sample.bytes), (90, 9000), "{sync} by {threads}");
+        assert_eq!(sample.thread_operations.len(), threads as usize);
+        let timed: u64 = sample.latency_counts.iter().sum();
+        assert!(sync != "commit" || timed == 90, "each commit is timed: {timed}");
+        assert!(sample.sync_duration_ns.is_sorted() && sample.sync_duration_ns.iter().all(|ns| *ns > 0));
+    }
+}
+
+#[test]
 fn one_thread_scans_and_writes() {
     let folder = Folder::new();
     for job in [folder.scan(&[1; 100]), folder.append("none")] {

@@ -3,31 +3,36 @@
 
 use std::ops::Range;
 
-use pagewise_model::{Access, Method};
+use pagewise_model::{Access, Method, SyncCall};
 use pagewise_protocol::CallFailure;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::durable::{AT_POSITION, sync_ranges, write_dsync};
 use super::progress::WriteProgress;
 use super::setup::{impossible, write_failure};
 use super::staging::{BlockSink, BlockStream, Staged};
 use super::supply::Supply;
-use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
-use crate::failure::{failed, short};
+use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
+use crate::failure::{failed, refused, short};
+use crate::operations::Latencies;
 
-/// pwrite(2) at the offset.
-struct Pwrite {
+/// A file that calls write to.
+struct CallFile {
     file: OwnedFd,
     path: String,
+    file_bytes: u64,
     call: &'static str,
+    sync_call: SyncCall,
 }
 
+/// pwrite(2) at the offset.
+pub(super) struct Pwrite(CallFile);
+
 /// write(2) at the file's position, and lseek(2) if that is not the offset.
-struct Write {
-    file: OwnedFd,
-    path: String,
-    call: &'static str,
+pub(super) struct Write {
+    to: CallFile,
     position: u64,
 }
 
@@ -43,17 +48,60 @@ pub(super) fn open(
     target: &WriteTarget,
     supply: Supply,
 ) -> Result<Box<dyn Writer>, CallFailure> {
-    let direct = target.effects.direct;
-    // The bytes after the last record in its block are read before the block is written.
-    let file = target.open(if direct { OFlags::RDWR } else { OFlags::WRONLY }, direct)?;
-    target.allocate_for(&file)?;
-    let path = target.path.clone();
     if method.access() == Access::Pwrite {
-        let call = if direct { "pwrite(O_DIRECT)" } else { "pwrite" };
-        writer(Pwrite { file, path, call }, method, target, supply)
+        writer(Pwrite::open(target)?, method, target, supply)
     } else {
-        let call = if direct { "write(O_DIRECT)" } else { "write" };
-        writer(Write { file, path, call, position: 0 }, method, target, supply)
+        writer(Write::open(target)?, method, target, supply)
+    }
+}
+
+impl CallFile {
+    fn open(target: &WriteTarget, [call, dsync, direct]: [&'static str; 3]) -> Result<Self, CallFailure> {
+        let is_direct = target.effects.direct;
+        // The bytes after the last record in its block are read before the block is written.
+        let file = target.open(if is_direct { OFlags::RDWR } else { OFlags::WRONLY }, is_direct)?;
+        target.allocate_for(&file)?;
+        let call = match target.sync_call {
+            SyncCall::RwfDsync => dsync,
+            _ if is_direct => direct,
+            _ => call,
+        };
+        let (path, file_bytes) = (target.path.clone(), target.file_bytes);
+        Ok(Self { file, path, file_bytes, call, sync_call: target.sync_call })
+    }
+
+    fn sync(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        sync_ranges(self.sync_call, &self.file, &self.path, ranges)
+    }
+
+    fn sync_all(&self) -> Result<(), CallFailure> {
+        self.sync([0..self.file_bytes, 0..0])
+    }
+}
+
+impl Pwrite {
+    pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
+        CallFile::open(target, ["pwrite", "pwritev2(RWF_DSYNC)", "pwrite(O_DIRECT)"]).map(Self)
+    }
+
+    #[inline(always)]
+    pub(super) fn put_at(&self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
+        let CallFile { file, path, call, sync_call, .. } = &self.0;
+        put_all(bytes, offset, (call, path), |bytes, offset| match sync_call {
+            SyncCall::RwfDsync => write_dsync(file, bytes, offset),
+            _ => rustix::io::pwrite(file, bytes, offset),
+        })
+    }
+
+    pub(super) fn sync_parts(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        self.0.sync(ranges)
+    }
+}
+
+impl Write {
+    pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
+        let to = CallFile::open(target, ["write", "pwritev2(RWF_DSYNC)", "write(O_DIRECT)"])?;
+        Ok(Self { to, position: 0 })
     }
 }
 
@@ -84,7 +132,8 @@ impl<S: Sink> Writer for Recordwise<S> {
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         for _ in 0..count {
             let record = self.supply.next();
-            self.sink.put(record, self.progress.cursor())?;
+            let cursor = self.progress.cursor();
+            put_synced(&mut self.sink, &mut self.progress, record, cursor)?;
             if self.progress.advance(record.len() as u64) {
                 sync_now(&mut self.sink, &mut self.progress)?;
             }
@@ -102,6 +151,10 @@ impl<S: Sink> Writer for Recordwise<S> {
 
     fn sync(&mut self) -> Result<(), CallFailure> {
         self.sink.sync_all()
+    }
+
+    fn take_sync_durations(&mut self) -> Option<Latencies> {
+        self.progress.take_durations()
     }
 }
 
@@ -121,15 +174,11 @@ fn put_all(
                 offset += written as u64;
             }
             Err(Errno::INTR) => continue,
+            Err(errno @ Errno::OPNOTSUPP) => return Err(refused(name, errno.into(), path)),
             Err(errno) => return Err(write_failure(name, errno, path, offset)),
         }
     }
     Ok(())
-}
-
-/// fdatasync(2).
-pub(super) fn sync_file(file: &OwnedFd, path: &str) -> Result<(), CallFailure> {
-    rustix::fs::fdatasync(file).map_err(|errno| failed("fdatasync", errno.into(), path, 0))
 }
 
 /// Read a block of a file that is open for O_DIRECT; bytes of `block` past the end of the file do not change.
@@ -147,49 +196,51 @@ pub(super) fn read_block(
 impl Sink for Pwrite {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
-        put_all(bytes, offset, (self.call, &self.path), |bytes, offset| {
-            rustix::io::pwrite(&self.file, bytes, offset)
-        })
+        self.put_at(bytes, offset)
     }
 
-    fn sync_ranges(&mut self, _: [Range<u64>; 2]) -> Result<(), CallFailure> {
-        sync_file(&self.file, &self.path)
+    fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        self.0.sync(ranges)
     }
 
     fn sync_all(&mut self) -> Result<(), CallFailure> {
-        sync_file(&self.file, &self.path)
+        self.0.sync_all()
     }
 }
 
 impl BlockSink for Pwrite {
     fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure> {
-        read_block(&self.file, &self.path, block, offset)
+        read_block(&self.0.file, &self.0.path, block, offset)
     }
 }
 
 impl Sink for Write {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
+        let CallFile { file, path, call, sync_call, .. } = &self.to;
         if offset != self.position {
-            rustix::fs::seek(&self.file, SeekFrom::Start(offset))
-                .map_err(|errno| failed("lseek", errno.into(), &self.path, offset))?;
+            rustix::fs::seek(file, SeekFrom::Start(offset))
+                .map_err(|errno| failed("lseek", errno.into(), path, offset))?;
         }
-        put_all(bytes, offset, (self.call, &self.path), |bytes, _| rustix::io::write(&self.file, bytes))?;
+        put_all(bytes, offset, (call, path), |bytes, _| match sync_call {
+            SyncCall::RwfDsync => write_dsync(file, bytes, AT_POSITION),
+            _ => rustix::io::write(file, bytes),
+        })?;
         self.position = offset + bytes.len() as u64;
         Ok(())
     }
 
-    fn sync_ranges(&mut self, _: [Range<u64>; 2]) -> Result<(), CallFailure> {
-        sync_file(&self.file, &self.path)
+    fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        self.to.sync(ranges)
     }
 
     fn sync_all(&mut self) -> Result<(), CallFailure> {
-        sync_file(&self.file, &self.path)
+        self.to.sync_all()
     }
 }
 
 impl BlockSink for Write {
     fn read_block(&mut self, block: &mut [u8], offset: u64) -> Result<(), CallFailure> {
-        read_block(&self.file, &self.path, block, offset)
+        read_block(&self.to.file, &self.to.path, block, offset)
     }
 }

@@ -2,15 +2,19 @@
 
 use std::ops::Range;
 
+use pagewise_model::SyncCall;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::WritableMapping;
+use rustix::fd::OwnedFd;
 
+use super::durable;
 use super::pretouch::Pretoucher;
 use super::progress::WriteProgress;
 use super::staging::Staged;
 use super::supply::Supply;
 use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 use crate::failure::failed;
+use crate::operations::Latencies;
 
 /// Memory that contains the ring.
 pub(super) trait RingMemory: Sink {
@@ -18,9 +22,12 @@ pub(super) trait RingMemory: Sink {
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
-struct MappedFile {
-    mapping: WritableMapping,
+/// A mapped file, and its descriptor for sync calls other than msync(2).
+pub(super) struct MappedFile {
+    pub(super) mapping: WritableMapping,
+    file: OwnedFd,
     path: String,
+    sync_call: SyncCall,
 }
 
 /// Records are copied directly to their positions.
@@ -32,13 +39,12 @@ struct Straight<M> {
 }
 
 pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
-    let mapping = target.map()?;
+    let file = MappedFile::open(target)?;
     let pretoucher = target
         .effects
         .pretouch
-        .map(|ahead| Pretoucher::start(&mapping, target, ahead.0 as usize))
+        .map(|ahead| Pretoucher::start(&file.mapping, target, ahead.0 as usize))
         .transpose()?;
-    let file = MappedFile { mapping, path: target.path.clone() };
     Ok(match target.effects.buffer {
         Some(buffer) => Box::new(Staged::new(file, buffer, target, supply)?),
         None => Box::new(Straight { memory: file, supply, progress: target.progress(), pretoucher }),
@@ -102,12 +108,27 @@ impl<M: RingMemory> Writer for Straight<M> {
     fn sync(&mut self) -> Result<(), CallFailure> {
         self.memory.sync_all()
     }
+
+    fn take_sync_durations(&mut self) -> Option<Latencies> {
+        self.progress.take_durations()
+    }
 }
 
 impl MappedFile {
-    fn sync_range(&self, range: Range<usize>) -> Result<(), CallFailure> {
-        let start = range.start as u64;
-        self.mapping.sync(range).map_err(|error| failed("msync", error, &self.path, start))
+    pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
+        let (mapping, file) = target.map()?;
+        Ok(Self { mapping, file, path: target.path.clone(), sync_call: target.sync_call })
+    }
+
+    /// Sync the bytes of `ranges`.
+    pub(super) fn sync(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        if self.sync_call != SyncCall::Msync {
+            return durable::sync_ranges(self.sync_call, &self.file, &self.path, ranges);
+        }
+        ranges.into_iter().filter(|range| !range.is_empty()).try_for_each(|range| {
+            let synced = self.mapping.sync(range.start as usize..range.end as usize);
+            synced.map_err(|error| failed("msync", error, &self.path, range.start))
+        })
     }
 }
 
@@ -120,14 +141,11 @@ impl Sink for MappedFile {
     }
 
     fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
-        ranges
-            .into_iter()
-            .filter(|range| !range.is_empty())
-            .try_for_each(|range| self.sync_range(range.start as usize..range.end as usize))
+        self.sync(ranges)
     }
 
     fn sync_all(&mut self) -> Result<(), CallFailure> {
-        self.sync_range(0..self.mapping.bytes().len())
+        self.sync([0..self.mapping.bytes().len() as u64, 0..0])
     }
 }
 

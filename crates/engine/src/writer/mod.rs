@@ -4,6 +4,7 @@
 //! nothing per record. [`pagewise_model::ring`] defines the positions and content of records: none straddles the end of
 //! the file, and the cursor moves by the bytes that reached the file.
 //!
+//! * `records`: records as operations;
 //! * `supply`: the content of records;
 //! * `progress`: the cursor and due syncs;
 //! * `setup`: open, allocate, map, advise;
@@ -11,13 +12,18 @@
 //! * `call`: pwrite(2) and write(2);
 //! * `staging`: records that are collected in a buffer first;
 //! * `uring`: writes in flight;
+//! * `durable`: the sync call;
+//! * `group`: records that are committed one by one, by one thread or several;
 //! * `pretouch`: a thread that makes pages writable ahead of the stores.
 
 mod anonymous;
 mod call;
+mod durable;
+mod group;
 mod mmap;
 mod pretouch;
 mod progress;
+mod records;
 mod setup;
 mod staging;
 mod supply;
@@ -26,11 +32,14 @@ mod uring;
 use std::ops::Range;
 
 use pagewise_model::ring::RecordRing;
-use pagewise_model::{Access, Method, Sync};
+use pagewise_model::{Access, Method, Sync, SyncCall, Writes};
 use pagewise_protocol::{CallFailure, Job};
 
+use crate::clock::now_ns;
 use crate::effects::Effects;
+use crate::operations::{Latencies, Operations};
 use progress::WriteProgress;
+use records::Records;
 use setup::impossible;
 use supply::Supply;
 
@@ -46,8 +55,11 @@ pub trait Writer: Send {
     /// Bytes that reached the file so far: were stored into its mapping, or accepted by the kernel.
     fn written(&self) -> u64;
 
-    /// msync(2) of the whole mapping, or fdatasync(2).
+    /// Sync everything, by the call of the job.
     fn sync(&mut self) -> Result<(), CallFailure>;
+
+    /// The durations of the syncs since the last call of this, if syncs belong to the measured region.
+    fn take_sync_durations(&mut self) -> Option<Latencies>;
 }
 
 /// Destination of bytes, and its sync.
@@ -64,8 +76,26 @@ trait Sink: Send {
 
 /// Sync within the measured region.
 fn sync_now(sink: &mut impl Sink, progress: &mut WriteProgress) -> Result<(), CallFailure> {
+    let begun = now_ns();
     sink.sync_ranges(progress.unsynced())?;
-    progress.synced();
+    progress.synced(now_ns() - begun);
+    Ok(())
+}
+
+/// Put `bytes` at `offset`; where the write is the sync, its time is that of a sync.
+#[inline(always)]
+fn put_synced(
+    sink: &mut impl Sink,
+    progress: &mut WriteProgress,
+    bytes: &[u8],
+    offset: u64,
+) -> Result<(), CallFailure> {
+    if !progress.writes_sync() {
+        return sink.put(bytes, offset);
+    }
+    let begun = now_ns();
+    sink.put(bytes, offset)?;
+    progress.record_sync(now_ns() - begun);
     Ok(())
 }
 
@@ -82,13 +112,14 @@ struct WriteTarget {
     record_bytes: usize,
     ring_bytes: u64,
     sync: Sync,
+    sync_call: SyncCall,
     direct_alignment: usize,
     direct_flag: u32,
     effects: Effects,
 }
 
 impl WriteTarget {
-    fn new(method: &Method, job: &Job, sync: Sync) -> Result<Self, CallFailure> {
+    fn new(method: &Method, job: &Job, writes: Writes) -> Result<Self, CallFailure> {
         let refuse = |detail: String| impossible(&job.path, detail);
         if job.record_bytes == 0 {
             return Err(refuse("records of no length cannot be written".to_string()));
@@ -104,7 +135,9 @@ impl WriteTarget {
             file_bytes: job.file_bytes,
             record_bytes: job.record_bytes as usize,
             ring_bytes: RecordRing::new(job.file_bytes, job.record_bytes, 1).bytes(),
-            sync,
+            sync: writes.sync,
+            // Without syncs it is not used.
+            sync_call: writes.sync_call.unwrap_or(SyncCall::Fdatasync),
             direct_alignment: job.direct_alignment.max(1) as usize,
             direct_flag: job.direct_flag,
             effects: Effects::of(method),
@@ -112,14 +145,26 @@ impl WriteTarget {
     }
 
     fn progress(&self) -> WriteProgress {
-        WriteProgress::new(self.ring_bytes, self.sync)
+        WriteProgress::new(self.ring_bytes, self.sync, self.sync_call)
     }
 }
 
-/// Open the writer of a job, which the method must be able to do ([`Method::refuses`]). This is set-up and timed as such.
-/// Opens the file, which has its final size already, allocates, maps and advises in the order of the options.
-pub fn open(method: &Method, job: &Job, sync: Sync) -> Result<Box<dyn Writer>, CallFailure> {
-    let target = WriteTarget::new(method, job, sync)?;
+/// Open the work of each thread of a job, which the method must be able to do ([`Method::refuses`]). This is set-up and
+/// timed as such. Opens the file, which has its final size already, allocates, maps and advises in the order of the options.
+pub fn open_threads(
+    method: &Method,
+    job: &Job,
+    writes: Writes,
+) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+    match writes.sync {
+        Sync::Commit => group::open(method, job, &WriteTarget::new(method, job, writes)?),
+        _ => Ok(vec![Box::new(Records::new(open(method, job, writes)?))]),
+    }
+}
+
+/// Open the writer of a job of one thread without commits.
+fn open(method: &Method, job: &Job, writes: Writes) -> Result<Box<dyn Writer>, CallFailure> {
+    let target = WriteTarget::new(method, job, writes)?;
     let supply = Supply::read(job)?;
     match method.access() {
         Access::Mmap => mmap::open(&target, supply),

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use pagewise_model::Sync;
+use pagewise_model::{Sync, SyncCall};
+
+use crate::operations::Latencies;
+use crate::sampling::empty_latencies;
 
 /// Position of the next byte, and the bytes that reached the file.
 pub(super) struct WriteProgress {
@@ -12,12 +15,30 @@ pub(super) struct WriteProgress {
     unsynced: u64,
     /// A sync is due when this many bytes are unsynced; `u64::MAX` without syncs within the measured region.
     sync_bytes: u64,
+    /// True if each write is a sync, so that none is due.
+    writes_sync: bool,
+    /// True if all bytes were counted where the cursor is, so that the unsynced ones are known.
+    follows: bool,
+    /// Durations of the syncs, allocated beforehand; `None` without syncs within the measured region.
+    durations: Option<Latencies>,
 }
 
 impl WriteProgress {
-    pub(super) fn new(ring_bytes: u64, sync: Sync) -> Self {
-        let sync_bytes = if let Sync::Every(bytes) = sync { bytes.0 } else { u64::MAX };
-        Self { cursor: 0, ring_bytes, written: 0, unsynced: 0, sync_bytes }
+    pub(super) fn new(ring_bytes: u64, sync: Sync, call: SyncCall) -> Self {
+        let sync_bytes = match sync {
+            Sync::Every(bytes) if !call.is_write() => bytes.0,
+            _ => u64::MAX,
+        };
+        Self {
+            cursor: 0,
+            ring_bytes,
+            written: 0,
+            unsynced: 0,
+            sync_bytes,
+            writes_sync: sync.is_measured() && call.is_write(),
+            follows: true,
+            durations: sync.is_measured().then(empty_latencies),
+        }
     }
 
     /// Offset of the next byte in the file.
@@ -57,12 +78,18 @@ impl WriteProgress {
         if self.cursor == self.ring_bytes {
             self.cursor = 0;
         }
-        self.reach(bytes)
+        self.count(bytes)
     }
 
-    /// Count bytes that reached the file when the cursor is not followed. Return true if a sync is due.
+    /// Count bytes that reached the file somewhere else than at the cursor. Return true if a sync is due.
     #[inline(always)]
     pub(super) fn reach(&mut self, bytes: u64) -> bool {
+        self.follows = false;
+        self.count(bytes)
+    }
+
+    #[inline(always)]
+    fn count(&mut self, bytes: u64) -> bool {
         self.written += bytes;
         self.unsynced += bytes;
         self.unsynced >= self.sync_bytes
@@ -76,7 +103,7 @@ impl WriteProgress {
     /// The ranges of unsynced bytes in the file: two if the end of the ring is between them; otherwise the second is
     /// empty.
     pub(super) fn unsynced(&self) -> [Range<u64>; 2] {
-        if self.unsynced >= self.ring_bytes {
+        if self.unsynced >= self.ring_bytes || !self.follows {
             [0..self.ring_bytes, 0..0]
         } else if self.unsynced <= self.cursor {
             [self.cursor - self.unsynced..self.cursor, 0..0]
@@ -85,9 +112,28 @@ impl WriteProgress {
         }
     }
 
-    /// Record that all bytes are synced.
-    pub(super) fn synced(&mut self) {
+    /// True if each write is a sync.
+    #[inline(always)]
+    pub(super) fn writes_sync(&self) -> bool {
+        self.writes_sync
+    }
+
+    /// Record that all bytes are synced, by a sync of this duration.
+    pub(super) fn synced(&mut self, took_ns: u64) {
         self.unsynced = 0;
+        self.record_sync(took_ns);
+    }
+
+    /// Record the duration of a sync.
+    pub(super) fn record_sync(&mut self, took_ns: u64) {
+        if let Some(durations) = &mut self.durations {
+            durations.saturating_record(took_ns);
+        }
+    }
+
+    /// The durations of the syncs since the last call of this.
+    pub(super) fn take_durations(&mut self) -> Option<Latencies> {
+        self.durations.as_mut().map(|durations| std::mem::replace(durations, empty_latencies()))
     }
 }
 
@@ -98,25 +144,37 @@ mod tests {
 
     #[test]
     fn a_sync_is_due_when_so_much_was_written() {
-        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(25)));
+        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(25)), SyncCall::Fsync);
         assert_eq!((progress.until_sync(), progress.advance(20)), (25, false));
         assert_eq!((progress.until_sync(), progress.advance(20)), (5, true));
         assert_eq!((progress.until_sync(), progress.owes_sync()), (0, true));
-        progress.synced();
+        progress.synced(70);
         assert_eq!((progress.until_sync(), progress.owes_sync(), progress.written()), (25, false, 40));
+        let durations = progress.take_durations().expect("they are measured");
+        assert_eq!((durations.len(), durations.max()), (1, 70));
+        assert_eq!(progress.take_durations().expect("empty again").len(), 0);
         for sync in [Sync::None, Sync::End] {
-            let mut progress = WriteProgress::new(100, sync);
+            let mut progress = WriteProgress::new(100, sync, SyncCall::Msync);
             assert!(!progress.advance(100));
             assert_eq!((progress.until_sync() > 1 << 60, progress.owes_sync()), (true, false));
+            assert!(progress.take_durations().is_none());
         }
     }
 
     #[test]
+    fn a_write_that_syncs_leaves_nothing_due() {
+        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(25)), SyncCall::ODsync);
+        assert!(progress.writes_sync() && !progress.advance(50) && !progress.owes_sync());
+        progress.record_sync(9);
+        assert_eq!(progress.take_durations().map(|durations| durations.len()), Some(1));
+    }
+
+    #[test]
     fn what_is_not_synced_may_lie_on_both_ends() {
-        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(1000)));
+        let mut progress = WriteProgress::new(100, Sync::Every(Bytes(1000)), SyncCall::Msync);
         progress.advance(70);
         assert_eq!(progress.unsynced(), [0..70, 0..0]);
-        progress.synced();
+        progress.synced(1);
         progress.advance(30);
         assert_eq!((progress.cursor(), progress.room()), (0, 100));
         assert_eq!(progress.unsynced(), [70..100, 0..0]);
@@ -124,5 +182,8 @@ mod tests {
         assert_eq!(progress.unsynced(), [70..100, 0..20]);
         progress.advance(50);
         assert_eq!(progress.unsynced(), [0..100, 0..0]);
+        progress.synced(1);
+        progress.reach(10);
+        assert_eq!(progress.unsynced(), [0..100, 0..0], "it is not known where");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use pagewise_model::SyncCall;
 use pagewise_model::method::options::SetUpStep;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, WritableMapping};
@@ -41,7 +42,8 @@ impl WriteTarget {
     /// Open the file with `access`; with O_DIRECT if `direct`, tried out with a read, because it may be accepted at open
     /// and refused at the first transfer.
     pub(super) fn open(&self, access: OFlags, direct: bool) -> Result<OwnedFd, CallFailure> {
-        let flags = access | OFlags::CLOEXEC;
+        let synced = if self.sync_call == SyncCall::ODsync { OFlags::DSYNC } else { OFlags::empty() };
+        let flags = access | synced | OFlags::CLOEXEC;
         if !direct {
             return rustix::fs::open(&self.path, flags, Mode::empty())
                 .map_err(|errno| failed("open", errno.into(), &self.path, 0));
@@ -73,8 +75,8 @@ impl WriteTarget {
     }
 
     /// Open and map the file and apply the method's options, in the order written. The mapping is made when the first
-    /// option needs it, so that an allocation written before it happens before it.
-    pub(super) fn map(&self) -> Result<WritableMapping, CallFailure> {
+    /// option needs it, so that an allocation written before it happens before it. The descriptor is for calls that sync.
+    pub(super) fn map(&self) -> Result<(WritableMapping, OwnedFd), CallFailure> {
         let file = self.open(OFlags::RDWR, false)?;
         let map = || {
             WritableMapping::new(&file, self.file_bytes as usize, self.effects.populate)
@@ -101,7 +103,8 @@ impl WriteTarget {
                 }
             }
         }
-        mapping.map_or_else(map, Ok)
+        let mapping = mapping.map_or_else(map, Ok)?;
+        Ok((mapping, file))
     }
 
     fn advise(&self, mapping: &WritableMapping, advice: Advice) -> Result<(), CallFailure> {

@@ -10,7 +10,8 @@ use pagewise_sys::AnonymousMemory;
 use super::progress::WriteProgress;
 use super::setup::impossible;
 use super::supply::Supply;
-use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
+use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
+use crate::operations::Latencies;
 
 /// A sink that takes whole blocks.
 pub(super) trait BlockSink: Sink {
@@ -49,7 +50,8 @@ impl<S: Sink> Staged<S> {
         }
         self.filled = 0;
         let due = if filled <= self.progress.room() {
-            self.sink.put(&self.buffer.bytes()[..filled as usize], self.progress.cursor())?;
+            let (bytes, cursor) = (&self.buffer.bytes()[..filled as usize], self.progress.cursor());
+            put_synced(&mut self.sink, &mut self.progress, bytes, cursor)?;
             self.progress.advance(filled)
         } else {
             self.put_in_parts(filled as usize)?
@@ -66,7 +68,8 @@ impl<S: Sink> Staged<S> {
         while !bytes.is_empty() {
             let len = bytes.len().min(usize::try_from(self.progress.room()).unwrap_or(usize::MAX));
             let (part, rest) = bytes.split_at(len);
-            self.sink.put(part, self.progress.cursor())?;
+            let cursor = self.progress.cursor();
+            put_synced(&mut self.sink, &mut self.progress, part, cursor)?;
             due |= self.progress.advance(len as u64);
             bytes = rest;
         }
@@ -102,6 +105,10 @@ impl<S: Sink> Writer for Staged<S> {
 
     fn sync(&mut self) -> Result<(), CallFailure> {
         self.sink.sync_all()
+    }
+
+    fn take_sync_durations(&mut self) -> Option<Latencies> {
+        self.progress.take_durations()
     }
 }
 
@@ -209,7 +216,7 @@ impl<S: BlockSink> BlockStream<S> {
     fn flush(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
         self.buffer.bytes_mut()[self.filled..padded].fill(0);
-        self.sink.put(&self.buffer.bytes()[..padded], self.base)?;
+        put_synced(&mut self.sink, &mut self.progress, &self.buffer.bytes()[..padded], self.base)?;
         let due = self.progress.reach((self.filled - self.put) as u64);
         self.base = self.blocks.next(self.base, self.filled);
         (self.filled, self.put) = (0, 0);
@@ -226,7 +233,7 @@ impl<S: BlockSink> BlockStream<S> {
             let rest = &self.block.bytes()[self.filled - start..];
             self.buffer.bytes_mut()[self.filled..padded].copy_from_slice(rest);
         }
-        self.sink.put(&self.buffer.bytes()[..padded], self.base)?;
+        put_synced(&mut self.sink, &mut self.progress, &self.buffer.bytes()[..padded], self.base)?;
         self.progress.reach((self.filled - self.put) as u64);
         self.put = self.filled;
         Ok(())
@@ -265,5 +272,9 @@ impl<S: BlockSink> Writer for BlockStream<S> {
 
     fn sync(&mut self) -> Result<(), CallFailure> {
         self.sink.sync_all()
+    }
+
+    fn take_sync_durations(&mut self) -> Option<Latencies> {
+        self.progress.take_durations()
     }
 }

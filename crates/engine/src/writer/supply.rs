@@ -1,5 +1,6 @@
 //! Content of the records: pieces of a source that stays in the CPU's nearest caches.
 
+use pagewise_model::RecordRing;
 use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::{Mode, OFlags};
@@ -44,6 +45,11 @@ impl Supply {
     /// Size of a record.
     pub(super) fn record_bytes(&self) -> usize {
         self.record_bytes
+    }
+
+    /// Record `index`, in any order.
+    pub(super) fn record(&self, index: u64, ring: &RecordRing) -> &[u8] {
+        &self.source.bytes()[ring.source_range(index)]
     }
 
     /// The next record.

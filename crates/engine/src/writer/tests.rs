@@ -16,6 +16,7 @@ use super::{Writer, open};
 
 mod edges;
 mod properties;
+mod syncs;
 
 const SEED: u64 = 11;
 
@@ -92,7 +93,7 @@ impl Fixture {
         let work = job.understand().expect("words of the protocol").work;
         match method.refuses(&work, self.job.alignment()) {
             Some(reason) => Err(impossible(&self.job.path, reason)),
-            None => open(&method, &job, work.writes().expect("it writes").sync),
+            None => open(&method, &job, work.writes().expect("it writes")),
         }
     }
 

@@ -8,19 +8,22 @@
 
 use std::io;
 
-use pagewise_model::{Bytes, Method};
+use pagewise_model::{Bytes, Method, SyncCall};
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, Completion, Ring, RingOptions};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::call::{needs_buffer, read_block, sync_file};
+use super::call::{needs_buffer, read_block};
+use super::durable::sync_ranges;
 use super::progress::WriteProgress;
 use super::setup::write_failure;
 use super::staging::BlockRules;
 use super::supply::Supply;
 use super::{WriteTarget, Writer};
+use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
+use crate::operations::Latencies;
 
 /// A buffer of at least this size is submitted as soon as it is full, so that the device works while the next one is
 /// filled; smaller ones are submitted together, as many as there are slots.
@@ -36,6 +39,8 @@ struct QueuedWrite {
     end: usize,
     /// Bytes of records in it that the file did not have before.
     fresh: u64,
+    /// Clock when it was queued, if the write is a sync; else 0.
+    queued_ns: u64,
 }
 
 struct UringWriter {
@@ -43,6 +48,8 @@ struct UringWriter {
     supply: Supply,
     progress: WriteProgress,
     path: String,
+    file_bytes: u64,
+    sync_call: SyncCall,
     blocks: BlockRules,
     pieces: Vec<QueuedWrite>,
     /// The slot whose buffer is being filled.
@@ -77,14 +84,17 @@ pub(super) fn open(
     let file = target.open(access, target.effects.direct)?;
     target.allocate_for(&file)?;
     let (depth, capacity) = (target.effects.depth as usize, blocks.capacity());
-    let options = RingOptions { depth: target.effects.depth, slot_bytes: capacity, fixed: false };
+    let dsync = target.sync_call == SyncCall::RwfDsync;
+    let options = RingOptions { depth: target.effects.depth, slot_bytes: capacity, fixed: false, dsync };
     let ring =
         Ring::new(file, options).map_err(|refusal| refused(refusal.call, refusal.error, &target.path))?;
+    let progress = target.progress();
     Ok(Box::new(UringWriter {
         ring,
         supply,
-        progress: target.progress(),
         path: target.path.clone(),
+        file_bytes: target.file_bytes,
+        sync_call: target.sync_call,
         blocks,
         pieces: vec![QueuedWrite::default(); depth],
         slot: 0,
@@ -92,7 +102,8 @@ pub(super) fn open(
         filled: 0,
         put: 0,
         queued: 0,
-        at_once: capacity >= SUBMITTED_AT_ONCE_BYTES,
+        at_once: capacity >= SUBMITTED_AT_ONCE_BYTES || progress.writes_sync(),
+        progress,
         laps_apart: (depth * capacity) as u64 > target.ring_bytes,
         block: target.memory(blocks.alignment())?,
     }))
@@ -102,7 +113,8 @@ impl UringWriter {
     /// Queue the content of the buffer, `len` bytes including the filling of the last block.
     fn queue(&mut self, len: usize) {
         let fresh = (self.filled - self.put) as u64;
-        self.pieces[self.slot] = QueuedWrite { base: self.base, start: 0, end: len, fresh };
+        let queued_ns = if self.progress.writes_sync() { now_ns() } else { 0 };
+        self.pieces[self.slot] = QueuedWrite { base: self.base, start: 0, end: len, fresh, queued_ns };
         self.ring.queue_write(self.slot, 0..len, self.base);
         self.queued += fresh;
     }
@@ -161,6 +173,9 @@ impl UringWriter {
         if piece.start < piece.end {
             self.ring.queue_write(slot, piece.start..piece.end, piece.base + piece.start as u64);
         } else {
+            if piece.queued_ns > 0 {
+                self.progress.record_sync(now_ns() - piece.queued_ns);
+            }
             self.progress.reach(piece.fresh);
         }
         Ok(())
@@ -176,8 +191,9 @@ impl UringWriter {
 
     fn sync_now(&mut self) -> Result<(), CallFailure> {
         self.drain()?;
-        sync_file(self.ring.file(), &self.path)?;
-        self.progress.synced();
+        let begun = now_ns();
+        self.sync()?;
+        self.progress.synced(now_ns() - begun);
         self.queued = 0;
         Ok(())
     }
@@ -231,6 +247,10 @@ impl Writer for UringWriter {
     }
 
     fn sync(&mut self) -> Result<(), CallFailure> {
-        sync_file(self.ring.file(), &self.path)
+        sync_ranges(self.sync_call, self.ring.file(), &self.path, [0..self.file_bytes, 0..0])
+    }
+
+    fn take_sync_durations(&mut self) -> Option<Latencies> {
+        self.progress.take_durations()
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Access, LineRule, Method, Worker, access_methods};
 use crate::checksum::Consume;
+use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
-use crate::work::{Work, Workload};
+use crate::work::{Work, Workload, Writes};
 
 impl Method {
     /// The words of a worker for a workload; none for a user's worker, whose words are unknown.
@@ -51,7 +52,9 @@ impl Method {
             Work::Scan(scan) => {
                 self.refuses_lines(scan.consume).or_else(|| self.refuses_buffer(work, alignment))
             }
-            Work::Append(_) | Work::Fill(_) => self.refuses_buffer(work, alignment),
+            Work::Append(_) | Work::Fill(_) => {
+                self.refuses_buffer(work, alignment).or_else(|| self.refuses_sync(&work.writes()?))
+            }
         })
     }
 
@@ -101,6 +104,70 @@ impl Method {
         }
         (work.writes().is_some() && self.pretouch().is_some())
             .then(|| format!("in {self} both a buffer and a thread run ahead of the writer: leave one out"))
+    }
+}
+
+impl Method {
+    /// Reason against the syncs of writes.
+    fn refuses_sync(&self, writes: &Writes) -> Option<String> {
+        if self.access() == Access::Unknown || writes.sync == Sync::None {
+            return None;
+        }
+        if writes.sync == Sync::Commit
+            && let Some(reason) = self.refuses_commit(writes.record_bytes)
+        {
+            return Some(format!("{self} does not commit records one by one: {reason}"));
+        }
+        let call = writes.sync_call?;
+        let is_mapping = self.access() == Access::Mmap;
+        if call == SyncCall::Msync && !is_mapping {
+            return Some(format!("msync syncs a mapping, and {self} has none"));
+        }
+        if !call.is_write() {
+            return None;
+        }
+        if is_mapping {
+            return Some(format!("{call} is a property of write calls, and {self} makes none"));
+        }
+        match writes.sync {
+            Sync::End => {
+                Some(format!("{call} syncs each write: write --sync every:SIZE or commit in place of end"))
+            }
+            Sync::Every(size) if size != self.write_bytes(writes.record_bytes) => {
+                let written = self.write_bytes(writes.record_bytes);
+                Some(format!(
+                    "{call} syncs each write, and {self} writes {written} at a time: write --sync every:{written}"
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reason against records that each are on the device before the next one is written.
+    fn refuses_commit(&self, record_bytes: Bytes) -> Option<String> {
+        if self.access() == Access::Uring {
+            return Some("nothing but one record would be in flight".to_string());
+        }
+        if self.pretouch().is_some() {
+            return Some(
+                "a thread that runs ahead has nothing to do while the writer waits for the device"
+                    .to_string(),
+            );
+        }
+        let buffer = self.buffer()?;
+        (!self.is_direct() || buffer != record_bytes).then(|| match self.is_direct() {
+            true => format!("O_DIRECT writes whole blocks, so a record is as long as the buffer: write buffer={record_bytes}"),
+            false => "nothing stays in a buffer: leave it out".to_string(),
+        })
+    }
+
+    /// Bytes of a write: the records that fit into the buffer, or one.
+    fn write_bytes(&self, record_bytes: Bytes) -> Bytes {
+        match self.buffer() {
+            None => record_bytes,
+            Some(buffer) if self.is_direct() => buffer,
+            Some(buffer) => Bytes(buffer.0 / record_bytes.0.max(1) * record_bytes.0),
+        }
     }
 }
 

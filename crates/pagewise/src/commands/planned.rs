@@ -78,7 +78,7 @@ pub fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     }
     writeln!(out, "seed       {}", plan.seed)?;
     let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
-    let sample = match measured.all(|cell| cell.conditions.workload().is_one_shot()) {
+    let sample = match measured.all(|cell| cell.conditions.is_one_shot()) {
         true => "each sample is the whole work once".to_string(),
         false => format!(
             "a sample lasts {}{}, single latencies up to {} more",

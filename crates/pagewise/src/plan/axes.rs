@@ -16,7 +16,7 @@ use pagewise_model::{
 };
 
 use super::matrix::{distinct, vary};
-use super::{Layer, OrNone, Size, Threads};
+use super::{Layer, OrNone, OrUsual, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
 const CONSUMED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
@@ -114,10 +114,14 @@ axes! {
     /// fill: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     block_size: Bytes, &[Workload::Fill];
-    /// append, fill: time by which written bytes must be on the device: never (none), at the end (end), or at intervals
-    /// of bytes (every:1MiB)
+    /// append, fill: time by which written bytes must be on the device: never (none), at the end (end), at intervals of
+    /// bytes (every:1MiB); append: each record before the next one of its thread (commit)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync: Sync, WRITES;
+    /// append, fill: call that puts written bytes on the device: fdatasync, fsync, msync, sync_file_range (not durable),
+    /// RWF_DSYNC, O_DSYNC; or usual, which is msync of a mapping and fdatasync otherwise
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    sync_call: OrUsual, WRITES;
     /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole file was read once;
     /// cold-start measures the time to warm. A written file is new if cold, and was written before if warm
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

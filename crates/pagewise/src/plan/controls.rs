@@ -44,7 +44,9 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
         }
     };
     for cell in cells {
-        if cell.copies() && cell.conditions.workload() != Workload::Scan && is_in_memory(&cell.conditions) {
+        let is_copying = cell.copies() && cell.conditions.workload() != Workload::Scan;
+        // Records that are committed wait for the device, not for memory.
+        if is_copying && is_in_memory(&cell.conditions) && !cell.conditions.is_committing() {
             let host_settings = HostSettings {
                 cpus: cell.conditions.host_settings.cpus.clone(),
                 numa: cell.conditions.host_settings.numa,

@@ -12,13 +12,14 @@ pub mod resolve;
 pub mod shorten;
 pub mod text;
 mod validate;
+mod works;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use pagewise_model::pivot::Pivot;
-use pagewise_model::{Bytes, Workload};
+use pagewise_model::{Bytes, SyncCall, Workload};
 
 pub use axes::Axes;
 
@@ -107,6 +108,21 @@ impl<T: FromStr> FromStr for OrNone<T> {
 
     fn from_str(text: &str) -> Result<Self, T::Err> {
         if text == "none" { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
+    }
+}
+
+/// A sync call, or the `usual` one of each method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrUsual(pub Option<SyncCall>);
+
+impl FromStr for OrUsual {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "usual" => Ok(OrUsual(None)),
+            _ => text.parse().map(|call| OrUsual(Some(call))).map_err(|error| format!("{error}, usual")),
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use pagewise_model::format::time;
 use pagewise_model::limits::{MAX_BUDGET_NS, MAX_PHASE_NS, MAX_ROUNDS};
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
-    Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, Fill, HostSettings, Method, Plan,
-    Reads, Role, Scan, Skew, Source, Sync, Work, Worker, WorkerChoices, Workload,
+    Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, Role, Source, Work, Worker,
+    WorkerChoices, Workload,
 };
 
 use super::axes::{choose, ensure_all_used};
@@ -20,6 +20,7 @@ use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
 use super::validate::{ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states};
+use super::works::works;
 use super::{Axes, Lacking, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten};
 use crate::supervise::programs::unnamed;
 
@@ -352,52 +353,6 @@ struct Resolved {
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
     host_settings: Vec<HostSettings>,
-}
-
-/// All variants of a workload.
-fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
-    Ok(match workload {
-        Workload::RandomRead => reads(layers, workload)?.into_iter().map(Work::RandomRead).collect(),
-        Workload::SequentialRead => reads(layers, workload)?.into_iter().map(Work::SequentialRead).collect(),
-        Workload::Scan => {
-            let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Lines]);
-            consume.into_iter().map(|consume| Work::Scan(Scan { consume })).collect()
-        }
-        Workload::Append => {
-            let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);
-            let laps = choose(layers, workload, |axes| &axes.laps).unwrap_or(vec![1]);
-            let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
-            let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None, sync_call: None }];
-            all = vary(all, &sync, |append, value| append.sync = value)?;
-            all = vary(all, &laps, |append, value| append.laps = value)?;
-            all = vary(all, &records, |append, value| append.record_bytes = value)?;
-            all.into_iter().map(Work::Append).collect()
-        }
-        Workload::Fill => {
-            let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);
-            let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
-            let mut all = vec![Fill { block_bytes: Bytes(0), sync: Sync::None, sync_call: None }];
-            all = vary(all, &sync, |fill, value| fill.sync = value)?;
-            all = vary(all, &blocks, |fill, value| fill.block_bytes = value)?;
-            all.into_iter().map(Work::Fill).collect()
-        }
-    })
-}
-
-fn reads(layers: &[&Layer], workload: Workload) -> Result<Vec<Reads>> {
-    let skew = choose(layers, workload, |axes| &axes.skew).unwrap_or(vec![Skew::Uniform]);
-    let dependent = choose(layers, workload, |axes| &axes.dependent).unwrap_or(vec![false]);
-    let read_size = choose(layers, workload, |axes| &axes.read_size).unwrap_or(vec![Bytes::kib(16)]);
-    let reads_per_op = choose(layers, workload, |axes| &axes.reads_per_op).unwrap_or(vec![16]);
-    let align = choose(layers, workload, |axes| &axes.align).unwrap_or(vec![Bytes::kib(4)]);
-    let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Touch]);
-    let mut all = vec![Reads { reads_per_op: 0, ..Reads::of(Bytes(0)) }];
-    all = vary(all, &skew, |reads, value| reads.skew = value)?;
-    all = vary(all, &dependent, |reads, value| reads.dependent = value)?;
-    all = vary(all, &read_size, |reads, value| reads.read_bytes = value)?;
-    all = vary(all, &reads_per_op, |reads, value| reads.reads_per_op = value)?;
-    all = vary(all, &align, |reads, value| reads.align_bytes = value)?;
-    vary(all, &consume, |reads, value| reads.consume = value)
 }
 
 impl Resolved {

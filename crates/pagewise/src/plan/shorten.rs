@@ -97,11 +97,8 @@ fn halved(mut plan: Plan, free: Free) -> Plan {
     if !free.files || !is_dataset || !plan.cells.iter().all(may_shrink) {
         return plan;
     }
-    let is_one_shot = plan
-        .cells
-        .iter()
-        .filter(|cell| cell.role != Role::Ceiling)
-        .all(|cell| cell.conditions.workload().is_one_shot());
+    let is_one_shot =
+        plan.cells.iter().filter(|cell| cell.role != Role::Ceiling).all(|cell| cell.conditions.is_one_shot());
     let least = if is_one_shot { LEAST_ONE_SHOT } else { LEAST_READ };
     for cell in &mut plan.cells {
         let conditions = &mut cell.conditions;

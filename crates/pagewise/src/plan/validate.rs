@@ -81,11 +81,18 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     Ok(())
 }
 
-/// One-shot work is done by one thread.
+/// One-shot work is done by one thread, except for records of several threads that share syncs.
 fn ensure_one_thread(conditions: &Conditions) -> Result<()> {
+    if conditions.is_committing() {
+        return Ok(());
+    }
+    let commits = match conditions.workload() {
+        Workload::Append => "; with --sync commit records of several threads share a sync",
+        _ => "",
+    };
     ensure!(
         conditions.threads == 1,
-        "{} is done by one thread, front to back: {} threads are not possible",
+        "{} is done by one thread, front to back: {} threads are not possible{commits}",
         conditions.workload(),
         conditions.threads
     );
@@ -119,6 +126,10 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
     let writes = conditions.writes().expect("the caller's match");
     let unit = if workload == Workload::Append { "record" } else { "block" };
     let size = writes.record_bytes;
+    ensure!(
+        workload == Workload::Append || !conditions.is_committing(),
+        "{workload} has no records that are committed one by one: use --sync every:SIZE or append"
+    );
     ensure_one_thread(conditions)?;
     ensure!(
         size <= conditions.file_bytes,

@@ -118,7 +118,7 @@ impl<'a> Bars<'a> {
     fn unit(&self) -> &'static str {
         match self.cache() {
             CacheState::ColdStart => "time to warm",
-            _ if self.comparison.conditions.conditions.workload().is_one_shot() => "time in total",
+            _ if self.comparison.conditions.conditions.is_one_shot() => "time in total",
             _ => "reads/s",
         }
     }
@@ -133,7 +133,11 @@ impl<'a> Bars<'a> {
 
     /// Its ranked methods: the leader, then the fastest first.
     fn ranked(&self) -> Vec<&'a str> {
-        let ranked = self.cells.iter().filter(|cell| self.comparison.bound(&cell.method).is_some());
+        let is_ranked = |method: &str| {
+            let mut ratios = self.comparison.ratios.iter();
+            self.comparison.leader.as_deref() == Some(method) || ratios.any(|ratio| ratio.method == method)
+        };
+        let ranked = self.cells.iter().filter(|cell| is_ranked(&cell.method));
         let mut figures: Vec<(&str, f64)> =
             ranked.filter_map(|cell| Some((cell.method.as_str(), cell.ranked_figure()?))).collect();
         let leads = |method: &str| self.comparison.leader.as_deref() == Some(method);

@@ -35,7 +35,7 @@ fn run(judged: &Judged) -> String {
     let run = &judged.run;
     let took = run.elapsed_ns.map_or_else(String::new, |elapsed| format!(", took {}", time(elapsed)));
     // One-shot work has no fixed duration.
-    let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.workload.is_one_shot());
+    let timed = judged.cells.iter().any(|cell| cell.role == Role::Measured && !cell.is_one_shot);
     let each = if timed { format!(" of {} each", time(run.sample_ns)) } else { String::new() };
     let beats = run
         .heartbeat_ns

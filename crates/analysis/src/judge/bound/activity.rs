@@ -128,7 +128,7 @@ fn time_shares(cell: &Cell, cpus: u32, measurement: &Measurement, evidence: &Evi
     let blocked = (1.0 - queued - evidence.cpu_ns? as f64 / wall / threads).max(0.0);
     let idle = 1.0 - cpu;
     let run_queue = if queued > 0.0 { idle * queued / (queued + blocked) } else { 0.0 };
-    let [region, set_up, sync, tear_down] = match cell.conditions.workload().is_one_shot() {
+    let [region, set_up, sync, tear_down] = match cell.conditions.is_one_shot() {
         true => {
             let of_total = |ns: u64| (ns as f64 / total_ns(measurement).max(1) as f64).min(1.0);
             let set_up_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);

@@ -54,7 +54,7 @@ fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u
     let (_, rate, scatter) = truth.concat().get(index).copied().unwrap_or(("", 1.0, 0.0));
     let rate = rate * (scatter * crate::judge::simulation::normal(&mut random)).exp();
     // One-shot work is ranked by its time.
-    let measured_ns = match cell.conditions.workload().is_one_shot() {
+    let measured_ns = match cell.conditions.is_one_shot() {
         true => ((40 * MS) as f64 / rate) as u64,
         false => 40 * MS,
     };

@@ -500,3 +500,49 @@ fn a_limit_that_leaves_no_cache_is_no_file_of_nothing() {
     assert!(told("4MiB", "0.01x", "pread").contains("too little for a multiple of it"));
     assert!(resolve_text("memory = \"128MiB\"\nspan = \"0.5x\"\nmethods = \"jvm/pread\"", dataset()).is_ok());
 }
+
+#[test]
+fn each_sync_has_each_call_once() {
+    let plan = |sync: &str, calls: &str| {
+        let text = format!(
+            "workload = \"append\"\nmethods = [\"pwrite\", \"mmap\"]\nfile_size = \"1MiB\"\n\
+             sync = {sync}\nsync_call = {calls}\nthreads = [1]\n"
+        );
+        let plan = resolve_text(&text, dataset())?;
+        let of = |cell: &Cell| (cell.conditions.work.to_string(), cell.method.to_string());
+        let measured = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+        anyhow::Ok(measured.map(of).map(|(work, method)| format!("{work} {method}")).collect::<Vec<_>>())
+    };
+    let cells = plan("[\"none\", \"every:4KiB\"]", "[\"usual\", \"fsync\"]").expect("a plan");
+    let expected = [
+        "100B,laps=1 pwrite",
+        "100B,laps=1 mmap",
+        "100B,laps=1,sync=every:4KiB pwrite",
+        "100B,laps=1,sync=every:4KiB mmap",
+        "100B,laps=1,sync=every:4KiB,sync-call=fsync pwrite",
+        "100B,laps=1,sync=every:4KiB,sync-call=fsync mmap",
+    ];
+    assert_eq!(cells, expected);
+    let told = plan("[\"none\"]", "[\"O_DSYNC\"]").expect_err("nothing is synced").to_string();
+    assert!(told.starts_with("O_DSYNC syncs nothing without a time for it"), "{told}");
+    let told = plan("[\"every:4KiB\"]", "[\"dsync\"]").expect_err("no call");
+    let told = format!("{told:#}");
+    assert!(told.contains("RWF_DSYNC, O_DSYNC, usual"), "{told}");
+}
+
+#[test]
+fn several_threads_write_only_records_that_they_commit() {
+    let of = |workload: &str, sync: &str| {
+        let text = format!(
+            "workload = \"{workload}\"\nmethods = [\"pwrite\"]\nthreads = [4]\nsync = [\"{sync}\"]\nfile_size = \"1MiB\"\n"
+        );
+        resolve_text(&text, dataset())
+    };
+    let plan = of("append", "commit").expect("group commit");
+    let measured = plan.cells.iter().find(|cell| cell.role == Role::Measured).expect("a cell");
+    assert_eq!((measured.conditions.threads, measured.conditions.fixed_operations()), (4, None));
+    assert!(!measured.conditions.is_one_shot());
+    let told = of("append", "end").expect_err("one thread").to_string();
+    assert!(told.ends_with("; with --sync commit records of several threads share a sync"), "{told}");
+    assert!(of("fill", "commit").expect_err("no records").to_string().starts_with("fill has no records"));
+}

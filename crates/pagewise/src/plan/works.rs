@@ -1,0 +1,71 @@
+//! The work of a plan: each combination of the axes that define the accesses of a workload.
+
+use anyhow::{Result, ensure};
+use pagewise_model::{Append, Bytes, Consume, Fill, Reads, Scan, Skew, Sync, SyncCall, Work, Workload};
+
+use super::axes::choose;
+use super::matrix::{distinct, vary};
+use super::{Layer, OrUsual};
+
+/// All variants of a workload.
+pub(super) fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
+    Ok(match workload {
+        Workload::RandomRead => reads(layers, workload)?.into_iter().map(Work::RandomRead).collect(),
+        Workload::SequentialRead => reads(layers, workload)?.into_iter().map(Work::SequentialRead).collect(),
+        Workload::Scan => {
+            let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Lines]);
+            consume.into_iter().map(|consume| Work::Scan(Scan { consume })).collect()
+        }
+        Workload::Append => {
+            let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);
+            let laps = choose(layers, workload, |axes| &axes.laps).unwrap_or(vec![1]);
+            let syncs = syncs(layers, workload)?;
+            let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None, sync_call: None }];
+            all = vary(all, &syncs, |append, value| (append.sync, append.sync_call) = value)?;
+            all = vary(all, &laps, |append, value| append.laps = value)?;
+            all = vary(all, &records, |append, value| append.record_bytes = value)?;
+            all.into_iter().map(Work::Append).collect()
+        }
+        Workload::Fill => {
+            let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);
+            let syncs = syncs(layers, workload)?;
+            let mut all = vec![Fill { block_bytes: Bytes(0), sync: Sync::None, sync_call: None }];
+            all = vary(all, &syncs, |fill, value| (fill.sync, fill.sync_call) = value)?;
+            all = vary(all, &blocks, |fill, value| fill.block_bytes = value)?;
+            all.into_iter().map(Work::Fill).collect()
+        }
+    })
+}
+
+/// The times of syncs, each with each call.
+fn syncs(layers: &[&Layer], workload: Workload) -> Result<Vec<(Sync, Option<SyncCall>)>> {
+    let sync = choose(layers, workload, |axes| &axes.sync).unwrap_or(vec![Sync::None]);
+    let calls = choose(layers, workload, |axes| &axes.sync_call);
+    if let Some(OrUsual(Some(call))) = calls.iter().flatten().find(|call| call.0.is_some()) {
+        ensure!(
+            sync.iter().any(|sync| *sync != Sync::None),
+            "{call} syncs nothing without a time for it: write --sync every:1MiB, commit or end too"
+        );
+    }
+    let calls = calls.unwrap_or(vec![OrUsual(None)]);
+    let all = vary(sync.into_iter().map(|sync| (sync, None)).collect(), &calls, |(sync, call), value| {
+        *call = value.0.filter(|_| *sync != Sync::None);
+    })?;
+    Ok(distinct(all))
+}
+
+fn reads(layers: &[&Layer], workload: Workload) -> Result<Vec<Reads>> {
+    let skew = choose(layers, workload, |axes| &axes.skew).unwrap_or(vec![Skew::Uniform]);
+    let dependent = choose(layers, workload, |axes| &axes.dependent).unwrap_or(vec![false]);
+    let read_size = choose(layers, workload, |axes| &axes.read_size).unwrap_or(vec![Bytes::kib(16)]);
+    let reads_per_op = choose(layers, workload, |axes| &axes.reads_per_op).unwrap_or(vec![16]);
+    let align = choose(layers, workload, |axes| &axes.align).unwrap_or(vec![Bytes::kib(4)]);
+    let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Touch]);
+    let mut all = vec![Reads { reads_per_op: 0, ..Reads::of(Bytes(0)) }];
+    all = vary(all, &skew, |reads, value| reads.skew = value)?;
+    all = vary(all, &dependent, |reads, value| reads.dependent = value)?;
+    all = vary(all, &read_size, |reads, value| reads.read_bytes = value)?;
+    all = vary(all, &reads_per_op, |reads, value| reads.reads_per_op = value)?;
+    all = vary(all, &align, |reads, value| reads.align_bytes = value)?;
+    vary(all, &consume, |reads, value| reads.consume = value)
+}
