@@ -10,6 +10,7 @@ mod cold_start;
 pub mod collected;
 pub(crate) mod comparison;
 mod evidence;
+mod figure;
 mod gap;
 mod judged;
 pub mod label;
@@ -19,6 +20,7 @@ pub mod race;
 pub mod schema;
 pub mod simulation;
 mod stall;
+pub mod syncs;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -36,10 +38,11 @@ use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 
 use crate::statistics::paired_log_ratios;
 
-pub use cell::{ById, CellJudgement, MedianInterval, Parameters, SLOW, Status};
+pub use cell::{ById, CellJudgement, Parameters, SLOW, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
+pub use figure::MedianInterval;
 pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
 pub use stall::{Lateness, Stall, stall_withheld, worst};
 

@@ -5,6 +5,7 @@
 mod bars;
 mod choices;
 mod line;
+mod syncs;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{WorstCase, listed, situations};
@@ -60,6 +61,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
             answer.push(Line::weak(format!("  and {more} more: the tables have them")));
         }
     }
+    answer.extend(syncs::lines(runs.iter().map(|(judged, _)| *judged), width));
     answer.extend(without_figures(runs, width));
     answer.extend(cache_unknown(runs, width));
     let mut tail = warnings(runs, width);

@@ -454,6 +454,29 @@ fn the_seconds_as_vmstat_prints_them() {
 }
 
 #[test]
+fn syncs_have_columns_and_a_line_of_the_screen() {
+    let run = constructed::log();
+    assert_golden("log-140.txt", &table_of(&run, 140));
+    let text = screen_of(std::slice::from_ref(&run), 100);
+    assert!(text.lines().count() <= screen::MOST_LINES);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "pwrite:direct+buffer=8KiB: fdatasync ",
+        "/s of 8 KiB each, p50 225 µs, p99 750 µs, longest 5 ms of ",
+        "pwrite: sync_file_range (not durable) ",
+        "records/s",
+    ] {
+        assert!(text.contains(part), "'{part}' is not in:\n{text}");
+    }
+    let judged = json_of(&run);
+    let cell = |index: usize, name: &str| format!("/cells/{index}/syncs/{name}");
+    let judged: Value = serde_json::from_str(&judged).expect("json");
+    assert_eq!(judged.pointer(&cell(0, "call")), Some(&json!("msync")));
+    assert_eq!(judged.pointer(&cell(4, "is_durable")), Some(&json!(false)));
+    assert_eq!(judged.pointer(&cell(4, "p50")), Some(&json!(450_000)));
+}
+
+#[test]
 fn where_no_method_has_figures_nothing_is_said_to_limit_one() {
     for run in [constructed::scan(), constructed::append(), constructed::fill()] {
         let text = |run: &Run| String::from_utf8(table_of(run, 80)).expect("text");

@@ -11,13 +11,15 @@ use serde::Serialize;
 
 use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
 use super::evidence::EvidenceMedians;
+use super::figure::MedianInterval;
 use super::stall::{Stall, stall_withheld};
+use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
 use crate::proof::conditions::cold_bound_bytes;
 use crate::proof::measured::{covered, ops_per_second, total_ns};
-use crate::statistics::{Extent, SHOWN_LEVEL, median, median_count, median_interval, total};
+use crate::statistics::{Extent, median, median_count, total};
 
 /// A process is slow if its time exceeds the median of its cell by this factor.
 pub const SLOW: f64 = 1.5;
@@ -42,46 +44,6 @@ impl Status {
             Status::Invalid => "invalid",
             Status::Unavailable => "unavailable",
         }
-    }
-}
-
-/// A median over rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct MedianInterval {
-    /// The median.
-    pub median: f64,
-    /// Lower end of an interval that covers it with at least 95 %; `None` with fewer than six samples.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-}
-
-impl MedianInterval {
-    /// `None` if `values` is empty.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        let interval = median_interval(values, SHOWN_LEVEL);
-        Some(Self {
-            median: median(values)?,
-            low: interval.map(|interval| interval.low),
-            high: interval.map(|interval| interval.high),
-        })
-    }
-}
-
-impl MedianInterval {
-    /// `12.3k [12.1k, 12.6k]`, with each number formatted by `form`.
-    pub fn told(&self, form: impl Fn(f64) -> String) -> String {
-        let middle = form(self.median);
-        match (self.low, self.high) {
-            (Some(low), Some(high)) => format!("{middle} [{}, {}]", form(low), form(high)),
-            _ => middle,
-        }
-    }
-
-    /// The same in another unit, `factor` times as many.
-    pub fn times(self, factor: f64) -> Self {
-        let scaled = |value: Option<f64>| value.map(|value| value * factor);
-        Self { median: self.median * factor, low: scaled(self.low), high: scaled(self.high) }
     }
 }
 
@@ -164,6 +126,9 @@ pub struct CellJudgement {
     pub role: Role,
     /// Accesses and their order.
     pub workload: Workload,
+    /// True if it is ranked by its total.
+    #[serde(skip)]
+    pub is_one_shot: bool,
     /// Canonical text of the method.
     pub method: String,
     /// The worker that performed it.
@@ -173,9 +138,6 @@ pub struct CellJudgement {
     /// The kind of access that the kernel sees.
     #[serde(skip)]
     pub moves: Access,
-    /// True if it is ranked by its total.
-    #[serde(skip)]
-    pub is_one_shot: bool,
     /// Its options: true, or a number.
     pub options: BTreeMap<&'static str, OptionValue>,
     /// Threads that read.
@@ -218,7 +180,9 @@ pub struct CellJudgement {
     pub ns_per_op: Option<MedianInterval>,
     /// Latency of operations.
     pub latency_ns: Option<Latency>,
-    /// Reason that it is withheld, if it is.
+    /// Syncs within the measured region; `None` if there was none.
+    pub syncs: Option<Syncs>,
+    /// Reason that the latency is withheld, if it is.
     pub latency_reason: Option<&'static str>,
     /// Delays of heartbeats, by kind; `None` for a run without them.
     pub stall: Option<Vec<Stall>>,
@@ -329,11 +293,11 @@ impl CellJudgement {
             id: samples.id.clone(),
             role: cell.role,
             workload: conditions.workload(),
+            is_one_shot: conditions.is_one_shot(),
             method: cell.method.to_string(),
             worker: cell.method.worker().to_string(),
             access: cell.method.word().to_string(),
             moves: cell.access(),
-            is_one_shot: conditions.is_one_shot(),
             options: options(cell.method.options()),
             threads: conditions.threads,
             file_bytes: conditions.file_bytes,
@@ -366,6 +330,7 @@ impl CellJudgement {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
             },
+            syncs: Syncs::of(samples),
             latency_reason,
             stall: stall.filter(|_| stall_reason.is_none()),
             stall_reason,

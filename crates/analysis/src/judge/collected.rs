@@ -147,6 +147,21 @@ pub fn collect_those<'a>(
     cells
 }
 
+/// The samples of a cell outside of a run, one for each round.
+#[cfg(test)]
+pub(crate) fn of_samples<'a>(cell: &'a Cell, samples: &'a [Sample]) -> CellSamples<'a> {
+    let valid = samples.iter().filter(|sample| sample.valid().is_some());
+    CellSamples {
+        cell,
+        index: 0,
+        id: cell.id(),
+        attempts: samples.iter().collect(),
+        regular: samples.len() as u32,
+        least: 1,
+        rounds: valid.map(|sample| (sample.round, sample)).collect(),
+    }
+}
+
 /// Samples of a run for lookup by the cell's id.
 pub(crate) type SamplesById<'a> = HashMap<&'a str, &'a CellSamples<'a>>;
 

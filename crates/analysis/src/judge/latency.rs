@@ -45,40 +45,66 @@ pub struct Latency {
     pub taken: &'static str,
 }
 
+/// Durations of all samples of a cell, merged, with the rules for their quantiles.
+#[derive(Debug, Default)]
+pub(crate) struct Durations {
+    counts: BTreeMap<u64, u64>,
+    processes: usize,
+}
+
+impl Durations {
+    /// Add the histogram of a process: upper ends of buckets and the numbers in them.
+    pub(crate) fn add(&mut self, upper_ns: &[u64], counts: &[u64]) {
+        self.processes += usize::from(!upper_ns.is_empty());
+        for (upper_ns, count) in upper_ns.iter().zip(counts) {
+            let all = self.counts.entry(*upper_ns).or_default();
+            *all = all.saturating_add(*count);
+        }
+    }
+
+    /// Number of durations.
+    pub(crate) fn count(&self) -> u64 {
+        total(self.counts.values())
+    }
+
+    /// The longest; `None` if there is none.
+    pub(crate) fn longest(&self) -> Option<u64> {
+        Some(*self.counts.iter().rev().find(|(_, count)| **count > 0)?.0)
+    }
+
+    /// A quantile, if enough durations lie beyond it and enough processes support it.
+    pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
+        let count = self.count();
+        // Rounding must not take an operation from those beyond.
+        let is_supported = count as f64 * (1.0 - share) >= BEYOND - 1e-6;
+        (self.processes >= PROCESSES && is_supported).then(|| at_share(&self.counts, count, share))
+    }
+}
+
 impl Latency {
     /// Merge the histograms of `measurements`; `None` if none of them timed an operation.
     pub fn merged<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
-        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-        let (mut stall_longest, mut own_phase, mut of_all, mut processes) = (0, true, true, 0);
+        let mut durations = Durations::default();
+        let (mut stall_longest, mut own_phase, mut of_all) = (0, true, true);
         for measurement in measurements {
-            processes += usize::from(!measurement.latency_ns.is_empty());
-            for (upper_ns, count) in measurement.latency_ns.iter().zip(&measurement.latency_counts) {
-                let all = counts.entry(*upper_ns).or_default();
-                *all = all.saturating_add(*count);
-            }
+            durations.add(&measurement.latency_ns, &measurement.latency_counts);
             stall_longest = stall_longest.max(measurement.stall_longest_ns);
             own_phase &= measurement.latency_phase_operations > 0;
             of_all &= total(&measurement.latency_counts) == measurement.operations;
         }
-        let operations = total(counts.values());
-        let longest = *counts.iter().rev().find(|(_, count)| **count > 0)?.0;
+        let longest = durations.longest()?;
         let taken = match (own_phase, of_all) {
             (true, _) => "every operation of a separate phase",
             (false, true) => "every operation of the measured phase",
             (false, false) => "some operations of the measured phase, at random gaps",
         };
-        // Rounding must not take an operation from those beyond.
-        let supported = |share: f64| operations as f64 * (1.0 - share) >= BEYOND - 1e-6;
-        let quantile = |share: f64| {
-            (processes >= PROCESSES && supported(share)).then(|| at_share(&counts, operations, share))
-        };
         Some(Self {
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
+            p50: durations.quantile(0.5),
+            p90: durations.quantile(0.9),
+            p99: durations.quantile(0.99),
+            p999: durations.quantile(0.999),
             max: longest.max(stall_longest),
-            operations,
+            operations: durations.count(),
             taken,
         })
     }

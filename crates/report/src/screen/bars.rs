@@ -116,9 +116,11 @@ impl<'a> Bars<'a> {
     }
 
     fn unit(&self) -> &'static str {
+        let conditions = &self.comparison.conditions.conditions;
         match self.cache() {
             CacheState::ColdStart => "time to warm",
-            _ if self.comparison.conditions.conditions.is_one_shot() => "time in total",
+            _ if conditions.is_one_shot() => "time in total",
+            _ if conditions.writes().is_some() => "records/s",
             _ => "reads/s",
         }
     }

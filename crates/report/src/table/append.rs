@@ -1,7 +1,10 @@
 //! The columns of records into a ring file.
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, longest, p999, stalls};
-use super::grid::{Column, or_missing};
+use super::columns::{
+    METHOD, PLACE, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit, longest,
+    p999, stalls,
+};
+use super::grid::{Column, ComparisonView, or_missing};
 use super::one_shot::{in_units, mebi};
 use pagewise_model::format::{grouped, mebibytes, rate, time};
 
@@ -9,10 +12,20 @@ use pagewise_model::format::{grouped, mebibytes, rate, time};
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::numbers("ns/record", 0, |_, cell| or_missing(cell.ns_per_op, |value| rate(value.median))),
-    Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median))),
+    Column::numbers("ns/record", 0, |_, cell| or_missing(cell.ns_per_op, |value| rate(value.median)))
+        .only(is_one_shot),
+    Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median)))
+        .only(is_one_shot),
+    // Commits are ranked by it.
+    Column::numbers("records/s", 0, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median)))
+        .only(|view| !is_one_shot(view)),
     Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
-    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)),
+    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)).only(is_one_shot),
+    SYNCS_PER_SECOND,
+    SYNC_P50,
+    SYNC_P99,
+    SYNC_LONGEST,
+    SYNC_BYTES,
     VS_BEST,
     Column::numbers("set-up", 5, |_, cell| or_missing(cell.prepared_ns(), time)),
     Column::numbers("tear-down (sync)", 6, |_, cell| {
@@ -26,6 +39,11 @@ pub(super) const COLUMNS: &[Column] = &[
     stalls(1),
     limit(10),
 ];
+
+/// True if methods are ranked by their total.
+fn is_one_shot(view: &ComparisonView<'_>) -> bool {
+    view.cells.iter().any(|cell| cell.is_one_shot)
+}
 
 /// Tear-down with the sync as a part of it, if there is one.
 fn teardown(all: u64, sync: Option<u64>) -> String {

@@ -1,11 +1,12 @@
 //! Columns that all tables have: method, place, distance to the leader, latencies, bound, and stalls.
 
 use pagewise_analysis::judge::latency::Latency;
+use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{CellJudgement, RatioToLeader, worst};
 
-use super::grid::{Column, or_missing};
-use pagewise_model::format::{MISSING, grouped, percent_up, rate, time, times};
+use super::grid::{Column, ComparisonView, or_missing};
+use pagewise_model::format::{MISSING, bytes, grouped, percent_up, rate, time, times};
 
 /// Heading of the bound of a cell.
 pub(super) const LIMITED_BY: &str = "limited by";
@@ -36,6 +37,37 @@ pub(super) fn stall(cell: &CellJudgement) -> String {
     let idle = worst.idle.map_or_else(|| MISSING.to_string(), |idle| time(idle.p99_ns));
     format!("{} {} / {} ({idle})", worst.kind, time(worst.busy.p99_ns), time(worst.busy.max_ns))
 }
+
+/// True if any method synced within the measured region.
+fn has_syncs(view: &ComparisonView<'_>) -> bool {
+    view.cells.iter().any(|cell| cell.syncs.is_some())
+}
+
+/// A figure of the syncs.
+fn synced(cell: &CellJudgement, text: impl Fn(&Syncs) -> Option<String>) -> String {
+    or_missing(cell.syncs.as_ref().and_then(text), |text| text)
+}
+
+/// Syncs per second of the measured region.
+pub(super) const SYNCS_PER_SECOND: Column =
+    Column::numbers("syncs/s", 0, |_, cell| synced(cell, |syncs| Some(rate(syncs.per_second?.median))))
+        .only(has_syncs);
+/// The median duration of a sync.
+pub(super) const SYNC_P50: Column =
+    Column::numbers("sync p50", 0, |_, cell| synced(cell, |syncs| syncs.p50.map(time))).only(has_syncs);
+/// The p99 duration.
+pub(super) const SYNC_P99: Column =
+    Column::numbers("sync p99", 0, |_, cell| synced(cell, |syncs| syncs.p99.map(time))).only(has_syncs);
+/// The longest sync, with the number of syncs, since it grows with them.
+pub(super) const SYNC_LONGEST: Column = Column::numbers("longest sync of", 6, |_, cell| {
+    synced(cell, |syncs| Some(format!("{} of {}", time(syncs.max), count(syncs.count))))
+})
+.only(has_syncs);
+/// Bytes that reached the file for each sync.
+pub(super) const SYNC_BYTES: Column = Column::numbers("bytes/sync", 8, |_, cell| {
+    synced(cell, |syncs| Some(bytes(syncs.bytes_per_sync?.median)))
+})
+.only(has_syncs);
 
 /// Interval of the leader's rate over the cell's, or the bound of a cell that is not behind.
 pub(super) const VS_BEST: Column = Column::words("vs best", 0, |view, cell| {
@@ -72,12 +104,16 @@ pub(super) fn p999(cell: &CellJudgement) -> String {
     quantile(cell, |latency| latency.p999)
 }
 
-/// The longest operation or stall, with the number of operations, since it grows with them.
-pub(super) fn longest(cell: &CellJudgement) -> String {
-    let count = |operations: u64| match operations {
+/// A number of operations.
+fn count(operations: u64) -> String {
+    match operations {
         0..10_000 => grouped(operations),
         many => rate(many as f64),
-    };
+    }
+}
+
+/// The longest operation or stall, with the number of operations, since it grows with them.
+pub(super) fn longest(cell: &CellJudgement) -> String {
     let told = |latency: &Latency| format!("{} of {}", time(latency.max), count(latency.operations));
     or_missing(cell.latency_ns.as_ref(), told)
 }

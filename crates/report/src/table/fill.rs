@@ -2,7 +2,10 @@
 
 use pagewise_analysis::judge::CellJudgement;
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, longest, p999, stalls};
+use super::columns::{
+    METHOD, PLACE, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit, longest,
+    p999, stalls,
+};
 use super::grid::{Column, ComparisonView, or_missing};
 use super::one_shot::{faults, in_units, mebi, seen};
 use pagewise_model::format::{MISSING, grouped};
@@ -17,6 +20,11 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::numbers("fill ms", 1, |_, cell| in_units(cell.measured_ns, MILLISECOND_NS)),
     Column::numbers("tear-down ms", 7, |_, cell| in_units(cell.teardown_ns, MILLISECOND_NS)),
     Column::numbers("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
+    SYNCS_PER_SECOND,
+    SYNC_P50,
+    SYNC_P99,
+    SYNC_LONGEST,
+    SYNC_BYTES,
     VS_BEST,
     Column::numbers("p99.9", 3, |_, cell| p999(cell)),
     Column::numbers("longest of", 5, |_, cell| longest(cell)),

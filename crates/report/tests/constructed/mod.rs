@@ -12,7 +12,7 @@ use pagewise_model::{
     Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
-pub use one_shot::{append, fill, part, scan};
+pub use one_shot::{append, fill, log, part, scan};
 pub use pivot::pivot;
 pub use settings::settings;
 pub use workers::workers;

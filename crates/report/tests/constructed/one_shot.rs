@@ -1,7 +1,7 @@
 //! Runs of work that is done once: a scan of a file, records into a ring file, blocks into a new one.
 
 use pagewise_model::sample::Written;
-use pagewise_model::{Append, Fill, Scan, Sync};
+use pagewise_model::{Append, Fill, Scan, Sync, SyncCall};
 
 use super::*;
 
@@ -231,6 +231,48 @@ pub fn append() -> Run {
             }
             _ => {}
         }
+        sample
+    })
+}
+
+/// A write-ahead log: records of 8 KiB that are committed, and ones synced at intervals by a call that is not durable.
+pub fn log() -> Run {
+    use Role::{Control, Measured};
+    let of = |sync, sync_call| {
+        let append = Append { record_bytes: Bytes::kib(8), laps: 1, sync, sync_call };
+        once(Work::Append(append), 4 << 20, Content::Random)
+    };
+    let committed = of(Sync::Commit, None);
+    let ranges = of(Sync::Every(Bytes::kib(64)), Some(SyncCall::SyncFileRange));
+    let all = [
+        times(Measured, "mmap", &committed, [MS / 30, 200 * MS, MS / 30]),
+        times(Measured, "pwrite", &committed, [MS / 60, 200 * MS, MS / 60]),
+        times(Control, "pwrite", &committed, [MS / 60, 200 * MS, MS / 60]),
+        times(Measured, "pwrite:direct+buffer=8KiB", &committed, [MS / 60, 200 * MS, MS / 60]),
+        times(Measured, "mmap", &ranges, [MS / 30, 9 * MS, MS / 30]),
+        times(Measured, "pwrite", &ranges, [MS / 60, 7 * MS, MS / 60]),
+    ];
+    run_of("append", &all, |times, index, round| {
+        let mut sample = whole(times, index, round);
+        let ring = times.conditions.ring().expect("a ring");
+        write(&mut sample, 1000, ring.bytes());
+        let (measurement, evidence) = taken(&mut sample);
+        let sync_ns = match times.method {
+            "mmap" => 500_000,
+            "pwrite" => 400_000,
+            _ => 250_000,
+        };
+        let syncs = match times.conditions.is_committing() {
+            true => measurement.measured_ns / sync_ns,
+            false => 64,
+        };
+        if times.conditions.is_committing() {
+            measurement.operations = syncs;
+            measurement.thread_operations = vec![syncs];
+            evidence.requested_bytes = syncs * 8192;
+        }
+        measurement.sync_duration_ns = vec![sync_ns / 10 * 9, sync_ns * 3, 20 * sync_ns];
+        measurement.sync_duration_counts = vec![syncs - syncs / 50 - 1, syncs / 50, 1];
         sample
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Bytes, Conditions, Method, Sync, Workload};
+use pagewise_model::{Bytes, Conditions, Method, Workload};
 
 use super::case::Case;
 use super::given::{Buffers, Recommendation};
@@ -37,7 +37,8 @@ pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
 
 /// Notes that apply to all workloads that write.
 pub(super) fn notes_of_writes(case: &Case<'_>) -> Vec<String> {
-    [debt(case), stalls(case), written_again(case)].into_iter().flatten().collect()
+    let not_durable = case.compared.iter().find_map(|cell| cell.syncs.as_ref()?.not_durable());
+    [not_durable, debt(case), stalls(case), written_again(case)].into_iter().flatten().collect()
 }
 
 /// A buffer and the time of a record with it.
@@ -243,7 +244,7 @@ fn stalls(case: &Case<'_>) -> Option<String> {
 /// Sentence about bytes that the device wrote per byte that reached the file, if syncs fall in the measured region. A
 /// sync at the end falls after it, and writes at the kernel's discretion say nothing about the method.
 fn written_again(case: &Case<'_>) -> Option<String> {
-    let Sync::Every(_) = case.comparison.conditions.conditions.writes()?.sync else { return None };
+    case.comparison.conditions.conditions.writes().filter(|writes| writes.sync.is_measured())?;
     let ratio = |cell: &CellJudgement| {
         let reached = cell.evidence.as_ref()?.requested_bytes;
         Some(cell.device_written_bytes? as f64 / reached as f64).filter(|_| reached > 0)

@@ -3,7 +3,7 @@
 use pagewise_model::{Bytes, CacheState, Skew, Workload};
 use serde::Serialize;
 
-use crate::judge::cell::MedianInterval;
+use crate::judge::figure::MedianInterval;
 
 /// Result of a run over ratios of data to cache.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]

@@ -11,8 +11,8 @@ use super::curves::{
 };
 use super::group::{CliffGroup, GroupCell, WindowFamily};
 use super::sentences;
-use crate::judge::cell::MedianInterval;
 use crate::judge::collected::CellSamples;
+use crate::judge::figure::MedianInterval;
 use crate::judge::label::{LabelPart, label_without};
 use crate::judge::verdict::{BOUND_LEVEL, Finding};
 use crate::proof::measured::{operations, ops_per_second};

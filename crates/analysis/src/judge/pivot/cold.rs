@@ -5,9 +5,10 @@ use pagewise_model::counters::RateWindow;
 
 use super::facts::{ColdRow, ColdStart, Data, not_ranked};
 use super::ratio::PairedRatio;
-use crate::judge::cell::{CellJudgement, MedianInterval, Status};
+use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::collected::CellSamples;
 use crate::judge::comparison::Comparison;
+use crate::judge::figure::MedianInterval;
 use crate::judge::verdict::Finding;
 use crate::proof::steady::time_to_warm;
 use crate::statistics::total;

@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::ratio::PairedRatio;
 use super::waits::Waits;
-use crate::judge::cell::{ById, CellJudgement, MedianInterval, Status};
+use crate::judge::cell::{ById, CellJudgement, Status};
 use crate::judge::cold_start::ColdWindow;
 use crate::judge::collected::{CellSamples, SamplesById};
 use crate::judge::comparison::Comparison;
+use crate::judge::figure::MedianInterval;
 use crate::judge::verdict::Verdict;
 
 /// All tables of a run.

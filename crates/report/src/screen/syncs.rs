@@ -1,0 +1,56 @@
+//! What the syncs of an append or fill took, of the method that is advised.
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::CellJudgement;
+use pagewise_model::format::{bytes, grouped, rate, time};
+
+use super::line::Line;
+use crate::paragraph::wrapped;
+
+/// Comparisons that are told of; the tables have all.
+const MOST: usize = 4;
+
+/// A line for each comparison with syncs within the measured region: the call, and how often and how long it was made.
+pub(super) fn lines<'a>(runs: impl Iterator<Item = &'a Judged>, width: usize) -> Vec<Line> {
+    let told: Vec<String> = runs.flat_map(of_run).collect();
+    let mut lines = Vec::new();
+    if !told.is_empty() {
+        lines.push(Line::new());
+        lines.push(Line::strong("Syncs".to_string()));
+    }
+    for text in told.iter().take(MOST) {
+        lines.extend(wrapped("  ", text, width).into_iter().map(Line::plain));
+    }
+    if told.len() > MOST {
+        lines.push(Line::weak(format!("  and {} more: the tables have them", told.len() - MOST)));
+    }
+    lines
+}
+
+fn of_run(judged: &Judged) -> Vec<String> {
+    let of = |(advice, comparison): (&_, &pagewise_analysis::judge::Comparison)| {
+        let advice: &pagewise_analysis::judge::advice::Recommendation = advice;
+        let method = advice.recommended.as_ref().or(comparison.leader.as_ref())?;
+        let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && cell.method == *method;
+        told(judged.cells.iter().find(is_it)?)
+    };
+    judged.advice.iter().zip(&judged.comparisons).filter_map(of).collect()
+}
+
+/// `pwrite, 1 thread: fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.
+fn told(cell: &CellJudgement) -> Option<String> {
+    let syncs = cell.syncs.as_ref()?;
+    let quantile = |name: &str, ns: Option<u64>| ns.map(|ns| format!(", {name} {}", time(ns)));
+    let quantiles = [quantile("p50", syncs.p50), quantile("p99", syncs.p99)];
+    Some(format!(
+        "{}: {}{} {}/s of {} each{}, longest {} of {}",
+        cell.method,
+        syncs.call,
+        if syncs.is_durable { "" } else { " (not durable)" },
+        rate(syncs.per_second?.median),
+        bytes(syncs.bytes_per_sync?.median),
+        quantiles.into_iter().flatten().collect::<String>(),
+        time(syncs.max),
+        grouped(syncs.count),
+    ))
+}
