@@ -10,7 +10,7 @@ use crate::support::{
     refuse_all, skipped,
 };
 use pagewise_host::BlockDevice;
-use pagewise_host::cgroup::Control;
+use pagewise_host::cgroup::{Control, Group};
 use pagewise_host::placement::Topology;
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Role};
@@ -510,15 +510,55 @@ fn cgroup_mounts() -> String {
     fs::read_to_string("/proc/self/mounts").expect("mounts")
 }
 
+/// For [`support::in_own_mounts`]: no cgroup can be made, as in a container.
+const READ_ONLY_CGROUPS: &str = "grep -E ' cgroup2? ' /proc/self/mounts | \
+     while read -r _ point _; do mount -o remount,bind,ro \"$point\" || exit 1; done";
+
+#[test]
+fn a_limit_in_place_is_used_where_no_cgroup_can_be_made() {
+    const TEST: &str = "a_limit_in_place_is_used_where_no_cgroup_can_be_made";
+    const LIMIT: u64 = 128 << 20;
+    // The surroundings: a group with a limit, which is left behind read-only mounts.
+    let control = Control::detect();
+    let around = control.memory().is_ok().then(|| {
+        let number = u64::from(std::process::id()) << 32 | LIMIT >> 20;
+        Group::create(&control, number, Some(LIMIT), false).expect("a group")
+    });
+    let joined = around.as_ref().map_or("false".to_string(), |group| {
+        format!("echo $$ > {}/cgroup.procs && {READ_ONLY_CGROUPS}", group.paths()[0].display())
+    });
+    if !support::in_own_mounts(TEST, &joined) {
+        if let Some(group) = around {
+            group.remove().expect("nothing is left in it");
+        }
+        return;
+    }
+    let place = Place::new();
+    let of_itself = place.run(&["cliff", "--quick", "--dry-run"]).expect_code(0);
+    let note = "note: the memory limit that this process has itself is used: 128MiB (cgroup v";
+    assert!(of_itself.stderr.contains(note), "{of_itself:?}");
+    for (memory, told) in [
+        ("--memory=256MiB", "read needs a smaller memory limit: this process has one of its own, 128MiB ("),
+        ("--memory=64MiB", "or use the limit that this process has itself, 128MiB ("),
+    ] {
+        expect_told(&place.run(&brief(&[memory, "--methods=pread", "--file-size=4MiB"])), 3, told);
+    }
+    assert!(place.entries().is_empty(), "{:?}", place.entries());
+    let (run, _) = run(&place, &["--memory=128MiB", "--methods=mmap:random,pread", "--file-size=4MiB"]);
+    for sample in &run.samples {
+        let Outcome::Taken { evidence, .. } = &sample.outcome else { panic!("{:?}", sample.outcome) };
+        assert!(is_honest(sample), "{:?}", sample.outcome);
+        assert_eq!(evidence.group.as_ref().and_then(|group| group.limit_bytes), Some(LIMIT));
+    }
+}
+
 #[test]
 fn a_read_only_cgroup_filesystem_is_told() {
     const TEST: &str = "a_read_only_cgroup_filesystem_is_told";
     if let Some(reason) = lacking().filter(|_| !cgroup_mounts().contains("cgroup ro,")) {
         return skipped(TEST, &reason);
     }
-    let remount = "grep -E ' cgroup2? ' /proc/self/mounts | \
-                   while read -r _ point _; do mount -o remount,bind,ro \"$point\" || exit 1; done";
-    if !support::in_own_mounts(TEST, remount) {
+    if !support::in_own_mounts(TEST, READ_ONLY_CGROUPS) {
         return;
     }
     let place = Place::new();
