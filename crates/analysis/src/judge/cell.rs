@@ -17,8 +17,8 @@ use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
-use crate::proof::conditions::cold_bound_bytes;
 use crate::proof::measured::{covered, ops_per_second, total_ns};
+use crate::proof::overrun::cold_bound_bytes;
 use crate::statistics::{Extent, median, median_count, total};
 
 /// A process is slow if its time exceeds the median of its cell by this factor.

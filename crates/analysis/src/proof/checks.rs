@@ -10,8 +10,8 @@ use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKi
 use super::cpu_waits::{self, Stretch, TimedCheck};
 use super::subject::Subject;
 use super::{
-    claims, conditions, expected, faults, heartbeats, mappings, outside, plausible, runtime, scans, settings,
-    writes,
+    claims, conditions, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime, scans,
+    settings, writes,
 };
 
 /// A check: one sentence with the numbers if it fails.
@@ -51,7 +51,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotWarm, scans::not_warm_before_setup),
     (FailureKind::NotWarm, writes::not_written_before),
     (FailureKind::NotReleased, conditions::not_released),
-    (FailureKind::ColdOverrun, conditions::cold_overrun),
+    (FailureKind::ColdOverrun, overrun::cold_overrun),
     (FailureKind::ColdOverrun, scans::read_again),
     (FailureKind::NotInForce, conditions::advice_not_in_force),
     (FailureKind::NotInForce, conditions::not_mapped),

@@ -152,8 +152,9 @@ impl<'a> Bars<'a> {
         let Some((cell, figure)) = cell.and_then(|cell| Some((cell, cell.ranked_figure()?))) else {
             return vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
         };
-        let number = match &cell.reads_per_second {
-            Some(reads) if self.cache() != CacheState::ColdStart => rate(reads.median),
+        let number = match (self.unit(), &cell.reads_per_second) {
+            ("records/s", _) => rate(figure),
+            (_, Some(reads)) if self.cache() != CacheState::ColdStart => rate(reads.median),
             _ => time(1e9 / figure),
         };
         let drawn = drawn(figure / self.fastest, bar);

@@ -1,0 +1,80 @@
+//! The end of a cold sample: it must not fill the cache that it bypasses.
+
+use pagewise_model::{CacheState, Conditions, format::percent_of};
+
+use super::conditions::READAHEAD_SLACK_BYTES;
+use super::subject::Subject;
+
+/// Bytes of the span that may be in the page cache after a cold sample: its budget, readahead that was still in flight, and
+/// blocks that its budget did not count.
+pub(crate) fn cold_bound_bytes(conditions: &Conditions) -> u64 {
+    let span = conditions.span_bytes.0;
+    conditions.cold_budget_bytes().saturating_add(READAHEAD_SLACK_BYTES).saturating_add(span / 16)
+}
+
+/// A cold sample must not fill the cache it bypasses. A thread stops after the operation that reaches the budget, so what a
+/// last operation brings in may go beyond it: with a readahead that is large for the file, a sample is of one operation.
+pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
+    let (cell, evidence) = (subject.cell, subject.evidence);
+    if cell.conditions.cache != CacheState::Cold
+        || subject.is_writing()
+        || !cell.depends_on_cache()
+        || cell.method.reads_all_in_setup()
+    {
+        return None;
+    }
+    let of_operation = subject.device_bytes().unwrap_or(0) / subject.operations().max(1);
+    let last_operations = of_operation.saturating_mul(u64::from(cell.conditions.threads));
+    let most = cold_bound_bytes(&cell.conditions).saturating_add(last_operations);
+    let resident = evidence.resident_after_bytes.filter(|resident| *resident > most)?;
+    Some(format!(
+        "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be: \
+         it went on after its budget was spent",
+        percent_of(resident, cell.conditions.span_bytes.0)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::honest::{cell, kinds};
+    use pagewise_model::CacheState::Cold;
+    use pagewise_model::Evidence;
+    use pagewise_model::FailureKind::ColdOverrun;
+    use pagewise_model::sample::Measurement;
+
+    #[test]
+    fn a_cold_sample_that_fills_the_cache_is_noticed() {
+        let after = |mib: u64| {
+            move |_: &mut _, evidence: &mut Evidence| evidence.resident_after_bytes = Some(mib << 20)
+        };
+        assert_eq!(kinds(&cell("pread", Cold), after(96)), []);
+        assert_eq!(kinds(&cell("pread", Cold), after(97)), [ColdOverrun]);
+        assert_eq!(kinds(&cell("mmap:populate", Cold), after(256)), []);
+        assert_eq!(
+            kinds(&cell("mmap:willneed", Cold), after(256)),
+            [ColdOverrun],
+            "it fills no more than others"
+        );
+    }
+
+    #[test]
+    fn a_last_operation_may_fill_the_cache_and_no_other() {
+        // The readahead of an operation of 16 reads brings in 120 MiB of 256.
+        let operations = |operations: u64, device_mib: u64, after_mib: u64| {
+            move |measurement: &mut Measurement, evidence: &mut Evidence| {
+                let reads = measurement.operations + measurement.latency_phase_operations;
+                evidence.requested_bytes = evidence.requested_bytes / reads * operations;
+                (measurement.operations, measurement.latency_phase_operations) = (operations, 0);
+                evidence.device_read_bytes = Some(device_mib << 20);
+                evidence.resident_after_bytes = Some(after_mib << 20);
+            }
+        };
+        let overruns = |change: &dyn Fn(&mut Measurement, &mut Evidence)| {
+            kinds(&cell("mmap", Cold), |measurement, evidence| change(measurement, evidence))
+                .contains(&ColdOverrun)
+        };
+        assert!(!overruns(&operations(1, 120, 120)));
+        assert!(!overruns(&operations(2, 180, 160)));
+        assert!(overruns(&operations(6, 300, 250)));
+    }
+}
