@@ -26,23 +26,38 @@ def do_records(member, go):
     """All records of the job, or as many as are written within `sample_ns`: batches of gap records, and after each one record
     timed by itself. What is collected in a buffer, and a sync that is due, belong to the region."""
     part, work = Part(), member.work
-    first, end = go["first_operation"], work.records
-    gaps, course = Gaps(work.gap_seed), Course(part, work, first, end)
-    part.begun = clock = now_ns()
-    deadline = clock + go["sample_ns"]
-    while course.position < end and clock < deadline:
-        gap, begun = gaps.draw(), clock
-        clock = course.stretch(gap, clock)
-        if course.position < end and gaps.adapt(gap, clock - begun):
-            course.early.clear()
-        if gaps.steady == STEADY_MEASURES and course.early:
-            course.record_early()
-        if course.position < end:
-            clock = course.stretch(1, clock)
+    append, clock, note, end = work.append, now_ns, part.stalls.note, work.records
+    gaps, latencies = Gaps(work.gap_seed), Early(part.latencies)
+    first = position = go["first_operation"]
+    part.begun = now = clock()
+    deadline = now + go["sample_ns"]
+    while position < end and now < deadline:
+        gap, before = gaps.draw(), now
+        count = min(gap, end - position)
+        # A single record has a clock of its own before it too, so that its latency is nothing but its own.
+        begun = clock() if gap == 1 else before
+        append(position, count)
+        now = clock()
+        position += count
+        note(count, now - before)
+        if gap == 1:
+            latencies.record(now - begun)
+        if position < end:
+            if gaps.adapt(gap, now - before):
+                latencies.forget()
+            if gaps.steady == STEADY_MEASURES and latencies.early:
+                latencies.close()
+            before = now
+            begun = clock()
+            append(position, 1)
+            now = clock()
+            position += 1
+            note(1, now - before)
+            latencies.record(now - begun)
     work.finish()
-    part.ended = now_ns()
-    course.record_early()
-    part.operations = course.position - first
+    part.ended = clock()
+    latencies.close()
+    part.operations = position - first
     return part
 
 
@@ -62,42 +77,32 @@ def do_commits(member, go):
     return part
 
 
-class Course:
-    """How far an amount of work has come."""
+class Early:
+    """Latencies, of which the first are kept back until the mean gap is found; those while it grows are thrown away."""
 
-    # So many latencies are kept back before the mean gap is found; those while it grows are thrown away.
-    EARLY = 2 * STEADY_MEASURES + 2
+    MOST = 2 * STEADY_MEASURES + 2
 
-    def __init__(self, part, work, position, end):
-        self.work = work
-        self.position = position
-        self.end = end
-        self.record = part.latencies.record
-        self.note = part.stalls.note
+    def __init__(self, histogram):
+        self.histogram = histogram
         self.early = []
-        self.early_closed = False
+        self.record = self.keep
 
-    def stretch(self, wanted, before):
-        """Writes `wanted` records, fewer at the end, and returns the clock behind them. A single one has a clock of its own
-        before it too, so that its latency is nothing but its own."""
-        count = min(wanted, self.end - self.position)
-        begun = now_ns() if wanted == 1 else before
-        self.work.append(self.position, count)
-        after = now_ns()
-        self.position += count
-        if wanted == 1:
-            if self.early_closed or len(self.early) == self.EARLY:
-                self.record(after - begun)
-            else:
-                self.early.append(after - begun)
-        self.note(count, after - before)
-        return after
+    def keep(self, took_ns):
+        self.early.append(took_ns)
+        if len(self.early) == self.MOST:
+            # Further ones count at once, these when it is known whether the mean still grows.
+            self.record = self.histogram.record
 
-    def record_early(self):
-        for took in self.early:
-            self.record(took)
+    def forget(self):
         self.early.clear()
-        self.early_closed = True
+        self.record = self.keep
+
+    def close(self):
+        """From now on all count."""
+        for took_ns in self.early:
+            self.histogram.record(took_ns)
+        self.early.clear()
+        self.record = self.histogram.record
 
 
 class Gaps:
