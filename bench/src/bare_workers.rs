@@ -92,6 +92,9 @@ impl Contest {
             append(Language::Jvm, "mmap", 1 << 10, 0),
             append(Language::Go, "mmap", 1 << 10, 0),
             append(Language::Go, "mmap:buffer=4KiB", 100, 4 << 10),
+            append(Language::Jvm, "filechannel:direct-buffer", 200, 0),
+            append(Language::Go, "write", 200, 0),
+            append(Language::Python, "write", 200, 0),
         ]
         .concat()
     }

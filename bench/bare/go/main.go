@@ -1,7 +1,7 @@
 // Bare loops: what the Go worker does, with nothing around it but a clock before and a clock behind.
 //
 // `bare METHOD FILE TABLE` reads: each line of stdin is a number of operations of 16 reads of 16 KiB, which go on in the
-// table where those before ended. `bare append FILE SOURCE RECORD_BYTES PERIOD BUFFER_BYTES` writes: each line is a number
+// table where those before ended. `bare append FILE SOURCE RECORD_BYTES PERIOD BUFFER_BYTES METHOD` writes: each line is a number
 // of records, from the start of the file on. The answer is `NANOSECONDS CHECKSUM`.
 package main
 
@@ -89,6 +89,14 @@ func appendRecords(arguments []string) {
 	staging := make([]byte, buffered/record*record)
 	requests(func(records int) {
 		file := open(arguments[0], os.O_RDWR)
+		if arguments[5] == "write" {
+			begun := time.Now()
+			write(file, source, records, record, period)
+			elapsed := time.Since(begun)
+			check(file.Close())
+			answer(elapsed, 0)
+			return
+		}
 		mapping := mapWhole(file, syscall.PROT_READ|syscall.PROT_WRITE)
 		begun := time.Now()
 		if len(staging) == 0 {
@@ -101,6 +109,17 @@ func appendRecords(arguments []string) {
 		check(file.Close())
 		answer(elapsed, 0)
 	})
+}
+
+func write(file *os.File, source []byte, records, record, period int) {
+	step := record % period
+	for place := 0; records > 0; records-- {
+		_, err := file.Write(source[place : place+record])
+		check(err)
+		if place += step; place >= period {
+			place -= period
+		}
+	}
 }
 
 func store(into, source []byte, record, period int) {

@@ -21,7 +21,7 @@ import java.nio.file.StandardOpenOption;
  * Bare loops: what the JVM's worker does, with nothing around it but a clock before and a clock behind.
  *
  * <p>{@code Bare METHOD FILE TABLE} reads: each line of stdin is a number of operations of 16 reads of 16 KiB, which go
- * on in the table where those before ended. {@code Bare append FILE SOURCE RECORD_BYTES PERIOD} writes: each line is a
+ * on in the table where those before ended. {@code Bare append FILE SOURCE RECORD_BYTES PERIOD BUFFER_BYTES METHOD} writes: each line is a
  * number of records, from the start of the file on. The answer is {@code NANOSECONDS CHECKSUM}.
  */
 public final class Bare {
@@ -179,11 +179,29 @@ public final class Bare {
             try (Arena arena = Arena.ofShared();
                     FileChannel channel = FileChannel.open(
                             Path.of(arguments[1]), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+                if (arguments[6].startsWith("filechannel")) {
+                    ByteBuffer records = ByteBuffer.allocateDirect(source.length).put(source);
+                    long begun = System.nanoTime();
+                    write(records, record, period, channel, bytes);
+                    answer(System.nanoTime() - begun, 0);
+                    continue;
+                }
                 MemorySegment file = channel.map(FileChannel.MapMode.READ_WRITE, 0, channel.size(), arena);
                 long begun = System.nanoTime();
                 store(source, record, period, file, bytes);
                 answer(System.nanoTime() - begun, 0);
             }
+        }
+    }
+
+    private static void write(ByteBuffer records, int record, int period, FileChannel channel, long bytes)
+            throws IOException {
+        int step = record % period;
+        int place = 0;
+        for (long to = 0; to < bytes; to += record) {
+            channel.write(records.clear().position(place).limit(place + record), to);
+            place += step;
+            place -= place >= period ? period : 0;
         }
     }
 

@@ -1,7 +1,8 @@
 """Bare loops: what the Python worker does, with nothing around it but a clock before and a clock behind.
 
 `bare.py METHOD FILE TABLE`: each line of stdin is a number of operations of 16 reads of 16 KiB, which go on in the table
-where those before ended. The answer is `NANOSECONDS CHECKSUM`.
+where those before ended. `bare.py append FILE SOURCE RECORD_BYTES PERIOD BUFFER_BYTES write` writes: each line is a number of
+records, from the start of the file on. The answer is `NANOSECONDS CHECKSUM`.
 """
 
 import mmap
@@ -84,4 +85,26 @@ def main(method, path, table_path):
         print(elapsed, checksum % (1 << 64), flush=True)
 
 
-main(*sys.argv[1:])
+def append(path, source_path, record, period, _buffer, _method):
+    """Writes records by os.write until stdin ends."""
+    with open(source_path, "rb") as file:
+        source = memoryview(file.read())
+    record, period, write = int(record), int(period), os.write
+    for line in sys.stdin:
+        descriptor, place = os.open(path, os.O_RDWR), 0
+        begun = perf_counter_ns()
+        for _ in range(int(line)):
+            if write(descriptor, source[place:place + record]) != record:
+                raise EOFError
+            place += record
+            if place >= period:
+                place -= period
+        elapsed = perf_counter_ns() - begun
+        os.close(descriptor)
+        print(elapsed, 0, flush=True)
+
+
+if sys.argv[1] == "append":
+    append(*sys.argv[2:])
+else:
+    main(*sys.argv[1:])

@@ -179,6 +179,7 @@ impl<'a> Side<'a> {
                 arguments.extend(["append".into(), text(file.path())?, text(file.source_path())?]);
                 arguments
                     .extend([record_bytes, SOURCE_PERIOD, buffer_bytes].map(|number| number.to_string()));
+                arguments.push(contest.method.to_string());
             }
             (Ground::Append(_), Work::Reads) => bail!("records are no reads"),
         }
