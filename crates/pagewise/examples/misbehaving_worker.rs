@@ -35,6 +35,7 @@ const KINDS: &[(&str, &str)] = &[
     ("uncounted-bucket", "leaves out a count"),
     ("unsorted-latencies", "has its buckets in descending order"),
     ("no-latencies", "has no latency phase"),
+    ("fewer-syncs", "tells one sync of many"),
     ("too-much-time", "tells twice the time"),
     ("half-the-time", "tells half of it"),
     ("long-setup", "tells a thousand times the set-up"),
@@ -255,6 +256,10 @@ impl Bent {
                 }
             }
             "one-phase" => sample["bytes"] = json!(bytes / all.max(1) * operations),
+            "fewer-syncs" => bend(sample, "sync_duration_counts", |counts| {
+                counts.iter_mut().skip(1).for_each(|count| *count = json!(0));
+                counts.iter_mut().take(1).for_each(|count| *count = json!(1));
+            }),
             "too-many-latencies" => bend(sample, "latency_counts", |counts| {
                 counts[0] = json!(counts[0].as_u64().unwrap_or(0) + 1);
             }),

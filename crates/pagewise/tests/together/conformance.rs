@@ -99,7 +99,15 @@ fn text(path: &Path) -> &str {
 #[test]
 fn the_native_worker_conforms() {
     // With 32 reads in flight none can depend on another.
-    conforms(&Place::new(), &[PAGEWISE, "worker"], &["uring"]);
+    let judged = conforms(&Place::new(), &[PAGEWISE, "worker"], &[&NO_SUCH_SYNC[..], &["uring"]].concat());
+    let tried = [
+        "append mmap: a sync of each record by msync",
+        "append pwrite: a sync of each record by RWF_DSYNC",
+        "append write: a sync of each record by O_DSYNC",
+        "append mmap: commits of records of 300 B by 3 threads",
+        "append pwrite: commits of records of 300 B by 3 threads",
+    ];
+    syncs_as_offered(&judged, &tried);
 }
 
 #[test]
@@ -238,7 +246,8 @@ fn told(kind: &str, name: &str, detail: &str, also: &[&str]) -> Result<(), Strin
 
 #[test]
 fn the_honest_one_conforms() {
-    let judged = conforms(&Place::new(), &[text(&misbehaving()), "honest"], &["sequential-read", "fill"]);
+    let judged =
+        conforms(&Place::new(), &[text(&misbehaving()), "honest"], &["sequential-read", "fill", "by msync"]);
     assert!(steps(&judged, "ok").len() > 50);
 }
 
@@ -256,7 +265,13 @@ fn what_a_sample_says_wrongly_is_told() {
     let every = ["scan", "append", "random-read"];
     is_told("wrong-checksum", "mmap: go and sample", "come to", &[&every[..], &["fields"]].concat());
     is_told("no-thread-operations", "go and sample", "missing field `thread_operations`", &every);
-    is_told("one-thread-operation", "two threads", "thread_operations has 1 entries, threads is 2", &[]);
+    is_told(
+        "one-thread-operation",
+        "two threads",
+        "thread_operations has 1 entries, threads is 2",
+        &["by 3 threads"],
+    );
+    is_told("fewer-syncs", "append", "take at least", &[]);
     is_told("one-phase", "random-read", "count both phases", &["fields"]);
     is_told("too-much-time", "go and sample", "only", &[&every[..], &["heartbeats", "fields"]].concat());
     is_told("half-the-time", "its clock agrees", "sample_ns was", &every);
@@ -322,8 +337,8 @@ fn what_is_not_in_the_file_is_told() {
     if !is_seen {
         return skipped("ignored_sync_is_told", "dirty pages cannot be seen here");
     }
-    let try_it =
-        |_| told("ignores-sync", "sync at the end", "were still dirty after closed", &["sync every"]);
+    let also = ["sync every", "a sync of each record", "commits of records"];
+    let try_it = |_| told("ignores-sync", "sync at the end", "were still dirty after closed", &also);
     assert!(tries.any(|attempt| try_it(attempt).is_ok()), "a sync that is left out is not told");
 }
 
@@ -375,7 +390,7 @@ fn steps_are_lines_and_the_last_one_is_the_sum() {
     assert_eq!(lines.last(), Some(&"1 step is wrong"));
     let honest = try_worker(&place, &["--dir=."], &[text(&worker), "honest"]).expect_code(0);
     let last = honest.stdout.lines().last().unwrap_or_default();
-    assert!(last.contains("honest conforms: ") && last.ends_with(" steps, 2 not tried"), "{last}");
+    assert!(last.contains("honest conforms: ") && last.ends_with(" steps, 3 not tried"), "{last}");
 }
 
 #[test]

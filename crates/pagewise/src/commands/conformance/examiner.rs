@@ -82,6 +82,7 @@ impl TimedReply {
             || false_time("elapsed_ns + latency_elapsed_ns", claims.all_ns(), self.wall_ns, u64::MAX);
         let wrong = claims.wrong_operations(asked).or_else(undone).or_else(too_long);
         let wrong = wrong.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked, 0));
+        let wrong = wrong.or_else(|| claims.wrong_syncs(asked));
         wrong.map_or(Ok(()), Err)
     }
 }
