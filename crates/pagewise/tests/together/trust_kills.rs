@@ -61,7 +61,7 @@ fn one_that_is_killed_once_is_asked_again() {
 
 #[test]
 fn one_that_is_killed_in_several_rounds_is_asked_again_each_time() {
-    let (run, _) = run_with_killed(&Place::new(), "2 3 9 14");
+    let (run, _) = run_with_killed(&Place::new(), "2 6 11 16");
     assert_eq!(killed(&run).len(), 4);
     expect_rounds(&run, &[]);
 }
