@@ -27,6 +27,7 @@ pub mod scans;
 pub mod settings;
 pub mod steady;
 mod subject;
+mod syncs;
 pub mod writes;
 
 pub use again::{Again, again};

@@ -35,6 +35,8 @@ pub struct BlockDevice {
     pub note: Option<String>,
     number: (u32, u32),
     sysfs: PathBuf,
+    /// True if it has a volatile write cache and counts its flushes: a device that is only mapped onto others counts none.
+    counts_flushes: bool,
 }
 
 /// Reason that the block device is unknown.
@@ -108,13 +110,16 @@ impl BlockDevice {
             logical_block_bytes: kernel_files::number(queue.join("logical_block_size")),
             note: note(&disk),
             number,
+            counts_flushes: disk.join("mq").exists()
+                && kernel_files::text(queue.join("write_cache")).as_deref() == Some("write back"),
             sysfs: disk,
         })
     }
 
     /// Its counters since it appeared.
     pub fn counters(&self) -> Option<DeviceCounters> {
-        DeviceCounters::parse(&kernel_files::text(self.sysfs.join("stat"))?)
+        let counters = DeviceCounters::parse(&kernel_files::text(self.sysfs.join("stat"))?)?;
+        Some(DeviceCounters { flushes: counters.flushes.filter(|_| self.counts_flushes), ..counters })
     }
 }
 
@@ -174,6 +179,8 @@ pub struct DeviceCounters {
     pub read_ns: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Flushes of its volatile cache completed (Linux 5.5); `None` if it has none, or they are not counted.
+    pub flushes: Option<u64>,
 }
 
 impl DeviceCounters {
@@ -185,6 +192,7 @@ impl DeviceCounters {
             read_bytes: fields.get(2)?.checked_mul(SECTOR_BYTES)?,
             read_ns: fields.get(3)?.checked_mul(NS_PER_MS)?,
             written_bytes: fields.get(6)?.checked_mul(SECTOR_BYTES)?,
+            flushes: fields.get(15).copied(),
         })
     }
 
@@ -195,6 +203,7 @@ impl DeviceCounters {
             read_bytes: after.read_bytes.checked_sub(before.read_bytes)?,
             read_ns: after.read_ns.checked_sub(before.read_ns)?,
             written_bytes: after.written_bytes.checked_sub(before.written_bytes)?,
+            flushes: after.flushes.zip(before.flushes).and_then(|(after, before)| after.checked_sub(before)),
         })
     }
 }
@@ -206,11 +215,17 @@ mod tests {
     #[test]
     fn stat_files_of_old_and_new_kernels() {
         // 11 fields until Linux 4.17, 15 with discards, 17 with flushes since 5.5.
-        for text in [
-            "   58249     7571  7227074    64734     9046    12084  3946936    26177        0    17792    \
+        for (text, flushes) in [
+            (
+                "   58249     7571  7227074    64734     9046    12084  3946936    26177        0    17792    \
                 93504",
-            "   58249     7571  7227074    64734     9046    12084  3946936    26177        0    17792    \
+                None,
+            ),
+            (
+                "   58249     7571  7227074    64734     9046    12084  3946936    26177        0    17792    \
                 93504     3854        3  2676384     2573      862       19",
+                Some(862),
+            ),
         ] {
             assert_eq!(
                 DeviceCounters::parse(text),
@@ -218,7 +233,8 @@ mod tests {
                     read_requests: 58249,
                     read_bytes: 7_227_074 * 512,
                     read_ns: 64_734_000_000,
-                    written_bytes: 3_946_936 * 512
+                    written_bytes: 3_946_936 * 512,
+                    flushes,
                 })
             );
         }
@@ -229,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_counter_that_went_back_is_unknown() {
-        let before = DeviceCounters { read_requests: 5, read_bytes: 5, read_ns: 5, written_bytes: 5 };
+        let before =
+            DeviceCounters { read_requests: 5, read_bytes: 5, read_ns: 5, written_bytes: 5, flushes: None };
         let after = DeviceCounters { read_bytes: 4, ..before };
         assert_eq!(DeviceCounters::difference(&before, &after), None);
         assert_eq!(DeviceCounters::difference(&before, &before).expect("same").read_bytes, 0);

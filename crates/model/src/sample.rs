@@ -216,6 +216,9 @@ pub struct Evidence {
     /// Bytes that any process wrote to the block device.
     #[serde(default)]
     pub device_written_bytes: Option<u64>,
+    /// Flushes of the device's volatile cache for any process; `None` if it has none, or they are not counted.
+    #[serde(default)]
+    pub device_flushes: Option<u64>,
     /// Faults served without the device.
     pub minor_faults: Option<u64>,
     /// Faults that waited for the device.
@@ -353,6 +356,12 @@ pub struct Written {
     pub first_missing_at: Option<u64>,
     /// Bytes that differ where no record belongs.
     pub foreign_bytes: u64,
+    /// Looks at the file's dirty bytes while the worker wrote, where syncs belong to the measured region.
+    #[serde(default)]
+    pub looks: u64,
+    /// The most that a look found, bytes under writeback included.
+    #[serde(default)]
+    pub dirty_most_bytes: Option<u64>,
     /// Dirty bytes of the file before the clock started: cachestat(2).
     pub dirty_before_bytes: Option<u64>,
     /// The same after it stopped.

@@ -11,7 +11,7 @@ use super::cpu_waits::{self, Stretch, TimedCheck};
 use super::subject::Subject;
 use super::{
     claims, conditions, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime, scans,
-    settings, writes,
+    settings, syncs, writes,
 };
 
 /// A check: one sentence with the numbers if it fails.
@@ -37,6 +37,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Implausible, plausible::faster_than_memory),
     (FailureKind::InconsistentCounts, claims::inconsistent_operations),
     (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
+    (FailureKind::InconsistentCounts, syncs::inconsistent_syncs),
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
     (FailureKind::InconsistentCounts, plausible::latencies_all_alike),
     (FailureKind::InconsistentCounts, heartbeats::malformed),
@@ -58,6 +59,9 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotInForce, conditions::not_populated),
     (FailureKind::NotInForce, writes::not_preallocated),
     (FailureKind::NotInForce, writes::not_synced),
+    (FailureKind::NotInForce, syncs::synced_late),
+    (FailureKind::NotInForce, syncs::synced_bytes_missing),
+    (FailureKind::NotInForce, syncs::not_flushed),
     (FailureKind::NotInForce, faults::not_prepared),
     (FailureKind::NotDirect, conditions::not_direct),
     (FailureKind::NotDirect, plausible::requests_missing),

@@ -46,7 +46,7 @@ fn has_any(method: &Method, options: &[MethodOption]) -> bool {
 }
 
 /// True if set-up makes pages of the file dirty before the clock starts.
-fn makes_dirty(method: &Method) -> bool {
+pub(super) fn makes_dirty(method: &Method) -> bool {
     has_any(method, &[MethodOption::PopulateWrite, MethodOption::Touch]) || method.pretouch().is_some()
 }
 

@@ -144,6 +144,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         write_call_bytes: process.write_call_bytes,
         write_calls: process.write_calls,
         device_written_bytes: device.map(|device| device.written_bytes),
+        device_flushes: device.and_then(|device| device.flushes),
         minor_faults: process.minor_faults,
         major_faults: process.major_faults,
         cpu_ns: process.cpu_ns,

@@ -21,6 +21,7 @@ pub mod conditions;
 pub mod evidence;
 pub mod files;
 pub mod kernel_settings;
+mod looks;
 pub mod memory_speed;
 pub mod program;
 pub mod programs;

@@ -22,6 +22,7 @@ use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::evidence::{CpuWait, Stretches, Totals, between};
 use super::files::{Input, NoState, slowest};
+use super::looks::{self, Looks};
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 
@@ -89,6 +90,8 @@ struct GoOutcome {
     expected_checksum: Option<u64>,
     /// Order of the table.
     order: Option<OperationOrder>,
+    /// Looks at a file that was synced while it was written.
+    looks: Option<Looks>,
 }
 
 impl WorkerSession<'_> {
@@ -162,6 +165,9 @@ impl WorkerSession<'_> {
         evidence.heartbeats = heartbeats(&idle, &reply.beats)?;
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
+            if let Some(looks) = outcome.looks {
+                looks.tell(written);
+            }
         }
         evidence.wall_ns = outcome.wall_ns;
         evidence.supervisor_run_queue_ns = outcome.supervisor_run_queue_ns;
@@ -251,12 +257,20 @@ impl WorkerSession<'_> {
         let supervisor = CpuWait::begin();
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns };
-        let reply = worker.go(go, self.sample_wait(sample_ns + latency_ns))?;
+        let wait = self.sample_wait(sample_ns + latency_ns);
+        let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+        let (reply, looks) = match self.input.new_file().filter(|_| syncs) {
+            Some(file) => {
+                let (reply, looks) = looks::during(file, || worker.go(go, wait));
+                (reply?, Some(looks))
+            }
+            None => (worker.go(go, wait)?, None),
+        };
         let wall_ns = started.elapsed().as_nanos() as u64;
         let supervisor_run_queue_ns = supervisor.ns();
         progress.waiting.begin(worker.pid());
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
-        Ok(GoOutcome { reply, wall_ns, supervisor_run_queue_ns, expected_checksum, order })
+        Ok(GoOutcome { reply, wall_ns, supervisor_run_queue_ns, expected_checksum, order, looks })
     }
 
     /// Request a `go` and record it as a window.
@@ -346,7 +360,15 @@ impl WorkerSession<'_> {
         }
         total.checksum = format!("{checksum:016x}");
         let order = self.task.order(false, 0);
-        Ok(GoOutcome { reply: total, wall_ns, supervisor_run_queue_ns, expected_checksum: expected, order })
+        let expected_checksum = expected;
+        Ok(GoOutcome {
+            reply: total,
+            wall_ns,
+            supervisor_run_queue_ns,
+            expected_checksum,
+            order,
+            looks: None,
+        })
     }
 
     fn job(&self, inherited: &Inherited) -> Job {

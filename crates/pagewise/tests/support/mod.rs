@@ -38,6 +38,11 @@ pub fn published_worker(kind: &str) -> String {
     example_worker("published_append_worker", kind)
 }
 
+/// The command of the worker that cheats about its syncs as `kind` says.
+pub fn cheating_log_worker(kind: &str) -> String {
+    example_worker("cheating_log_worker", kind)
+}
+
 /// The command of the worker that works before it is told to go.
 pub fn early_worker(kind: &str) -> String {
     example_worker("early_worker", kind)

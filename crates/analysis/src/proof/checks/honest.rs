@@ -101,7 +101,7 @@ pub(crate) fn cold_start() -> Measurement {
 
 /// Measurement of `cell` by an honest worker.
 pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
-    if cell.conditions.is_one_shot() {
+    if cell.conditions.workload().is_one_shot() {
         return one_shot::measurement(cell);
     }
     match (cell.conditions.cache, cell.conditions.host_settings.device_cap) {
@@ -240,7 +240,7 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         }),
         ..Evidence::default()
     };
-    if cell.conditions.is_one_shot() { one_shot::evidence(cell, seen) } else { seen }
+    if cell.conditions.workload().is_one_shot() { one_shot::evidence(cell, seen) } else { seen }
 }
 
 /// The kinds of failures that result from changing an honest sample; at most one.

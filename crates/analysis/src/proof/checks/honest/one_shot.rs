@@ -47,7 +47,14 @@ pub(crate) fn synced(mut cell: Cell, text: &str) -> Cell {
 
 /// All of the work, in 100 ms.
 pub(super) fn measurement(cell: &Cell) -> Measurement {
-    let operations = cell.conditions.fixed_operations().expect("it is done once");
+    let conditions = &cell.conditions;
+    let of_ring = || conditions.ring().map(|ring| ring.records());
+    let operations = conditions.fixed_operations().or_else(of_ring).expect("it is done once");
+    let syncs = match conditions.writes().map(|writes| writes.sync) {
+        Some(Sync::Every(bytes)) => (operations * conditions.op_bytes()).div_ceil(bytes.0),
+        Some(Sync::Commit) => operations,
+        _ => 0,
+    };
     let capped = cell.conditions.host_settings.device_cap.is_some();
     let timed = operations.min(1000);
     Measurement {
@@ -57,6 +64,8 @@ pub(super) fn measurement(cell: &Cell) -> Measurement {
         teardown_ns: 20_000_000,
         sync_ns: 0,
         thread_operations: vec![operations],
+        sync_duration_ns: if syncs > 0 { vec![500] } else { Vec::new() },
+        sync_duration_counts: if syncs > 0 { vec![syncs] } else { Vec::new() },
         latency_ns: if timed > 1 { vec![80, 9000] } else { Vec::new() },
         latency_counts: if timed > 1 { vec![timed - 10, 10] } else { Vec::new() },
         ..Measurement::default()
@@ -101,7 +110,12 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
         device_read_bytes: Some(0),
         device_read_requests: Some(0),
         device_other_bytes: Some(written_bytes),
-        device_written_bytes: Some(if cell.method.is_direct() { written_bytes } else { 0 }),
+        device_written_bytes: Some(if cell.method.is_direct() || synced.is_measured() {
+            written_bytes
+        } else {
+            0
+        }),
+        device_flushes: Some(measurement(cell).sync_duration_counts.iter().sum()),
         write_call_bytes: Some(if by_calls { written_bytes + 500 } else { 500 }),
         write_calls: Some(if by_calls {
             written_bytes.div_ceil(calls::largest_write_bytes(cell).expect("it writes")) + 1
@@ -119,7 +133,9 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
             first_missing_at: None,
             foreign_bytes: 0,
             dirty_before_bytes: Some(if made_dirty { file } else { 0 }),
-            dirty_after_bytes: Some(unless(matches!(synced, Sync::Every(_)), dirty)),
+            looks: u64::from(synced.is_measured()),
+            dirty_most_bytes: synced.is_measured().then_some(0),
+            dirty_after_bytes: Some(unless(synced.is_measured(), dirty)),
             dirty_end_bytes: Some(unless(synced != Sync::None, dirty)),
             allocated_before_bytes: Some(if warm || made_dirty || has(&[MethodOption::Prealloc]) {
                 file
