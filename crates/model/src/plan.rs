@@ -302,7 +302,7 @@ impl Plan {
     pub fn sample_writes(cell: &Cell) -> u64 {
         let conditions = &cell.conditions;
         let can_write = cell.method.access() != Access::Anonymous
-            && cell.method.refuses(&conditions.work, Alignment::ANY).is_none();
+            && cell.method.excluded_from(&conditions.work, Alignment::ANY).is_none();
         match (conditions.ring(), conditions.writes()) {
             (Some(ring), Some(writes)) if can_write => {
                 let before = if conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };

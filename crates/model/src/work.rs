@@ -137,6 +137,21 @@ pub struct Writes {
     pub sync_call: Option<SyncCall>,
 }
 
+impl Writes {
+    /// The sync in whole records: an interval holds as many as fit, at least one. Otherwise a record that straddles the end of
+    /// an interval would make unbuffered methods sync later, and a buffer that holds an interval less a part of a record would
+    /// sync half as often.
+    pub fn sync_of_records(&self) -> Sync {
+        match self.sync {
+            Sync::Every(bytes) => {
+                let record = self.record_bytes.0.max(1);
+                Sync::Every(Bytes((bytes.0 / record).max(1).saturating_mul(record)))
+            }
+            sync => sync,
+        }
+    }
+}
+
 impl Reads {
     /// Bytes that one operation asks for.
     pub fn op_bytes(&self) -> u64 {

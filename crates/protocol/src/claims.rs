@@ -73,7 +73,7 @@ impl Asked {
             stages: writes.is_some(),
             depth,
             is_filled: conditions.reads().is_some(),
-            sync: writes.map_or(Sync::None, |writes| writes.sync),
+            sync: writes.map_or(Sync::None, |writes| writes.sync_of_records()),
             writes_sync: writes.and_then(|writes| writes.sync_call).is_some_and(SyncCall::is_write),
             write_bytes: conditions.op_bytes(),
         }

@@ -261,7 +261,7 @@ impl Job {
         if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
             job.record_bytes = writes.record_bytes.0;
             job.records = ring.records();
-            job.sync = writes.sync.to_string();
+            job.sync = writes.sync_of_records().to_string();
             if writes.sync != Sync::None {
                 let usual = || SyncCall::usual(is_mapping(method));
                 job.sync_call = writes.sync_call.unwrap_or_else(usual).to_string();
@@ -460,7 +460,8 @@ mod tests {
     fn a_job_is_understood_as_it_was_meant() {
         let reads =
             Reads { reads_per_op: 8, align_bytes: Bytes::kib(4), dependent: true, ..Reads::of(Bytes(64)) };
-        let (sync, sync_call) = (Sync::Every(Bytes::kib(64)), Some(SyncCall::Fsync));
+        // An interval of whole records; of another one the job names as many as fit.
+        let (sync, sync_call) = (Sync::Every(Bytes(65_500)), Some(SyncCall::Fsync));
         for work in [
             Work::RandomRead(reads),
             Work::SequentialRead(Reads { align_bytes: Bytes(1), ..reads }),

@@ -58,6 +58,23 @@ impl Method {
         })
     }
 
+    /// Reason that a cell of the method is not measured: it cannot do the work, or syncs less often than others would.
+    pub fn excluded_from(&self, work: &Work, alignment: Alignment) -> Option<String> {
+        self.refuses(work, alignment).or_else(|| self.overruns_interval(&work.writes()?))
+    }
+
+    /// Reason that more than an interval of syncs reaches the file at once.
+    fn overruns_interval(&self, writes: &Writes) -> Option<String> {
+        let Sync::Every(interval) = writes.sync_of_records() else { return None };
+        let at_once = Bytes(self.write_bytes(writes.record_bytes).0.saturating_mul(u64::from(self.depth())));
+        (self.buffer().is_some() && at_once > interval).then(|| {
+            format!(
+                "{self} has {at_once} under way at once, and a sync is due every {interval}: write a smaller buffer or depth, or \
+                 a longer interval"
+            )
+        })
+    }
+
     fn refuses_lines(&self, consume: Consume) -> Option<String> {
         (self.line_rule() == LineRule::ReadLine && consume != Consume::Lines)
             .then(|| format!("{self} returns lines rather than bytes: use consume = lines"))
@@ -118,6 +135,7 @@ impl Method {
         {
             return Some(format!("{self} does not commit records one by one: {reason}"));
         }
+        let written = self.write_bytes(writes.record_bytes);
         let call = writes.sync_call?;
         let is_mapping = self.access() == Access::Mmap;
         if call == SyncCall::Msync && !is_mapping {
@@ -129,16 +147,13 @@ impl Method {
         if is_mapping {
             return Some(format!("{call} is a property of write calls, and {self} makes none"));
         }
-        match writes.sync {
+        match writes.sync_of_records() {
             Sync::End => {
                 Some(format!("{call} syncs each write: write --sync every:SIZE or commit in place of end"))
             }
-            Sync::Every(size) if size != self.write_bytes(writes.record_bytes) => {
-                let written = self.write_bytes(writes.record_bytes);
-                Some(format!(
-                    "{call} syncs each write, and {self} writes {written} at a time: write --sync every:{written}"
-                ))
-            }
+            Sync::Every(size) if size != written => Some(format!(
+                "{call} syncs each write, and {self} writes {written} at a time: write --sync every:{written}"
+            )),
             _ => None,
         }
     }

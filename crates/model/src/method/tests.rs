@@ -254,3 +254,30 @@ fn kernels_are_compared_by_number() {
         assert!(Refused(version).acts_on(release) && Always.acts_on(release), "the kernel says it");
     }
 }
+
+#[test]
+fn an_interval_of_syncs_is_of_whole_records_and_no_buffer_is_larger() {
+    use crate::sync::Sync;
+    use crate::work::{Append, Work};
+    let work = |record: u64, every: u64| {
+        let sync = Sync::Every(Bytes(every));
+        Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync, sync_call: None })
+    };
+    let rounded = |record: u64, every: u64| work(record, every).writes().expect("writes").sync_of_records();
+    assert_eq!(rounded(200, 65_536), Sync::Every(Bytes(65_400)));
+    assert_eq!(rounded(200, 65_400), Sync::Every(Bytes(65_400)));
+    assert_eq!(rounded(200, 100), Sync::Every(Bytes(200)), "a record at least");
+    let excluded = |method: &str| {
+        let method: Method = method.parse().expect(method);
+        method.excluded_from(&work(200, 65_536), MACHINE).unwrap_or_default()
+    };
+    for taken in ["pwrite", "pwrite:buffer=64KiB", "mmap", "uring:depth=8+buffer=4KiB", "uring:depth=32"] {
+        assert_eq!(excluded(taken), "", "{taken}");
+    }
+    assert_eq!(
+        excluded("pwrite:buffer=1MiB"),
+        "pwrite:buffer=1MiB has 1048400B under way at once, and a sync is due every 65400B: write a smaller buffer or depth, \
+         or a longer interval"
+    );
+    assert!(excluded("uring:depth=8+buffer=64KiB").contains("523200B under way"));
+}

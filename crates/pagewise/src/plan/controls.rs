@@ -26,7 +26,7 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
         let safe = |rival: &&Cell| {
             !refusable.iter().any(|option| rival.method.has(*option))
                 && rival.method.access() != Access::Uring
-                && rival.method.refuses(&rival.conditions.work, Alignment::ANY).is_none()
+                && rival.method.excluded_from(&rival.conditions.work, Alignment::ANY).is_none()
         };
         let baseline = rivals().find(usual).or_else(|| rivals().find(safe)).unwrap_or(cell);
         controls.push(Cell { role: Role::Control, ..baseline.clone() });

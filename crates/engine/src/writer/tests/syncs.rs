@@ -49,7 +49,7 @@ fn a_write_that_syncs_is_as_long_as_the_interval() {
     for (method, sync, wanted) in [
         ("pwrite", "every:8KiB", "write --sync every:4KiB"),
         ("pwrite", "end", "in place of end"),
-        ("write:buffer=10KiB", "every:10KiB", "write --sync every:8KiB"),
+        ("write:buffer=10KiB", "every:12KiB", "write --sync every:8KiB"),
         ("pwrite:direct+buffer=8KiB", "every:4KiB", "write --sync every:8KiB"),
         ("uring", "commit", "nothing but one record would be in flight"),
         ("pwrite:buffer=8KiB", "commit", "leave it out"),
