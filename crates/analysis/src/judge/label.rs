@@ -66,7 +66,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         LabelPart::Cache,
         Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
     );
-    let threaded = matches!(work, Work::RandomRead(_) | Work::SequentialRead(_));
+    let threaded = work.reads().is_some() || conditions.is_committing();
     add(LabelPart::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
     add(LabelPart::Size, Some(bytes(*file_bytes)));
     add(LabelPart::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));

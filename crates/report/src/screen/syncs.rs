@@ -1,7 +1,8 @@
 //! What the syncs of an append or fill took, of the method that is advised.
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::CellJudgement;
+use pagewise_analysis::judge::advice::{Recommendation, situations};
+use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::format::{bytes, grouped, rate, time};
 
 use super::line::Line;
@@ -28,16 +29,19 @@ pub(super) fn lines<'a>(runs: impl Iterator<Item = &'a Judged>, width: usize) ->
 }
 
 fn of_run(judged: &Judged) -> Vec<String> {
-    let of = |(advice, comparison): (&_, &pagewise_analysis::judge::Comparison)| {
-        let advice: &pagewise_analysis::judge::advice::Recommendation = advice;
+    let situations = situations(&judged.advice);
+    // One situation needs no name.
+    let is_alone = situations.len() == 1;
+    let of = |((advice, comparison), situation): ((&Recommendation, &Comparison), &String)| {
         let method = advice.recommended.as_ref().or(comparison.leader.as_ref())?;
         let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && cell.method == *method;
-        told(judged.cells.iter().find(is_it)?)
+        let told = told(judged.cells.iter().find(is_it)?)?;
+        Some(if is_alone { told } else { format!("{situation}: {told}") })
     };
-    judged.advice.iter().zip(&judged.comparisons).filter_map(of).collect()
+    judged.advice.iter().zip(&judged.comparisons).zip(&situations).filter_map(of).collect()
 }
 
-/// `pwrite, 1 thread: fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.
+/// `pwrite: fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.
 fn told(cell: &CellJudgement) -> Option<String> {
     let syncs = cell.syncs.as_ref()?;
     let quantile = |name: &str, ns: Option<u64>| ns.map(|ns| format!(", {name} {}", time(ns)));

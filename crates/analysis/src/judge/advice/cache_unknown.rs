@@ -41,7 +41,9 @@ pub struct WorstCase {
 pub(crate) fn all(comparisons: &[Comparison], cells: &[CellJudgement]) -> Vec<CacheUnknown> {
     let by_id = by_id(cells);
     let in_state = |state| comparisons.iter().filter(move |comparison| cache(comparison) == state);
+    // A file that is written is new or was written before, which its program knows.
     in_state(CacheState::Warm)
+        .filter(|warm| warm.conditions.conditions.workload().is_reading())
         .filter_map(|warm| {
             let cold = in_state(CacheState::Cold).find(|cold| as_warm(cold) == warm.conditions.conditions)?;
             Some(of([warm, cold], &by_id))
