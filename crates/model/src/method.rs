@@ -193,6 +193,12 @@ impl Method {
         Self { worker, word, access: Access::Uring, options: vec![Direct, Depth(depth)] }
     }
 
+    /// The ceiling of syncs: direct writes of this size.
+    pub fn direct_pwrite(size: Bytes) -> Self {
+        let (worker, word) = (Worker::Native, Cow::Borrowed(Access::Pwrite.name()));
+        Self { worker, word, access: Access::Pwrite, options: vec![Direct, Buffer(size)] }
+    }
+
     /// The kind of access that the kernel sees.
     pub fn access(&self) -> Access {
         self.access

@@ -126,7 +126,11 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     let ceilings = &judged.ceilings;
     let missing: Vec<&CellJudgement> =
         judged.cells.iter().filter(|cell| cell.role == Role::Ceiling && cell.status != Status::Ok).collect();
-    if ceilings.device.is_empty() && ceilings.copy.is_empty() && missing.is_empty() {
+    if ceilings.device.is_empty()
+        && ceilings.copy.is_empty()
+        && ceilings.flushes.is_empty()
+        && missing.is_empty()
+    {
         return Ok(());
     }
     writeln!(out, "\nCeilings: the most that this run reached for certain")?;
@@ -161,6 +165,11 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
             bytes(copy.bytes_per_second.low),
         );
         paragraph(out, "  ", &line, width)?;
+    }
+    for flushes in &ceilings.flushes {
+        let cap = flushes.device_cap.map_or_else(String::new, |cap| format!(" under the cap {cap}"));
+        let (size, each) = (bytes(flushes.bytes_per_sync), rate(flushes.per_second.low));
+        paragraph(out, "  ", &format!("syncs of the device{cap}, {size} each: {each}/s"), width)?;
     }
     for cell in missing {
         let parameters = &cell.parameters;

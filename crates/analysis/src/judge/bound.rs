@@ -15,6 +15,7 @@
 
 pub mod activity;
 pub mod ceilings;
+mod flushes;
 
 use pagewise_model::format::percent;
 use pagewise_model::{Access, Cell, Conditions};
@@ -26,6 +27,7 @@ use activity::is_read_ahead;
 pub(crate) use activity::{DEVICE_SHARE, own_waits};
 use ceilings::DEEP;
 pub use ceilings::{Ceilings, CopyCeiling, DeviceCeiling, Top};
+pub use flushes::FlushCeiling;
 
 /// A bound is named if the lower end of its share is above this.
 pub const NAMED: f64 = 0.75;
@@ -54,6 +56,8 @@ pub enum BoundName {
     Readahead,
     /// A wait for the device, which is not at its maximum, in another way.
     DeviceWait,
+    /// Syncs per second of the device, of pieces as large.
+    DeviceFlush,
     /// A wait for the device to write, or the sync at the end.
     Writeback,
     /// Copying by the CPU from memory.
@@ -88,6 +92,7 @@ impl BoundName {
             BoundName::QueueDepth => ("queue-depth", "the number of requests in flight"),
             BoundName::Readahead => ("readahead", "readahead"),
             BoundName::DeviceWait => ("device-wait", "waiting for the device"),
+            BoundName::DeviceFlush => ("device-flush", "the device's flushes"),
             BoundName::Writeback => ("writeback", "writeback"),
             BoundName::MemoryCopy => ("memory-copy", "copying from memory"),
             BoundName::Cpu => ("cpu", "the CPU"),
@@ -254,7 +259,10 @@ impl Ceilings {
         let ceilings = match activity.uses_device() {
             _ if outside => Vec::new(),
             true => self.limits_of_device(cell, activity),
-            false => self.limit_of_copying(cell, activity).into_iter().collect(),
+            false => {
+                let limits = [self.limit_of_flushes(cell, activity), self.limit_of_copying(cell, activity)];
+                limits.into_iter().flatten().collect()
+            }
         };
         Bound::among(ceilings, limits_of_time(cell, activity))
     }
@@ -288,6 +296,13 @@ impl Ceilings {
             Limit::reached(BoundName::QueueDepth, requests, top).filter(|_| !by_kernel)
         };
         [bandwidth(), iops(), depth()].into_iter().flatten().collect()
+    }
+
+    fn limit_of_flushes<'a>(&'a self, cell: &Cell, activity: &Activity) -> Option<Limit<'a>> {
+        let syncs = activity.syncs_per_second?;
+        let bytes = activity.requested_bytes_per_second.median / syncs.median;
+        let top = FlushCeiling::top(&self.flushes, &cell.conditions, bytes)?;
+        Limit::reached(BoundName::DeviceFlush, syncs, top)
     }
 
     fn limit_of_copying<'a>(&'a self, cell: &Cell, activity: &Activity) -> Option<Limit<'a>> {

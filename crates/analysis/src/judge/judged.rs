@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::advice::cache_unknown::CacheUnknown;
 use super::advice::given::Recommendation;
-use super::bound::{Ceilings, CopyCeiling, DeviceCeiling};
+use super::bound::{Ceilings, CopyCeiling, DeviceCeiling, FlushCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
@@ -120,14 +120,16 @@ pub struct CeilingsSummary {
     pub device: Vec<DeviceCeiling>,
     /// Maxima of the memory by threads and size.
     pub copy: Vec<CopyCeiling>,
+    /// Maxima of syncs by the bytes of each.
+    pub flushes: Vec<FlushCeiling>,
 }
 
 impl CeilingsSummary {
     pub(crate) fn of(ceilings: Ceilings) -> Self {
         let (device_iops, device_bytes_per_second, copy_bytes_per_second) =
             (ceilings.device_iops(), ceilings.device_bytes_per_second(), ceilings.copy_bytes_per_second());
-        let (device, copy) = ceilings.shown();
-        Self { device_iops, device_bytes_per_second, copy_bytes_per_second, device, copy }
+        let (device, copy, flushes) = ceilings.shown();
+        Self { device_iops, device_bytes_per_second, copy_bytes_per_second, device, copy, flushes }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Additional cells: controls that show the noise, and the ceilings.
 
 use pagewise_model::{
-    Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, HostSettings, Method,
-    MethodOption, Reads, Role, Work, Workload,
+    Access, Alignment, Append, Bytes, CacheState, Cell, Conditions, Consume, Descriptor, HostSettings,
+    Method, MethodOption, Reads, Role, Sync, SyncCall, Work, Workload,
 };
 
 /// Size of the reads of the bandwidth ceiling.
@@ -54,11 +54,43 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
             };
             add(Method::anonymous(), in_memory(&cell.conditions, host_settings));
         }
-        for (method, conditions) in of_device(cell, page_bytes) {
+        for (method, conditions) in of_device(cell, page_bytes).into_iter().chain(of_syncs(cell, page_bytes))
+        {
             add(method, conditions);
         }
     }
     ceilings
+}
+
+/// Cell for the device's rate of syncs: pieces as large as those that `cell` syncs, in whole blocks past the page cache, over a
+/// file that was written before.
+fn of_syncs(cell: &Cell, page_bytes: u64) -> Option<(Method, Conditions)> {
+    let writes = cell.conditions.writes()?;
+    let synced = match writes.sync_of_records() {
+        Sync::Every(bytes) => bytes,
+        Sync::Commit => writes.record_bytes,
+        Sync::None | Sync::End => return None,
+    };
+    let piece = Bytes(synced.0.checked_next_multiple_of(page_bytes)?);
+    if piece > cell.conditions.file_bytes || piece > Method::MAX_BUFFER {
+        return None;
+    }
+    let work = Work::Append(Append {
+        record_bytes: piece,
+        laps: 1,
+        sync: Sync::Commit,
+        sync_call: Some(SyncCall::Fdatasync),
+    });
+    let host_settings = HostSettings { memory_limit_bytes: None, ..cell.conditions.host_settings.clone() };
+    let conditions = Conditions {
+        work,
+        threads: 1,
+        cache: CacheState::Warm,
+        descriptor: Descriptor::Shared,
+        host_settings,
+        ..cell.conditions.clone()
+    };
+    Some((Method::direct_pwrite(piece), conditions))
 }
 
 /// True if the bytes come from memory, or go there.

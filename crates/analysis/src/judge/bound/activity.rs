@@ -6,7 +6,7 @@ use pagewise_model::{CacheState, Cell, Evidence, MethodOption};
 use crate::judge::collected::CellSamples;
 use crate::proof::calls;
 use crate::proof::measured::{operations, total_ns};
-use crate::statistics::{Extent, median};
+use crate::statistics::{Extent, median, total};
 
 /// From this share of the requested bytes, the device is involved.
 pub(crate) const DEVICE_SHARE: f64 = 0.01;
@@ -22,6 +22,8 @@ pub struct Activity {
     pub device_bytes_per_second: Option<Extent>,
     /// Requests that the device completed per second.
     pub device_requests_per_second: Option<Extent>,
+    /// Syncs within the measured region per second; `None` if there was none in some sample.
+    pub syncs_per_second: Option<Extent>,
     /// CPU time over the time of all threads, the median.
     pub cpu_share: Option<f64>,
     /// Use of the threads' time; `None` without their CPU time.
@@ -89,6 +91,10 @@ impl Activity {
             }),
             device_requests_per_second: extent(&|measurement, evidence| {
                 Some(requests(cell, measurement, evidence)? as f64 / seconds(measurement))
+            }),
+            syncs_per_second: extent(&|measurement, _| {
+                let syncs = total(&measurement.sync_duration_counts);
+                (syncs > 0).then(|| syncs as f64 / seconds(measurement))
             }),
             // CPU time was read around the supervisor's clock, so it is a share of that clock's time.
             cpu_share: median(&of_valid(&|_, evidence| {

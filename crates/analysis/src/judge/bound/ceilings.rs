@@ -14,6 +14,7 @@ use pagewise_model::{
 use serde::Serialize;
 
 use super::activity::{Activity, is_read_ahead};
+use super::flushes::FlushCeiling;
 use crate::judge::collected::CellSamples;
 use crate::statistics::Extent;
 
@@ -41,12 +42,12 @@ pub struct Top<'a> {
 }
 
 impl<'a> Top<'a> {
-    fn of(rate: Extent, reached_by: &'a str) -> Self {
+    pub(super) fn of(rate: Extent, reached_by: &'a str) -> Self {
         Self { low: rate.low, reached_by, median: rate.median, is_found: true }
     }
 
     /// The highest of the maxima that were `found` and of what else was `reached`.
-    fn highest(found: Option<Self>, reached: impl Iterator<Item = Top<'a>>) -> Option<Self> {
+    pub(super) fn highest(found: Option<Self>, reached: impl Iterator<Item = Top<'a>>) -> Option<Self> {
         let found = found.filter(|top| top.low > 0.0)?;
         let top = best(reached.chain([found]))?;
         Some(Self { is_found: found.median >= top.median * FOUND, ..top })
@@ -116,7 +117,7 @@ pub struct DeviceCeiling {
     pub samples: usize,
 }
 
-fn lower_end<S: serde::Serializer>(extent: &Extent, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn lower_end<S: serde::Serializer>(extent: &Extent, serializer: S) -> Result<S::Ok, S::Error> {
     extent.low.serialize(serializer)
 }
 
@@ -243,6 +244,8 @@ pub struct Ceilings {
     pub device: Vec<DeviceCeiling>,
     /// Of the memory.
     pub copy: Vec<CopyCeiling>,
+    /// Of syncs.
+    pub flushes: Vec<FlushCeiling>,
 }
 
 impl Ceilings {
@@ -250,10 +253,10 @@ impl Ceilings {
     pub fn of<'a>(cells: impl Iterator<Item = (&'a CellSamples<'a>, &'a Activity)>) -> Self {
         let mut ceilings = Self::default();
         for (samples, activity) in cells {
+            let count = samples.valid().count();
+            ceilings.flushes.extend(FlushCeiling::reached_by_cell(samples.cell, activity, count));
             if activity.uses_device() {
-                if let Some(ceiling) =
-                    DeviceCeiling::reached_by_cell(samples.cell, activity, samples.valid().count())
-                {
+                if let Some(ceiling) = DeviceCeiling::reached_by_cell(samples.cell, activity, count) {
                     ceilings.add(ceiling);
                 }
             } else if samples.cell.copies() {
@@ -292,7 +295,7 @@ impl Ceilings {
     }
 
     /// What is shown: cells that were made to find a maximum, and any cell that exceeded all of those that apply to it.
-    pub fn shown(self) -> (Vec<DeviceCeiling>, Vec<CopyCeiling>) {
+    pub fn shown(self) -> (Vec<DeviceCeiling>, Vec<CopyCeiling>, Vec<FlushCeiling>) {
         let exceeds = |one: &DeviceCeiling| {
             let like = |other: &&DeviceCeiling| {
                 (other.threads, other.file_bytes, &other.cpus, other.device_cap)
@@ -307,7 +310,8 @@ impl Ceilings {
                 })
         };
         let device = self.device.iter().filter(|one| one.dedicated || exceeds(one)).cloned().collect();
-        (device, self.copy.into_iter().filter(|ceiling| ceiling.dedicated).collect())
+        let copy = self.copy.into_iter().filter(|ceiling| ceiling.dedicated).collect();
+        (device, copy, self.flushes.into_iter().filter(|ceiling| ceiling.dedicated).collect())
     }
 
     /// The most bytes per second that the device delivered under `conditions`; `None` if no large reads were measured.

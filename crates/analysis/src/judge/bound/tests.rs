@@ -58,6 +58,7 @@ fn ceilings() -> Ceilings {
     Ceilings {
         device: vec![device(32, 4, 100_000.0), device(1, 4, 8_000.0), device(32, 1024, 1_000.0)],
         copy: vec![copying("anonymous", 8e9)],
+        flushes: Vec::new(),
     }
 }
 
@@ -82,6 +83,7 @@ fn in_memory(bytes_per_second: f64, cpu_share: f64) -> Activity {
         requested_bytes_per_second: Extent::exactly(bytes_per_second),
         device_bytes_per_second: Some(Extent::exactly(0.0)),
         device_requests_per_second: Some(Extent::exactly(0.0)),
+        syncs_per_second: None,
         cpu_share: Some(cpu_share),
         time: time(cpu_share),
         knows_run_queue: true,
@@ -346,7 +348,7 @@ fn a_method_that_reached_more_is_the_ceiling() {
     assert_eq!(bound("mmap", 1_220.0), (Some(1.0), Some("mmap".to_string())));
     assert_eq!(bound("read", 1_000.0), (Some(0.82), Some("mmap".to_string())));
     assert_eq!(ceilings.device_bytes_per_second(), Some(1_220.0 * 1024.0 * KIB));
-    let (shown, _) = ceilings.clone().shown();
+    let (shown, _, _) = ceilings.clone().shown();
     assert_eq!(shown.iter().filter(|ceiling| !ceiling.dedicated).count(), 1);
     // As many requests of 4 KiB can be done as of 64 KiB.
     ceilings.add(reached("pread", 64, 200_000.0));
@@ -377,7 +379,11 @@ fn a_scattered_ceiling_does_not_make_everything_reach_it() {
 
 #[test]
 fn without_a_cell_made_for_it_no_method_is_its_own_ceiling() {
-    let alone = Ceilings { device: vec![reached("mmap", 1024, 1_220.0)], copy: vec![copying("mmap", 8e9)] };
+    let alone = Ceilings {
+        device: vec![reached("mmap", 1024, 1_220.0)],
+        copy: vec![copying("mmap", 8e9)],
+        flushes: Vec::new(),
+    };
     let cell = honest::cell("mmap", Warm);
     assert_eq!(alone.bound(&cell, &active(1_220.0, 1024.0)).bound, Some(BoundName::Unknown));
     assert_eq!(alone.share_of_bandwidth(&cell.conditions, &active(1_220.0, 1024.0)), None);

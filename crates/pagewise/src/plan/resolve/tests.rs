@@ -546,3 +546,22 @@ fn several_threads_write_only_records_that_they_commit() {
     assert!(told.ends_with("; with --sync commit records of several threads share a sync"), "{told}");
     assert!(of("fill", "commit").expect_err("no records").to_string().starts_with("fill has no records"));
 }
+
+#[test]
+fn the_ceiling_of_syncs_has_pieces_of_whole_blocks() {
+    let ceilings = |sync: &str| -> Vec<String> {
+        let text = format!(
+            "workload = \"append\"\nmethods = [\"pwrite\"]\nrecord_size = \"200B\"\nsync = [\"{sync}\"]\nfile_size = \"1MiB\"\n"
+        );
+        let plan = resolve_text(&text, dataset()).expect("a plan");
+        let ceilings = plan.cells.iter().filter(|cell| cell.role == Role::Ceiling);
+        ceilings.map(|cell| format!("{} {}", cell.method, cell.conditions.work)).collect()
+    };
+    let memory = "anonymous 200B,laps=1";
+    let flushes =
+        |size: &str| format!("pwrite:direct+buffer={size} {size},laps=1,sync=commit,sync-call=fdatasync");
+    assert_eq!(ceilings("end"), [memory]);
+    assert_eq!(ceilings("every:64KiB"), [memory, &flushes("64KiB")]);
+    assert_eq!(ceilings("commit"), [flushes("4KiB")]);
+    assert_eq!(ceilings("every:2MiB"), [memory], "larger than the file");
+}
