@@ -16,6 +16,7 @@
 pub mod activity;
 pub mod ceilings;
 mod flushes;
+pub mod top;
 
 use pagewise_model::format::percent;
 use pagewise_model::{Access, Cell, Conditions};
@@ -26,8 +27,9 @@ pub use activity::Activity;
 use activity::is_read_ahead;
 pub(crate) use activity::{DEVICE_SHARE, own_waits};
 use ceilings::DEEP;
-pub use ceilings::{Ceilings, CopyCeiling, DeviceCeiling, Top};
+pub use ceilings::{Ceilings, CopyCeiling, DeviceCeiling};
 pub use flushes::FlushCeiling;
+pub use top::Top;
 
 /// A bound is named if the lower end of its share is above this.
 pub const NAMED: f64 = 0.75;

@@ -164,6 +164,14 @@ pub struct Layer {
     pub sampling: Sampling,
 }
 
+impl Layer {
+    /// True if it says which methods do a workload.
+    pub fn chooses_methods(&self, workload: Workload) -> bool {
+        let axes = [Some(&self.axes), self.by_workload.get(&workload)];
+        axes.into_iter().flatten().any(|axes| axes.methods.is_some())
+    }
+}
+
 /// A question or plan file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanText {

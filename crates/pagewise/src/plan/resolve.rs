@@ -213,7 +213,8 @@ fn add_matrix(
         axes.ensure_not_absurd(cells.len())?;
         ensure_named(&axes.methods, machine.workers)?;
         axes.add_cells(machine, cells)?;
-        ensure_suited(&axes.methods, workload, cells, machine)?;
+        let are_typed = layers[0].chooses_methods(workload);
+        ensure_suited(&axes.methods, are_typed, workload, cells, machine)?;
     }
     Ok(())
 }

@@ -154,9 +154,10 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
 }
 
 /// Refuse a method that suits none of the conditions of its workload; if it suits some, the others become unavailable
-/// cells.
+/// cells. A method that nobody typed and that cannot sync as asked is unavailable, if another one can.
 pub fn ensure_suited(
     methods: &[Method],
+    are_typed: bool,
     workload: Workload,
     cells: &[Cell],
     machine: &Machine<'_>,
@@ -175,11 +176,20 @@ pub fn ensure_suited(
         let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
         if let Some(Some(reason)) = refusals.next()
             && refusals.all(|refusal| refusal.is_some())
+            && (are_typed || !others_sync(cells, workload, alignment))
         {
             bail!("{reason}");
         }
     }
     Ok(())
+}
+
+/// True if syncs are measured, and some cell of the workload can do them.
+fn others_sync(cells: &[Cell], workload: Workload, alignment: Alignment) -> bool {
+    cells.iter().filter(|cell| cell.conditions.workload() == workload).any(|cell| {
+        let syncs = cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+        syncs && cell.method.excluded_from(&cell.conditions.work, alignment).is_none()
+    })
 }
 
 /// Refuse settings that this machine does not support.

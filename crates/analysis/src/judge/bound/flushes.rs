@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Cell, Conditions, DeviceCap, Role};
 use serde::Serialize;
 
 use super::activity::Activity;
-use super::ceilings::{Top, lower_end};
+use super::top::{Top, lower_end};
 use crate::statistics::Extent;
 
 /// Pieces are alike up to this factor: a piece that is made to find the ceiling is of whole blocks.
