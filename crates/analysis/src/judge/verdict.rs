@@ -11,7 +11,7 @@
 //! [`crate::judge::simulation`] runs this code on simulated noise.
 //!
 //! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked, unless a gap needs no more of them: one that is
-//! over [`gap::GAP`] times as slow in each of at least [`gap::FEWEST_ROUNDS_OF_A_GAP`] rounds is behind. One that is not ranked still
+//! over three times as slow in each of at least three rounds is behind. One that is not ranked still
 //! prevents another from being the best unless it was slower in each of its rounds. Otherwise a rival's bad luck would make a
 //! winner.
 
