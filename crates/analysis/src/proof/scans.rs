@@ -1,6 +1,6 @@
 //! Checks of a scan in addition to those of reads.
 
-use pagewise_model::{Access, CacheState, Work};
+use pagewise_model::{Access, CacheState, MethodOption, Work};
 
 use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE};
 use super::subject::Subject;
@@ -13,11 +13,12 @@ const MORE_SHARE: f64 = 0.02;
 const READAHEAD_BYTES: u64 = 16 << 20;
 
 /// A scan needs each byte once. More bytes from the device mean that pages were evicted before they were used, which is
-/// expected under a memory limit only.
+/// expected under a memory limit, and of RWF_DONTCACHE, which drops pages itself, some of them before they were used.
 pub(super) fn read_again(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let reads_file = matches!(conditions.work, Work::Scan(_)) && cell.depends_on_cache();
-    if !reads_file || conditions.cache != CacheState::Cold || !conditions.fits_memory() {
+    let drops_pages = cell.method.has(MethodOption::DontCache);
+    if !reads_file || drops_pages || conditions.cache != CacheState::Cold || !conditions.fits_memory() {
         return None;
     }
     let budget = conditions.cold_budget_bytes();
@@ -157,6 +158,8 @@ mod tests {
             assert_eq!((read(63 * MIB), read(62 * MIB)), (vec![], vec![NotCold]), "{method}");
             assert_eq!((read(81 * MIB), read(82 * MIB)), (vec![], vec![ColdOverrun]), "{method}");
         }
+        let twice = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(120 * MIB);
+        assert_eq!(kinds(&scan("pread:dontcache", Cold), twice), [], "it drops what readahead brought in");
         let holes = Context { sparse_or_compressed_bytes: true, ..CONTEXT };
         let few = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(MIB);
         assert_eq!(kinds_in(&scan("read", Cold), &holes, few), []);
