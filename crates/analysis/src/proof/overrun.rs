@@ -12,8 +12,12 @@ pub(crate) fn cold_bound_bytes(conditions: &Conditions) -> u64 {
     conditions.cold_budget_bytes().saturating_add(READAHEAD_SLACK_BYTES).saturating_add(span / 16)
 }
 
-/// A cold sample must not fill the cache it bypasses. A thread stops after the operation that reaches the budget, so what a
-/// last operation brings in may go beyond it: with a readahead that is large for the file, a sample is of one operation.
+/// Operations bring in up to so many times as much as others of the sample.
+const UNEVEN: u64 = 2;
+
+/// A cold sample must not fill the cache it bypasses. A thread stops after the operation that reaches the budget, so what its
+/// last operation brings in may go beyond it: with a readahead that is large for the file, a sample is of one operation. If
+/// there were others before it, they brought in less than the budget together, which bounds the last one too.
 pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     if cell.conditions.cache != CacheState::Cold
@@ -23,8 +27,14 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     {
         return None;
     }
+    let threads = u64::from(cell.conditions.threads).max(1);
     let of_operation = subject.device_bytes().unwrap_or(0) / subject.operations().max(1);
-    let last_operations = of_operation.saturating_mul(u64::from(cell.conditions.threads));
+    let before_the_last = subject.operations().div_ceil(threads).saturating_sub(1);
+    let by_those_before = match before_the_last {
+        0 => u64::MAX,
+        operations => (cell.conditions.cold_budget_bytes() / operations).saturating_mul(UNEVEN),
+    };
+    let last_operations = of_operation.saturating_mul(threads).min(by_those_before);
     let most = cold_bound_bytes(&cell.conditions).saturating_add(last_operations);
     let resident = evidence.resident_after_bytes.filter(|resident| *resident > most)?;
     Some(format!(
