@@ -300,11 +300,11 @@ impl Ceilings {
         [bandwidth(), iops(), depth()].into_iter().flatten().collect()
     }
 
+    /// Syncs by a call that flushes nothing are no share of the device's flushes.
     fn limit_of_flushes<'a>(&'a self, cell: &Cell, activity: &Activity) -> Option<Limit<'a>> {
-        let syncs = activity.syncs_per_second?;
-        let bytes = activity.requested_bytes_per_second.median / syncs.median;
-        let top = FlushCeiling::top(&self.flushes, &cell.conditions, bytes)?;
-        Limit::reached(BoundName::DeviceFlush, syncs, top)
+        cell.sync_call().filter(|call| call.is_durable())?;
+        let top = FlushCeiling::top(&self.flushes, &cell.conditions, activity.bytes_per_sync()?)?;
+        Limit::reached(BoundName::DeviceFlush, activity.syncs_per_second?, top)
     }
 
     fn limit_of_copying<'a>(&'a self, cell: &Cell, activity: &Activity) -> Option<Limit<'a>> {

@@ -116,6 +116,11 @@ impl Activity {
         (bytes > 0.0 && requests > 0.0).then(|| bytes / requests)
     }
 
+    /// Bytes that reached the file for each sync.
+    pub fn bytes_per_sync(&self) -> Option<f64> {
+        Some(self.requested_bytes_per_second.median / self.syncs_per_second?.median)
+    }
+
     /// True if the device delivered a part of the bytes.
     pub fn uses_device(&self) -> bool {
         self.device_bytes_per_second

@@ -39,13 +39,14 @@ impl FlushCeiling {
     /// The rate that `cell` reached in so many samples; `None` without durable syncs.
     pub(super) fn reached_by_cell(cell: &Cell, activity: &Activity, samples: usize) -> Option<Self> {
         let per_second = activity.syncs_per_second.filter(|rate| rate.low > 0.0)?;
+        let bytes_per_sync = activity.bytes_per_sync()?;
         cell.sync_call().filter(|call| call.is_durable())?;
         Some(Self {
             reached_by: cell.method.to_string(),
             dedicated: cell.role == Role::Ceiling,
             file_bytes: cell.conditions.file_bytes,
             device_cap: cell.conditions.host_settings.device_cap,
-            bytes_per_sync: activity.requested_bytes_per_second.median / per_second.median,
+            bytes_per_sync,
             per_second,
             samples,
         })

@@ -6,7 +6,7 @@ use super::activity::{TimeShares, requests};
 use super::*;
 use crate::proof::honest;
 use pagewise_model::CacheState::{AsIs, Cold, Warm};
-use pagewise_model::{Bytes, Evidence, GroupCounters, Workload};
+use pagewise_model::{Bytes, Evidence, GroupCounters, SyncCall, Work, Workload};
 use proptest::prelude::*;
 
 const KIB: f64 = 1024.0;
@@ -106,6 +106,33 @@ fn bound(method: &str, activity: Activity) -> (BoundName, Option<f64>) {
 
 fn told(method: &str, activity: Activity) -> String {
     ceilings().bound(&honest::cell(method, Warm), &activity).told().expect("a bound")
+}
+
+#[test]
+fn syncs_are_a_share_of_the_flushes_only_if_they_flush() {
+    let synced = |call: SyncCall| {
+        let mut cell = honest::synced(honest::append("pwrite", Warm), "commit");
+        if let Work::Append(append) = &mut cell.conditions.work {
+            append.sync_call = Some(call);
+        }
+        cell
+    };
+    // 9,000 syncs of a record of 100 B, where the device flushes 10,000 blocks.
+    let activity = Activity { syncs_per_second: Some(Extent::exactly(9_000.0)), ..in_memory(900_000.0, 0.1) };
+    let made_for_it = FlushCeiling {
+        reached_by: "pwrite:direct+buffer=4KiB".to_string(),
+        dedicated: true,
+        file_bytes: synced(SyncCall::Fdatasync).conditions.file_bytes,
+        device_cap: None,
+        bytes_per_sync: 4096.0,
+        per_second: Extent::exactly(10_000.0),
+        samples: 3,
+    };
+    let ceilings = Ceilings { flushes: vec![made_for_it], ..ceilings() };
+    let found = |call: SyncCall| named(&ceilings.bound(&synced(call), &activity)).0;
+    assert_eq!(found(SyncCall::Fdatasync), BoundName::DeviceFlush);
+    assert_eq!(found(SyncCall::ODsync), BoundName::DeviceFlush);
+    assert_ne!(found(SyncCall::SyncFileRange), BoundName::DeviceFlush);
 }
 
 #[test]
