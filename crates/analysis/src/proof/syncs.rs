@@ -22,6 +22,12 @@ impl Subject<'_> {
         total(&self.measurement.sync_duration_counts)
     }
 
+    /// Writes that may be under way at once.
+    fn writes_in_flight(&self) -> u64 {
+        let (threads, depth) = (self.cell.conditions.threads, self.cell.method.depth());
+        u64::from(threads).saturating_mul(u64::from(depth))
+    }
+
     /// When it was to sync within the measured region, if it writes a file.
     fn measured_sync(&self) -> Option<Sync> {
         let sync = self.cell.conditions.writes()?.sync;
@@ -44,13 +50,12 @@ pub(super) fn synced_late(subject: &Subject<'_>) -> Option<String> {
     }
     let seen = subject.evidence.written.as_ref()?.dirty_most_bytes?;
     let page = subject.context.page_bytes;
-    let piece = cell.method.buffer().map_or(0, |buffer| buffer.0).max(cell.conditions.op_bytes());
+    let piece = subject.asked().write_bytes;
     // Calls make folios as large as what they write; faults and files that were written before have larger ones.
     let has_small_folios = cell.conditions.cache == CacheState::Cold
         && matches!(cell.access(), Access::Pwrite | Access::Write | Access::Uring);
     let folio = if has_small_folios { piece.next_power_of_two().max(page) } else { FOLIO_BYTES };
-    let in_flight = u64::from(cell.conditions.threads).saturating_mul(u64::from(cell.method.depth()));
-    let pieces = in_flight.saturating_add(1).saturating_mul(piece.next_multiple_of(page));
+    let pieces = subject.writes_in_flight().saturating_add(1).saturating_mul(piece.next_multiple_of(page));
     let interval = match sync {
         Sync::Every(bytes) => bytes.0.next_multiple_of(page),
         _ => 0,
@@ -93,12 +98,7 @@ pub(super) fn not_flushed(subject: &Subject<'_>) -> Option<String> {
     }
     let (flushes, syncs) = (subject.evidence.device_flushes?, subject.syncs());
     // Several writes in flight that sync may share a flush.
-    let at_once = match call.is_write() {
-        true => {
-            u64::from(subject.cell.conditions.threads).saturating_mul(u64::from(subject.cell.method.depth()))
-        }
-        false => 1,
-    };
+    let at_once = if call.is_write() { subject.writes_in_flight() } else { 1 };
     let least = (syncs as f64 * NEARLY_ALL / at_once.max(1) as f64) as u64;
     (flushes < least).then(|| {
         format!("sync={sync} is not in force: {syncs} syncs by {call} were reported, the device was flushed {flushes} times")
