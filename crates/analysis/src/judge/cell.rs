@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, CacheState, Cell, Conditions, Consume, Content, Descriptor, DeviceCap, Evidence,
-    HostSettings, KernelSettings, MethodOption, Outcome, Role, Sample, SyncCall, Workload,
+    Access, Bytes, CacheState, Cell, Consume, Content, Descriptor, DeviceCap, Evidence, HostSettings,
+    KernelSettings, MethodOption, Outcome, Role, Sample, SyncCall, Workload,
 };
 use serde::Serialize;
 
@@ -363,11 +363,10 @@ impl CellJudgement {
             of_device_bandwidth_high: of_device.map(|share| share.high),
             limit: activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
             slow_processes: slow_processes(samples),
-            filled_while_cold: filled_while_cold(
-                conditions,
-                cell.method.reads_all_in_setup(),
-                seen(|evidence| evidence.resident_after_bytes),
-            ),
+            filled_while_cold: cold_bound_bytes(cell)
+                .zip(seen(|evidence| evidence.resident_after_bytes))
+                .filter(|(bound, resident)| resident > bound)
+                .map(|(_, resident)| resident as f64 / span),
             evidence: EvidenceMedians::of(samples, activity),
         }
     }
@@ -388,13 +387,6 @@ impl CellJudgement {
     pub fn amplification(&self) -> Option<f64> {
         self.evidence.as_ref()?.amplification
     }
-}
-
-/// Share of the span that is in the page cache after a cold sample, if more than that sample may bring in.
-fn filled_while_cold(conditions: &Conditions, in_setup: bool, resident_after: Option<u64>) -> Option<f64> {
-    let is_bounded = conditions.cache == CacheState::Cold && conditions.workload().is_reading() && !in_setup;
-    let resident = resident_after.filter(|bytes| is_bounded && *bytes > cold_bound_bytes(conditions))?;
-    Some(resident as f64 / conditions.span_bytes.0 as f64)
 }
 
 /// Number of processes that were slow by the ranked figure.

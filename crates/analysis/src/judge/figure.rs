@@ -25,9 +25,7 @@ impl MedianInterval {
             high: interval.map(|interval| interval.high),
         })
     }
-}
 
-impl MedianInterval {
     /// `12.3k [12.1k, 12.6k]`, with each number formatted by `form`.
     pub fn told(&self, form: impl Fn(f64) -> String) -> String {
         let middle = form(self.median);

@@ -1,15 +1,20 @@
 //! The end of a cold sample: it must not fill the cache that it bypasses.
 
-use pagewise_model::{CacheState, Conditions, format::percent_of};
+use pagewise_model::{CacheState, Cell, format::percent_of};
 
 use super::conditions::READAHEAD_SLACK_BYTES;
 use super::subject::Subject;
 
 /// Bytes of the span that may be in the page cache after a cold sample: its budget, readahead that was still in flight, and
-/// blocks that its budget did not count.
-pub(crate) fn cold_bound_bytes(conditions: &Conditions) -> u64 {
-    let span = conditions.span_bytes.0;
-    conditions.cold_budget_bytes().saturating_add(READAHEAD_SLACK_BYTES).saturating_add(span / 16)
+/// blocks that its budget did not count. `None` for a cell that brings in nothing, or everything.
+pub(crate) fn cold_bound_bytes(cell: &Cell) -> Option<u64> {
+    let conditions = &cell.conditions;
+    let is_bounded = conditions.cache == CacheState::Cold
+        && conditions.workload().is_reading()
+        && cell.depends_on_cache()
+        && !cell.method.reads_all_in_setup();
+    let slack = READAHEAD_SLACK_BYTES.saturating_add(conditions.span_bytes.0 / 16);
+    is_bounded.then(|| conditions.cold_budget_bytes().saturating_add(slack))
 }
 
 /// Operations bring in up to so many times as much as others of the sample.
@@ -20,13 +25,7 @@ const UNEVEN: u64 = 2;
 /// there were others before it, they brought in less than the budget together, which bounds the last one too.
 pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
-    if cell.conditions.cache != CacheState::Cold
-        || subject.is_writing()
-        || !cell.depends_on_cache()
-        || cell.method.reads_all_in_setup()
-    {
-        return None;
-    }
+    let bound = cold_bound_bytes(cell)?;
     let threads = u64::from(cell.conditions.threads).max(1);
     let of_operation = subject.device_bytes().unwrap_or(0) / subject.operations().max(1);
     let before_the_last = subject.operations().div_ceil(threads).saturating_sub(1);
@@ -35,7 +34,7 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
         operations => (cell.conditions.cold_budget_bytes() / operations).saturating_mul(UNEVEN),
     };
     let last_operations = of_operation.saturating_mul(threads).min(by_those_before);
-    let most = cold_bound_bytes(&cell.conditions).saturating_add(last_operations);
+    let most = bound.saturating_add(last_operations);
     let resident = evidence.resident_after_bytes.filter(|resident| *resident > most)?;
     Some(format!(
         "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be: \
