@@ -2,14 +2,17 @@
 //!
 //! `cheating_log_worker KIND` speaks the line protocol for `append` with `pwrite`, synced at intervals or after each record.
 
+mod support;
+
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use pagewise_model::{Bytes, Sync};
-use pagewise_protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_protocol::{Go, Hello, Job, SampleReply};
+use support::{Session, nanoseconds};
 
 /// What is wrong with the syncs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,62 +38,10 @@ const KINDS: &[(&str, Kind)] = &[
 ];
 
 fn main() -> ExitCode {
-    let word = std::env::args().nth(1).unwrap_or_default();
-    let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == word) else {
-        let known: Vec<&str> = KINDS.iter().map(|(word, _)| *word).collect();
-        eprintln!("usage: cheating_log_worker KIND, one of {}", known.join(", "));
-        return ExitCode::from(2);
-    };
-    match converse(*kind) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cheating_log_worker: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn say(reply: &Reply) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{}", serde_json::to_string(reply)?)?;
-    stdout.flush()
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    since.elapsed().as_nanos() as u64
-}
-
-fn converse(kind: Kind) -> io::Result<()> {
-    say(&Reply::Hello(Hello {
-        protocol: PROTOCOL_VERSION,
-        worker: "log".into(),
-        version: "1".into(),
-        append: "pwrite".into(),
-        commit_threads: 1,
-        ..Hello::default()
-    }))?;
-    let mut log = None;
-    for line in io::stdin().lock().lines() {
-        match serde_json::from_str(&line?)? {
-            Request::Open(job) => {
-                let started = Instant::now();
-                log = Some(Log::open(*job, kind)?);
-                say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
-                say(&Reply::Ready { warmup_ns: 0 })?;
-            }
-            Request::Go(go) => {
-                let log = log.as_mut().ok_or(io::ErrorKind::InvalidInput)?;
-                say(&Reply::Sample(Box::new(log.append_all(go.sample_ns)?)))?;
-            }
-            Request::Verify(_) | Request::Idle { .. } => return Err(io::ErrorKind::InvalidInput.into()),
-            Request::Close => {
-                let started = Instant::now();
-                drop(log.take());
-                say(&Reply::Closed { teardown_ns: nanoseconds(started), sync_ns: 0 })?;
-            }
-        }
-    }
-    Ok(())
+    support::run("cheating_log_worker", KINDS, |kind| {
+        let hello = Hello { append: "pwrite".into(), commit_threads: 1, ..support::hello("log") };
+        support::serve(hello, |job| Log::open(job, kind))
+    })
 }
 
 struct Log {
@@ -128,8 +79,10 @@ impl Log {
         }
         Ok(())
     }
+}
 
-    fn append_all(&mut self, sample_ns: u64) -> io::Result<SampleReply> {
+impl Session for Log {
+    fn sample(&mut self, go: &Go) -> io::Result<SampleReply> {
         let every = match self.job.sync.parse::<Sync>().map_err(io::Error::other)? {
             Sync::Commit => 1,
             Sync::Every(Bytes(bytes)) => bytes,
@@ -140,7 +93,7 @@ impl Log {
         let started = Instant::now();
         let mut unsynced = 0;
         let mut done = 0;
-        while done < self.job.records && nanoseconds(started) < sample_ns {
+        while done < self.job.records && nanoseconds(started) < go.sample_ns {
             let begun = Instant::now();
             let place =
                 (u128::from(done) * u128::from(record_bytes) % u128::from(self.job.source_period)) as usize;

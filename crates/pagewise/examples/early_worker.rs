@@ -5,13 +5,16 @@
 //! nothing was done there, `told` says how long it took, and `honest` works when it is told to go. All take [`MOMENT`] more
 //! for their work than it needs, so that it cannot be lost in the slack of clocks.
 
+mod support;
+
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pagewise_protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_protocol::{Go, Hello, Job, SampleReply};
+use support::{Session, nanoseconds};
 
 /// What the work takes beside.
 const MOMENT: Duration = Duration::from_millis(150);
@@ -23,77 +26,45 @@ enum Kind {
     Honest,
 }
 
+const KINDS: &[(&str, Kind)] = &[("hidden", Kind::Hidden), ("told", Kind::Told), ("honest", Kind::Honest)];
+
 fn main() -> ExitCode {
-    let kind = match std::env::args().nth(1).as_deref() {
-        Some("hidden") => Kind::Hidden,
-        Some("told") => Kind::Told,
-        Some("honest") => Kind::Honest,
-        _ => {
-            eprintln!("usage: early_worker hidden|told|honest");
-            return ExitCode::from(2);
+    support::run("early_worker", KINDS, |kind| {
+        let has = || "get".to_string();
+        let hello = Hello { scan: has(), append: has(), fill: has(), ..support::hello("early") };
+        support::serve(hello, |job| {
+            let file = File::options().read(true).write(job.workload != "scan").open(&job.path)?;
+            Ok(Work { kind, job, file, done: None })
+        })
+    })
+}
+
+struct Work {
+    kind: Kind,
+    job: Job,
+    file: File,
+    /// What was done before it was told to go.
+    done: Option<SampleReply>,
+}
+
+impl Session for Work {
+    fn prepare(&mut self) -> io::Result<u64> {
+        let started = Instant::now();
+        if self.kind != Kind::Honest {
+            self.done = Some(work(&self.file, &self.job)?);
         }
-    };
-    match converse(kind) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("early_worker: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(if self.kind == Kind::Told { nanoseconds(started) } else { 0 })
     }
-}
 
-fn say(reply: &Reply) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{}", serde_json::to_string(reply)?)?;
-    stdout.flush()
-}
-
-fn converse(kind: Kind) -> io::Result<()> {
-    let has = || "get".to_string();
-    say(&Reply::Hello(Hello {
-        protocol: PROTOCOL_VERSION,
-        worker: "early".into(),
-        version: "1".into(),
-        scan: has(),
-        append: has(),
-        fill: has(),
-        ..Hello::default()
-    }))?;
-    let (mut open, mut early) = (None, None);
-    for line in io::stdin().lock().lines() {
-        match serde_json::from_str(&line?)? {
-            Request::Open(job) => {
-                let started = Instant::now();
-                let file = File::options().read(true).write(job.workload != "scan").open(&job.path)?;
-                say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
-                let started = Instant::now();
-                early = if kind == Kind::Honest { None } else { Some(work(&file, &job)?) };
-                let warmup_ns = if kind == Kind::Told { nanoseconds(started) } else { 0 };
-                say(&Reply::Ready { warmup_ns })?;
-                open = Some((file, job));
-            }
-            Request::Go(_) => {
-                let (file, job) = open.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
-                let started = Instant::now();
-                let mut sample = match early.take() {
-                    Some(sample) => sample,
-                    None => work(file, job)?,
-                };
-                sample.elapsed_ns = nanoseconds(started).max(1);
-                say(&Reply::Sample(Box::new(sample)))?;
-            }
-            Request::Close => {
-                open = None;
-                say(&Reply::Closed { teardown_ns: 1, sync_ns: 0 })?;
-            }
-            Request::Verify(_) | Request::Idle { .. } => return Err(io::ErrorKind::InvalidInput.into()),
-        }
+    fn sample(&mut self, _: &Go) -> io::Result<SampleReply> {
+        let started = Instant::now();
+        let mut sample = match self.done.take() {
+            Some(sample) => sample,
+            None => work(&self.file, &self.job)?,
+        };
+        sample.elapsed_ns = nanoseconds(started).max(1);
+        Ok(sample)
     }
-    Ok(())
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    since.elapsed().as_nanos() as u64
 }
 
 /// All of the work.

@@ -4,14 +4,17 @@
 //! study measured that buffering a mapping pays, up to 155 times; half and more of its records never reached the
 //! file. `published` has all of its defects, the kinds after it one each, and `honest` none.
 
+mod support;
+
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use pagewise_model::Method;
-use pagewise_protocol::{Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
+use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use pagewise_sys::WritableMapping;
+use support::{Session, nanoseconds};
 
 /// What is wrong with the ring.
 #[derive(Clone, Copy, Default)]
@@ -39,62 +42,10 @@ const NONE: Defects =
     Defects { cursor_by_record: false, last_dropped: false, clipped_end: false, rest_left: false };
 
 fn main() -> ExitCode {
-    let word = std::env::args().nth(1).unwrap_or_default();
-    let Some((_, defects)) = KINDS.iter().find(|(known, _)| *known == word) else {
-        let known: Vec<&str> = KINDS.iter().map(|(word, _)| *word).collect();
-        eprintln!("usage: published_append_worker KIND, one of {}", known.join(", "));
-        return ExitCode::from(2);
-    };
-    match converse(*defects) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("published_append_worker: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn say(reply: &Reply) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{}", serde_json::to_string(reply)?)?;
-    stdout.flush()
-}
-
-fn converse(defects: Defects) -> io::Result<()> {
-    say(&Reply::Hello(Hello {
-        protocol: PROTOCOL_VERSION,
-        worker: "published".into(),
-        version: "1".into(),
-        append: "mmap".into(),
-        fill: "mmap".into(),
-        ..Hello::default()
-    }))?;
-    let mut ring = None;
-    for line in io::stdin().lock().lines() {
-        match serde_json::from_str(&line?)? {
-            Request::Open(job) => {
-                let started = Instant::now();
-                ring = Some(RecordRing::open(*job, defects)?);
-                say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
-                say(&Reply::Ready { warmup_ns: 0 })?;
-            }
-            Request::Go(_) => {
-                let ring = ring.as_mut().ok_or(io::ErrorKind::InvalidInput)?;
-                say(&Reply::Sample(Box::new(ring.append_all())))?;
-            }
-            Request::Verify(_) | Request::Idle { .. } => return Err(io::ErrorKind::InvalidInput.into()),
-            Request::Close => {
-                let started = Instant::now();
-                drop(ring.take());
-                say(&Reply::Closed { teardown_ns: nanoseconds(started), sync_ns: 0 })?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    since.elapsed().as_nanos() as u64
+    support::run("published_append_worker", KINDS, |defects| {
+        let hello = Hello { append: "mmap".into(), fill: "mmap".into(), ..support::hello("published") };
+        support::serve(hello, |job| RecordRing::open(job, defects))
+    })
 }
 
 struct RecordRing {
@@ -124,29 +75,6 @@ impl RecordRing {
         match self.defects.clipped_end {
             true => self.job.file_bytes as usize,
             false => self.job.file_bytes as usize / record * record,
-        }
-    }
-
-    fn append_all(&mut self) -> SampleReply {
-        let started = Instant::now();
-        let record_bytes = self.job.record_bytes as usize;
-        for index in 0..self.job.records {
-            let place =
-                (u128::from(index) * record_bytes as u128 % u128::from(self.job.source_period)) as usize;
-            let record = self.source[place..place + record_bytes].to_vec();
-            self.append(&record);
-        }
-        if !self.defects.rest_left {
-            self.flush();
-        }
-        SampleReply {
-            operations: self.job.records,
-            elapsed_ns: nanoseconds(started),
-            thread_operations: vec![self.job.records],
-            // As the study counted: what was offered.
-            bytes: self.job.records * self.job.record_bytes,
-            checksum: format!("{:016x}", 0),
-            ..SampleReply::default()
         }
     }
 
@@ -193,5 +121,30 @@ impl RecordRing {
         if self.cursor >= self.ring_bytes() {
             self.cursor = if self.defects.clipped_end { 0 } else { self.cursor - self.ring_bytes() };
         }
+    }
+}
+
+impl Session for RecordRing {
+    fn sample(&mut self, _: &Go) -> io::Result<SampleReply> {
+        let started = Instant::now();
+        let record_bytes = self.job.record_bytes as usize;
+        for index in 0..self.job.records {
+            let place =
+                (u128::from(index) * record_bytes as u128 % u128::from(self.job.source_period)) as usize;
+            let record = self.source[place..place + record_bytes].to_vec();
+            self.append(&record);
+        }
+        if !self.defects.rest_left {
+            self.flush();
+        }
+        Ok(SampleReply {
+            operations: self.job.records,
+            elapsed_ns: nanoseconds(started),
+            thread_operations: vec![self.job.records],
+            // As the study counted: what was offered.
+            bytes: self.job.records * self.job.record_bytes,
+            checksum: format!("{:016x}", 0),
+            ..SampleReply::default()
+        })
     }
 }
