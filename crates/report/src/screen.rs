@@ -5,10 +5,11 @@
 mod bars;
 mod choices;
 mod line;
+mod situation;
 mod syncs;
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::{WorstCase, listed, situations};
+use pagewise_analysis::judge::advice::{WorstCase, listed};
 use pagewise_analysis::judge::{Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
@@ -18,6 +19,7 @@ use pagewise_model::{CacheState, Environment, Source};
 use crate::cliff;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 pub use line::{Emphasis, Line, Span};
+use situation::Situation;
 
 /// Height of a screen.
 pub const MOST_LINES: usize = 40;
@@ -48,7 +50,8 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
     let mut head = heading(runs, width);
     let mut answer: Vec<Line> = Vec::new();
-    let mut chosen = choices::all(runs.iter().map(|(judged, _)| *judged));
+    let situations = situation::all(runs.iter().map(|(judged, _)| *judged));
+    let mut chosen = choices::all(&situations);
     let more = chosen.len().saturating_sub(MOST_SITUATIONS);
     chosen.truncate(MOST_SITUATIONS);
     if !chosen.is_empty() {
@@ -61,8 +64,8 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
             answer.push(Line::weak(format!("  and {more} more: the tables have them")));
         }
     }
-    answer.extend(syncs::lines(runs.iter().map(|(judged, _)| *judged), width));
-    answer.extend(without_figures(runs, width));
+    answer.extend(syncs::lines(&situations, width));
+    answer.extend(without_figures(&situations, width));
     answer.extend(cache_unknown(runs, width));
     let mut tail = warnings(runs, width);
     tail.extend(footer(runs, width));
@@ -173,20 +176,17 @@ fn clipped(parts: &[String], width: usize) -> String {
 }
 
 /// Methods that have no figures, with their conditions and the reason.
-fn without_figures(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+fn without_figures(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for (judged, _) in runs {
-        let by_id = judged.by_id();
-        let situations = situations(&judged.advice);
-        for (comparison, situation) in judged.comparisons.iter().zip(&situations) {
-            let cells = comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()));
-            for cell in cells.filter(|cell| cell.status != Status::Ok) {
-                let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
-                let key = format!("({situation}) {}: {why}", cell.status.name());
-                match reasons.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, methods)) => methods.push(&cell.method),
-                    None => reasons.push((key, vec![&cell.method])),
-                }
+    for situation in situations {
+        let by_id = situation.judged.by_id();
+        let cells = situation.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()));
+        for cell in cells.filter(|cell| cell.status != Status::Ok) {
+            let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
+            let key = format!("({}) {}: {why}", situation.name, cell.status.name());
+            match reasons.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, methods)) => methods.push(&cell.method),
+                None => reasons.push((key, vec![&cell.method])),
             }
         }
     }

@@ -1,12 +1,12 @@
 //! What to use, by situation: the recommended method, and how sure that is.
 
-use pagewise_analysis::Judged;
 use pagewise_analysis::judge::Comparison;
-use pagewise_analysis::judge::advice::{Recommendation, situations};
+use pagewise_analysis::judge::advice::Recommendation;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_model::format::{percent_up, times};
 
 use super::line::{Line, Span};
+use super::situation::Situation;
 use crate::paragraph::wrapped;
 
 /// A situation and what to use in it.
@@ -18,19 +18,16 @@ pub(super) struct Choice {
     is_certain: bool,
 }
 
-/// The choices of all runs, in their order. A search and a table of methods have sentences of their own.
-pub(super) fn all<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Choice> {
-    let runs: Vec<&Judged> = runs.filter(|judged| judged.cliff.is_none() && judged.pivot.is_none()).collect();
-    // Conditions are told apart across runs.
-    let advice: Vec<Recommendation> = runs.iter().flat_map(|judged| judged.advice.iter().cloned()).collect();
-    let comparisons = runs.iter().flat_map(|judged| &judged.comparisons);
-    let of = |((advice, comparison), situation): ((&Recommendation, &Comparison), String)| Choice {
-        situation,
-        method: advice.recommended.clone(),
-        certainty: certainty(advice, comparison),
-        is_certain: matches!(comparison.verdict, Verdict::Best | Verdict::Tie),
+/// The choice of each situation. A search and a table of methods have sentences of their own.
+pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
+    let told = situations.iter().filter(|one| one.judged.cliff.is_none() && one.judged.pivot.is_none());
+    let of = |one: &Situation<'_>| Choice {
+        situation: one.name.clone(),
+        method: one.advice.recommended.clone(),
+        certainty: certainty(one.advice, one.comparison),
+        is_certain: matches!(one.comparison.verdict, Verdict::Best | Verdict::Tie),
     };
-    advice.iter().zip(comparisons).zip(situations(&advice)).map(of).collect()
+    told.map(of).collect()
 }
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {

@@ -1,19 +1,24 @@
 //! What the syncs of an append or fill took, of the method that is advised.
 
-use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::{Recommendation, situations};
-use pagewise_analysis::judge::{CellJudgement, Comparison};
+use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::format::{bytes, grouped, rate, time};
 
 use super::line::Line;
+use super::situation::Situation;
 use crate::paragraph::wrapped;
 
 /// Comparisons that are told of; the tables have all.
 const MOST: usize = 4;
 
-/// A line for each comparison with syncs within the measured region: the call, and how often and how long it was made.
-pub(super) fn lines<'a>(runs: impl Iterator<Item = &'a Judged>, width: usize) -> Vec<Line> {
-    let told: Vec<String> = runs.flat_map(of_run).collect();
+/// A line for each situation with syncs within the measured region: the call, and how often and how long it was made.
+pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
+    // One situation needs no name.
+    let is_alone = situations.len() == 1;
+    let of = |one: &Situation<'_>| {
+        let told = of_advised(one)?;
+        Some(if is_alone { told } else { format!("{}: {told}", one.name) })
+    };
+    let told: Vec<String> = situations.iter().filter_map(of).collect();
     let mut lines = Vec::new();
     if !told.is_empty() {
         lines.push(Line::new());
@@ -28,17 +33,11 @@ pub(super) fn lines<'a>(runs: impl Iterator<Item = &'a Judged>, width: usize) ->
     lines
 }
 
-fn of_run(judged: &Judged) -> Vec<String> {
-    let situations = situations(&judged.advice);
-    // One situation needs no name.
-    let is_alone = situations.len() == 1;
-    let of = |((advice, comparison), situation): ((&Recommendation, &Comparison), &String)| {
-        let method = advice.recommended.as_ref().or(comparison.leader.as_ref())?;
-        let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && cell.method == *method;
-        let told = told(judged.cells.iter().find(is_it)?)?;
-        Some(if is_alone { told } else { format!("{situation}: {told}") })
-    };
-    judged.advice.iter().zip(&judged.comparisons).zip(&situations).filter_map(of).collect()
+fn of_advised(situation: &Situation<'_>) -> Option<String> {
+    let Situation { judged, advice, comparison, .. } = situation;
+    let method = advice.recommended.as_ref().or(comparison.leader.as_ref())?;
+    let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && cell.method == *method;
+    told(judged.cells.iter().find(is_it)?)
 }
 
 /// `pwrite: fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.

@@ -6,12 +6,12 @@ use super::given::Recommendation;
 use crate::judge::label::{shared, texts};
 
 /// The situation of each recommendation: the work, and the conditions in which it differs from others of that work.
-pub fn situations(advice: &[Recommendation]) -> Vec<String> {
+pub fn situations<'a>(advice: impl Iterator<Item = &'a Recommendation> + Clone) -> Vec<String> {
     advice
-        .iter()
+        .clone()
         .map(|one| {
             let workload = |advice: &Recommendation| advice.conditions.conditions.workload();
-            let alike = advice.iter().filter(|other| workload(other) == workload(one));
+            let alike = advice.clone().filter(|other| workload(other) == workload(one));
             let shared = shared(alike.map(|other| &other.conditions.conditions));
             let own = texts(&one.conditions.conditions, &[]);
             let own = own.into_iter().filter(|part| !shared.contains(part));

@@ -1,0 +1,25 @@
+//! The comparisons of all runs on a screen, by names that tell them apart.
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::Comparison;
+use pagewise_analysis::judge::advice::{Recommendation, situations};
+
+/// A comparison with its name.
+pub(super) struct Situation<'a> {
+    pub(super) name: String,
+    pub(super) judged: &'a Judged,
+    pub(super) advice: &'a Recommendation,
+    pub(super) comparison: &'a Comparison,
+}
+
+/// The situations of all runs, in their order.
+pub(super) fn all<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Situation<'a>> {
+    let of_run =
+        |judged: &'a Judged| judged.advice.iter().zip(&judged.comparisons).map(move |pair| (judged, pair));
+    let found: Vec<_> = runs.flat_map(of_run).collect();
+    let names = situations(found.iter().map(|(_, (advice, _))| *advice));
+    let named = found.into_iter().zip(names);
+    named
+        .map(|((judged, (advice, comparison)), name)| Situation { name, judged, advice, comparison })
+        .collect()
+}
