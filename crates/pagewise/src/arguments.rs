@@ -28,6 +28,11 @@ pub struct Arguments {
     pub overview: OverviewArguments,
 }
 
+/// The words that were typed after the name of the program.
+pub fn typed() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 const EXAMPLES: &str = "\
 Examples:
   pagewise                                   overview of the current directory

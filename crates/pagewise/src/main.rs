@@ -72,9 +72,8 @@ fn explain(error: &clap::Error) -> ExitCode {
         output::help(error);
         return lost_output().unwrap_or(ExitCode::SUCCESS);
     }
-    let typed: Vec<String> =
-        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    output::say(format_args!("pagewise: {}", usage::sentence(error, &Arguments::command(), &typed)));
+    let sentence = usage::sentence(error, &Arguments::command(), &arguments::typed());
+    output::say(format_args!("pagewise: {sentence}"));
     ExitCode::from(Exit::WrongUse.code())
 }
 

@@ -110,7 +110,6 @@ pub fn sample(
     let timed = timed_phase.load(Ordering::Relaxed) && limits.latency_ns > 0;
     let throughput = throughput?;
     let mut sample = ThreadSample {
-        syncs: None,
         started_ns: throughput.started_ns,
         ended_ns: throughput.ended_ns,
         operations: throughput.operations,
@@ -119,6 +118,7 @@ pub fn sample(
         bytes: 0,
         checksum: throughput.checksum,
         latencies,
+        syncs: None,
         stalls: throughput.stalls,
     };
     if timed {

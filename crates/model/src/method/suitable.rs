@@ -122,9 +122,7 @@ impl Method {
         (work.writes().is_some() && self.pretouch().is_some())
             .then(|| format!("in {self} both a buffer and a thread run ahead of the writer: leave one out"))
     }
-}
 
-impl Method {
     /// Reason against the syncs of writes.
     fn refuses_sync(&self, writes: &Writes) -> Option<String> {
         if self.access() == Access::Unknown || writes.sync == Sync::None {
@@ -169,11 +167,13 @@ impl Method {
                     .to_string(),
             );
         }
-        let buffer = self.buffer()?;
-        (!self.is_direct() || buffer != record_bytes).then(|| match self.is_direct() {
-            true => format!("O_DIRECT writes whole blocks, so a record is as long as the buffer: write buffer={record_bytes}"),
-            false => "nothing stays in a buffer: leave it out".to_string(),
-        })
+        match self.buffer()? {
+            _ if !self.is_direct() => Some("nothing stays in a buffer: leave it out".to_string()),
+            buffer if buffer == record_bytes => None,
+            _ => Some(format!(
+                "O_DIRECT writes whole blocks, so a record is as long as the buffer: write buffer={record_bytes}"
+            )),
+        }
     }
 
     /// Bytes of a write: the records that fit into the buffer, or one.

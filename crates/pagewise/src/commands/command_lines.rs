@@ -7,6 +7,7 @@ use pagewise_model::Source;
 use pagewise_model::run::Header;
 use pagewise_model::untrusted::shell_word;
 
+use crate::arguments::typed;
 use crate::plan::axes::Axes;
 
 /// The command line that continues a run described by the user's own file.
@@ -54,9 +55,9 @@ pub(super) fn answer_of(paths: &[PathBuf]) -> String {
 
 /// The command line of this process with more arguments.
 pub(super) fn typed_with(more: &[&str]) -> String {
-    let typed = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
-    let more = more.iter().map(|word| shell_word(word));
-    std::iter::once("pagewise".to_string()).chain(typed).chain(more).collect::<Vec<_>>().join(" ")
+    let typed = typed();
+    let words = typed.iter().map(String::as_str).chain(more.iter().copied());
+    std::iter::once("pagewise".to_string()).chain(words.map(shell_word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
