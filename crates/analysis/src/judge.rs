@@ -42,7 +42,7 @@ pub use cell::{ById, CellJudgement, Parameters, SLOW, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
-pub use figure::MedianInterval;
+pub use figure::{FigureKind, MedianInterval};
 pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
 pub use stall::{Lateness, Stall, stall_withheld, worst};
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
 use super::evidence::EvidenceMedians;
-use super::figure::MedianInterval;
+use super::figure::{FigureKind, MedianInterval};
 use super::stall::{Stall, stall_withheld};
 use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
@@ -368,6 +368,16 @@ impl CellJudgement {
                 .filter(|(bound, resident)| resident > bound)
                 .map(|(_, resident)| resident as f64 / span),
             evidence: EvidenceMedians::of(samples, activity),
+        }
+    }
+
+    /// The figure that it is ranked by, as it is shown.
+    pub fn figure(&self, kind: FigureKind) -> Option<MedianInterval> {
+        match kind {
+            FigureKind::ReadsPerSecond => self.reads_per_second,
+            FigureKind::RecordsPerSecond => self.ops_per_second,
+            FigureKind::TimeToWarm => self.time_to_warm_ns,
+            FigureKind::TimeInTotal => self.total_interval_ns,
         }
     }
 

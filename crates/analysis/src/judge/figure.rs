@@ -1,8 +1,56 @@
-//! A figure over the rounds of a cell: its median, with an interval.
+//! A figure over the rounds of a cell: its kind, and its median with an interval.
 
+use pagewise_model::format::{rate, time};
+use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
 
 use crate::statistics::{SHOWN_LEVEL, median, median_interval};
+
+/// The kind of figure that methods are ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// Reads per second.
+    ReadsPerSecond,
+    /// Records or blocks per second.
+    RecordsPerSecond,
+    /// Nanoseconds until a cold start is warm.
+    TimeToWarm,
+    /// Nanoseconds of one-shot work: set-up, measured region and tear-down.
+    TimeInTotal,
+}
+
+impl FigureKind {
+    /// Of cells under these conditions.
+    pub fn of(conditions: &Conditions) -> Self {
+        match conditions.cache {
+            CacheState::ColdStart => Self::TimeToWarm,
+            _ if conditions.is_one_shot() => Self::TimeInTotal,
+            _ if conditions.writes().is_some() => Self::RecordsPerSecond,
+            _ => Self::ReadsPerSecond,
+        }
+    }
+
+    /// True if less is better.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::TimeToWarm | Self::TimeInTotal)
+    }
+
+    /// A figure of this kind, as it is shown.
+    pub fn told(self, value: f64) -> String {
+        if self.is_time() { time(value) } else { rate(value) }
+    }
+
+    /// Its unit, as a heading.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::ReadsPerSecond => "reads/s",
+            Self::RecordsPerSecond => "records/s",
+            Self::TimeToWarm => "time to warm",
+            Self::TimeInTotal => "time in total",
+        }
+    }
+}
 
 /// A median over rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]

@@ -3,11 +3,11 @@
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::label::texts;
 use pagewise_analysis::judge::verdict::Place;
-use pagewise_analysis::judge::{ById, CellJudgement, Comparison, Status};
+use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, Status};
 use pagewise_model::CacheState;
-use pagewise_model::format::{rate, time, times};
+use pagewise_model::format::times;
 
-use super::line::{Line, Span};
+use crate::line::{Line, Span};
 
 /// Lines around the rows: an empty one, two of headings, those left out, what limits the best.
 const AROUND: usize = 5;
@@ -46,7 +46,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     }
     let name = methods.iter().map(|method| method.chars().count()).max().unwrap_or(0);
     let bar = (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
-    let unit = columns[0].unit();
+    let unit = columns[0].kind().unit();
     let work = texts(&columns[0].comparison.conditions.conditions, &[])[..2].join(", ");
     let mut lines = vec![Line::new(), Line::strong(format!("{work}: {unit}, and how much slower"))];
     if columns.len() > 1 {
@@ -115,14 +115,8 @@ impl<'a> Bars<'a> {
         self.comparison.conditions.conditions.cache
     }
 
-    fn unit(&self) -> &'static str {
-        let conditions = &self.comparison.conditions.conditions;
-        match self.cache() {
-            CacheState::ColdStart => "time to warm",
-            _ if conditions.is_one_shot() => "time in total",
-            _ if conditions.writes().is_some() => "records/s",
-            _ => "reads/s",
-        }
+    fn kind(&self) -> FigureKind {
+        FigureKind::of(&self.comparison.conditions.conditions)
     }
 
     fn state(&self) -> &'static str {
@@ -149,14 +143,11 @@ impl<'a> Bars<'a> {
 
     fn spans(&self, method: &str, bar: usize) -> Vec<Span> {
         let cell = self.cell(method);
-        let Some((cell, figure)) = cell.and_then(|cell| Some((cell, cell.ranked_figure()?))) else {
+        let figures = |cell: &CellJudgement| Some((cell.figure(self.kind())?.median, cell.ranked_figure()?));
+        let Some((shown, figure)) = cell.and_then(figures) else {
             return vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
         };
-        let number = match (self.unit(), &cell.reads_per_second) {
-            ("records/s", _) => rate(figure),
-            (_, Some(reads)) if self.cache() != CacheState::ColdStart => rate(reads.median),
-            _ => time(1e9 / figure),
-        };
+        let number = self.kind().told(shown);
         let drawn = drawn(figure / self.fastest, bar);
         let (factor, is_best) = self.factor(method);
         let rest = format!(" {factor:8}");

@@ -1,0 +1,124 @@
+//! A run reduced to what a comparison with other runs needs: figures and advice by conditions, crossings, facts.
+
+use pagewise_model::Conditions;
+
+use super::facts::{self, Facts};
+use crate::judge::cliff::Crossing;
+use crate::judge::verdict::Place;
+use crate::judge::{Comparison, FigureKind, Judged, MedianInterval, Status};
+
+/// A run without its samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Digest {
+    /// Its file, as it was named.
+    pub name: String,
+    /// What tells it from other runs, whatever the file is called.
+    pub identity: Identity,
+    /// Facts that results depend on.
+    pub facts: Facts,
+    /// Every set of conditions under which methods are compared.
+    pub situations: Vec<SituationDigest>,
+    /// Crossings of each group of a search; empty for other questions.
+    pub searches: Vec<SearchDigest>,
+    /// Reasons for doubt, such as samples that are missing.
+    pub doubts: Vec<String>,
+}
+
+/// What two copies of a run file have in common and two runs do not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// When it began, seconds since 1970.
+    pub started_unix_s: u64,
+    /// `uname -n`.
+    pub host_name: Option<String>,
+    /// The question or plan.
+    pub question: String,
+    /// Seed of everything drawn at random.
+    pub seed: u64,
+}
+
+/// Methods under one set of conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SituationDigest {
+    /// The conditions that make it the same situation in another run.
+    pub conditions: Conditions,
+    /// Their label.
+    pub label: String,
+    /// The kind of figure that methods are ranked by.
+    pub kind: FigureKind,
+    /// Every method with its figure, or the reason that it has none.
+    pub methods: Vec<(String, Result<MedianInterval, String>)>,
+    /// The recommended method.
+    pub recommended: Option<String>,
+    /// The methods that are behind for certain.
+    pub behind: Vec<String>,
+}
+
+/// A search for crossings under one set of conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchDigest {
+    /// The conditions.
+    pub label: String,
+    /// The crossings that it found.
+    pub crossings: Vec<Crossing>,
+}
+
+impl Digest {
+    /// Of a judged run.
+    pub fn of(name: String, judged: &Judged) -> Self {
+        let situations = judged.comparisons.iter().zip(&judged.advice);
+        let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
+        Self {
+            identity: Identity {
+                started_unix_s: judged.environment.started_unix_s,
+                host_name: judged.environment.host_name.clone(),
+                question: judged.run.question.clone(),
+                seed: judged.run.seed,
+            },
+            facts: facts::of(judged),
+            situations: situations
+                .map(|(comparison, advice)| situation(judged, comparison, advice.recommended.clone()))
+                .collect(),
+            searches: searches
+                .map(|group| SearchDigest { label: group.label.clone(), crossings: group.crossings.clone() })
+                .collect(),
+            doubts: doubt(&name, judged).into_iter().collect(),
+            name,
+        }
+    }
+}
+
+fn situation(judged: &Judged, comparison: &Comparison, recommended: Option<String>) -> SituationDigest {
+    let mut conditions = comparison.conditions.conditions.clone();
+    // An estimate for the largest of the workers that take part: with another method the work is the same.
+    conditions.host_settings.worker_bytes = None;
+    let kind = FigureKind::of(&conditions);
+    let cells = judged.cells.iter().filter(|cell| comparison.cells.contains(&cell.id));
+    let figure = |cell: &crate::judge::CellJudgement| match cell
+        .figure(kind)
+        .filter(|_| cell.status == Status::Ok)
+    {
+        Some(figure) if figure.median > 0.0 => Ok(figure),
+        _ => Err(cell.reason.clone().unwrap_or_else(|| format!("{} without a figure", cell.status.name()))),
+    };
+    let behind = comparison.ratios.iter().filter(|ratio| ratio.place == Place::Behind);
+    SituationDigest {
+        conditions,
+        label: comparison.conditions.label.clone(),
+        kind,
+        methods: cells.map(|cell| (cell.method.clone(), figure(cell))).collect(),
+        recommended,
+        behind: behind.map(|ratio| ratio.method.clone()).collect(),
+    }
+}
+
+fn doubt(name: &str, judged: &Judged) -> Option<String> {
+    let validity = &judged.validity;
+    match judged.run.complete {
+        false => Some(format!("{name} is not complete: {} samples", judged.run.samples_tried)),
+        true if validity.share.is_some_and(|share| share < 0.9) => {
+            Some(format!("{name}: {} of {} samples are valid", validity.valid, validity.samples))
+        }
+        true => None,
+    }
+}

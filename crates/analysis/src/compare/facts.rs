@@ -1,0 +1,97 @@
+//! Facts of a run that results depend on: its environment, and the versions of its workers.
+//!
+//! Every field of the environment is one, so that a new field is one without a line here. Some are of the moment rather than of the
+//! machine, and are left out.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::format::bytes;
+use serde_json::Value;
+
+use crate::judge::Judged;
+
+/// Facts by name: `kernel`, `readahead`, `transparent-hugepage`.
+pub type Facts = BTreeMap<String, String>;
+
+/// Fields of the environment that differ between any two runs, or are told elsewhere.
+const OF_THE_MOMENT: [&str; 6] =
+    ["boot_id", "memory_available_bytes", "started_unix_s", "warnings", "worker_answer_ns", "device_number"];
+/// Value of what is not known.
+const UNKNOWN: &str = "unknown";
+/// Names that users have for facts.
+const ALIASES: [(&str, &str); 3] =
+    [("machine", "host-name"), ("hugepages", "transparent-hugepage"), ("cpu", "cpu-model")];
+
+/// The facts of a run.
+pub fn of(judged: &Judged) -> Facts {
+    let environment = serde_json::to_value(&judged.environment).unwrap_or(Value::Null);
+    let fields = environment.as_object().into_iter().flatten();
+    let told = fields.filter(|(name, _)| !OF_THE_MOMENT.contains(&name.as_str()));
+    let mut facts: Facts = told.filter_map(|(name, value)| Some((fact(name), text(name, value)?))).collect();
+    for worker in &judged.workers {
+        let version = worker.version.clone().unwrap_or_else(|| UNKNOWN.to_string());
+        facts.insert(format!("{}-version", worker.name), version);
+    }
+    facts.insert("sample".to_string(), pagewise_model::format::time(judged.run.sample_ns));
+    facts
+}
+
+/// The name of the fact that a user means; `None` if no run has it.
+pub fn named<'a>(wanted: &str, all: impl IntoIterator<Item = &'a Facts>) -> Option<String> {
+    let wanted = wanted.replace('_', "-");
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted).map(|(_, name)| (*name).to_string());
+    let name = alias.unwrap_or(wanted);
+    all.into_iter().any(|facts| facts.contains_key(&name)).then_some(name)
+}
+
+/// The value of a fact.
+pub fn value<'a>(facts: &'a Facts, name: &str) -> &'a str {
+    facts.get(name).map_or(UNKNOWN, String::as_str)
+}
+
+/// A fact in which two sides differ.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct ChangedFact {
+    /// The fact.
+    pub fact: String,
+    /// Its values on the first side.
+    pub base: Vec<String>,
+    /// Its values on the second.
+    pub new: Vec<String>,
+}
+
+/// The facts whose values are not the same on both sides.
+pub fn changed<'a>(
+    base: impl Iterator<Item = &'a Facts> + Clone,
+    new: impl Iterator<Item = &'a Facts> + Clone,
+) -> Vec<ChangedFact> {
+    let names: std::collections::BTreeSet<&String> =
+        base.clone().chain(new.clone()).flat_map(Facts::keys).collect();
+    let of = |name: &String| {
+        let (base, new) = (values(base.clone(), name), values(new.clone(), name));
+        (base != new).then(|| ChangedFact { fact: name.clone(), base, new })
+    };
+    names.into_iter().filter_map(of).collect()
+}
+
+fn values<'a>(side: impl Iterator<Item = &'a Facts>, name: &str) -> Vec<String> {
+    let mut values: Vec<String> = side.map(|facts| value(facts, name).to_string()).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// `readahead_bytes` is the fact `readahead`.
+fn fact(field: &str) -> String {
+    field.strip_suffix("_bytes").unwrap_or(field).replace('_', "-")
+}
+
+/// `None` for what is missing: it has the value [`UNKNOWN`] like a field that an older run has not.
+fn text(field: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Number(number) if field.ends_with("_bytes") => number.as_u64().map(bytes),
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}

@@ -1,0 +1,217 @@
+//! Conditions under which a comparison fails.
+
+use std::str::FromStr;
+
+use pagewise_model::format::{percent, times};
+use serde::Serialize;
+
+use super::advice::AdviceFinding;
+use super::change::ChangeFinding;
+use super::crossing::CrossingFinding;
+use super::difference::Difference;
+
+/// A condition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gate {
+    /// A method is slower by more than this share, or has no figure any more.
+    Slower(f64),
+    /// The method that was advised is behind now.
+    AdviceChanged,
+    /// A crossing moved, appeared or is gone.
+    CrossoverMoved,
+}
+
+/// What a condition found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct GateFindings {
+    /// The condition.
+    pub gate: String,
+    /// What the runs show against it, one sentence each: it failed if there are any.
+    pub failed: Vec<String>,
+    /// What they do not decide.
+    pub undecided: Vec<String>,
+}
+
+/// A comparison with its conditions.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Gated {
+    /// The comparison.
+    #[serde(flatten)]
+    pub difference: Difference,
+    /// The conditions.
+    pub gates: Vec<GateFindings>,
+}
+
+impl Gated {
+    /// Apply conditions. An error says in one sentence why these runs cannot decide one of them, whatever their figures.
+    pub fn of(difference: Difference, gates: &[Gate]) -> Result<Self, String> {
+        match gates.iter().find_map(|gate| gate.refuses(&difference)) {
+            Some(reason) => Err(reason),
+            None => {
+                Ok(Self { gates: gates.iter().map(|gate| gate.findings(&difference)).collect(), difference })
+            }
+        }
+    }
+
+    /// True if a condition failed.
+    pub fn failed(&self) -> bool {
+        self.gates.iter().any(|gate| !gate.failed.is_empty())
+    }
+}
+
+impl Gate {
+    /// Its name on the command line.
+    fn name(self) -> String {
+        match self {
+            Self::Slower(share) => format!("slower={}", percent(share).replace(' ', "")),
+            Self::AdviceChanged => "advice-changed".to_string(),
+            Self::CrossoverMoved => "crossover-moved".to_string(),
+        }
+    }
+
+    /// Reason that the runs cannot decide it.
+    fn refuses(self, difference: &Difference) -> Option<String> {
+        let name = self.name();
+        match self {
+            Self::AdviceChanged if difference.situations.is_empty() => {
+                Some(format!("{name} needs runs with advice: these have none in common"))
+            }
+            Self::AdviceChanged => None,
+            _ if !difference.noise_is_known => Some(format!(
+                "{name} needs three runs or more on each side, because the noise between runs is unknown with fewer: there are {} \
+                 and {}",
+                difference.base.files.len(),
+                difference.new.files.len()
+            )),
+            Self::CrossoverMoved if difference.crossings.is_empty() => {
+                Some(format!("{name} needs runs of cliff on both sides that found a crossing"))
+            }
+            Self::Slower(_) if difference.situations.is_empty() => {
+                Some(format!("{name} needs methods that both sides have measured"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Apply it.
+    fn findings(self, difference: &Difference) -> GateFindings {
+        let found = match self {
+            Self::Slower(share) => slower(difference, share),
+            Self::AdviceChanged => advice(difference),
+            Self::CrossoverMoved => crossings(difference),
+        };
+        GateFindings { gate: self.name(), failed: found.failed, undecided: found.undecided }
+    }
+}
+
+#[derive(Default)]
+struct Findings {
+    failed: Vec<String>,
+    undecided: Vec<String>,
+}
+
+fn slower(difference: &Difference, share: f64) -> Findings {
+    let mut findings = Findings::default();
+    for situation in &difference.situations {
+        for change in &situation.methods {
+            let what = format!("{} ({})", change.method, situation.label);
+            match (change.finding, change.ratio, change.low, change.high) {
+                (ChangeFinding::NotMeasured, ..) if change.base_runs > 0 => {
+                    let reason = change.reason.as_deref().unwrap_or("no run has a figure");
+                    findings.failed.push(format!("{what} has no figure any more: {reason}"));
+                }
+                // Nothing was lost: it had no figure before.
+                (ChangeFinding::NotMeasured, ..) => {}
+                (ChangeFinding::NoiseUnknown, ..) => findings.undecided.push(format!(
+                    "{what} has a figure in too few runs: {} and {}",
+                    change.base_runs, change.new_runs
+                )),
+                (_, Some(ratio), Some(low), Some(high)) if low > 1.0 + share => {
+                    findings.failed.push(format!(
+                        "{what} is {}x slower [{}x to {}x]",
+                        times(ratio),
+                        times(low),
+                        times(high)
+                    ));
+                }
+                (_, _, _, Some(high)) if high > 1.0 + share => {
+                    findings.undecided.push(format!("{what} may be up to {}x slower", times(high)));
+                }
+                _ => {}
+            }
+        }
+    }
+    // What was measured and is not any more must not pass for equal.
+    for lost in difference.unmatched.iter().filter(|one| one.is_base) {
+        let method = lost.method.as_deref().unwrap_or("every method");
+        findings.undecided.push(format!("{method} ({}) was measured on the first side only", lost.label));
+    }
+    findings
+}
+
+fn advice(difference: &Difference) -> Findings {
+    let mut findings = Findings::default();
+    for situation in &difference.situations {
+        let advised = |side: &[super::advice::Advised]| {
+            side.first().and_then(|one| one.method.clone()).unwrap_or_else(|| "nothing".to_string())
+        };
+        let (then, now) = (advised(&situation.advice.base), advised(&situation.advice.new));
+        match situation.advice.finding {
+            AdviceFinding::Changed => findings.failed.push(format!(
+                "{}: {now} is advised in place of {then}, which is behind now",
+                situation.label
+            )),
+            AdviceFinding::Open => findings.undecided.push(format!(
+                "{}: {now} is advised in place of {then}, which is not behind for certain",
+                situation.label
+            )),
+            AdviceFinding::Same | AdviceFinding::NoAdvice => {}
+        }
+    }
+    findings
+}
+
+fn crossings(difference: &Difference) -> Findings {
+    let mut findings = Findings::default();
+    for crossing in &difference.crossings {
+        let what = format!("{} to {} ({})", crossing.before, crossing.after, crossing.label);
+        let place = |ratio: Option<f64>| {
+            ratio.map_or_else(|| "none".to_string(), |ratio| format!("{}x", times(ratio)))
+        };
+        match crossing.finding {
+            CrossingFinding::Moved | CrossingFinding::Gone | CrossingFinding::Appeared => {
+                findings.failed.push(format!(
+                    "{what}: from {} to {}",
+                    place(crossing.base),
+                    place(crossing.new)
+                ));
+            }
+            CrossingFinding::NoiseUnknown => {
+                findings.undecided.push(format!("{what}: found in too few runs"));
+            }
+            CrossingFinding::NotMoved => {}
+        }
+    }
+    findings
+}
+
+impl FromStr for Gate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "advice-changed" => Ok(Self::AdviceChanged),
+            None if text == "crossover-moved" => Ok(Self::CrossoverMoved),
+            Some(("slower", share)) => {
+                let number = share.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+                match number.filter(|number| (0.0..=1000.0).contains(number)) {
+                    Some(number) => Ok(Self::Slower(number / 100.0)),
+                    None => Err(format!("invalid share '{share}': write a per cent, as in slower=5%")),
+                }
+            }
+            _ => {
+                Err(format!("unknown condition '{text}': write slower=5%, advice-changed or crossover-moved"))
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Many runs by a fact of the machines: which method is advised where, and which fact explains that they disagree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagewise_model::run::SCHEMA_VERSION;
+use serde::Serialize;
+
+use super::advice::{Advised, advised};
+use super::digest::{Digest, SituationDigest};
+use super::facts::{self, Facts};
+use crate::judge::label::{LabelPart, label_without};
+
+/// Facts that are told to explain a disagreement.
+const MOST_EXPLANATIONS: usize = 3;
+
+/// Runs by the values of a fact.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Split {
+    /// Version of this JSON.
+    pub schema: u32,
+    /// The fact.
+    pub fact: String,
+    /// Its values.
+    pub values: Vec<ValueOfFact>,
+    /// Every situation of any run. Sizes of files do not tell them apart, since they follow from the machine's memory.
+    pub situations: Vec<SplitSituation>,
+    /// What to know before the numbers, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A value of a fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct ValueOfFact {
+    /// The value.
+    pub value: String,
+    /// Runs that have it.
+    pub runs: usize,
+    /// Hosts of those runs.
+    pub hosts: usize,
+}
+
+/// A situation by the values of a fact.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SplitSituation {
+    /// The conditions.
+    pub label: String,
+    /// Advice of the runs with each value; a value without such a run is left out.
+    pub by_value: Vec<AdviceOfValue>,
+    /// True if all runs that advise a method advise the same.
+    pub agree: bool,
+    /// Facts that explain who advises what, the best first; empty if they agree, or if no fact explains anything.
+    pub explained_by: Vec<Explanation>,
+}
+
+/// Advice of the runs with one value of a fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct AdviceOfValue {
+    /// The value.
+    pub value: String,
+    /// Methods, the most frequent first.
+    pub advised: Vec<Advised>,
+}
+
+/// How far a fact explains a disagreement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Explanation {
+    /// The fact.
+    pub fact: String,
+    /// Runs that advise what most runs with the same value advise.
+    pub explained: usize,
+    /// Runs with advice.
+    pub runs: usize,
+    /// The method that most runs with each value advise.
+    pub values: Vec<(String, String)>,
+}
+
+impl Split {
+    /// Runs by a fact. An error says in one sentence why not.
+    pub fn by(fact: &str, runs: &[Digest]) -> Result<Self, String> {
+        let Some(name) = facts::named(fact, runs.iter().map(|run| &run.facts)) else {
+            let known: BTreeSet<&str> =
+                runs.iter().flat_map(|run| run.facts.keys()).map(String::as_str).collect();
+            let known: Vec<&str> = known.into_iter().collect();
+            return Err(format!("no run has the fact '{fact}': the facts are {}", known.join(", ")));
+        };
+        let mut values: BTreeMap<&str, Vec<&Digest>> = BTreeMap::new();
+        for run in runs {
+            values.entry(facts::value(&run.facts, &name)).or_default().push(run);
+        }
+        let mut situations: Vec<(String, Vec<Chosen<'_>>)> = Vec::new();
+        for run in runs {
+            for situation in &run.situations {
+                let label = label_without(&situation.conditions, &[LabelPart::Size]);
+                let chosen = Chosen { facts: &run.facts, situation };
+                match situations.iter_mut().find(|(known, _)| *known == label) {
+                    Some((_, all)) => all.push(chosen),
+                    None => situations.push((label, vec![chosen])),
+                }
+            }
+        }
+        Ok(Self {
+            schema: SCHEMA_VERSION,
+            values: values.iter().map(|(value, runs)| ValueOfFact::of(value, runs)).collect(),
+            situations: situations
+                .into_iter()
+                .map(|(label, all)| SplitSituation::of(label, &name, &all))
+                .collect(),
+            warnings: runs.iter().flat_map(|run| run.doubts.iter().cloned()).collect(),
+            fact: name,
+        })
+    }
+}
+
+impl ValueOfFact {
+    fn of(value: &str, runs: &[&Digest]) -> Self {
+        let hosts: BTreeSet<&str> = runs.iter().map(|run| facts::value(&run.facts, "host-name")).collect();
+        Self { value: value.to_string(), runs: runs.len(), hosts: hosts.len() }
+    }
+}
+
+/// A situation with the facts of its run.
+struct Chosen<'a> {
+    facts: &'a Facts,
+    situation: &'a SituationDigest,
+}
+
+impl SplitSituation {
+    fn of(label: String, fact: &str, all: &[Chosen<'_>]) -> Self {
+        let by_value = by_value(fact, all.iter()).into_iter();
+        let by_value: Vec<AdviceOfValue> = by_value
+            .map(|(value, situations)| AdviceOfValue {
+                value: value.to_string(),
+                advised: advised(&situations),
+            })
+            .collect();
+        let methods: BTreeSet<&str> = all.iter().filter_map(Chosen::method).collect();
+        let agree = methods.len() <= 1;
+        let explained_by = if agree { Vec::new() } else { explanations(all) };
+        Self { label, by_value, agree, explained_by }
+    }
+}
+
+impl<'a> Chosen<'a> {
+    fn method(&self) -> Option<&'a str> {
+        self.situation.recommended.as_deref()
+    }
+}
+
+fn by_value<'a>(
+    fact: &str,
+    all: impl Iterator<Item = &'a Chosen<'a>>,
+) -> BTreeMap<&'a str, Vec<&'a SituationDigest>> {
+    let mut values: BTreeMap<&str, Vec<&SituationDigest>> = BTreeMap::new();
+    for chosen in all {
+        values.entry(facts::value(chosen.facts, fact)).or_default().push(chosen.situation);
+    }
+    values
+}
+
+/// The facts that explain more runs than no fact does. A fact that tells nearly every run from every other explains nothing.
+fn explanations(all: &[Chosen<'_>]) -> Vec<Explanation> {
+    let with_advice: Vec<&Chosen<'_>> = all.iter().filter(|chosen| chosen.method().is_some()).collect();
+    let usual = |situations: &[&SituationDigest]| -> Option<(String, usize)> {
+        let first = advised(situations).into_iter().find(|one| one.method.is_some())?;
+        Some((first.method?, first.runs))
+    };
+    let situations: Vec<&SituationDigest> = with_advice.iter().map(|chosen| chosen.situation).collect();
+    let without = usual(&situations).map_or(0, |(_, runs)| runs);
+    let names: BTreeSet<&String> = with_advice.iter().flat_map(|chosen| chosen.facts.keys()).collect();
+    let of = |name: &String| {
+        let values = by_value(name, with_advice.iter().copied());
+        let is_telling = values.len() > 1 && values.len() * 2 <= with_advice.len();
+        let usual: Vec<(String, (String, usize))> =
+            values.into_iter().filter_map(|(value, all)| Some((value.to_string(), usual(&all)?))).collect();
+        let explained = usual.iter().map(|(_, (_, runs))| runs).sum();
+        (is_telling && explained > without).then(|| Explanation {
+            fact: name.clone(),
+            explained,
+            runs: with_advice.len(),
+            values: usual.into_iter().map(|(value, (method, _))| (value, method)).collect(),
+        })
+    };
+    let mut found: Vec<Explanation> = names.into_iter().filter_map(of).collect();
+    found.sort_by_key(|one| (std::cmp::Reverse(one.explained), one.values.len()));
+    found.truncate(MOST_EXPLANATIONS);
+    found
+}
