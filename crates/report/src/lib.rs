@@ -5,8 +5,10 @@
 
 pub mod chart;
 pub mod cliff;
+pub mod compare;
 pub mod csv;
 pub mod json;
+pub mod line;
 pub mod paragraph;
 pub mod pivot;
 pub mod printed;

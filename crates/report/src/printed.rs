@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use pagewise_model::Untrusted;
 use pagewise_model::untrusted::is_printed;
 
-use crate::screen::{Emphasis, Line, Span};
+use crate::line::{Emphasis, Line, Span};
 
 /// Escape sequence for an unprintable character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

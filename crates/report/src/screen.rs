@@ -4,7 +4,6 @@
 
 mod bars;
 mod choices;
-mod line;
 mod situation;
 mod syncs;
 
@@ -17,8 +16,8 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Source};
 
 use crate::cliff;
+pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
-pub use line::{Emphasis, Line, Span};
 use situation::Situation;
 
 /// Height of a screen.

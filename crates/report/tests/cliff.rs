@@ -182,7 +182,7 @@ fn the_json_has_units_in_its_keys() {
 fn the_screen_has_the_first_conclusion_and_the_chart() {
     let judged = judge(&run());
     let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 80);
-    let text: Vec<String> = lines.iter().map(screen::Line::text).collect();
+    let text: Vec<String> = lines.iter().map(pagewise_report::line::Line::text).collect();
     assert!(lines.len() <= screen::MOST_LINES, "{text:#?}");
     let cliff = judged.cliff.as_ref().expect("a search");
     let first = cliff.groups[0].sentences[0].split(' ').next().expect("a word").to_lowercase();

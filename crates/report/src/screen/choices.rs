@@ -5,8 +5,8 @@ use pagewise_analysis::judge::advice::Recommendation;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_model::format::{percent_up, times};
 
-use super::line::{Line, Span};
 use super::situation::Situation;
+use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 
 /// A situation and what to use in it.

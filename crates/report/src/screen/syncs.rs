@@ -3,8 +3,8 @@
 use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::format::{bytes, grouped, rate, time};
 
-use super::line::Line;
 use super::situation::Situation;
+use crate::line::Line;
 use crate::paragraph::wrapped;
 
 /// Comparisons that are told of; the tables have all.

@@ -23,19 +23,19 @@ pub struct Span {
 }
 
 impl Span {
-    pub(super) fn plain(text: impl Into<String>) -> Self {
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Plain }
     }
 
-    pub(super) fn strong(text: impl Into<String>) -> Self {
+    pub(crate) fn strong(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Strong }
     }
 
-    pub(super) fn bad(text: impl Into<String>) -> Self {
+    pub(crate) fn bad(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Bad }
     }
 
-    pub(super) fn weak(text: impl Into<String>) -> Self {
+    pub(crate) fn weak(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Weak }
     }
 }
@@ -45,23 +45,23 @@ impl Span {
 pub struct Line(pub Vec<Span>);
 
 impl Line {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn plain(text: String) -> Self {
+    pub(crate) fn plain(text: String) -> Self {
         Self(vec![Span::plain(text)])
     }
 
-    pub(super) fn strong(text: String) -> Self {
+    pub(crate) fn strong(text: String) -> Self {
         Self(vec![Span::strong(text)])
     }
 
-    pub(super) fn bad(text: String) -> Self {
+    pub(crate) fn bad(text: String) -> Self {
         Self(vec![Span::bad(text)])
     }
 
-    pub(super) fn weak(text: String) -> Self {
+    pub(crate) fn weak(text: String) -> Self {
         Self(vec![Span::weak(text)])
     }
 
