@@ -1,9 +1,11 @@
 //! The command line as typed. Its meaning is decided elsewhere.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pagewise_analysis::compare::Gate;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, Workload};
@@ -28,6 +30,13 @@ pub struct Arguments {
     pub overview: OverviewArguments,
 }
 
+/// The words of the command line for the parser. Between the runs of a comparison `--` stands for an option, since more options
+/// may follow.
+pub fn words() -> impl Iterator<Item = OsString> {
+    let is_comparison = std::env::args_os().nth(1).is_some_and(|word| word == "compare");
+    std::env::args_os().map(move |word| if is_comparison && word == "--" { "--new".into() } else { word })
+}
+
 /// The words that were typed after the name of the program.
 pub fn typed() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
@@ -46,6 +55,7 @@ Examples:
   pagewise cliff --memory 256MiB --quick     from which size of data on another method is better
   pagewise run plan.toml --dry-run           what a plan would do, write and take
   pagewise report pagewise-*-read.jsonl --json
+  pagewise compare base/ -- new/             what changed between two sets of runs
   pagewise doctor --dir /data                what can be measured there, and what not and why";
 
 /// Examples and the meanings of exit statuses.
@@ -99,6 +109,8 @@ pub enum Command {
     Measure(Question),
     /// Print the results of run files again
     Report(ReportArguments),
+    /// Compare runs before and after a change, or many runs by a fact of their machines
+    Compare(CompareArguments),
     /// List methods and their options: meaning, system call, kernel, and whether they are available here
     Methods(MethodsArguments),
     /// List capabilities of this machine, reasons for missing ones, and settings that affect results
@@ -121,8 +133,12 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
-    /// Print the JSON Schema of the judged JSON
-    Schema,
+    /// Print the JSON Schema of what --json prints
+    Schema {
+        /// The command that prints it
+        #[arg(value_name = "COMMAND", default_value = "report")]
+        of: Schemas,
+    },
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
@@ -134,6 +150,17 @@ pub enum Command {
         /// Number of bytes
         bytes: u64,
     },
+}
+
+/// Commands whose JSON has a schema.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Schemas {
+    /// `report`, and every question
+    Report,
+    /// `compare`
+    Compare,
+    /// `compare --by`
+    CompareBy,
 }
 
 /// The questions, and any plan.
@@ -316,6 +343,42 @@ pub struct ReportArguments {
     #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub price_of_simplicity: u8,
 }
+
+/// `pagewise compare`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = COMPARE_EXAMPLES,
+    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json] RUN..."
+)]
+pub struct CompareArguments {
+    /// Runs before the change: run files, directories of them, or patterns in quotes; with --by, all runs
+    #[arg(required = true, value_name = "BASE")]
+    pub base: Vec<PathBuf>,
+    /// Runs after the change; -- stands for it
+    #[arg(long, value_name = "NEW", num_args = 1..)]
+    pub new: Vec<PathBuf>,
+    /// Fail if the runs show it: slower=5%, advice-changed, crossover-moved
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
+    pub fail_on: Vec<Gate>,
+    /// Divide the times of methods by that of this one, run by run: what slows both cancels out
+    #[arg(long, value_name = "METHOD")]
+    pub relative_to: Option<String>,
+    /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead …
+    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown"])]
+    pub by: Option<String>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print Markdown, for a pull request
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  pagewise compare base/ -- new/                          three runs or more in each folder
+  pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
+  pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it";
 
 /// `pagewise methods`.
 #[derive(Debug, Args)]

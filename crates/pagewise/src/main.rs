@@ -25,7 +25,7 @@ use arguments::{Arguments, Command};
 use exit::Exit;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(arguments::words()) {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),
     };
@@ -33,13 +33,14 @@ fn main() -> ExitCode {
         None => commands::run::overview(&arguments.overview),
         Some(Command::Measure(question)) => commands::run::run(question.what(), question.arguments()),
         Some(Command::Report(report)) => commands::report::report(report),
+        Some(Command::Compare(compare)) => commands::compare::compare(compare),
         Some(Command::Methods(methods)) => commands::methods::methods(methods),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),
         Some(Command::Clean(clean)) => commands::clean::clean(clean),
         Some(Command::Completions { shell }) => commands::reference::completions(*shell),
         Some(Command::Man { command, dir }) => commands::reference::man(command.as_deref(), dir.as_deref()),
-        Some(Command::Schema) => commands::reference::schema(),
+        Some(Command::Schema { of }) => commands::reference::schema(*of),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, bytes }) => {
             supervise::warming::read_into_cache(file, *bytes).map(|()| Exit::Answered)

@@ -19,7 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Rooms of the crate `analysis`, by the first name of a path in it: which may see which.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("lib", &["proof", "judge", "search"]),
+    ("lib", &["proof", "judge", "search", "compare"]),
+    ("compare", &["judge", "statistics"]),
     ("search", &["judge", "statistics"]),
     ("judge", &["proof", "statistics"]),
     ("proof", &["statistics"]),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::advice::ChangedAdvice;
 use super::change::{Change, Pair, Series, changes, tell_noise};
 use super::crossing::{self, ChangedCrossing};
-use super::digest::{Digest, SituationDigest};
+use super::digest::{Digest, SituationDigest, refuse_twice};
 use super::facts::{self, ChangedFact};
 use crate::judge::FigureKind;
 use pagewise_model::run::SCHEMA_VERSION;
@@ -77,7 +77,7 @@ pub struct Unmatched {
 impl Difference {
     /// Compare two sides. An error says in one sentence why they cannot be compared.
     pub fn of(base: &[Digest], new: &[Digest], relative_to: Option<&str>) -> Result<Self, String> {
-        refuse_same(base, new)?;
+        refuse_twice(base.iter().chain(new))?;
         let all = |side: &[Digest]| -> Vec<SituationDigest> { distinct(side).into_iter().cloned().collect() };
         let (of_base, of_new) = (all(base), all(new));
         let mut unmatched = Vec::new();
@@ -168,19 +168,6 @@ impl Side {
             last_unix_s: started.max().unwrap_or(0),
         }
     }
-}
-
-/// One run twice would pass for two that agree.
-fn refuse_same(base: &[Digest], new: &[Digest]) -> Result<(), String> {
-    for (index, run) in base.iter().chain(new).enumerate() {
-        let same = |other: &&Digest| other.identity == run.identity;
-        let Some(first) = base.iter().chain(new).take(index).find(same) else { continue };
-        return Err(match first.name == run.name {
-            true => format!("{} is named twice: name each run once", run.name),
-            false => format!("{} and {} are the same run: name each run once", first.name, run.name),
-        });
-    }
-    Ok(())
 }
 
 /// The situations of a side, each as its first run has it.

@@ -1,5 +1,7 @@
 //! A run reduced to what a comparison with other runs needs: figures and advice by conditions, crossings, facts.
 
+use std::collections::BTreeMap;
+
 use pagewise_model::Conditions;
 
 use super::facts::{self, Facts};
@@ -86,6 +88,19 @@ impl Digest {
             name,
         }
     }
+}
+
+/// An error if a run is named twice, which would pass for two that agree.
+pub(super) fn refuse_twice<'a>(runs: impl Iterator<Item = &'a Digest>) -> Result<(), String> {
+    let mut known: BTreeMap<&Identity, &str> = BTreeMap::new();
+    for run in runs {
+        let Some(first) = known.insert(&run.identity, &run.name) else { continue };
+        return Err(match first == run.name {
+            true => format!("{first} is named twice: name each run once"),
+            false => format!("{first} and {} are the same run: name each run once", run.name),
+        });
+    }
+    Ok(())
 }
 
 fn situation(judged: &Judged, comparison: &Comparison, recommended: Option<String>) -> SituationDigest {

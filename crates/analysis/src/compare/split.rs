@@ -6,7 +6,7 @@ use pagewise_model::run::SCHEMA_VERSION;
 use serde::Serialize;
 
 use super::advice::{Advised, advised};
-use super::digest::{Digest, SituationDigest};
+use super::digest::{Digest, SituationDigest, refuse_twice};
 use super::facts::{self, Facts};
 use crate::judge::label::{LabelPart, label_without};
 
@@ -77,6 +77,7 @@ pub struct Explanation {
 impl Split {
     /// Runs by a fact. An error says in one sentence why not.
     pub fn by(fact: &str, runs: &[Digest]) -> Result<Self, String> {
+        refuse_twice(runs.iter())?;
         let Some(name) = facts::named(fact, runs.iter().map(|run| &run.facts)) else {
             let known: BTreeSet<&str> =
                 runs.iter().flat_map(|run| run.facts.keys()).map(String::as_str).collect();

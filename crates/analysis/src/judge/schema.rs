@@ -18,6 +18,11 @@ enum Runs {
 
 /// The schema, in the form of draft 2020-12.
 pub fn schema() -> Schema {
+    of::<Runs>()
+}
+
+/// The schema of any type that is printed.
+pub fn of<T: schemars::JsonSchema>() -> Schema {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    generator.into_root_schema_for::<Runs>()
+    generator.into_root_schema_for::<T>()
 }

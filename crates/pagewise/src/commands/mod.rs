@@ -3,6 +3,7 @@
 mod begin;
 pub mod clean;
 mod command_lines;
+pub mod compare;
 pub mod conformance;
 mod consent;
 pub mod doctor;

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
+use pagewise_analysis::compare::{Gated, Split};
 use pagewise_analysis::judge::schema;
 use pagewise_model::misspelt::nearest;
 use pagewise_report::json;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Schemas};
 use crate::exit::Exit;
 use crate::output;
 
@@ -68,9 +69,14 @@ fn visible(command: &Command) -> Command {
     shown
 }
 
-/// Print the JSON Schema of the judged JSON.
-pub fn schema() -> Result<Exit> {
-    json::write_one(&mut output::stdout(), &schema::schema())?;
+/// Print the JSON Schema of what a command prints.
+pub fn schema(of: Schemas) -> Result<Exit> {
+    let schema = match of {
+        Schemas::Report => schema::schema(),
+        Schemas::Compare => schema::of::<Gated>(),
+        Schemas::CompareBy => schema::of::<Split>(),
+    };
+    json::write_one(&mut output::stdout(), &schema)?;
     Ok(Exit::Answered)
 }
 

@@ -10,7 +10,7 @@ const SHELL: &str = r#"
 set -u
 pagewise() {
     case "${1-}" in
-    report | methods | doctor | clean | schema | completions | man | conformance) "$PAGEWISE" "$@" ;;
+    report | compare | methods | doctor | clean | schema | completions | man | conformance) "$PAGEWISE" "$@" ;;
     *) case " $* " in *" --dry-run "*) ;; *) set -- "$@" --dry-run ;; esac; "$PAGEWISE" "$@" ;;
     esac
     local status=$?
@@ -73,10 +73,12 @@ fn place() -> Place {
         "--trial-rounds=1",
         "--no-ceilings",
         "--sample=1200ms",
-        "--out=big.jsonl",
     ];
-    let finished = place.run(&tiny);
-    assert!(place.file("big.jsonl").exists(), "{finished:?}");
+    for (seed, name) in [("--seed=1", "big.jsonl"), ("--seed=2", "new.jsonl")] {
+        let out = format!("--out={name}");
+        let finished = place.run(&tiny.iter().copied().chain([seed, &out]).collect::<Vec<_>>());
+        assert!(place.file(name).exists(), "{finished:?}");
+    }
     for name in ["base.jsonl", "pagewise-20260101-120000-host-read.jsonl"] {
         std::fs::copy(place.file("big.jsonl"), place.file(name)).expect("copy");
     }

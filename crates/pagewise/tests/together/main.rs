@@ -8,6 +8,7 @@ mod bad_input;
 mod bad_once;
 mod bad_workers;
 mod command_line;
+mod compare;
 mod conformance;
 mod disturbed_writes;
 mod doctor;

@@ -102,7 +102,7 @@ fn check(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<BTreeS
 }
 
 /// The same, and every field is one that the schema names.
-fn whole(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<BTreeSet<String>, String> {
+pub fn whole(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<BTreeSet<String>, String> {
     let named = check(schema, root, value, at)?;
     // A place without a rule takes anything.
     let is_free = schema == &Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.is_empty());

@@ -1,0 +1,237 @@
+//! `compare` as a command: run files with made-up figures, the gate of the recipe, and what it refuses.
+
+use std::process::Command;
+
+use crate::schema::whole;
+use crate::support::{PAGEWISE, Place, expect_refused, expect_told};
+use pagewise_model::run::{Header, Record};
+use pagewise_model::sample::Measurement;
+use pagewise_model::{
+    Bytes, CacheState, Cell, Conditions, Environment, Evidence, Outcome, Plan, Reads, Role, Sample, Work,
+};
+
+const ROUNDS: u32 = 7;
+
+/// A run in which methods take so many nanoseconds for an operation, on a machine with this readahead.
+fn run_file(started_unix_s: u64, readahead: Bytes, methods: &[(&str, u64)]) -> String {
+    let conditions = Conditions {
+        cache: CacheState::Warm,
+        ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(16))), Bytes::gib(1))
+    };
+    let cell = |method: &str| Cell {
+        role: Role::Measured,
+        method: method.parse().expect("a method"),
+        conditions: conditions.clone(),
+    };
+    let cells: Vec<Cell> = methods.iter().map(|(method, _)| cell(method)).collect();
+    let environment = Environment {
+        page_bytes: 4096,
+        cpus: 2,
+        host_name: Some("vm".to_string()),
+        kernel: "6.12".to_string(),
+        readahead_bytes: Some(readahead),
+        started_unix_s,
+        ..Environment::default()
+    };
+    let plan = Plan {
+        rounds: ROUNDS,
+        sample_ns: 200_000_000,
+        retakes: 2,
+        seed: started_unix_s,
+        ..Plan::of(cells.clone())
+    };
+    let mut records = vec![Record::Header(Box::new(Header { environment, ..Header::of(plan) }))];
+    for round in 0..ROUNDS {
+        for (cell, (_, ns)) in cells.iter().zip(methods) {
+            // Rounds differ by up to 0.6 %.
+            let operations = 200_000_000 * 1000 / (ns * (1000 + u64::from(round)));
+            let measurement = Measurement { measured_ns: 200_000_000, operations, ..Measurement::default() };
+            let evidence =
+                Evidence { wall_ns: 200_400_000, requested_bytes: operations << 14, ..Evidence::default() };
+            let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
+            records.push(Record::Sample(Box::new(Sample::of(cell, round, outcome))));
+        }
+    }
+    let samples = records.len() as u64 - 1;
+    records.push(Record::End { elapsed_ns: 3_000_000_000, samples, supervisor_peak_bytes: None });
+    records.iter().map(Record::to_line).collect()
+}
+
+/// Five runs of a side, in turn with those of another. Runs differ by up to 1.6 %.
+fn side(place: &Place, name: &str, turn: u64, methods: &[(&str, u64)]) {
+    std::fs::create_dir(place.file(name)).expect("directory");
+    for run in 0..5 {
+        let noisy: Vec<(&str, u64)> =
+            methods.iter().map(|(method, ns)| (*method, ns * (1000 + 4 * run) / 1000)).collect();
+        let file = run_file(1_800_000_000 + 10 * run + turn, Bytes::kib(128), &noisy);
+        place.write(&format!("{name}/{run}.jsonl"), file);
+    }
+}
+
+/// What is printed is what the schema says, and nothing else.
+#[track_caller]
+fn expect_schema(place: &Place, command: &str, json: &serde_json::Value) {
+    let schema = place.run(&["schema", command]).expect_code(0).judged();
+    assert_eq!(whole(&schema, &schema, json, "").err(), None);
+}
+
+#[test]
+fn a_slower_build_fails_the_gate_and_an_equal_one_passes() {
+    let place = Place::new();
+    side(&place, "base", 0, &[("mmap", 10_000), ("pread", 20_000)]);
+    side(&place, "slow", 1, &[("mmap", 10_000), ("pread", 22_000)]);
+    side(&place, "equal", 2, &[("mmap", 10_000), ("pread", 20_000)]);
+    let slow =
+        place.run(&["compare", "base", "--", "slow", "--fail-on", "slower=5%,advice-changed"]).expect_code(1);
+    assert!(slow.stdout.contains("1.10x [1.09–1.11]"), "{}", slow.stdout);
+    assert!(slow.stdout.contains("failed: slower=5%\n  pread ("), "{}", slow.stdout);
+    assert!(slow.stdout.contains("passed: advice-changed"), "{}", slow.stdout);
+    assert!(slow.stdout.contains("The environments are the same."), "{}", slow.stdout);
+    assert!(!slow.stdout.contains('!'), "no warning: {}", slow.stdout);
+    let equal = place.run(&["compare", "base", "--", "equal", "--fail-on", "slower=5%"]).expect_code(0);
+    assert!(equal.stdout.contains("2 comparisons: "), "{}", equal.stdout);
+    assert!(equal.stdout.ends_with("passed: slower=5%\n"), "{}", equal.stdout);
+    let json =
+        place.run(&["compare", "base", "--new", "slow", "--json", "--fail-on", "slower=5%"]).expect_code(1);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    expect_schema(&place, "compare", &json);
+    assert_eq!(json["situations"][0]["methods"][1]["finding"], "slower");
+    assert_eq!(json["gates"][0]["gate"], "slower=5%");
+    let markdown = place.run(&["compare", "base", "--", "slow", "--markdown"]).expect_code(0);
+    assert!(
+        markdown.stdout.contains("| pread | 49.5k | 45.0k | 1.10x [1.09–1.11] | slower |"),
+        "{}",
+        markdown.stdout
+    );
+}
+
+#[test]
+fn patterns_are_expanded_and_machines_are_told_apart_by_a_fact() {
+    let place = Place::new();
+    for run in 0..6 {
+        let (readahead, methods) = match run % 2 {
+            0 => (Bytes::kib(128), [("mmap", 10_000), ("pread", 20_000)]),
+            _ => (Bytes::mib(8), [("mmap", 20_000), ("pread", 10_000)]),
+        };
+        place.write(&format!("fleet-{run}.jsonl"), run_file(1_800_000_000 + run, readahead, &methods));
+    }
+    let split = place.run(&["compare", "--by", "kernel", "fleet-*.jsonl"]).expect_code(0);
+    assert!(split.stdout.contains("6.12: mmap (3 of 6 runs), pread (3 of 6 runs)"), "{}", split.stdout);
+    assert!(
+        split.stdout.contains("readahead explains 6 of 6 runs: 128 KiB → mmap; 8 MiB → pread"),
+        "{}",
+        split.stdout
+    );
+    let changed = place.run(&[
+        "compare",
+        "fleet-[024].jsonl",
+        "--",
+        "fleet-[135].jsonl",
+        "--fail-on",
+        "advice-changed",
+    ]);
+    let changed = changed.expect_code(1);
+    assert!(
+        changed.stdout.contains("The environments differ: readahead 128 KiB → 8 MiB."),
+        "{}",
+        changed.stdout
+    );
+    assert!(
+        changed.stdout.contains("advice: pread in place of mmap, which is behind now"),
+        "{}",
+        changed.stdout
+    );
+}
+
+#[test]
+fn what_it_cannot_compare_is_one_sentence() {
+    let place = Place::new();
+    side(&place, "base", 0, &[("pread", 20_000)]);
+    side(&place, "new", 1, &[("pread", 20_000)]);
+    std::fs::create_dir(place.file("empty")).expect("directory");
+    let whole = std::fs::read(place.file("base/0.jsonl")).expect("read");
+    let other = run_file(1_800_000_009, Bytes::kib(128), &[("pread", 20_000)]);
+    place.write("torn.jsonl", &other[..other.len() / 2]);
+    place.write("foreign.jsonl", b"{\"hello\": 1}\n");
+    place.write("nothing.jsonl", b"");
+    place.write("copy.jsonl", &whole);
+    place.write("future.jsonl", String::from_utf8_lossy(&whole).replacen("\"schema\":", "\"schema\":9", 1));
+    for (words, sentence) in [
+        ("compare base", "there is nothing to compare with: name the runs after the change behind --"),
+        ("compare -- new", "required arguments were not provided: <BASE>"),
+        ("compare base -- base", "base/0.jsonl is named twice: name each run once"),
+        ("compare base -- copy.jsonl", "base/0.jsonl and copy.jsonl are the same run: name each run once"),
+        ("compare base -- empty", "empty: the directory has no run files (*.jsonl)"),
+        ("compare base -- none-*.jsonl", "none-*.jsonl: no file matches the pattern"),
+        ("compare base -- [.jsonl", "invalid pattern '[.jsonl'"),
+        ("compare base -- foreign.jsonl", "foreign.jsonl"),
+        ("compare base -- nothing.jsonl", "nothing.jsonl"),
+        ("compare base -- future.jsonl", "future.jsonl"),
+        ("compare base -- new --by kernel", "'--by <FACT>'"),
+        (
+            "compare --by kernel base copy.jsonl",
+            "base/0.jsonl and copy.jsonl are the same run: name each run once",
+        ),
+        ("compare --by moon base", "no run has the fact 'moon': the facts are "),
+        ("compare base -- new --json --markdown", "'--markdown'"),
+        ("compare base -- new --relative-to uring", "no run has the method 'uring'"),
+        (
+            "compare base -- new/0.jsonl --fail-on slower=5%",
+            "slower=5% needs three runs or more on each side",
+        ),
+        (
+            "compare base -- new --fail-on crossover-moved",
+            "crossover-moved needs runs of cliff on both sides",
+        ),
+        ("compare base -- new --fail-on slower=5", "invalid share '5': write a per cent, as in slower=5%"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        expect_refused(&place.run(&words), sentence);
+    }
+    // A run that was killed is compared as far as it got, and said to be incomplete.
+    let torn = place.run(&["compare", "base", "--", "torn.jsonl"]).expect_code(0);
+    assert!(torn.stdout.contains("! torn.jsonl is not complete: "), "{}", torn.stdout);
+}
+
+/// The recipe for continuous integration as it stands in the docs, with a pagewise whose measurements are made up.
+#[test]
+fn the_gate_of_the_docs_catches_a_slower_worker() {
+    let place = Place::new();
+    for (name, ns) in [("equal", 20_000u64), ("slow", 22_000)] {
+        side(&place, name, u64::from(name == "slow"), &[("build/get", ns), ("pread", 30_000)]);
+    }
+    // `read … --worker build=NAME … --out FILE` hands over the next run of that name.
+    let stub = format!(
+        r#"#!/bin/sh
+if test "$1" = compare; then exec {PAGEWISE} "$@"; fi
+while test $# -gt 0; do
+    case $1 in --worker) name=${{2#build=}} ;; --out) out=$2 ;; --seed) seed=$2 ;; esac
+    shift
+done
+cp "$name/$((seed - 1)).jsonl" "$out"
+"#
+    );
+    let bin = place.file("bin");
+    std::fs::create_dir(&bin).expect("directory");
+    let stub = place.write("bin/pagewise", stub);
+    std::fs::set_permissions(&stub, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let gate = |base: &str, new: &str, dir: &str| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes/gate.sh");
+        let mut command = Command::new("sh");
+        command.args([script, base, new, dir]);
+        place.settle(&mut command);
+        place.finish(command.env("PATH", &path).env("RUNS", "5").spawn().expect("sh"))
+    };
+    let caught = gate("equal", "slow", "caught");
+    assert_eq!(caught.status.code(), Some(1), "{caught:?}");
+    assert!(caught.stdout.contains("failed: slower=5%\n  build/get ("), "{caught:?}");
+    side(&place, "again", 2, &[("build/get", 20_000), ("pread", 30_000)]);
+    let passed = gate("equal", "again", "passed");
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    expect_told(
+        &place.run(&["compare", "caught/base", "--", "nowhere"]),
+        2,
+        "the run file nowhere cannot be opened",
+    );
+}
