@@ -4,7 +4,7 @@
 //! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Bytes, Conditions, Sync, SyncCall};
+use pagewise_model::{Bytes, Conditions, Method, Sync, SyncCall};
 
 use crate::messages::SampleReply;
 
@@ -72,16 +72,22 @@ impl Asked {
             operations: conditions.fixed_operations(),
             stages: writes.is_some(),
             depth,
-            is_filled: conditions.reads().is_some(),
+            is_filled: conditions.reads().is_some() || conditions.is_committing(),
             sync: writes.map_or(Sync::None, |writes| writes.sync_of_records()),
             writes_sync: writes.and_then(|writes| writes.sync_call).is_some_and(SyncCall::is_write),
             write_bytes: conditions.op_bytes(),
         }
     }
 
-    /// The same of a method that collects records in a buffer.
-    pub fn with_buffer(self, buffer: Option<Bytes>) -> Self {
-        Self { write_bytes: buffer.map_or(0, |buffer| buffer.0).max(self.write_bytes), ..self }
+    /// What the conditions ask for, of a method whose options are known.
+    pub fn of_method(conditions: &Conditions, method: &Method) -> Self {
+        let asked = Self::of(conditions, method.depth());
+        let buffer = method.buffer().map_or(0, |buffer| buffer.0);
+        Self {
+            sync: conditions.writes().map_or(Sync::None, |writes| method.sync_of(&writes)),
+            write_bytes: buffer.max(asked.write_bytes),
+            ..asked
+        }
     }
 
     /// The most bytes that may reach the file from one sync to the next: a sync is due after the write with which the
@@ -429,7 +435,7 @@ mod tests {
         let told = |ends: &[u64], counts: &[u64], asked: Asked| wrong(ends, counts, asked).expect("wrong");
         let every = Asked { sync, ..ASKED };
         assert_eq!(wrong(&[100, 200], &[2, 1], every), None, "150 bytes");
-        let buffered = every.with_buffer(Some(Bytes(30)));
+        let buffered = Asked { write_bytes: 30, ..every };
         assert_eq!(wrong(&[100], &[2], buffered), None, "after the second buffer of 30 bytes");
         assert!(told(&[100], &[1], buffered).contains("take at least 2"));
         let written = Asked { writes_sync: true, ..buffered };

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::{
-    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Reads, Scan, Skew, Sync,
+    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, Reads, Scan, Skew, Sync,
     SyncCall, Work, Workload,
 };
 
@@ -269,6 +269,14 @@ impl Job {
             job.source_period = SOURCE_PERIOD;
         }
         job
+    }
+
+    /// The same with syncs after whole writes of `method`, whose text it has.
+    pub fn synced_by(self, method: &Method, conditions: &Conditions) -> Self {
+        match conditions.writes() {
+            Some(writes) => Self { sync: method.sync_of(&writes).to_string(), ..self },
+            None => self,
+        }
     }
 }
 

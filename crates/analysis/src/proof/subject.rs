@@ -23,8 +23,7 @@ impl Subject<'_> {
 
     /// What it was asked for.
     pub(crate) fn asked(&self) -> Asked {
-        let method = &self.cell.method;
-        Asked::of(&self.cell.conditions, method.depth()).with_buffer(method.buffer())
+        Asked::of_method(&self.cell.conditions, &self.cell.method)
     }
 
     /// Operations of both phases. Saturating, as the worker may claim anything.

@@ -6,6 +6,9 @@ use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 use crate::work::{Work, Workload, Writes};
 
+/// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods that tie.
+const SAME_INTERVAL: u64 = 50;
+
 impl Method {
     /// The words of a worker for a workload; none for a user's worker, whose words are unknown.
     pub fn words(worker: &Worker, workload: Workload) -> Vec<&'static str> {
@@ -58,19 +61,43 @@ impl Method {
         })
     }
 
-    /// Reason that a cell of the method is not measured: it cannot do the work, or syncs less often than others would.
+    /// Reason that a cell of the method is not measured: it cannot do the work, or syncs less or more often than others would.
     pub fn excluded_from(&self, work: &Work, alignment: Alignment) -> Option<String> {
-        self.refuses(work, alignment).or_else(|| self.overruns_interval(&work.writes()?))
+        self.refuses(work, alignment).or_else(|| self.misses_interval(&work.writes()?))
     }
 
-    /// Reason that more than an interval of syncs reaches the file at once.
-    fn overruns_interval(&self, writes: &Writes) -> Option<String> {
-        let Sync::Every(interval) = writes.sync_of_records() else { return None };
-        let at_once = Bytes(self.write_bytes(writes.record_bytes).0.saturating_mul(u64::from(self.depth())));
-        (self.buffer().is_some() && at_once > interval).then(|| {
+    /// Times of the syncs of what this method writes: after whole writes, as many as are nearest to the interval.
+    pub fn sync_of(&self, writes: &Writes) -> Sync {
+        match writes.sync_of_records() {
+            Sync::Every(interval) => {
+                let written = self.write_bytes(writes.record_bytes).0.max(1);
+                let whole = interval.0.saturating_add(written / 2) / written;
+                Sync::Every(Bytes(whole.max(1).saturating_mul(written)))
+            }
+            sync => sync,
+        }
+    }
+
+    /// Reason that syncs would be more or less often than those of methods that write single records: no whole number of
+    /// writes is near the interval, or more than an interval is under way at once.
+    fn misses_interval(&self, writes: &Writes) -> Option<String> {
+        let (Sync::Every(interval), Sync::Every(own)) = (writes.sync_of_records(), self.sync_of(writes))
+        else {
+            return None;
+        };
+        let written = self.write_bytes(writes.record_bytes);
+        let under_way = Bytes(written.0.saturating_mul(u64::from(self.depth())));
+        let most = interval.0.saturating_add(interval.0 / SAME_INTERVAL);
+        if under_way.0 > most {
+            return Some(format!(
+                "{self} has {under_way} under way at once, and a sync is due every {interval}: write a smaller buffer or depth, \
+                 or a longer interval"
+            ));
+        }
+        (own.0.abs_diff(interval.0) > interval.0 / SAME_INTERVAL).then(|| {
             format!(
-                "{self} has {at_once} under way at once, and a sync is due every {interval}: write a smaller buffer or depth, or \
-                 a longer interval"
+                "{self} writes {written} at a time and could sync every {own}, and a sync is due every {interval}: write a buffer \
+                 that fits several times into the interval"
             )
         })
     }

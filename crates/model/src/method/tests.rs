@@ -271,9 +271,30 @@ fn an_interval_of_syncs_is_of_whole_records_and_no_buffer_is_larger() {
         let method: Method = method.parse().expect(method);
         method.excluded_from(&work(200, 65_536), MACHINE).unwrap_or_default()
     };
-    for taken in ["pwrite", "pwrite:buffer=64KiB", "mmap", "uring:depth=8+buffer=4KiB", "uring:depth=32"] {
+    for taken in ["pwrite", "pwrite:buffer=64KiB", "mmap", "uring:depth=8+buffer=2KiB", "uring:depth=32"] {
         assert_eq!(excluded(taken), "", "{taken}");
     }
+    let synced = |method: &str, every: u64| {
+        let method: Method = method.parse().expect(method);
+        match method.sync_of(&work(200, every).writes().expect("writes")) {
+            Sync::Every(bytes) => (bytes.0, method.excluded_from(&work(200, every), MACHINE).is_none()),
+            other => panic!("{other}"),
+        }
+    };
+    // 327 records fit into 64 KiB, 5,242 into the interval: 16 buffers are 10 records less.
+    assert_eq!(synced("pwrite:buffer=64KiB", 1 << 20), (16 * 65_400, true));
+    assert_eq!(synced("pwrite:buffer=1MiB", 1 << 20), (1_048_400, true));
+    assert_eq!(synced("pwrite:direct+buffer=1MiB", 1 << 20), (1 << 20, true), "0.02 % more");
+    assert_eq!(synced("pwrite:buffer=1000KiB", 1 << 20), (1_024_000, false), "2.3 % less");
+    assert_eq!(synced("pwrite:buffer=600KiB", 1 << 20), (2 * 614_400, false));
+    assert_eq!(
+        excluded("pwrite:buffer=40KiB"),
+        "pwrite:buffer=40KiB writes 40800B at a time and could sync every 81600B, and a sync is due every 65400B: write a buffer \
+         that fits several times into the interval"
+    );
+    assert_eq!(synced("pwrite:buffer=4KiB", 65_536), (16 * 4000, false), "2.1 % less");
+    assert_eq!(excluded("uring:depth=328"), "", "a record more than the interval");
+    assert!(excluded("uring:depth=512").contains("100KiB under way"));
     assert_eq!(
         excluded("pwrite:buffer=1MiB"),
         "pwrite:buffer=1MiB has 1048400B under way at once, and a sync is due every 65400B: write a smaller buffer or depth, \

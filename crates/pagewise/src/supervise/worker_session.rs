@@ -388,6 +388,7 @@ impl WorkerSession<'_> {
                 .map_or_else(String::new, |table| inherited_path(table.file())),
             handover_path: inherited_path(inherited.handover.file()),
             ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
+                .synced_by(&self.cell.method, conditions)
         };
         self.task.describe(conditions, &mut job);
         job

@@ -130,13 +130,13 @@ fn examine_writing(
         max_thread_operations: ring.records(),
         source_path: descriptor_path(source.file()),
         gap_seed: mix(examiner.files.seed),
-        ..examiner.files.job(text, &conditions, descriptor_path(new.file()))
+        ..examiner.files.job(text, &conditions, descriptor_path(new.file())).synced_by(method, &conditions)
     };
     examiner.open(&job, &key)?;
     let before = CountersBefore::of(examiner.pid()?);
     let reply = examiner.go(0, RECORDS_NS, 0)?;
     let dirty = new.0.dirty_bytes();
-    let asked = Asked::of(&conditions, method.depth()).with_buffer(method.buffer());
+    let asked = Asked::of_method(&conditions, method);
     let checked = reply.check(&asked).and_then(|()| no_checksum(&reply.sample));
     examiner.record(&format!("go and sample, {}", writing.name), checked);
     before.record(examiner, &key, method, workload, reply.sample.bytes);
