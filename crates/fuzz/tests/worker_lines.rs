@@ -164,6 +164,7 @@ fn context(random: &mut Random) -> Context {
         answer_ns: numbers::edge(random, 1_000_000),
         sparse_or_compressed_bytes: random.below(2) == 0,
         memory_backed: random.below(4) == 0,
+        writes_through: random.below(2) == 0,
         readahead_bytes: (random.below(2) == 0).then(|| numbers::edge(random, 131_072)),
         beating: (random.below(2) == 0).then(|| Beating {
             interval_ns: 1 + numbers::edge(random, 1_000_000) / 2,

@@ -37,6 +37,8 @@ pub struct BlockDevice {
     sysfs: PathBuf,
     /// True if it has a volatile write cache and counts its flushes: a device that is only mapped onto others counts none.
     counts_flushes: bool,
+    /// True if a single write may bypass its volatile cache (FUA), or if that is not known.
+    pub writes_through: bool,
 }
 
 /// Reason that the block device is unknown.
@@ -112,6 +114,7 @@ impl BlockDevice {
             number,
             counts_flushes: disk.join("mq").exists()
                 && kernel_files::text(queue.join("write_cache")).as_deref() == Some("write back"),
+            writes_through: kernel_files::number::<u8>(queue.join("fua")) != Some(0),
             sysfs: disk,
         })
     }
@@ -271,6 +274,7 @@ mod tests {
         write(&format!("{disk}/nvme0n1p2/partition"), "2\n");
         let mapped = "devices/virtual/block/dm-0";
         write(&format!("{mapped}/dm/name"), "home\n");
+        write(&format!("{mapped}/queue/fua"), "0\n");
         write(&format!("{mapped}/slaves/nvme0n1p3/stat"), "0\n");
         write("devices/virtual/block/loop0/loop/backing_file", "/tmp/image\n");
         fs::create_dir_all(sys.path().join("dev/block")).expect("directory");
@@ -295,6 +299,9 @@ mod tests {
         assert_eq!(device.rotational, Some(false));
         assert_eq!(device.scheduler.as_deref(), Some("none"));
         assert_eq!(device.readahead_bytes, Some(128 * 1024));
+        assert!(device.writes_through, "nothing is known of it");
+        let mapped = BlockDevice::numbered(sys.path(), (253, 0)).expect("device");
+        assert!(!mapped.writes_through);
         assert_eq!(device.counters().expect("stat").written_bytes, 8192);
         // A partition cannot be throttled.
         assert_eq!(device.number(), (259, 0));

@@ -22,10 +22,18 @@ pub struct CheckContext {
     /// True if the file is stored in memory, as on tmpfs: nothing of it comes from a device, and nothing is written
     /// back.
     pub memory_backed: bool,
+    /// True if a write may bypass the volatile cache of the device (FUA), as far as is known: then it flushes nothing.
+    #[serde(default = "unknown")]
+    pub writes_through: bool,
     /// Readahead of the device when the run began; applies to cells that ask for none.
     pub readahead_bytes: Option<u64>,
     /// The requested heartbeats, if any.
     pub beating: Option<Beating>,
+}
+
+/// What older files do not say may be so.
+fn unknown() -> bool {
+    true
 }
 
 /// Heartbeats that the supervisor requested.

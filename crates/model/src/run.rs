@@ -392,6 +392,7 @@ mod tests {
             answer_ns: 1,
             sparse_or_compressed_bytes: false,
             memory_backed: false,
+            writes_through: true,
             readahead_bytes: None,
             beating: None,
         }

@@ -38,6 +38,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::InconsistentCounts, claims::inconsistent_operations),
     (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
     (FailureKind::InconsistentCounts, syncs::inconsistent_syncs),
+    (FailureKind::InconsistentCounts, syncs::invented_durations),
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
     (FailureKind::InconsistentCounts, plausible::latencies_all_alike),
     (FailureKind::InconsistentCounts, heartbeats::malformed),

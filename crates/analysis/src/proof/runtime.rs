@@ -39,15 +39,24 @@ const RUNTIME: Allowance = Allowance {
     answer_ns: 5_000_000,
 };
 
+/// Faults of each further thread on memory of its own: a stack, and histograms that are touched as values fall into them (about
+/// 115 pages for latencies and syncs).
+const THREAD_FAULTS: u64 = 256;
+
 /// The allowance of `worker`.
 pub(super) fn allowance(worker: &Worker) -> Allowance {
     if worker.has_runtime() { RUNTIME } else { NATIVE }
 }
 
 impl Subject<'_> {
-    /// The allowance of its worker.
+    /// The allowance of its worker, with as many threads as it has.
     pub(super) fn allowance(&self) -> Allowance {
-        allowance(self.cell.method.worker())
+        let one = allowance(self.cell.method.worker());
+        let more = u64::from(self.cell.conditions.threads.saturating_sub(1));
+        Allowance {
+            memory_faults: one.memory_faults.saturating_add(more.saturating_mul(THREAD_FAULTS)),
+            ..one
+        }
     }
 }
 

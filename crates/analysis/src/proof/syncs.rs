@@ -15,6 +15,9 @@ const COUNTED_TWICE: u64 = 2;
 /// Smallest share of the written bytes that the device must have written, and of the syncs that must have flushed it; the
 /// rest allows for counters that are read a little later.
 const NEARLY_ALL: f64 = 0.98;
+/// Smallest share of its waiting that a thread that commits spends in syncs. It waits for the writeback of a page that it
+/// changes again, too.
+const WAITS_FOR_SYNCS: f64 = 0.25;
 
 impl Subject<'_> {
     /// Syncs that the worker claims.
@@ -28,9 +31,18 @@ impl Subject<'_> {
         u64::from(threads).saturating_mul(u64::from(depth))
     }
 
+    /// Size of the folios that it makes dirty: calls make them as large as what they write; faults, and files that were written
+    /// before, have larger ones.
+    pub(super) fn folio_bytes(&self) -> u64 {
+        let has_small_folios = self.cell.conditions.cache == CacheState::Cold
+            && matches!(self.cell.access(), Access::Pwrite | Access::Write | Access::Uring);
+        let piece = self.asked().write_bytes;
+        if has_small_folios { piece.next_power_of_two().max(self.context.page_bytes) } else { FOLIO_BYTES }
+    }
+
     /// When it was to sync within the measured region, if it writes a file.
     fn measured_sync(&self) -> Option<Sync> {
-        let sync = self.cell.conditions.writes()?.sync;
+        let sync = self.cell.method.sync_of(&self.cell.conditions.writes()?);
         (sync.is_measured() && self.cell.access() != Access::Anonymous).then_some(sync)
     }
 }
@@ -39,6 +51,25 @@ impl Subject<'_> {
 pub(super) fn inconsistent_syncs(subject: &Subject<'_>) -> Option<String> {
     subject.measured_sync()?;
     subject.claims().wrong_syncs(&subject.asked())
+}
+
+/// A single thread that commits waits for its syncs and for little else. What it waited in all is known from the time that the
+/// process used a CPU or waited for one, so durations that are much shorter are invented.
+pub(super) fn invented_durations(subject: &Subject<'_>) -> Option<String> {
+    subject.measured_sync().filter(|sync| *sync == Sync::Commit)?;
+    // Direct writes wait for the device, and several threads for each other.
+    let waits_elsewhere = subject.cell.method.is_direct() || subject.cell.conditions.threads > 1;
+    if waits_elsewhere || subject.context.memory_backed {
+        return None;
+    }
+    let (evidence, measurement) = (subject.evidence, subject.measurement);
+    let busy = evidence.cpu_ns?.saturating_add(evidence.run_queue_ns?);
+    let waited = measurement.measured_ns.saturating_sub(busy);
+    let ends = measurement.sync_duration_ns.iter().zip(&measurement.sync_duration_counts);
+    let syncs = ends.fold(0u64, |sum, (ns, count)| sum.saturating_add(ns.saturating_mul(*count)));
+    (syncs < (waited as f64 * WAITS_FOR_SYNCS) as u64).then(|| {
+        format!("the syncs add up to {syncs} ns, and the worker waited {waited} ns or more within the measured region")
+    })
 }
 
 /// While the worker writes, no more pages may be dirty than are written between two syncs, and in flight.
@@ -50,11 +81,7 @@ pub(super) fn synced_late(subject: &Subject<'_>) -> Option<String> {
     }
     let seen = subject.evidence.written.as_ref()?.dirty_most_bytes?;
     let page = subject.context.page_bytes;
-    let piece = subject.asked().write_bytes;
-    // Calls make folios as large as what they write; faults and files that were written before have larger ones.
-    let has_small_folios = cell.conditions.cache == CacheState::Cold
-        && matches!(cell.access(), Access::Pwrite | Access::Write | Access::Uring);
-    let folio = if has_small_folios { piece.next_power_of_two().max(page) } else { FOLIO_BYTES };
+    let (piece, folio) = (subject.asked().write_bytes, subject.folio_bytes());
     let pieces = subject.writes_in_flight().saturating_add(1).saturating_mul(piece.next_multiple_of(page));
     let interval = match sync {
         Sync::Every(bytes) => bytes.0.next_multiple_of(page),
@@ -87,12 +114,12 @@ pub(super) fn synced_bytes_missing(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Each sync that makes bytes durable flushes the device's volatile cache. A direct write that syncs may bypass that cache
-/// (FUA) and flush nothing.
+/// Each sync that makes bytes durable flushes the device's volatile cache. A direct write that syncs flushes nothing where the
+/// device lets it bypass that cache (FUA).
 pub(super) fn not_flushed(subject: &Subject<'_>) -> Option<String> {
     let sync = subject.measured_sync()?;
     let call = subject.cell.sync_call()?;
-    let bypasses = call.is_write() && subject.cell.method.is_direct();
+    let bypasses = call.is_write() && subject.cell.method.is_direct() && subject.context.writes_through;
     if subject.context.memory_backed || !call.is_durable() || bypasses {
         return None;
     }
@@ -177,6 +204,25 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_waits_for_its_syncs() {
+        let commit = synced(append("pwrite", Cold), "commit");
+        let with = |cell: &Cell, share_in_syncs: f64| {
+            kinds(cell, |measurement, evidence| {
+                let (region, records) = (measurement.measured_ns, measurement.operations);
+                (evidence.cpu_ns, evidence.run_queue_ns) = (Some(region / 5), Some(region / 5));
+                evidence.device_flushes = None;
+                measurement.sync_duration_ns =
+                    vec![((region as f64 * share_in_syncs) as u64 / records).max(1)];
+                measurement.sync_duration_counts = vec![records];
+            })
+        };
+        assert_eq!(with(&commit, 0.5), []);
+        assert_eq!(with(&commit, 0.1), [InconsistentCounts], "60 % of the region were waited");
+        let direct = synced(append("pwrite:direct+buffer=100B", Cold), "commit");
+        assert!(!with(&direct, 0.1).contains(&InconsistentCounts), "its writes wait for the device");
+    }
+
+    #[test]
     fn each_durable_sync_flushes_the_device() {
         let flushed = |cell: &Cell, flushes| kinds(cell, |_, evidence| evidence.device_flushes = flushes);
         let cell = every("pwrite");
@@ -185,7 +231,11 @@ mod tests {
         assert_eq!(flushed(&cell, None), [], "the device has no volatile cache");
         assert_eq!(flushed(&by(SyncCall::SyncFileRange, cell), Some(0)), [], "it is not durable");
         let direct = synced(append("pwrite:direct+buffer=64KiB", Cold), "every:64KiB");
-        assert_eq!(flushed(&by(SyncCall::ODsync, direct.clone()), Some(0)), [], "it may write through");
+        let by_write = by(SyncCall::ODsync, direct.clone());
+        assert_eq!(flushed(&by_write, Some(0)), [], "it may write through");
+        let cannot = CheckContext { writes_through: false, ..CONTEXT };
+        let unflushed = kinds_in(&by_write, &cannot, |_, evidence| evidence.device_flushes = Some(0));
+        assert_eq!(unflushed, [NotInForce], "a device without FUA must be flushed");
         assert_eq!(flushed(&direct, Some(0)), [NotInForce]);
         assert_eq!(Bytes::kib(64).0 * 160, 10 << 20);
     }

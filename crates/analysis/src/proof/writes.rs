@@ -256,11 +256,13 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
     let (written, own) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
     let conditions = &subject.cell.conditions;
     let in_setup = if makes_dirty(&subject.cell.method) { conditions.file_bytes.0 } else { 0 };
-    let by_syncs = match conditions.writes()?.sync {
-        Sync::Every(bytes) => own.div_ceil(bytes.0.max(1)).saturating_mul(SYNC_BYTES),
-        Sync::Commit => subject.operations().saturating_mul(SYNC_BYTES),
+    let syncs = match conditions.writes()?.sync {
+        Sync::Every(bytes) => own.div_ceil(bytes.0.max(1)),
+        Sync::Commit => subject.operations(),
         Sync::None | Sync::End => 0,
     };
+    // A folio of which a byte is dirty is written whole.
+    let by_syncs = syncs.saturating_mul(SYNC_BYTES.saturating_add(subject.folio_bytes()));
     let of_records = (own as f64 * WRITTEN_FACTOR) as u64;
     let most = [METADATA_BYTES, in_setup, by_syncs].into_iter().fold(of_records, u64::saturating_add);
     (written > most).then(|| {

@@ -20,6 +20,7 @@ pub(crate) const CONTEXT: Context = Context {
     answer_ns: 0,
     sparse_or_compressed_bytes: false,
     memory_backed: false,
+    writes_through: true,
     readahead_bytes: None,
     beating: None,
 };
