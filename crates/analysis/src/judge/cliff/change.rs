@@ -176,26 +176,36 @@ impl Change<'_> {
     }
 }
 
-/// The geometric middle of two spans in whole reads and pages, where nothing was measured yet: cells of other rounds
-/// cannot be paired with new ones.
+/// A span between two others in whole reads and pages.
 fn middle(low: u64, high: u64, group: &CliffGroup<'_>, page_bytes: u64) -> Option<u64> {
     let conditions = group.conditions(high);
     let (read, page) = (conditions.reads()?.read_bytes.0.max(1), page_bytes.max(1));
     let step = if read.is_multiple_of(page) { read } else { page.next_multiple_of(read).max(page) };
-    let exact = (low as f64 * high as f64).sqrt();
-    let nearest = (exact / step as f64).round() as u64;
-    // 0, 1, -1, 2, -2 steps away: there are at most as many spans as cells that could be in the way.
-    let attempts = 2 * group.spans().len() as u64 + 1;
-    (0..=attempts)
-        .map(|attempt| {
-            let away = attempt.div_ceil(2);
-            if attempt % 2 == 1 { nearest.saturating_add(away) } else { nearest.saturating_sub(away) }
-        })
-        .map(|steps| steps.saturating_mul(step))
-        .find(|span| {
-            *span > low && *span < high && *span <= conditions.file_bytes.0 && !group.has_span(*span)
-        })
+    between(low, high.min(conditions.file_bytes.0.saturating_add(1)), step, &group.spans())
 }
+
+/// A multiple of `step` between two spans where nothing was measured yet: cells of other rounds cannot be paired with new ones.
+/// It is the geometric middle, or, if something was measured near that (too few samples of it were valid), away from it.
+fn between(low: u64, high: u64, step: u64, measured: &[u64]) -> Option<u64> {
+    let gap = (high as f64 / low as f64).ln();
+    let at = |share: f64| (low as f64 * (gap * share).exp() / step as f64).round() as u64;
+    let is_between = |span: &u64| *span > low && *span < high;
+    let is_far =
+        |span: &u64| !measured.iter().any(|other| (*other as f64 / *span as f64).ln().abs() < gap * NEAR);
+    // 0, 1, -1, 2, -2 steps away: there are at most as many spans as cells that could be in the way.
+    let beside = (0..=2 * measured.len() as u64 + 1).map(|attempt| {
+        let away = attempt.div_ceil(2);
+        if attempt % 2 == 1 { at(0.5).saturating_add(away) } else { at(0.5).saturating_sub(away) }
+    });
+    let spans = |steps: u64| steps.saturating_mul(step);
+    let mut far = SHARES.into_iter().map(at).map(spans).filter(is_between).filter(is_far);
+    far.next().or_else(|| beside.map(spans).filter(is_between).find(|span| !measured.contains(span)))
+}
+
+/// Places between two spans, as shares of their logarithmic distance, in the order in which they are tried.
+const SHARES: [f64; 7] = [0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875];
+/// Spans nearer than this share of the distance say the same.
+const NEAR: f64 = 1.0 / 16.0;
 
 #[cfg(test)]
 mod tests {
@@ -213,6 +223,21 @@ mod tests {
         let score = Some(sign * if is_firm { 4.0 } else { 1.0 });
         let (log_ratio, reach) = (Some(sign * 0.2), Some(0.1));
         SpanComparison { span, faster, wins: is_firm, log_ratio, least: 0.02, score, reach }
+    }
+
+    #[test]
+    fn what_could_not_be_measured_in_the_middle_is_measured_away_from_it() {
+        let kib = |all: &[u64]| all.iter().map(|kib| kib << 10).collect::<Vec<u64>>();
+        let of =
+            |measured: &[u64]| between(64 << 20, 256 << 20, 16 << 10, &kib(measured)).map(|span| span >> 10);
+        let ends = [64 << 10, 256 << 10];
+        assert_eq!(of(&ends), Some(128 << 10));
+        // Not 16 KiB aside: a quarter and three quarters of the way.
+        assert_eq!(of(&[ends[0], 128 << 10, ends[1]]), Some(92_688));
+        assert_eq!(of(&[ends[0], 92_688, 128 << 10, ends[1]]), Some(185_360));
+        // Few steps are left.
+        assert_eq!(between(64, 67, 1, &[64, 65, 67]), Some(66));
+        assert_eq!(between(64, 67, 1, &[64, 65, 66, 67]), None);
     }
 
     fn methods() -> (Method, Method) {

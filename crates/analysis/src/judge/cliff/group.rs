@@ -256,11 +256,6 @@ impl<'a> CliffGroup<'a> {
         ascending(self.measured.iter().map(GroupCell::span))
     }
 
-    /// True if anything was planned at a span.
-    pub(crate) fn has_span(&self, span: u64) -> bool {
-        self.measured.iter().any(|member| member.span() == span)
-    }
-
     /// Cells of the first rounds, including controls.
     fn first_batch(&self) -> impl Iterator<Item = &GroupCell<'a>> {
         // A cell that was never tried is included: if a run ended early, its grid is that of the plan.
