@@ -57,14 +57,16 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
     let checked = proof::again(run);
     let run = &*checked.run;
     let samples = collect(run);
+    let in_memory = run.checks.iter().any(|(_, context)| context.memory_backed);
     let cpus = run.header.environment.cpus;
     let activities: Vec<Option<Activity>> =
         samples.iter().map(|samples| Activity::of(samples, cpus)).collect();
     let active = samples.iter().zip(&activities);
     let ceilings =
         Ceilings::of(active.clone().filter_map(|(samples, activity)| Some((samples, activity.as_ref()?))));
-    let cells: Vec<CellJudgement> =
-        active.map(|(samples, activity)| CellJudgement::of(samples, activity.as_ref(), &ceilings)).collect();
+    let cells: Vec<CellJudgement> = active
+        .map(|(samples, activity)| CellJudgement::of(samples, activity.as_ref(), &ceilings, in_memory))
+        .collect();
     let sides = comparison::sides(&samples);
     let comparisons = comparison::compare_all(&sides, &Looks::of(&run.header.plan), true);
     let by_id = samples_by_id(&samples);

@@ -169,7 +169,11 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
     for flushes in &ceilings.flushes {
         let cap = flushes.device_cap.map_or_else(String::new, |cap| format!(" under the cap {cap}"));
         let (size, each) = (bytes(flushes.bytes_per_sync), rate(flushes.per_second.low));
-        paragraph(out, "  ", &format!("syncs of the device{cap}, {size} each: {each}/s"), width)?;
+        let by = match flushes.dedicated {
+            true => String::new(),
+            false => format!(", reached by {}", flushes.reached_by),
+        };
+        paragraph(out, "  ", &format!("syncs of the device{cap}, {size} each{by}: {each}/s"), width)?;
     }
     for cell in missing {
         let parameters = &cell.parameters;

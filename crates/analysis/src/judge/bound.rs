@@ -303,8 +303,8 @@ impl Ceilings {
     /// Syncs by a call that flushes nothing are no share of the device's flushes.
     fn limit_of_flushes<'a>(&'a self, cell: &Cell, activity: &Activity) -> Option<Limit<'a>> {
         cell.sync_call().filter(|call| call.is_durable())?;
-        let top = FlushCeiling::top(&self.flushes, &cell.conditions, activity.bytes_per_sync()?)?;
-        Limit::reached(BoundName::DeviceFlush, activity.syncs_per_second?, top)
+        let top = FlushCeiling::top(&self.flushes, &cell.conditions, activity.bytes_per_flush()?)?;
+        Limit::reached(BoundName::DeviceFlush, activity.flushes_per_second?, top)
     }
 
     fn limit_of_copying<'a>(&'a self, cell: &Cell, activity: &Activity) -> Option<Limit<'a>> {

@@ -268,8 +268,13 @@ impl CellJudgement {
         Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))
     }
 
-    /// Judge one cell.
-    pub(crate) fn of(samples: &CellSamples<'_>, activity: Option<&Activity>, ceilings: &Ceilings) -> Self {
+    /// Judge one cell, of a file that is stored in memory or on a device.
+    pub(crate) fn of(
+        samples: &CellSamples<'_>,
+        activity: Option<&Activity>,
+        ceilings: &Ceilings,
+        in_memory: bool,
+    ) -> Self {
         let (cell, conditions) = (samples.cell, &samples.cell.conditions);
         let measurements: Vec<&Measurement> = samples.valid().map(|(measurement, _)| measurement).collect();
         let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
@@ -330,7 +335,7 @@ impl CellJudgement {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
             },
-            syncs: Syncs::of(samples),
+            syncs: Syncs::of(samples, in_memory),
             latency_reason,
             stall: stall.filter(|_| stall_reason.is_none()),
             stall_reason,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
 use super::latency::Durations;
-use crate::statistics::total;
+use crate::statistics::{median, total};
 
 /// The syncs of all valid samples of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -16,10 +16,14 @@ pub struct Syncs {
     pub call: SyncCall,
     /// True if synced bytes survive a loss of power, as far as the kernel and the device keep their word.
     pub is_durable: bool,
+    /// True if the file is stored in memory.
+    pub in_memory: bool,
     /// Syncs per second of the measured region.
     pub per_second: Option<MedianInterval>,
     /// Bytes that reached the file for each sync.
     pub bytes_per_sync: Option<MedianInterval>,
+    /// Write amplification: bytes that the device wrote for each byte that reached the file.
+    pub device_bytes_per_byte: Option<f64>,
     /// Half of the syncs took at most this long, in ns; `None` with too few syncs or processes, as the others.
     pub p50: Option<u64>,
     /// 99 of 100 did: from 1,000 syncs on.
@@ -34,7 +38,7 @@ pub struct Syncs {
 
 impl Syncs {
     /// `None` if none of the samples had a sync.
-    pub(crate) fn of(samples: &CellSamples<'_>) -> Option<Self> {
+    pub(crate) fn of(samples: &CellSamples<'_>, in_memory: bool) -> Option<Self> {
         let call = samples.cell.sync_call()?;
         let mut durations = Durations::default();
         for (measurement, _) in samples.valid() {
@@ -46,9 +50,14 @@ impl Syncs {
             .figures(|measurement, _| syncs(measurement) * 1e9 / measurement.measured_ns.max(1) as f64);
         let bytes =
             samples.figures(|measurement, seen| seen.requested_bytes as f64 / syncs(measurement).max(1.0));
+        let amplification = samples.valid().filter_map(|(_, seen)| {
+            Some(seen.device_written_bytes? as f64 / seen.requested_bytes.max(1) as f64)
+        });
         Some(Self {
             call,
-            is_durable: call.is_durable(),
+            is_durable: call.is_durable() && !in_memory,
+            in_memory,
+            device_bytes_per_byte: median(&amplification.collect::<Vec<_>>()),
             per_second: MedianInterval::of(&per_second),
             bytes_per_sync: MedianInterval::of(&bytes),
             p50: durations.quantile(0.5),
@@ -59,11 +68,14 @@ impl Syncs {
         })
     }
 
-    /// Sentence about a call that leaves synced bytes in a volatile cache; `None` of any other.
+    /// Sentence about syncs that leave bytes in memory or in a volatile cache; `None` of any other.
     pub fn not_durable(&self) -> Option<String> {
         let call = self.call;
-        (!self.is_durable).then(|| {
-            format!("{call} is not durable: neither metadata nor the cache of the device are flushed.")
+        (!self.is_durable).then(|| match self.in_memory {
+            true => format!("{call} is not durable here: the file is stored in memory."),
+            false => {
+                format!("{call} is not durable: neither metadata nor the cache of the device are flushed.")
+            }
         })
     }
 }
@@ -97,7 +109,7 @@ mod tests {
             Sample::of(&cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
         };
         let samples: Vec<Sample> = (0..5).map(|round| sample(round, 1000, 2000 + u64::from(round))).collect();
-        let syncs = Syncs::of(&collected::of_samples(&cell, &samples)).expect("syncs");
+        let syncs = Syncs::of(&collected::of_samples(&cell, &samples), false).expect("syncs");
         assert_eq!((syncs.call, syncs.is_durable), (SyncCall::Msync, true));
         assert_eq!((syncs.count, syncs.max, syncs.p50, syncs.p99), (5000, 2004, Some(1000), Some(1000)));
         assert_eq!(syncs.p999, None, "fewer than ten are beyond it");
@@ -106,7 +118,9 @@ mod tests {
         assert_eq!(syncs.not_durable(), None);
         let ranges = Syncs { call: SyncCall::SyncFileRange, is_durable: false, ..syncs };
         assert!(ranges.not_durable().is_some_and(|told| told.starts_with("sync_file_range is not durable")));
+        let memory = Syncs::of(&collected::of_samples(&cell, &samples), true).expect("syncs");
+        assert!(memory.not_durable().is_some_and(|told| told.ends_with("the file is stored in memory.")));
         let none = Sample::of(&cell, 0, Outcome::Unavailable { reason: "none".into() });
-        assert_eq!(Syncs::of(&collected::of_samples(&cell, &[none])), None);
+        assert_eq!(Syncs::of(&collected::of_samples(&cell, &[none]), false), None);
     }
 }

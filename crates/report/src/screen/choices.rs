@@ -6,6 +6,7 @@ use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_model::format::{percent_up, times};
 
 use super::situation::Situation;
+use super::syncs;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 
@@ -18,9 +19,11 @@ pub(super) struct Choice {
     is_certain: bool,
 }
 
-/// The choice of each situation. A search and a table of methods have sentences of their own.
+/// The choice of each situation. A search and a table of methods have sentences of their own; the syncs of a single method are
+/// told as such.
 pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
     let told = situations.iter().filter(|one| one.judged.cliff.is_none() && one.judged.pivot.is_none());
+    let told = told.filter(|one| !syncs::is_alone_with_syncs(one));
     let of = |one: &Situation<'_>| Choice {
         situation: one.name.clone(),
         method: one.advice.recommended.clone(),

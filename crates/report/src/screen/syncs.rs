@@ -1,7 +1,7 @@
 //! What the syncs of an append or fill took, of the method that is advised.
 
 use pagewise_analysis::judge::CellJudgement;
-use pagewise_model::format::{bytes, grouped, rate, time};
+use pagewise_model::format::{MISSING, bytes, grouped, rate, time};
 
 use super::situation::Situation;
 use crate::line::Line;
@@ -9,6 +9,10 @@ use crate::paragraph::wrapped;
 
 /// Comparisons that are told of; the tables have all.
 const MOST: usize = 4;
+/// The same where there is one method, and conditions are what differs.
+const MOST_OF_ONE: usize = 12;
+/// From this many bytes written per byte, that is told.
+const AMPLIFIED: f64 = 3.0;
 
 /// A line for each situation with syncs within the measured region: the call, and how often and how long it was made.
 pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
@@ -24,30 +28,43 @@ pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
         lines.push(Line::new());
         lines.push(Line::strong("Syncs".to_string()));
     }
-    for text in told.iter().take(MOST) {
+    let most = if situations.iter().all(is_alone_with_syncs) { MOST_OF_ONE } else { MOST };
+    for text in told.iter().take(most) {
         lines.extend(wrapped("  ", text, width).into_iter().map(Line::plain));
     }
-    if told.len() > MOST {
-        lines.push(Line::weak(format!("  and {} more: the tables have them", told.len() - MOST)));
+    if told.len() > most {
+        lines.push(Line::weak(format!("  and {} more: the tables have them", told.len() - most)));
     }
     lines
 }
 
+/// True of a situation with one method, whose syncs are what it is about: there is nothing to choose.
+pub(super) fn is_alone_with_syncs(situation: &Situation<'_>) -> bool {
+    let [only] = &situation.comparison.cells[..] else { return false };
+    situation.judged.cells.iter().any(|cell| cell.id == *only && cell.syncs.is_some())
+}
+
 fn of_advised(situation: &Situation<'_>) -> Option<String> {
     let Situation { judged, advice, comparison, .. } = situation;
-    let method = advice.recommended.as_ref().or(comparison.leader.as_ref())?;
-    let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && cell.method == *method;
+    let method = advice.recommended.as_ref().or(comparison.leader.as_ref());
+    let is_chosen = |cell: &CellJudgement| method.is_none_or(|method| cell.method == *method);
+    if method.is_none() && !is_alone_with_syncs(situation) {
+        return None;
+    }
+    let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && is_chosen(cell);
     told(judged.cells.iter().find(is_it)?)
 }
 
-/// `pwrite: fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.
+/// `pwrite: 48k records/s; fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.
 fn told(cell: &CellJudgement) -> Option<String> {
     let syncs = cell.syncs.as_ref()?;
     let quantile = |name: &str, ns: Option<u64>| ns.map(|ns| format!(", {name} {}", time(ns)));
     let quantiles = [quantile("p50", syncs.p50), quantile("p99", syncs.p99)];
+    let amplified = syncs.device_bytes_per_byte.filter(|times| *times >= AMPLIFIED);
     Some(format!(
-        "{}: {}{} {}/s of {} each{}, longest {} of {}",
+        "{}: {} records/s; {}{} {}/s of {} each{}, longest {} of {}{}",
         cell.method,
+        cell.ops_per_second.map_or_else(|| MISSING.to_string(), |records| rate(records.median)),
         syncs.call,
         if syncs.is_durable { "" } else { " (not durable)" },
         rate(syncs.per_second?.median),
@@ -55,5 +72,9 @@ fn told(cell: &CellJudgement) -> Option<String> {
         quantiles.into_iter().flatten().collect::<String>(),
         time(syncs.max),
         grouped(syncs.count),
+        amplified.map_or_else(String::new, |times| format!(
+            "; the device writes {} bytes for each byte",
+            rate(times)
+        )),
     ))
 }

@@ -22,8 +22,9 @@ pub struct Activity {
     pub device_bytes_per_second: Option<Extent>,
     /// Requests that the device completed per second.
     pub device_requests_per_second: Option<Extent>,
-    /// Syncs within the measured region per second; `None` if there was none in some sample.
-    pub syncs_per_second: Option<Extent>,
+    /// Flushes of the measured region per second: its syncs, or the flushes that the device counted if those are fewer, as syncs
+    /// of several threads may share one. `None` if there was none in some sample.
+    pub flushes_per_second: Option<Extent>,
     /// CPU time over the time of all threads, the median.
     pub cpu_share: Option<f64>,
     /// Use of the threads' time; `None` without their CPU time.
@@ -92,9 +93,11 @@ impl Activity {
             device_requests_per_second: extent(&|measurement, evidence| {
                 Some(requests(cell, measurement, evidence)? as f64 / seconds(measurement))
             }),
-            syncs_per_second: extent(&|measurement, _| {
+            flushes_per_second: extent(&|measurement, evidence| {
                 let syncs = total(&measurement.sync_duration_counts);
-                (syncs > 0).then(|| syncs as f64 / seconds(measurement))
+                let flushes =
+                    evidence.device_flushes.filter(|flushes| *flushes > 0).unwrap_or(syncs).min(syncs);
+                (flushes > 0).then(|| flushes as f64 / seconds(measurement))
             }),
             // CPU time was read around the supervisor's clock, so it is a share of that clock's time.
             cpu_share: median(&of_valid(&|_, evidence| {
@@ -116,9 +119,9 @@ impl Activity {
         (bytes > 0.0 && requests > 0.0).then(|| bytes / requests)
     }
 
-    /// Bytes that reached the file for each sync.
-    pub fn bytes_per_sync(&self) -> Option<f64> {
-        Some(self.requested_bytes_per_second.median / self.syncs_per_second?.median)
+    /// Bytes that reached the file for each flush.
+    pub fn bytes_per_flush(&self) -> Option<f64> {
+        Some(self.requested_bytes_per_second.median / self.flushes_per_second?.median)
     }
 
     /// True if the device delivered a part of the bytes.

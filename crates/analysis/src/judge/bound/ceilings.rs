@@ -257,7 +257,9 @@ impl Ceilings {
         };
         let device = self.device.iter().filter(|one| one.dedicated || exceeds(one)).cloned().collect();
         let copy = self.copy.into_iter().filter(|ceiling| ceiling.dedicated).collect();
-        (device, copy, self.flushes.into_iter().filter(|ceiling| ceiling.dedicated).collect())
+        let flushes =
+            self.flushes.iter().filter(|one| one.dedicated || one.exceeds(&self.flushes)).cloned().collect();
+        (device, copy, flushes)
     }
 
     /// The most bytes per second that the device delivered under `conditions`; `None` if no large reads were measured.

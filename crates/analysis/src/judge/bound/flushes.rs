@@ -38,8 +38,8 @@ pub struct FlushCeiling {
 impl FlushCeiling {
     /// The rate that `cell` reached in so many samples; `None` without durable syncs.
     pub(super) fn reached_by_cell(cell: &Cell, activity: &Activity, samples: usize) -> Option<Self> {
-        let per_second = activity.syncs_per_second.filter(|rate| rate.low > 0.0)?;
-        let bytes_per_sync = activity.bytes_per_sync()?;
+        let per_second = activity.flushes_per_second.filter(|rate| rate.low > 0.0)?;
+        let bytes_per_sync = activity.bytes_per_flush()?;
         cell.sync_call().filter(|call| call.is_durable())?;
         Some(Self {
             reached_by: cell.method.to_string(),
@@ -50,6 +50,18 @@ impl FlushCeiling {
             per_second,
             samples,
         })
+    }
+
+    /// True if it exceeded all that were made to find the maximum of syncs as large.
+    pub(super) fn exceeds(&self, all: &[Self]) -> bool {
+        let same = |other: &&Self| {
+            (other.file_bytes, other.device_cap) == (self.file_bytes, self.device_cap)
+                && other.bytes_per_sync * ALIKE <= self.bytes_per_sync
+        };
+        let mut others = all.iter().filter(same);
+        let is_known = all.iter().filter(same).any(|other| other.dedicated);
+        is_known
+            && others.all(|other| std::ptr::eq(other, self) || other.per_second.low < self.per_second.low)
     }
 
     /// The most syncs per second of at least `bytes` each, under `conditions`.

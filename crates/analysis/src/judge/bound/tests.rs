@@ -83,7 +83,7 @@ fn in_memory(bytes_per_second: f64, cpu_share: f64) -> Activity {
         requested_bytes_per_second: Extent::exactly(bytes_per_second),
         device_bytes_per_second: Some(Extent::exactly(0.0)),
         device_requests_per_second: Some(Extent::exactly(0.0)),
-        syncs_per_second: None,
+        flushes_per_second: None,
         cpu_share: Some(cpu_share),
         time: time(cpu_share),
         knows_run_queue: true,
@@ -118,7 +118,8 @@ fn syncs_are_a_share_of_the_flushes_only_if_they_flush() {
         cell
     };
     // 9,000 syncs of a record of 100 B, where the device flushes 10,000 blocks.
-    let activity = Activity { syncs_per_second: Some(Extent::exactly(9_000.0)), ..in_memory(900_000.0, 0.1) };
+    let activity =
+        Activity { flushes_per_second: Some(Extent::exactly(9_000.0)), ..in_memory(900_000.0, 0.1) };
     let made_for_it = FlushCeiling {
         reached_by: "pwrite:direct+buffer=4KiB".to_string(),
         dedicated: true,
