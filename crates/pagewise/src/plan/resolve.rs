@@ -19,7 +19,9 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
-use super::validate::{ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states};
+use super::validate::{
+    alignment, ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states,
+};
 use super::works::works;
 use super::{Axes, Lacking, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten};
 use crate::supervise::programs::unnamed;
@@ -212,8 +214,8 @@ fn add_matrix(
         let axes = Resolved::new(layers, workload, source, machine)?;
         axes.ensure_not_absurd(cells.len())?;
         ensure_named(&axes.methods, machine.workers)?;
-        axes.add_cells(machine, cells)?;
         let are_typed = layers[0].chooses_methods(workload);
+        axes.add_cells(machine, are_typed, cells)?;
         ensure_suited(&axes.methods, are_typed, workload, cells, machine)?;
     }
     Ok(())
@@ -441,10 +443,15 @@ impl Resolved {
         }
     }
 
-    fn add_cells(&self, machine: &Machine<'_>, cells: &mut Vec<Cell>) -> Result<()> {
+    /// Add the cells of all conditions. Methods that nobody named are left out where they cannot sync as asked, and others can.
+    fn add_cells(&self, machine: &Machine<'_>, are_typed: bool, cells: &mut Vec<Cell>) -> Result<()> {
+        let alignment = alignment(machine);
         for conditions in self.conditions(machine)? {
             ensure_possible(&conditions, machine)?;
-            for method in &self.methods {
+            let syncs = conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+            let suits = |method: &&Method| method.excluded_from(&conditions.work, alignment).is_none();
+            let takes_all = are_typed || !syncs || !self.methods.iter().any(|method| suits(&method));
+            for method in self.methods.iter().filter(|method| takes_all || suits(method)) {
                 cells.push(Cell {
                     role: Role::Measured,
                     method: method.clone(),

@@ -162,10 +162,7 @@ pub fn ensure_suited(
     cells: &[Cell],
     machine: &Machine<'_>,
 ) -> Result<()> {
-    let environment = machine.environment;
-    let page_bytes = environment.page_bytes;
-    let direct_bytes = environment.direct_alignment_bytes.unwrap_or(page_bytes);
-    let alignment = Alignment { direct_bytes, page_bytes };
+    let alignment = alignment(machine);
     for method in methods {
         if let Some(reason) = method.unsuited(workload) {
             bail!("{reason}");
@@ -182,6 +179,13 @@ pub fn ensure_suited(
         }
     }
     Ok(())
+}
+
+/// What the sizes of buffers must be multiples of here.
+pub fn alignment(machine: &Machine<'_>) -> Alignment {
+    let page_bytes = machine.environment.page_bytes;
+    let direct_bytes = machine.environment.direct_alignment_bytes.unwrap_or(page_bytes);
+    Alignment { direct_bytes, page_bytes }
 }
 
 /// True if syncs are measured, and some cell of the workload can do them.
