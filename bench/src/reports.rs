@@ -34,7 +34,7 @@ pub struct Options {
 const SHAPES: [(usize, usize, usize, f64); 4] =
     [(5_000, 1_500, 8, 1.0), (5_000, 1_500, 5_000, 1.0), (1_000, 100_000, 8, 2.0), (5_000, 100_000, 8, 2.0)];
 
-const FORMS: [(&str, &[&str]); 3] = [("table", &[]), ("JSON", &["--json"]), ("CSV", &["--csv=-"])];
+const FORMS: [(&str, &[&str]); 3] = [("table", &[]), ("JSON", &["--json"]), ("CSV", &["--csv=samples"])];
 
 /// Prints the time of each file in each form.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {

@@ -64,7 +64,7 @@ fn report(text: &[u8], width: usize) -> bool {
     assert!(screen::lines(&[shown(), shown()], width).len() <= screen::MOST_LINES);
     assert!(screen::lines(&[shown()], width).len() <= screen::MOST_LINES);
     out.clear();
-    csv::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
+    csv::samples::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
     judged::check_csv(&out, run.samples.len());
     out.clear();
     vmstat::write(&mut out, &vmstat::rows(&run.seconds)).expect("written to memory");

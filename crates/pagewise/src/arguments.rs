@@ -323,22 +323,29 @@ fn run_help() -> String {
 
 /// `pagewise report`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("form").args(["answer", "json", "markdown", "csv", "vmstat"]))]
 pub struct ReportArguments {
     /// Run files
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// Print the answer of all these runs on one screen, as a run does
-    #[arg(long, conflicts_with_all = ["csv", "json", "vmstat"])]
+    #[arg(long)]
     pub answer: bool,
     /// Print the judged JSON
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long)]
     pub json: bool,
-    /// Print one row per sample; with =FILE, into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    pub csv: Option<PathBuf>,
+    /// Print a table for each comparison that pastes into a pull request
+    #[arg(long)]
+    pub markdown: bool,
+    /// Print CSV: one row for each cell, or with =samples for each sample
+    #[arg(long, value_name = "ROWS", num_args = 0..=1, require_equals = true, default_missing_value = "cells")]
+    pub csv: Option<CsvRows>,
     /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's columns
-    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    #[arg(long)]
     pub vmstat: bool,
+    /// Write it into a new file instead, which appears when it is complete
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty
     #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub price_of_simplicity: u8,
@@ -379,6 +386,15 @@ Examples:
   pagewise compare base/ -- new/                          three runs or more in each folder
   pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
   pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it";
+
+/// Rows of a CSV.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum CsvRows {
+    /// One for each cell.
+    Cells,
+    /// One for each sample.
+    Samples,
+}
 
 /// `pagewise methods`.
 #[derive(Debug, Args)]

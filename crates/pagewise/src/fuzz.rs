@@ -46,7 +46,8 @@ run fill --block-size 128B --file-size 1GiB --memory 64MiB
 run cliff --memory 256MiB --span 0.5x,2x --skew zipf:0.99 --dependent --drop-caches
 run plan.toml --device-cap microsd --readahead 128KiB,8MiB --cpus 0-3 --numa same --descriptor per-thread
 run --resume --out big.jsonl --worker mine='./reader --fast' --jdk /opt/jdk --jvm-args -Xmx1g --stall
-report one.jsonl two.jsonl --csv=out.csv
+report one.jsonl two.jsonl --csv=samples --out out.csv
+report one.jsonl --markdown
 report one.jsonl --vmstat
 doctor --dir /data --json
 conformance --dir /data --json -- ./reader --its-flags

@@ -1,4 +1,4 @@
-//! Runs as text, CSV and JSON.
+//! Runs as text, CSV, JSON and Markdown.
 //!
 //! Every function takes a writer, and the table a width; none opens a file or queries a terminal. Numbers are judged by
 //! `pagewise-analysis`; only their presentation is decided here.
@@ -6,9 +6,12 @@
 pub mod chart;
 pub mod cliff;
 pub mod compare;
+pub mod comparison;
 pub mod csv;
 pub mod json;
+pub mod judged_run;
 pub mod line;
+pub mod markdown;
 pub mod paragraph;
 pub mod pivot;
 pub mod printed;

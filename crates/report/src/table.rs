@@ -5,15 +5,15 @@
 //! least important first, and their names are listed.
 
 mod append;
-mod columns;
+pub(crate) mod columns;
 mod fill;
 mod grid;
 mod heading;
 mod one_shot;
 mod reads;
-mod rows;
+pub(crate) mod rows;
 mod scan;
-mod standing;
+pub(crate) mod standing;
 
 use std::io::{self, Write};
 
@@ -65,7 +65,8 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
     write_ceilings(out, judged, width)
 }
 
-fn verdict(comparison: &Comparison) -> String {
+/// The verdict as a sentence.
+pub(crate) fn verdict(comparison: &Comparison) -> String {
     let leader = comparison.leader.as_deref().unwrap_or("the leader");
     let staying = || comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
     let mut words: Vec<String> =

@@ -128,7 +128,7 @@ fn workers_are_named_and_what_they_hold_up_is_told() {
     let mut part = run;
     part.samples.retain(|sample| sample.round == 2);
     let mut out = Vec::new();
-    csv::write(&mut out, &[part]).expect("memory");
+    csv::samples::write(&mut out, &[part]).expect("memory");
     assert_golden("workers.csv", &out);
 }
 
@@ -217,7 +217,7 @@ fn records_in_the_judged_json_and_the_csv() {
     );
     part.samples.retain(|sample| sample.round == 2);
     let mut out = Vec::new();
-    csv::write(&mut out, &[part]).expect("memory");
+    csv::samples::write(&mut out, &[part]).expect("memory");
     let text = String::from_utf8(out).expect("text");
     // What holds commas is quoted: the label of a cell, and a reason. Both come before the columns that are looked at.
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.rsplit(',').collect()).collect();
@@ -299,7 +299,7 @@ fn a_scan_and_a_fill_in_the_judged_json() {
 #[test]
 fn a_cap_has_no_latency_in_the_csv() {
     let mut out = Vec::new();
-    csv::write(&mut out, &[constructed::settings()]).expect("memory");
+    csv::samples::write(&mut out, &[constructed::settings()]).expect("memory");
     let text = String::from_utf8(out).expect("text");
     let header: Vec<&str> = text.lines().next().expect("a header").split(',').collect();
     let column = |name: &str| header.iter().position(|column| *column == name).expect(name);
@@ -393,7 +393,7 @@ fn several_runs_are_an_array() {
 #[test]
 fn the_csv_says_of_each_attempt_what_became_of_it() {
     let mut out = Vec::new();
-    csv::write(&mut out, &[constructed::killed()]).expect("memory");
+    csv::samples::write(&mut out, &[constructed::killed()]).expect("memory");
     let text = String::from_utf8(out).expect("text");
     assert!(text.lines().next().expect("a header").starts_with("run,seed,cell,"));
     assert_eq!(text.lines().count(), 1 + 6);

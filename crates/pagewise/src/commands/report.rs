@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::{Judged, judge, judge_at};
 use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
-use pagewise_report::printed::Printed;
-use pagewise_report::{csv, json, screen, table, vmstat};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::vmstat::VmstatRow;
+use pagewise_report::{csv, json, markdown, screen, table, vmstat};
 
-use crate::arguments::{AllArguments, ReportArguments};
+use crate::arguments::{AllArguments, CsvRows, ReportArguments};
 use crate::exit::Exit;
 use crate::output;
 use crate::store;
@@ -19,36 +20,44 @@ use crate::store;
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     if arguments.vmstat {
-        return print_seconds(&arguments.runs);
+        let rows = seconds(&arguments.runs)?;
+        return put(arguments, |out| vmstat::write(out, &rows));
     }
     let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
+    if let Some(CsvRows::Samples) = arguments.csv {
+        return put(arguments, |out| csv::samples::write(out, &runs));
+    }
     let price = f64::from(arguments.price_of_simplicity) / 100.0;
     let judged: Vec<Judged> = runs.iter().map(|run| judge_at(run, price)).collect();
-    let mut out = output::stdout();
-    match &arguments.csv {
-        Some(path) if path == Path::new("-") => csv::write(&mut out, &runs)?,
-        Some(path) => write_file(path, |out| csv::write(out, &runs))?,
-        None if arguments.json => json::write(&mut out, &judged)?,
-        None if arguments.answer => print_answer(&judged, &arguments.runs, &mut out)?,
-        None => {
-            for (judged, path) in judged.iter().zip(&arguments.runs) {
-                print(judged, path, &mut out)?;
-            }
+    let paths: Vec<String> = arguments.runs.iter().map(|path| path.display().to_string()).collect();
+    let both = runs.iter().zip(&judged).zip(&paths);
+    let documented: Vec<JudgedRun<'_>> =
+        both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
+    put(arguments, |out| match arguments {
+        ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),
+        ReportArguments { json: true, .. } => json::write(out, &judged),
+        ReportArguments { markdown: true, .. } => markdown::write(out, &documented),
+        ReportArguments { answer: true, .. } => {
+            print_answer(&judged, &arguments.runs, out, arguments.out.is_none())
         }
+        _ => judged.iter().zip(&arguments.runs).try_for_each(|(judged, path)| print(judged, path, out)),
+    })
+}
+
+/// Write a document to stdout, or into the file that was named.
+fn put(
+    arguments: &ReportArguments,
+    write: impl FnOnce(&mut output::Document<'_>) -> io::Result<()>,
+) -> Result<Exit> {
+    match &arguments.out {
+        Some(path) => output::file(path, write)?,
+        None => write(&mut output::stdout())?,
     }
     Ok(Exit::Answered)
 }
 
-/// Write a new file completely.
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let mut out = output::file(path)?;
-    write(&mut out)
-        .and_then(|()| out.flush())
-        .with_context(|| format!("{} cannot be written", path.display()))
-}
-
-/// `--vmstat`: the times of two runs are unrelated, so it takes one.
-fn print_seconds(paths: &[PathBuf]) -> Result<Exit> {
+/// Rows of `--vmstat`: the times of two runs are unrelated, so it takes one.
+fn seconds(paths: &[PathBuf]) -> Result<Vec<VmstatRow>> {
     let [path] = paths else {
         bail!("--vmstat prints the seconds of one run: {} run files were given", paths.len());
     };
@@ -59,8 +68,7 @@ fn print_seconds(paths: &[PathBuf]) -> Result<Exit> {
             path.display()
         );
     }
-    vmstat::write(&mut output::stdout(), &rows)?;
-    Ok(Exit::Answered)
+    Ok(rows)
 }
 
 /// Print the answer of runs that were just measured: on one screen, below all tables if they are asked for, or as JSON.
@@ -77,14 +85,19 @@ pub fn answer(paths: &[PathBuf], arguments: AllArguments) -> Result<Exit> {
             writeln!(out)?;
         }
     }
-    print_answer(&judged, paths, &mut out)?;
+    print_answer(&judged, paths, &mut out, true)?;
     Ok(ending(&judged))
 }
 
-fn print_answer(judged: &[Judged], paths: &[PathBuf], out: &mut Printed<impl Write>) -> io::Result<()> {
+fn print_answer(
+    judged: &[Judged],
+    paths: &[PathBuf],
+    out: &mut output::Document<'_>,
+    is_stdout: bool,
+) -> io::Result<()> {
     let runs: Vec<screen::RunWithPath<'_>> =
         judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
-    let is_coloured = output::is_coloured();
+    let is_coloured = is_stdout && output::is_coloured();
     screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))
 }
 

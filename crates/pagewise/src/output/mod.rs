@@ -12,14 +12,16 @@
 pub mod progress;
 
 use std::fmt::Display;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, StdinLock, StdoutLock, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::Result;
+use pagewise_host::scratch;
 use pagewise_model::Untrusted;
 use pagewise_report::printed::{Escape, Printed};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 
 /// Width if that of the terminal is unknown.
 const DEFAULT_WIDTH: usize = 140;
@@ -27,22 +29,57 @@ const DEFAULT_WIDTH: usize = 140;
 /// The first error of stdout.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Stdout for documents. Text is written when the writer is dropped or flushed.
-pub fn stdout() -> Printed<impl Write> {
-    Printed::new(BufWriter::new(Remembered(io::stdout().lock())), Escape::Shown)
+/// A document being written.
+pub type Document<'a> = Printed<Box<dyn Write + 'a>>;
+
+fn document<'a>(out: impl Write + 'a) -> Document<'a> {
+    Printed::new(Box::new(BufWriter::new(out)), Escape::Shown)
 }
 
-/// Create a file for a document; an existing one, above all a run file, is never overwritten.
-pub fn file(path: &Path) -> Result<impl Write> {
-    let made = OpenOptions::new().write(true).create_new(true).open(path);
-    let file = made.map_err(|error| {
+/// Stdout for documents. Text is written when the writer is dropped or flushed.
+pub fn stdout() -> Document<'static> {
+    document(Remembered(io::stdout().lock()))
+}
+
+/// Write a new file that appears when it is complete. An existing one, above all a run file, is never overwritten.
+pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
+    appear(path, write).map_err(|error| {
         let path = path.display();
         match error.kind() {
             io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists: name another file"),
             _ => anyhow::anyhow!("{path} cannot be written: {error}"),
         }
-    })?;
-    Ok(Printed::new(BufWriter::new(file), Escape::Shown))
+    })
+}
+
+fn appear(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> io::Result<()> {
+    // This check only avoids useless work; the name is never taken from an existing file in any case.
+    if std::fs::symlink_metadata(path).is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let filled = |mut file: &File| {
+        let mut out = document(&mut file);
+        write(&mut out).and_then(|()| out.flush())
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
+    // Nothing remains of a nameless file, whatever ends the process. Not every filesystem has them (open(2), O_TMPFILE).
+    if let Ok(nameless) = rustix::fs::open(parent, flags | OFlags::TMPFILE, mode) {
+        let file = File::from(nameless);
+        filled(&file)?;
+        let descriptor = scratch::reopen_path(&file);
+        return Ok(rustix::fs::linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+    }
+    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
+    let appeared = filled(&file)
+        .and_then(|()| Ok(rustix::fs::renameat_with(CWD, &part, CWD, path, RenameFlags::NOREPLACE)?));
+    if appeared.is_err() {
+        let _ = scratch::remove_same(&file, &part);
+    }
+    appeared
 }
 
 /// Write one line to stderr, whatever the text contains. Errors are ignored.

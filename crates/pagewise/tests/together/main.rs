@@ -13,6 +13,7 @@ mod conformance;
 mod disturbed_writes;
 mod doctor;
 mod documented;
+mod documents;
 mod filesystems;
 mod full;
 mod interrupted;

@@ -11,7 +11,7 @@ use pagewise_model::{
 };
 use serde_json::{Value, json};
 
-const FORMS: [&[&str]; 3] = [&[], &["--json"], &["--csv=-"]];
+const FORMS: [&[&str]; 3] = [&[], &["--json"], &["--csv=samples"]];
 
 /// The `index`-th of many cells, `methods` of them under the same conditions.
 fn cell(index: usize, methods: usize) -> Cell {
@@ -167,7 +167,7 @@ fn many_cells_are_told() {
         assert!(answer.lines().count() <= 40, "{answer}");
         let json = place.run(&["report", "run.jsonl", "--json"]).expect_code(0).judged();
         assert_eq!(json["cells"].as_array().map(Vec::len), Some(5_000));
-        let csv = place.run(&["report", "run.jsonl", "--csv=-"]).expect_code(0);
+        let csv = place.run(&["report", "run.jsonl", "--csv=samples"]).expect_code(0);
         assert_eq!(csv.stdout.lines().count(), 1_499);
     }
 }

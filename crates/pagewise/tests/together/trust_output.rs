@@ -61,7 +61,7 @@ const PRINTING: [&[&str]; 10] = [
     &["doctor", "--json"],
     &["report", "run.jsonl"],
     &["report", "run.jsonl", "--json"],
-    &["report", "run.jsonl", "--csv=-"],
+    &["report", "run.jsonl", "--csv=samples"],
     &["run", "read", "--dry-run", "--file-size=64MiB"],
     &["--help"],
     &["run", "--help"],

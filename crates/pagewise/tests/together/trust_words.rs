@@ -183,11 +183,15 @@ fn a_run_file_with_hostile_words_everywhere_is_shown_and_does_nothing() {
     let judged = json.judged();
     assert_eq!(judged["run"]["question"], HOSTILE, "the data are kept");
     assert_eq!(judged["environment"]["kernel"], HOSTILE);
-    let csv = place.run(&["report", "hostile.jsonl", "--csv=-"]);
+    let csv = place.run(&["report", "hostile.jsonl", "--csv=samples"]);
     expect_no_formula(&csv.stdout);
     assert!(csv.stdout.contains(r"'=1+1\u{1b}"), "{}", csv.stdout);
-    place.run(&["report", "hostile.jsonl", "--csv=rows.csv"]);
+    place.run(&["report", "hostile.jsonl", "--csv=samples", "--out=rows.csv"]);
     assert_eq!(fs::read_to_string(place.file("rows.csv")).expect("the file"), csv.stdout);
+    expect_no_formula(&place.run(&["report", "hostile.jsonl", "--csv"]).stdout);
+    let markdown = place.run(&["report", "hostile.jsonl", "--markdown"]);
+    expect_both_inert(&markdown);
+    assert!(markdown.stdout.contains(r"### =1+1\\u{1b}"), "{}", markdown.stdout);
     let resumed = place.run(&["run", "--resume", "--out=hostile.jsonl", "--dry-run"]);
     expect_both_inert(&resumed);
 }

@@ -75,7 +75,7 @@ pub(super) const VS_BEST: Column = Column::words("vs best", 0, |view, cell| {
 });
 
 /// `1.18x to 1.51x` behind, `within 6 %`, or, if open, `0.90x to 1.40x`.
-pub(super) fn against_leader(ratio: &RatioToLeader) -> String {
+pub(crate) fn against_leader(ratio: &RatioToLeader) -> String {
     match (ratio.place, ratio.low, ratio.high, ratio.bound) {
         _ if ratio.changed => "changed during the run".to_string(),
         (Place::Tie | Place::Close, _, _, Some(bound)) => format!("within {}", percent_up(bound)),

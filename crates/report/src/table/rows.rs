@@ -131,7 +131,7 @@ fn write_left_out(
 
 /// The leader, then the others by their ratio to it within rounds rather than by their medians; then those that are not
 /// ranked, then those without figures.
-fn sorted<'a>(
+pub(crate) fn sorted<'a>(
     cells: &ById<'a>,
     comparison: &Comparison,
     standings: &Standings<'_>,

@@ -8,7 +8,7 @@ use pagewise_analysis::judge::{CellJudgement, Comparison, RatioToLeader, Status}
 use pagewise_model::format::counted;
 
 /// Positions of the cells of a comparison, for lookup by cell.
-pub(super) struct Standings<'a> {
+pub(crate) struct Standings<'a> {
     verdict: Verdict,
     leader: Option<&'a str>,
     /// Ratio of the leader to a cell, by the cell's id.
@@ -19,7 +19,7 @@ pub(super) struct Standings<'a> {
 
 impl<'a> Standings<'a> {
     /// Positions of the cells of a comparison.
-    pub(super) fn of(comparison: &'a Comparison) -> Self {
+    pub(crate) fn of(comparison: &'a Comparison) -> Self {
         let unranked = comparison.unranked.iter();
         Self {
             verdict: comparison.verdict,
@@ -30,22 +30,22 @@ impl<'a> Standings<'a> {
     }
 
     /// True if it is shown without a rank.
-    pub(super) fn is_unranked(&self, cell: &CellJudgement) -> bool {
+    pub(crate) fn is_unranked(&self, cell: &CellJudgement) -> bool {
         self.unranked.contains_key(cell.id.as_str())
     }
 
     /// True if it is ahead of the others.
-    pub(super) fn leads(&self, cell: &CellJudgement) -> bool {
+    pub(crate) fn leads(&self, cell: &CellJudgement) -> bool {
         self.leader == Some(cell.method.as_str())
     }
 
     /// The leader compared with the cell.
-    pub(super) fn ratio(&self, cell: &CellJudgement) -> Option<&'a RatioToLeader> {
+    pub(crate) fn ratio(&self, cell: &CellJudgement) -> Option<&'a RatioToLeader> {
         self.ratios.get(cell.id.as_str()).copied()
     }
 
     /// Its place as a word.
-    pub(super) fn place(&self, cell: &CellJudgement) -> String {
+    pub(crate) fn place(&self, cell: &CellJudgement) -> String {
         let word = match cell.status {
             Status::Unavailable => "unavailable",
             Status::Invalid => "invalid",
@@ -68,7 +68,7 @@ impl<'a> Standings<'a> {
 }
 
 /// Reason that a cell has no place, no figures, or fewer samples.
-pub(super) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<String> {
+pub(crate) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<String> {
     let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
     match cell.status {
         Status::Unavailable => Some(format!("unavailable: {reason}")),

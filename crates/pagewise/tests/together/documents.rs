@@ -1,0 +1,60 @@
+//! Documents of run files: each appears when it is complete, and none takes the place of another file.
+
+use std::fs;
+
+use crate::support::Place;
+
+/// A place with the file of a short run.
+fn place() -> Place {
+    let place = Place::new();
+    place.run(&[
+        "read",
+        "--workload=random-read",
+        "--methods=pread,mmap",
+        "--threads=1",
+        "--cache=warm",
+        "--file-size=1MiB",
+        "--no-ceilings",
+        "--rounds=7",
+        "--sample=1ms",
+        "--latency=1ms",
+        "--out=run.jsonl",
+    ]);
+    place
+}
+
+#[test]
+fn a_document_appears_whole_or_not_at_all() {
+    let place = place();
+    for form in ["--csv", "--csv=samples", "--markdown", "--json", "--answer"] {
+        let printed = place.run(&["report", "run.jsonl", form]).expect_code(0).stdout;
+        let written = place.run(&["report", "run.jsonl", form, "--out=document"]).expect_code(0);
+        assert_eq!(written.stdout, "", "{form}");
+        assert_eq!(fs::read_to_string(place.file("document")).expect("read"), printed, "{form}");
+        let refused = place.run(&["report", "run.jsonl", form, "--out=document"]).expect_code(2);
+        assert_eq!(refused.stderr, "pagewise: document exists: name another file\n", "{form}");
+        fs::remove_file(place.file("document")).expect("remove");
+    }
+    let names = |place: &Place| {
+        let mut names: Vec<_> = fs::read_dir(place.file("."))
+            .expect("list")
+            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    let before = names(&place);
+    place.run(&["report", "run.jsonl", "--csv", "--out=none/document"]).expect_code(2);
+    assert_eq!(names(&place), before);
+}
+
+#[test]
+fn forms_exclude_one_another() {
+    let place = place();
+    for forms in [["--csv", "--json"], ["--markdown", "--answer"], ["--vmstat", "--csv=samples"]] {
+        let refused = place.run(&["report", "run.jsonl", forms[0], forms[1]]).expect_code(2);
+        assert!(refused.stderr.contains("cannot be used with"), "{refused:?}");
+    }
+    let refused = place.run(&["report", "run.jsonl", "--csv=rows"]).expect_code(2);
+    assert!(refused.stderr.contains("cells, samples"), "{refused:?}");
+}

@@ -1,0 +1,167 @@
+//! One row per cell: its figures as medians over rounds with their intervals, and its place.
+
+use std::io::{self, Write};
+
+use pagewise_analysis::judge::label::label;
+use pagewise_analysis::judge::latency::Latency;
+use pagewise_analysis::judge::{CellJudgement, MedianInterval};
+
+use super::flat::CsvField;
+use super::{Described, end_row, push_fields};
+use crate::judged_run::{CellView, JudgedRun};
+
+/// Input of a row.
+struct Row<'a> {
+    index: usize,
+    run: &'a JudgedRun<'a>,
+    view: &'a CellView<'a>,
+}
+
+/// A column: its name, its meaning, and its field.
+struct Column(&'static str, &'static str, fn(&Row<'_>) -> CsvField);
+
+const COLUMNS: &[Column] = &[
+    Column("run", "Number of the run file on the command line, from 0.", |row| row.index.to_string()),
+    Column("question", "The question, or the name of the plan.", |row| row.run.judged.run.question.clone()),
+    Column("role", "Reason for the cell to be in the run: `measured`, `control` or `ceiling`.", |row| {
+        row.view.cell.role.to_string()
+    }),
+    Column("conditions", "Everything that surrounds the accesses, as above the tables.", |row| {
+        label(row.view.conditions)
+    }),
+    Column("workload", "Accesses and their order.", |row| row.view.cell.workload.to_string()),
+    Column("method", "Access method with its options.", |row| row.view.cell.method.clone()),
+    Column("worker", "The worker that performed it.", |row| row.view.cell.worker.clone()),
+    Column("threads", "Threads of the worker.", |row| row.view.cell.threads.to_string()),
+    Column("file_bytes", "Size of the file.", |row| row.view.cell.file_bytes.0.to_string()),
+    Column("span_bytes", "The accessed part of the file.", |row| row.view.cell.span_bytes.0.to_string()),
+    Column("cache", "State of the page cache at the start.", |row| row.view.cell.cache.to_string()),
+    Column("memory_limit_bytes", "Limit of memory; empty without one.", |row| {
+        or_empty(row.view.cell.memory_limit_bytes.map(|limit| limit.0))
+    }),
+    Column(
+        "status",
+        "`ok` with at least one valid sample, `invalid` without, `unavailable` if the machine refused it.",
+        |row| row.view.cell.status.name().to_string(),
+    ),
+    Column("reason", "Reason that it has no figures, or that some samples are missing.", |row| {
+        row.view.cell.reason.clone().unwrap_or_default()
+    }),
+    Column(
+        "place",
+        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind` or `not ranked`.",
+        |row| row.view.place.clone(),
+    ),
+    Column(
+        "ratio",
+        "Figure of the leader over that of the method: a trimmed mean of the ratios within rounds; empty for the leader.",
+        |row| or_empty(row.view.ratio.map(|ratio| ratio.ratio)),
+    ),
+    Column("ratio_low", "Lower end of the interval of that ratio.", |row| {
+        or_empty(row.view.ratio.and_then(|ratio| ratio.low))
+    }),
+    Column("ratio_high", "Upper end of it.", |row| or_empty(row.view.ratio.and_then(|ratio| ratio.high))),
+    Column("reads_per_second_median", "Reads per second, median over rounds.", |row| {
+        median(row.view.cell.reads_per_second)
+    }),
+    Column("reads_per_second_low", LOW, |row| low(row.view.cell.reads_per_second)),
+    Column("reads_per_second_high", HIGH, |row| high(row.view.cell.reads_per_second)),
+    Column("ops_per_second_median", "Operations or records per second, median over rounds.", |row| {
+        median(row.view.cell.ops_per_second)
+    }),
+    Column("ops_per_second_low", LOW, |row| low(row.view.cell.ops_per_second)),
+    Column("ops_per_second_high", HIGH, |row| high(row.view.cell.ops_per_second)),
+    Column(
+        "bytes_per_second_median",
+        "Bytes per second of the measured region, requested or written to the file, median over rounds.",
+        |row| median(row.view.cell.bytes_per_second),
+    ),
+    Column("bytes_per_second_low", LOW, |row| low(row.view.cell.bytes_per_second)),
+    Column("bytes_per_second_high", HIGH, |row| high(row.view.cell.bytes_per_second)),
+    Column("total_ns_median", "Set-up, measured region and tear-down together, median over rounds.", |row| {
+        median(row.view.cell.total_interval_ns)
+    }),
+    Column("total_ns_low", LOW, |row| low(row.view.cell.total_interval_ns)),
+    Column("total_ns_high", HIGH, |row| high(row.view.cell.total_interval_ns)),
+    Column(
+        "time_to_warm_ns_median",
+        "Time until a cold start had become steady, median over rounds.",
+        |row| median(row.view.cell.time_to_warm_ns),
+    ),
+    Column("setup_ns", "Open, map, advise, populate; median.", |row| or_empty(row.view.cell.setup_ns)),
+    Column("measured_ns", "The measured region; median.", |row| or_empty(row.view.cell.measured_ns)),
+    Column("teardown_ns", "Sync, unmap, close; median.", |row| or_empty(row.view.cell.teardown_ns)),
+    Column("latency_p50_ns", "Half of the operations took at most this long.", |row| {
+        latency(row.view.cell, |latency| latency.p50)
+    }),
+    Column("latency_p99_ns", "99 of 100 operations did.", |row| {
+        latency(row.view.cell, |latency| latency.p99)
+    }),
+    Column("latency_p999_ns", "999 of 1,000 operations did.", |row| {
+        latency(row.view.cell, |latency| latency.p999)
+    }),
+    Column(
+        "latency_max_ns",
+        "The longest operation or stall; it grows with the number of operations.",
+        |row| latency(row.view.cell, |latency| Some(latency.max)),
+    ),
+    Column("limit", "Resource that limited it.", |row| {
+        row.view.cell.limit.bound.map_or_else(CsvField::new, |bound| bound.name().to_string())
+    }),
+    Column(
+        "limit_share",
+        "Share of its ceiling that was reached, or of the time that was spent on it.",
+        |row| or_empty(row.view.cell.limit.of_ceiling),
+    ),
+    Column("samples", "Rounds with a valid sample.", |row| row.view.cell.samples.to_string()),
+    Column("invalid_samples", "Attempts that failed a check.", |row| {
+        row.view.cell.invalid_samples.to_string()
+    }),
+    Column("cell", "Id of the cell, as in the CSV of samples.", |row| row.view.cell.id.clone()),
+];
+
+const LOW: &str = "Lower end of an interval that covers this median with at least 95 %.";
+const HIGH: &str = "Upper end of that interval.";
+
+fn or_empty(value: Option<impl ToString>) -> CsvField {
+    value.map_or_else(CsvField::new, |value| value.to_string())
+}
+
+fn median(value: Option<MedianInterval>) -> CsvField {
+    or_empty(value.map(|value| value.median))
+}
+
+fn low(value: Option<MedianInterval>) -> CsvField {
+    or_empty(value.and_then(|value| value.low))
+}
+
+fn high(value: Option<MedianInterval>) -> CsvField {
+    or_empty(value.and_then(|value| value.high))
+}
+
+fn latency(cell: &CellJudgement, pick: fn(&Latency) -> Option<u64>) -> CsvField {
+    or_empty(cell.latency_ns.as_ref().and_then(pick))
+}
+
+/// The columns with their meanings.
+pub fn columns() -> impl Iterator<Item = Described> {
+    COLUMNS.iter().map(|Column(name, meaning, _)| (*name, *meaning))
+}
+
+/// Write the cells of `runs` below one header.
+pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
+    let mut row = String::new();
+    push_fields(&mut row, columns().map(|(name, _)| name.to_string()));
+    end_row(&mut row);
+    out.write_all(row.as_bytes())?;
+    for (index, run) in runs.iter().enumerate() {
+        for view in &run.cells() {
+            let of = Row { index, run, view };
+            row.clear();
+            push_fields(&mut row, COLUMNS.iter().map(|Column(.., field)| field(&of)));
+            end_row(&mut row);
+            out.write_all(row.as_bytes())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A run with its judgement: the input of the documents that show both.
+
+use std::collections::HashMap;
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
+use pagewise_model::run::Run;
+use pagewise_model::{Cell, Conditions};
+
+use crate::table::standing::Standings;
+
+/// A run file, its samples and its judgement.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgedRun<'a> {
+    /// The file as it was named.
+    pub path: &'a str,
+    /// Its content.
+    pub run: &'a Run,
+    /// Its judgement.
+    pub judged: &'a Judged,
+}
+
+/// A cell with everything that is known of it.
+pub(crate) struct CellView<'a> {
+    pub(crate) cell: &'a CellJudgement,
+    pub(crate) conditions: &'a Conditions,
+    /// Its place as a word; empty for a ceiling or a control.
+    pub(crate) place: String,
+    /// The leader compared with it; `None` for the leader, and if it is not ranked.
+    pub(crate) ratio: Option<&'a RatioToLeader>,
+}
+
+impl<'a> JudgedRun<'a> {
+    /// Every cell in the order of the plan.
+    pub(crate) fn cells(&self) -> Vec<CellView<'a>> {
+        let mut places: HashMap<&str, (String, Option<&RatioToLeader>)> = HashMap::new();
+        let by_id = self.judged.by_id();
+        for comparison in &self.judged.comparisons {
+            let standings = Standings::of(comparison);
+            for id in &comparison.cells {
+                if let Some(cell) = by_id.get(id.as_str()) {
+                    places.insert(id, (standings.place(cell), standings.ratio(cell)));
+                }
+            }
+        }
+        // Judged cells are in the order of the plan, one for each.
+        let planned = self.run.header.plan.cells.iter().zip(&self.judged.cells);
+        let view = |(planned, cell): (&'a Cell, &'a CellJudgement)| {
+            let (place, ratio) = places.remove(cell.id.as_str()).unwrap_or_default();
+            CellView { cell, conditions: &planned.conditions, place, ratio }
+        };
+        planned.map(view).collect()
+    }
+}

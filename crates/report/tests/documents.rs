@@ -1,0 +1,126 @@
+//! Documents of constructed runs that are not for a terminal: Markdown, and CSV of cells. Golden files as in
+//! `golden.rs`.
+
+mod constructed;
+
+use std::path::PathBuf;
+
+use pagewise_analysis::judge;
+use pagewise_model::run::Run;
+use pagewise_model::sample::Outcome;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::{csv, markdown};
+
+fn assert_golden(name: &str, found: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("PAGEWISE_BLESS").is_some() {
+        std::fs::write(&path, found).expect("golden file is writable");
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == wanted, "{name} differs; PAGEWISE_BLESS=1 writes it anew. Found:\n{found}");
+}
+
+/// Every constructed run, by name.
+fn all() -> Vec<(&'static str, Run)> {
+    vec![
+        ("complete", constructed::complete()),
+        ("killed", constructed::killed()),
+        ("unclear", constructed::unclear()),
+        ("settings", constructed::settings()),
+        ("scan", constructed::scan()),
+        ("append", constructed::append()),
+        ("some", constructed::part(constructed::append(), &["mmap", "uring:depth=8"])),
+        ("log", constructed::log()),
+        ("fill", constructed::fill()),
+        ("workers", constructed::workers()),
+        ("pivot", constructed::pivot()),
+    ]
+}
+
+/// The document of a run.
+fn document(
+    run: &Run,
+    write: fn(&mut dyn std::io::Write, &[JudgedRun<'_>]) -> std::io::Result<()>,
+) -> String {
+    let judged = judge(run);
+    let mut out = Vec::new();
+    write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }]).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+/// Text that is markup in HTML, Markdown and terminals.
+const HOSTILE: &str = "</td><script>alert(1)</script>&amp;\"'|`x`\n# **no**\u{1b}[31m";
+
+/// A run whose texts from outside are all hostile.
+fn hostile() -> Run {
+    let mut run = constructed::killed();
+    run.header.plan.question = HOSTILE.to_string();
+    let environment = &mut run.header.environment;
+    environment.kernel = HOSTILE.to_string();
+    environment.host_name = Some(HOSTILE.to_string());
+    environment.filesystem = HOSTILE.to_string();
+    environment.warnings = vec![HOSTILE.to_string()];
+    for sample in &mut run.samples {
+        match &mut sample.outcome {
+            Outcome::Taken { failures, .. } => {
+                failures.iter_mut().for_each(|failure| failure.detail = HOSTILE.to_string());
+            }
+            Outcome::Broken { stderr_tail, .. } => *stderr_tail = HOSTILE.to_string(),
+            Outcome::Unavailable { reason } => *reason = HOSTILE.to_string(),
+        }
+    }
+    run
+}
+
+#[test]
+fn markdown_has_a_table_for_each_comparison() {
+    assert_golden("complete.md", &document(&constructed::complete(), markdown::write));
+    for (name, run) in all() {
+        let text = document(&run, markdown::write);
+        let comparisons = judge(&run).comparisons;
+        assert_eq!(text.matches("\n#### ").count(), comparisons.len(), "{name}");
+        let cells: usize = comparisons.iter().map(|comparison| comparison.cells.len()).sum();
+        let rows: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---")).collect();
+        assert_eq!(rows.len(), cells + comparisons.len(), "{name}");
+        for row in rows {
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 7, "{name}: {row}");
+        }
+    }
+}
+
+#[test]
+fn markdown_of_hostile_names_is_text() {
+    let text = document(&hostile(), markdown::write);
+    assert!(!text.contains("<script") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains(r"&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("# ")), "{text}");
+    assert!(!text.replace("\\`", "").contains('`'), "{text}");
+}
+
+/// A field with its fraction cut to nine digits: logarithms differ in the last one between C libraries.
+fn rounded(field: &str) -> String {
+    match field.parse::<f64>() {
+        Ok(value) if field.contains('.') => {
+            format!("{value:.8e}").parse::<f64>().expect("a number").to_string()
+        }
+        _ => field.to_string(),
+    }
+}
+
+#[test]
+fn the_csv_of_cells_has_a_row_for_each() {
+    let unclear = document(&constructed::unclear(), csv::cells::write);
+    let rounded = |line: &str| line.split(',').map(rounded).collect::<Vec<_>>().join(",") + "\n";
+    assert_golden("unclear.csv", &unclear.lines().map(rounded).collect::<String>());
+    for (name, run) in all() {
+        let text = document(&run, csv::cells::write);
+        assert_eq!(text.lines().count(), 1 + run.header.plan.cells.len(), "{name}");
+        let places = judge(&run).comparisons.iter().filter(|comparison| comparison.best.is_some()).count();
+        assert_eq!(text.matches(",best,").count(), places, "{name}: {text}");
+    }
+    let text = document(&hostile(), csv::cells::write);
+    assert!(
+        !text.contains('\u{1b}') && text.lines().count() == 1 + constructed::killed().header.plan.cells.len()
+    );
+}
