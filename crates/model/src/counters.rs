@@ -15,7 +15,7 @@ macro_rules! counters {
         totals { $($(#[$total_doc:meta])* $total:ident,)* }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, $($copy,)? Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, $($copy,)? Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         pub struct $name {
             $($(#[$kept_doc])* pub $kept: $kept_type,)*
             $($(#[$gauge_doc])* pub $gauge: Option<u64>,)*
@@ -170,11 +170,11 @@ counters! {
         steal_ns,
         /// Time in which at least one task waited for memory (PSI).
         memory_some_ns,
-        /// Time in which all tasks did.
+        /// Time in which all tasks waited for memory.
         memory_full_ns,
         /// Time in which at least one task waited for a device.
         io_some_ns,
-        /// Time in which all tasks did.
+        /// Time in which all tasks waited for a device.
         io_full_ns,
     }
 }
@@ -230,7 +230,7 @@ pub struct HostSecond {
 }
 
 /// An interval of a sample, as long as one `go` lasts: of a cold start, or of a warm-up by the workload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RateWindow {
     /// Its duration.
     pub elapsed_ns: u64,

@@ -57,7 +57,7 @@ macro_rules! host_settings {
         }
 
         /// Values of settings of the kernel as read; `None` if unreadable.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(default)]
         pub struct SettingsInForce {
             $($(#[$kernel_doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $kernel: Option<String>,)+

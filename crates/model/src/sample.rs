@@ -123,7 +123,7 @@ impl Outcome {
 }
 
 /// The worker's measurement. By itself it is not proof.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measurement {
     /// Set-up: open, map, advise, populate.
     pub setup_ns: u64,
@@ -162,7 +162,7 @@ pub struct Measurement {
 }
 
 /// The supervisor's observations around the measured region. `None`: unknown here.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// From sending `go` to receiving `sample`, on the supervisor's clock.
     pub wall_ns: u64,
@@ -196,7 +196,7 @@ pub struct Evidence {
     pub device_other_bytes: Option<u64>,
     /// Read requests that the block device completed for any process.
     pub device_read_requests: Option<u64>,
-    /// Sum of the durations of those requests; divided by the wall time, it is the average number in flight.
+    /// Sum of the durations of the read requests; divided by the wall time, it is the average number in flight.
     #[serde(default)]
     pub device_read_ns: Option<u64>,
     /// Bandwidth of this machine's memory for the threads of the cell and reads or records of its size: of copying, or
@@ -233,12 +233,12 @@ pub struct Evidence {
     pub cpu_ns: Option<u64>,
     /// Time that its threads were runnable but not running.
     pub run_queue_ns: Option<u64>,
-    /// The same of the supervisor's thread between `go` and `sample`.
+    /// Time that the supervisor's thread was runnable but not running between `go` and `sample`.
     #[serde(default)]
     pub supervisor_run_queue_ns: Option<u64>,
     /// CPU time in user mode, in clock ticks as nanoseconds.
     pub user_ns: Option<u64>,
-    /// CPU time in the kernel, likewise.
+    /// CPU time in the kernel, in clock ticks as nanoseconds.
     pub system_ns: Option<u64>,
     /// Voluntary context switches: a thread waited.
     pub voluntary_switches: Option<u64>,
@@ -248,7 +248,7 @@ pub struct Evidence {
     pub steal_ns: Option<u64>,
     /// Bytes of the span in the page cache before the clock started.
     pub resident_before_bytes: Option<u64>,
-    /// The same after it stopped.
+    /// Bytes of the span in the page cache after the clock stopped.
     pub resident_after_bytes: Option<u64>,
     /// Source of the residency: `cachestat`, `mincore`, or the reason it is unknown.
     pub residency_source: String,
@@ -312,7 +312,7 @@ pub struct Evidence {
     pub written: Option<Written>,
     /// Reads compared byte for byte after the clock stopped.
     pub verified_reads: u64,
-    /// Number of those that differed.
+    /// Reads that differed when they were compared.
     pub differing_reads: u64,
     /// Faults that the supervisor observed while it measured and that no check can find again: the file was changed by
     /// someone, or could not be read back.
@@ -321,7 +321,7 @@ pub struct Evidence {
 }
 
 /// Activity of the worker's process outside of the measured region.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OutsideStretch {
     /// Its duration.
     pub wall_ns: u64,
@@ -330,7 +330,7 @@ pub struct OutsideStretch {
     /// Time that they were runnable but not running.
     #[serde(default)]
     pub run_queue_ns: Option<u64>,
-    /// The same of the supervisor's thread.
+    /// Time that the supervisor's thread was runnable but not running.
     #[serde(default)]
     pub supervisor_run_queue_ns: Option<u64>,
     /// Bytes that storage read for it.
@@ -344,15 +344,15 @@ pub struct OutsideStretch {
 }
 
 /// Content of a written file, read back after the worker has exited and compared byte for byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Written {
     /// Access by which it was read back, different from the worker's: `pread` or `mmap`.
     pub read_back: String,
     /// Bytes of the records that must be there.
     pub expected_bytes: u64,
-    /// Bytes of those that are not at their position.
+    /// Bytes of the records that are not at their position.
     pub missing_bytes: u64,
-    /// Expected offset of the first of them.
+    /// Expected offset of the first missing record.
     pub first_missing_at: Option<u64>,
     /// Bytes that differ where no record belongs.
     pub foreign_bytes: u64,
@@ -364,7 +364,7 @@ pub struct Written {
     pub dirty_most_bytes: Option<u64>,
     /// Dirty bytes of the file before the clock started: cachestat(2).
     pub dirty_before_bytes: Option<u64>,
-    /// The same after it stopped.
+    /// Dirty bytes of the file after the clock stopped.
     pub dirty_after_bytes: Option<u64>,
     /// Bytes still dirty after tear-down, whose cost is yet to come.
     pub dirty_end_bytes: Option<u64>,
@@ -373,7 +373,7 @@ pub struct Written {
 }
 
 /// Location of the worker and the pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Placement {
     /// Node of the CPUs that the worker was allowed.
     pub worker_node: u32,
@@ -381,12 +381,12 @@ pub struct Placement {
     pub page_node: u32,
     /// Pages examined.
     pub pages: u64,
-    /// Pages of those on that node: move_pages(2).
+    /// Examined pages on the node that was asked for: move_pages(2).
     pub pages_on_node: u64,
 }
 
 /// A failed check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failure {
     /// The check.
     pub kind: FailureKind,

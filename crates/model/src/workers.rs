@@ -52,7 +52,7 @@ pub struct WorkerFound {
 }
 
 /// Delays of the heartbeats of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Heartbeat {
     /// `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
     pub kind: String,
@@ -63,7 +63,7 @@ pub struct Heartbeat {
 }
 
 /// A histogram of the delays of heartbeats.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Delays {
     /// Upper ends of buckets, ascending.
     pub ns: Vec<u64>,
@@ -73,7 +73,7 @@ pub struct Delays {
 
 /// Warm-up of a worker whose code is compiled as it runs: it worked on a small file, in the same way, until its rate
 /// stopped rising.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerWarmup {
     /// Operations per second in intervals of about 100 ms, in chronological order.
     pub rates: Vec<u64>,
