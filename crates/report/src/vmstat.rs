@@ -8,7 +8,8 @@ use std::io::{self, Write};
 
 use pagewise_model::counters::{HostCounters, HostSecond};
 
-const COLUMNS: [&str; 18] = [
+/// Names of the columns, the time first.
+pub const COLUMNS: [&str; 18] = [
     "seconds", "r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy",
     "id", "wa", "st",
 ];

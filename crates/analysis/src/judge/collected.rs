@@ -103,6 +103,11 @@ impl<'a> CellSamples<'a> {
 /// become warm has none, and neither have work that was not completed and an invalid sample.
 pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
     let (measurement, evidence) = sample.valid()?;
+    figure_of(cell, measurement, evidence)
+}
+
+/// The same of a measurement, whether or not it is valid.
+pub fn figure_of(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Option<f64> {
     let conditions = &cell.conditions;
     if conditions.cache == CacheState::ColdStart {
         let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;

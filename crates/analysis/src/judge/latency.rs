@@ -37,6 +37,8 @@ pub struct Latency {
     pub p99: Option<u64>,
     /// 999 of 1,000 did: from 10,000 operations on.
     pub p999: Option<u64>,
+    /// 9,999 of 10,000 did: from 100,000 operations on.
+    pub p9999: Option<u64>,
     /// The longest operation of the latency phase or the longest stall of the throughput phase.
     pub max: u64,
     /// Number of timed operations.
@@ -103,6 +105,7 @@ impl Latency {
             p90: durations.quantile(0.9),
             p99: durations.quantile(0.99),
             p999: durations.quantile(0.999),
+            p9999: durations.quantile(0.9999),
             max: longest.max(stall_longest),
             operations: durations.count(),
             taken,
@@ -156,6 +159,11 @@ mod tests {
         assert_eq!(told(5, 200), [true, true, true, false]);
         assert_eq!(told(5, 2_000), [true; 4]);
         assert_eq!(told(4, 100_000), [false; 4]);
+        let deep = |operations: u64| {
+            let one = measurement(vec![100], vec![operations]);
+            Latency::merged(vec![&one; 5]).expect("timed").p9999.is_some()
+        };
+        assert_eq!([19_999, 20_000].map(deep), [false, true]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 /// Quantiles in ascending order.
-const QUANTILES: [&str; 10] =
-    ["p50", "p90", "p99", "p999", "max", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"];
+const QUANTILES: [&str; 11] =
+    ["p50", "p90", "p99", "p999", "p9999", "max", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"];
 /// Shares that are parts of a whole. A ceiling is the most that anything reached.
 const PARTS: [&str; 10] = [
     "share",

@@ -1,16 +1,17 @@
 //! `pagewise report`: run files judged again and printed. A pure function of the files: no clock, no machine.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::{Judged, judge, judge_at};
 use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::vmstat::VmstatRow;
-use pagewise_report::{csv, json, markdown, screen, table, vmstat};
+use pagewise_report::{csv, json, markdown, plots, screen, svg, table, vmstat};
 
 use crate::arguments::{AllArguments, CsvRows, ReportArguments};
 use crate::exit::Exit;
@@ -33,6 +34,9 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     let both = runs.iter().zip(&judged).zip(&paths);
     let documented: Vec<JudgedRun<'_>> =
         both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
+    if let Some(directory) = &arguments.svg {
+        return write_plots(directory, &documented);
+    }
     put(arguments, |out| match arguments {
         ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),
         ReportArguments { json: true, .. } => json::write(out, &judged),
@@ -42,6 +46,39 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         }
         _ => judged.iter().zip(&arguments.runs).try_for_each(|(judged, path)| print(judged, path, out)),
     })
+}
+
+/// Write each plot as a file, and print their names. Nothing is written if one of them exists.
+fn write_plots(directory: &Path, runs: &[JudgedRun<'_>]) -> Result<Exit> {
+    let mut files: Vec<(PathBuf, String)> = Vec::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for run in runs {
+        for plot in plots::all(run) {
+            let name = format!("{}-{}", file_name(&run.judged.run.question), plot.id);
+            let count = counts.entry(name.clone()).or_default();
+            *count += 1;
+            files.push((directory.join(format!("{name}-{count}.svg")), svg::file(&plot)));
+        }
+    }
+    if files.is_empty() {
+        bail!("there is nothing to plot: no cell has a valid sample");
+    }
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
+        bail!("{} exists: name another directory", path.display());
+    }
+    std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+    let mut out = output::stdout();
+    for (path, text) in &files {
+        output::file(path, |out| out.write_all(text.as_bytes()))?;
+        writeln!(out, "{}", Untrusted(path.display()))?;
+    }
+    Ok(Exit::Answered)
+}
+
+/// The name of a question as a part of a file's name.
+fn file_name(question: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    question.chars().take(60).map(plain).collect()
 }
 
 /// Write a document to stdout, or into the file that was named.

@@ -58,3 +58,20 @@ fn forms_exclude_one_another() {
     let refused = place.run(&["report", "run.jsonl", "--csv=rows"]).expect_code(2);
     assert!(refused.stderr.contains("cells, samples"), "{refused:?}");
 }
+
+#[test]
+fn plots_are_files_of_their_own() {
+    let place = place();
+    let printed = place.run(&["report", "run.jsonl", "--svg=plots"]).expect_code(0).stdout;
+    let names: Vec<&str> = printed.lines().collect();
+    assert!(names.contains(&"plots/read-rounds-1.svg"), "{printed}");
+    for name in &names {
+        let text = fs::read_to_string(place.file(name)).expect("read");
+        assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{name}");
+    }
+    assert_eq!(fs::read_dir(place.file("plots")).expect("list").count(), names.len());
+    let refused = place.run(&["report", "run.jsonl", "--svg=plots"]).expect_code(2);
+    assert!(refused.stderr.contains(".svg exists: name another directory"), "{refused:?}");
+    let refused = place.run(&["report", "run.jsonl", "--svg=run.jsonl"]).expect_code(2);
+    assert!(refused.stderr.contains("run.jsonl"), "{refused:?}");
+}

@@ -1,15 +1,11 @@
-//! Documents of constructed runs that are not for a terminal: Markdown, and CSV of cells. Golden files as in
-//! `golden.rs`.
-
-mod constructed;
+//! Markdown, and CSV of cells.
 
 use std::path::PathBuf;
 
 use pagewise_analysis::judge;
-use pagewise_model::run::Run;
-use pagewise_model::sample::Outcome;
-use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::{csv, markdown};
+
+use crate::{all, constructed, document, hostile};
 
 fn assert_golden(name: &str, found: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -18,58 +14,6 @@ fn assert_golden(name: &str, found: &str) {
     }
     let wanted = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(found == wanted, "{name} differs; PAGEWISE_BLESS=1 writes it anew. Found:\n{found}");
-}
-
-/// Every constructed run, by name.
-fn all() -> Vec<(&'static str, Run)> {
-    vec![
-        ("complete", constructed::complete()),
-        ("killed", constructed::killed()),
-        ("unclear", constructed::unclear()),
-        ("settings", constructed::settings()),
-        ("scan", constructed::scan()),
-        ("append", constructed::append()),
-        ("some", constructed::part(constructed::append(), &["mmap", "uring:depth=8"])),
-        ("log", constructed::log()),
-        ("fill", constructed::fill()),
-        ("workers", constructed::workers()),
-        ("pivot", constructed::pivot()),
-    ]
-}
-
-/// The document of a run.
-fn document(
-    run: &Run,
-    write: fn(&mut dyn std::io::Write, &[JudgedRun<'_>]) -> std::io::Result<()>,
-) -> String {
-    let judged = judge(run);
-    let mut out = Vec::new();
-    write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }]).expect("memory");
-    String::from_utf8(out).expect("text")
-}
-
-/// Text that is markup in HTML, Markdown and terminals.
-const HOSTILE: &str = "</td><script>alert(1)</script>&amp;\"'|`x`\n# **no**\u{1b}[31m";
-
-/// A run whose texts from outside are all hostile.
-fn hostile() -> Run {
-    let mut run = constructed::killed();
-    run.header.plan.question = HOSTILE.to_string();
-    let environment = &mut run.header.environment;
-    environment.kernel = HOSTILE.to_string();
-    environment.host_name = Some(HOSTILE.to_string());
-    environment.filesystem = HOSTILE.to_string();
-    environment.warnings = vec![HOSTILE.to_string()];
-    for sample in &mut run.samples {
-        match &mut sample.outcome {
-            Outcome::Taken { failures, .. } => {
-                failures.iter_mut().for_each(|failure| failure.detail = HOSTILE.to_string());
-            }
-            Outcome::Broken { stderr_tail, .. } => *stderr_tail = HOSTILE.to_string(),
-            Outcome::Unavailable { reason } => *reason = HOSTILE.to_string(),
-        }
-    }
-    run
 }
 
 #[test]

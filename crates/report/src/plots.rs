@@ -1,0 +1,33 @@
+//! Plots: each turns a judged run into plain data, and says nothing of its form on a page.
+
+mod crossings;
+mod host;
+mod latency;
+mod limits;
+mod phases;
+pub mod plot;
+mod ratios;
+mod rounds;
+mod threads;
+mod warming;
+
+use crate::judged_run::JudgedRun;
+use plot::Plot;
+
+/// Every kind of plot, in the order in which they are shown.
+const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 9] = [
+    ratios::plots,
+    crossings::plots,
+    threads::plots,
+    warming::plots,
+    phases::plots,
+    limits::plots,
+    latency::plots,
+    rounds::plots,
+    host::plots,
+];
+
+/// The plots for which a run has values.
+pub fn all(run: &JudgedRun<'_>) -> Vec<Plot> {
+    ALL.iter().flat_map(|plots| plots(run)).filter(|plot| !plot.series.is_empty()).collect()
+}

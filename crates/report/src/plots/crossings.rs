@@ -1,0 +1,75 @@
+//! Where the order of methods flips: rates over the size of the data, with the intervals of the crossings.
+
+use pagewise_model::format::{MISSING, bytes, multiple, rate};
+
+use super::plot::{Axis, Band, Form, Mark, Plot, Scale, Series, headings};
+use crate::comparison::TextTable;
+use crate::judged_run::JudgedRun;
+
+pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
+    let groups = run.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
+    groups
+        .map(|group| {
+            let mut series = Vec::new();
+            let names =
+                ["method", "data over cache", "data", "operations/s", "device bytes per byte", "samples"];
+            let mut table = TextTable { headings: headings(&names), rows: Vec::new() };
+            for curve in &group.curves {
+                let mut marks = Vec::new();
+                for point in &curve.points {
+                    let ratio = multiple(point.ratio);
+                    let told = point.ops_per_second.map(|value| value.told(rate));
+                    if let (Some(value), Some(told)) = (point.ops_per_second, &told) {
+                        marks.push(Mark {
+                            x: point.ratio,
+                            y: value.median,
+                            low: value.low,
+                            high: value.high,
+                            label: format!(
+                                "{}, data {ratio} of the cache: {told} operations/s",
+                                curve.method
+                            ),
+                            invalid: None,
+                        });
+                    }
+                    let none = || point.reason.clone().unwrap_or_else(|| MISSING.to_string());
+                    let missing = || MISSING.to_string();
+                    table.rows.push(vec![
+                        curve.method.clone(),
+                        ratio,
+                        bytes(point.span_bytes),
+                        told.unwrap_or_else(none),
+                        point.device_bytes_per_byte.map_or_else(missing, rate),
+                        point.samples.to_string(),
+                    ]);
+                }
+                if !marks.is_empty() {
+                    series.push(Series { name: curve.method.clone(), marks });
+                }
+            }
+            let leading = group.crossings.iter().filter(|one| one.before_leads && one.after_leads);
+            let bands = leading.map(|crossing| Band {
+                low: crossing.low,
+                high: crossing.high,
+                label: format!(
+                    "from {} to {}: between {} and {} of the cache",
+                    crossing.before,
+                    crossing.after,
+                    multiple(crossing.low),
+                    multiple(crossing.high)
+                ),
+            });
+            Plot {
+                id: "crossings",
+                heading: "From which size of the data on is another method faster?",
+                conditions: group.label.clone(),
+                form: Form::Lines,
+                x: Axis::of("data over cache", "", Scale::Log, multiple),
+                y: Axis::of("operations/s", "", Scale::Log, rate),
+                series,
+                bands: bands.collect(),
+                table,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! How long single operations take: quantiles by method.
+
+use pagewise_analysis::judge::Comparison;
+use pagewise_analysis::judge::latency::Latency;
+use pagewise_model::format::{MISSING, grouped, time};
+
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
+use crate::comparison::TextTable;
+use crate::judged_run::JudgedRun;
+use crate::table::rows::sorted;
+use crate::table::standing::Standings;
+
+/// Name and value.
+type Quantile = (&'static str, fn(&Latency) -> Option<u64>);
+
+const QUANTILES: [Quantile; 6] = [
+    ("p50", |latency| latency.p50),
+    ("p90", |latency| latency.p90),
+    ("p99", |latency| latency.p99),
+    ("p99.9", |latency| latency.p999),
+    ("p99.99", |latency| latency.p9999),
+    ("longest", |latency| Some(latency.max)),
+];
+
+pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
+    let by_id = run.judged.by_id();
+    let names = QUANTILES.map(|(name, _)| name);
+    let of = |comparison: &Comparison| {
+        let mut series = Vec::new();
+        let mut table = TextTable {
+            headings: headings(&[&["method"][..], &names, &["operations"]].concat()),
+            rows: Vec::new(),
+        };
+        for cell in sorted(&by_id, comparison, &Standings::of(comparison)) {
+            let Some(latency) = &cell.latency_ns else { continue };
+            let values = QUANTILES.map(|(_, quantile)| quantile(latency));
+            let mark = |(index, value): (usize, &Option<u64>)| {
+                let value = (*value)?;
+                let label = format!("{}, {}: {}", cell.method, names[index], time(value));
+                Some(Mark { x: index as f64, y: value as f64, label, ..Mark::default() })
+            };
+            let marks = values.iter().enumerate().filter_map(mark).collect();
+            series.push(Series { name: cell.method.clone(), marks });
+            let told = values.map(|value| value.map_or_else(|| MISSING.to_string(), time));
+            table
+                .rows
+                .push([vec![cell.method.clone()], told.to_vec(), vec![grouped(latency.operations)]].concat());
+        }
+        Plot {
+            id: "latency",
+            heading: "How long do single operations take?",
+            conditions: comparison.conditions.label.clone(),
+            form: Form::Lines,
+            x: Axis::names("quantile", headings(&names)),
+            y: Axis::of("latency", "", Scale::Log, time),
+            series,
+            bands: Vec::new(),
+            table,
+        }
+    };
+    run.judged.comparisons.iter().map(of).collect()
+}

@@ -1,0 +1,66 @@
+//! What limited each method: the share of the ceiling that it reached, or of the time that it spent.
+
+use pagewise_analysis::judge::Comparison;
+use pagewise_model::format::{MISSING, percent, rate};
+
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
+use crate::comparison::TextTable;
+use crate::judged_run::JudgedRun;
+use crate::table::rows::sorted;
+use crate::table::standing::Standings;
+
+pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
+    let by_id = run.judged.by_id();
+    let of = |comparison: &Comparison| {
+        let cells = sorted(&by_id, comparison, &Standings::of(comparison));
+        let limited: Vec<_> = cells.into_iter().filter(|cell| cell.limit.of_ceiling.is_some()).collect();
+        let mut series = Vec::new();
+        let names = [
+            "method",
+            "limited by",
+            "share",
+            "low",
+            "high",
+            "ceiling per second",
+            "reached by",
+            "of device bandwidth",
+        ];
+        let mut table = TextTable { headings: headings(&names), rows: Vec::new() };
+        let told = |share: Option<f64>| share.map_or_else(|| MISSING.to_string(), percent);
+        for (index, cell) in limited.iter().enumerate() {
+            let limit = &cell.limit;
+            let (Some(name), Some(share)) = (limit.bound, limit.of_ceiling) else { continue };
+            let words = limit.told().unwrap_or_default();
+            Series::named(&mut series, name.name()).push(Mark {
+                x: share,
+                y: index as f64,
+                low: limit.of_ceiling_low,
+                high: limit.of_ceiling_high,
+                label: format!("{}: {words}", cell.method),
+                invalid: None,
+            });
+            table.rows.push(vec![
+                cell.method.clone(),
+                words,
+                percent(share),
+                told(limit.of_ceiling_low),
+                told(limit.of_ceiling_high),
+                limit.ceiling.map_or_else(|| MISSING.to_string(), rate),
+                limit.ceiling_reached_by.clone().unwrap_or_else(|| MISSING.to_string()),
+                told(cell.of_device_bandwidth),
+            ]);
+        }
+        Plot {
+            id: "limits",
+            heading: "What limited it?",
+            conditions: comparison.conditions.label.clone(),
+            form: Form::Dots,
+            x: Axis::of("share of the ceiling, or of the time", "", Scale::Linear, percent),
+            y: Axis::names("method", limited.iter().map(|cell| cell.method.clone()).collect()),
+            series,
+            bands: Vec::new(),
+            table,
+        }
+    };
+    run.judged.comparisons.iter().map(of).collect()
+}

@@ -1,0 +1,63 @@
+//! Where the time of one-shot work goes: set-up, measured region and tear-down, one after the other.
+
+use pagewise_analysis::judge::{CellJudgement, Comparison};
+use pagewise_model::format::{MISSING, time};
+
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
+use crate::comparison::TextTable;
+use crate::judged_run::JudgedRun;
+use crate::table::rows::sorted;
+use crate::table::standing::Standings;
+
+/// Name and duration.
+type Phase = (&'static str, fn(&CellJudgement) -> Option<u64>);
+
+const PHASES: [Phase; 4] = [
+    ("set-up", |cell| cell.setup_ns),
+    ("warming", |cell| cell.warmup_ns),
+    ("measured", |cell| cell.measured_ns),
+    ("tear-down", |cell| cell.teardown_ns),
+];
+
+pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
+    let by_id = run.judged.by_id();
+    let one_shot = run.judged.comparisons.iter().filter(|one| one.conditions.conditions.is_one_shot());
+    let of = |comparison: &Comparison| {
+        let cells = sorted(&by_id, comparison, &Standings::of(comparison));
+        let cells: Vec<_> = cells.into_iter().filter(|cell| cell.total_ns.is_some()).collect();
+        let names = PHASES.map(|(name, _)| name);
+        let mut series: Vec<Series> = Vec::new();
+        for (name, phase) in PHASES {
+            let mark = |(index, cell): (usize, &&CellJudgement)| {
+                let value = phase(cell).filter(|value| *value > 0)?;
+                let label = format!("{}, {name}: {}", cell.method, time(value));
+                Some(Mark { x: value as f64, y: index as f64, label, ..Mark::default() })
+            };
+            let marks: Vec<Mark> = cells.iter().enumerate().filter_map(mark).collect();
+            if !marks.is_empty() {
+                series.push(Series { name: name.to_string(), marks });
+            }
+        }
+        let row = |cell: &&CellJudgement| {
+            let told = |value: Option<u64>| value.map_or_else(|| MISSING.to_string(), time);
+            let phases = PHASES.map(|(_, phase)| told(phase(cell)));
+            [vec![cell.method.clone()], phases.to_vec(), vec![told(cell.sync_ns), told(cell.total_ns)]]
+                .concat()
+        };
+        Plot {
+            id: "phases",
+            heading: "Where does the time go?",
+            conditions: comparison.conditions.label.clone(),
+            form: Form::Bars,
+            x: Axis::of("time", "", Scale::Linear, time),
+            y: Axis::names("method", cells.iter().map(|cell| cell.method.clone()).collect()),
+            series,
+            bands: Vec::new(),
+            table: TextTable {
+                headings: headings(&[&["method"][..], &names, &["sync in tear-down", "total"]].concat()),
+                rows: cells.iter().map(row).collect(),
+            },
+        }
+    };
+    one_shot.map(of).collect()
+}

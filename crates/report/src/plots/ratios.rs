@@ -1,0 +1,53 @@
+//! Who wins, and by how much: the leader over each other method, with intervals.
+
+use pagewise_model::format::{MISSING, times};
+
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use crate::comparison::ComparisonText;
+use crate::judged_run::JudgedRun;
+use crate::table::columns::against_leader;
+use crate::table::rows::sorted;
+use crate::table::standing::Standings;
+
+pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
+    let by_id = run.judged.by_id();
+    let compared = run.judged.comparisons.iter().filter(|comparison| !comparison.ratios.is_empty());
+    compared
+        .map(|comparison| {
+            let standings = Standings::of(comparison);
+            let cells = sorted(&by_id, comparison, &standings);
+            let is_ranked = |cell: &&&_| {
+                standings.leads(cell) && !standings.is_unranked(cell) || standings.ratio(cell).is_some()
+            };
+            let ranked: Vec<_> = cells.iter().filter(is_ranked).collect();
+            let mut series = Vec::new();
+            for (index, cell) in ranked.iter().enumerate() {
+                let ratio = standings.ratio(cell);
+                let against = ratio.map_or_else(|| MISSING.to_string(), against_leader);
+                let place = standings.place(cell);
+                let mark = Mark {
+                    x: ratio.map_or(1.0, |ratio| ratio.ratio),
+                    y: index as f64,
+                    low: ratio.and_then(|ratio| ratio.low),
+                    high: ratio.and_then(|ratio| ratio.high),
+                    label: format!("{}: {place} ({against})", cell.method),
+                    invalid: None,
+                };
+                Series::named(&mut series, &place).push(mark);
+            }
+            Plot {
+                id: "ratios",
+                heading: "Which method is fastest, and by how much?",
+                conditions: comparison.conditions.label.clone(),
+                form: Form::Dots,
+                x: Axis::of("times as slow as the leader", "", Scale::Log, |value| {
+                    format!("{}x", times(value))
+                }),
+                y: Axis::names("method", ranked.iter().map(|cell| cell.method.clone()).collect()),
+                series,
+                bands: Vec::new(),
+                table: ComparisonText::of(&by_id, comparison).table,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,58 @@
+//! Elements of a document that is markup, and that it is well-formed.
+
+/// Elements without an end in HTML.
+const VOID: [&str; 4] = ["meta", "br", "hr", "input"];
+
+/// The names of all elements of a document, in order; panics if it is not well-formed.
+#[track_caller]
+pub fn elements(text: &str) -> Vec<String> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut found = Vec::new();
+    let mut rest = text.strip_prefix("<!doctype html>").unwrap_or(text);
+    while let Some(start) = rest.find('<') {
+        expect_text(&rest[..start]);
+        rest = &rest[start + 1..];
+        // No attribute holds a '>': it is escaped.
+        let end = rest.find('>').expect("a tag ends");
+        let (tag, after) = (&rest[..end], &rest[end + 1..]);
+        rest = after;
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "the end of another element");
+            continue;
+        }
+        let name = tag.trim_end_matches('/').split_whitespace().next().expect("a name");
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()), "<{tag}>");
+        assert!(tag.matches('"').count().is_multiple_of(2) && !tag.contains('<'), "<{tag}>");
+        expect_text(tag);
+        found.push(name.to_string());
+        if !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+        }
+        if name == "style" || name == "script" {
+            let end = rest.find(&format!("</{name}>")).expect("an end");
+            assert!(!rest[..end].contains('<'), "{name} holds a tag");
+            rest = &rest[end..];
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new());
+    expect_text(rest);
+    found
+}
+
+/// Every ampersand begins an entity, and nothing is unprintable.
+#[track_caller]
+fn expect_text(text: &str) {
+    for (at, _) in text.match_indices('&') {
+        let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
+        assert!(entities.iter().any(|entity| text[at..].starts_with(entity)), "{text}");
+    }
+    assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+}
+
+#[test]
+fn what_is_not_well_formed_is_found() {
+    assert_eq!(elements("<a><b x=\"1\"/>&lt;</a>"), ["a", "b"]);
+    for wrong in ["<a><b></a></b>", "<a>", "a & b", "<a x=\"></a>", "<a\u{1b}></a>", "<a></b>"] {
+        assert!(std::panic::catch_unwind(|| elements(wrong)).is_err(), "{wrong}");
+    }
+}
