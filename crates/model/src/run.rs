@@ -71,6 +71,9 @@ pub struct Header {
     /// A command that replaced pagewise's own worker, for tests. Results of such a run are marked wherever they are
     /// shown.
     pub worker_command: Option<String>,
+    /// The words of the command line that began it; empty in files of an older pagewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub typed: Vec<String>,
 }
 
 impl Header {
@@ -82,6 +85,7 @@ impl Header {
             environment: Environment::default(),
             workers: Vec::new(),
             worker_command: None,
+            typed: Vec::new(),
         }
     }
 }
@@ -421,7 +425,7 @@ mod tests {
             ("charged-elsewhere", FailureKind::ChargedToOtherCgroup),
             ("contradicts-method", FailureKind::MethodContradicted),
         ] {
-            assert_eq!(by_old_name(&kind, &kind.name(), old), kind);
+            assert_eq!(by_old_name(&kind, kind.name(), old), kind);
         }
     }
 

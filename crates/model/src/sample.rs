@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 use crate::counters::{GroupCounters, HostCounters, RateWindow, ThreadCounters};
 use crate::host_settings::SettingsInForce;
+use crate::words::words;
 use crate::workers::{Heartbeat, WorkerWarmup};
 
 /// One timed run of a cell.
@@ -394,81 +395,69 @@ pub struct Failure {
     pub detail: String,
 }
 
-/// The checks by name.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureKind {
-    /// The consumed bytes are not those at the offsets of the table.
-    WrongChecksum,
-    /// A read that was compared byte for byte differs.
-    WrongBytes,
-    /// The clocks of the worker and the supervisor disagree.
-    FalseTime,
-    /// Counts contradict each other.
-    InconsistentCounts,
-    /// The rate exceeds what this machine's memory delivers.
-    Implausible,
-    /// Fewer bytes went through read calls than were claimed.
-    MissingReads,
-    /// Fewer bytes went through write calls than were claimed.
-    MissingWrites,
-    /// Records are missing from the file or not at their positions.
-    LostRecords,
-    /// The page cache was not empty before a cold sample, or the bytes did not come from the device.
-    NotCold,
-    /// The page cache was not full before a warm sample, or bytes came from the device.
-    NotWarm,
-    /// A cold sample brought more of the file into the cache than allowed.
-    ColdOverrun,
-    /// The advice, flag or huge page that defines the method is not in force.
-    NotInForce,
-    /// O_DIRECT reads did not reach the device.
-    NotDirect,
-    /// Another process used the device, the hypervisor took the CPU, or a clock stepped.
-    Contaminated,
-    /// Other programs had the CPU for much of the sample, or for as long as a time is not accounted for.
-    Disturbed,
-    /// The memory limit was not in force, or was exceeded.
-    LimitNotHeld,
-    /// Page cache of the file is charged to a cgroup other than the worker's.
-    #[serde(alias = "charged-elsewhere")]
-    ChargedToOtherCgroup,
-    /// The rate of device use did not become steady in time.
-    NotSettled,
-    /// A setting of the machine differs from the cell's: device cap, readahead, CPUs, node.
-    #[serde(alias = "not-as-set")]
-    SettingMismatch,
-    /// The counters contradict what the method does.
-    #[serde(alias = "contradicts-method")]
-    MethodContradicted,
-    /// The worker was killed because it needed more memory than the limit.
-    KilledForMemory,
-    /// A call failed.
-    CallFailed,
-    /// The worker ended by itself or by its own fault.
-    WorkerDied,
-    /// The worker was killed by a signal sent to it, as by the kernel if the host has no memory left. It is not at
-    /// fault.
-    KilledFromOutside,
-    /// The worker did not answer in time.
-    WorkerHung,
-    /// The worker's answer is not of the protocol.
-    WorkerNonsense,
-    /// The worker reported that it had closed the file but still has a mapping of it.
-    NotReleased,
-    /// The user's file changed during the run.
-    FileChanged,
-}
-
-impl FailureKind {
-    /// Its name in run files and tables.
-    pub fn name(self) -> String {
-        match serde_json::to_value(self) {
-            Ok(serde_json::Value::String(name)) => name,
-            _ => unreachable!("a unit variant serializes as a string"),
-        }
+words! {
+    /// The checks by name.
+    FailureKind, "check" {
+        /// The consumed bytes are not those at the offsets of the table.
+        WrongChecksum = "wrong-checksum",
+        /// A read that was compared byte for byte differs.
+        WrongBytes = "wrong-bytes",
+        /// The clocks of the worker and the supervisor disagree.
+        FalseTime = "false-time",
+        /// Counts contradict each other.
+        InconsistentCounts = "inconsistent-counts",
+        /// The rate exceeds what this machine's memory delivers.
+        Implausible = "implausible",
+        /// Fewer bytes went through read calls than were claimed.
+        MissingReads = "missing-reads",
+        /// Fewer bytes went through write calls than were claimed.
+        MissingWrites = "missing-writes",
+        /// Records are missing from the file or not at their positions.
+        LostRecords = "lost-records",
+        /// The page cache was not empty before a cold sample, or the bytes did not come from the device.
+        NotCold = "not-cold",
+        /// The page cache was not full before a warm sample, or bytes came from the device.
+        NotWarm = "not-warm",
+        /// A cold sample brought more of the file into the cache than allowed.
+        ColdOverrun = "cold-overrun",
+        /// The advice, flag or huge page that defines the method is not in force.
+        NotInForce = "not-in-force",
+        /// O_DIRECT reads did not reach the device.
+        NotDirect = "not-direct",
+        /// Another process used the device, the hypervisor took the CPU, or a clock stepped.
+        Contaminated = "contaminated",
+        /// Other programs had the CPU for much of the sample, or for as long as a time is not accounted for.
+        Disturbed = "disturbed",
+        /// The memory limit was not in force, or was exceeded.
+        LimitNotHeld = "limit-not-held",
+        /// Page cache of the file is charged to a cgroup other than the worker's.
+        #[serde(alias = "charged-elsewhere")]
+        ChargedToOtherCgroup = "charged-to-other-cgroup",
+        /// The rate of device use did not become steady in time.
+        NotSettled = "not-settled",
+        /// A setting of the machine differs from the cell's: device cap, readahead, CPUs, node.
+        #[serde(alias = "not-as-set")]
+        SettingMismatch = "setting-mismatch",
+        /// The counters contradict what the method does.
+        #[serde(alias = "contradicts-method")]
+        MethodContradicted = "method-contradicted",
+        /// The worker was killed because it needed more memory than the limit.
+        KilledForMemory = "killed-for-memory",
+        /// A call failed.
+        CallFailed = "call-failed",
+        /// The worker ended by itself or by its own fault.
+        WorkerDied = "worker-died",
+        /// The worker was killed by a signal sent to it, as by the kernel if the host has no memory left. It is not at
+        /// fault.
+        KilledFromOutside = "killed-from-outside",
+        /// The worker did not answer in time.
+        WorkerHung = "worker-hung",
+        /// The worker's answer is not of the protocol.
+        WorkerNonsense = "worker-nonsense",
+        /// The worker reported that it had closed the file but still has a mapping of it.
+        NotReleased = "not-released",
+        /// The user's file changed during the run.
+        FileChanged = "file-changed",
     }
 }
 

@@ -2,10 +2,14 @@
 
 /// Defines an enum of plain words: the same text in plans, run files and tables.
 macro_rules! words {
-    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$meta:meta])* $name:ident, $what:literal {
+        $($(#[doc = $doc:literal])+ $(#[serde(alias = $alias:literal)])? $variant:ident = $word:literal,)+
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-        pub enum $name { $($(#[$doc])* #[serde(rename = $word)] $variant,)+ }
+        pub enum $name {
+            $($(#[doc = $doc])+ #[serde(rename = $word $(, alias = $alias)?)] $variant,)+
+        }
 
         impl $name {
             /// Every value, in the order of the documentation.
@@ -14,6 +18,11 @@ macro_rules! words {
             /// The word in plans, run files and tables.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)+ }
+            }
+
+            /// Its meaning in a sentence: its documentation.
+            pub const fn meaning(self) -> &'static str {
+                match self { $($name::$variant => concat!($($doc),+).trim_ascii_start(),)+ }
             }
         }
 

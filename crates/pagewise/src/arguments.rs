@@ -323,7 +323,7 @@ fn run_help() -> String {
 
 /// `pagewise report`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("form").args(["answer", "json", "markdown", "csv", "vmstat", "svg"]))]
+#[command(group = ArgGroup::new("form").args(["answer", "json", "markdown", "csv", "vmstat", "html", "svg"]))]
 pub struct ReportArguments {
     /// Run files
     #[arg(required = true, value_name = "RUN")]
@@ -343,11 +343,14 @@ pub struct ReportArguments {
     /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's columns
     #[arg(long)]
     pub vmstat: bool,
+    /// Write all of it as a page: one new file that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Write each plot that has values as a new file QUESTION-PLOT-N.svg into this directory, and print its name
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
     /// Write it into a new file instead, which appears when it is complete
-    #[arg(long, value_name = "FILE", conflicts_with = "svg")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["html", "svg"])]
     pub out: Option<PathBuf>,
     /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty
     #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]

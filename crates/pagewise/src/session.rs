@@ -227,7 +227,7 @@ struct Rounds<'a> {
     outlook: Outlook,
     leaders: Leaders,
     /// Samples that were taken again, and the reason of the last.
-    repeated: (u64, Option<String>),
+    repeated: (u64, Option<&'static str>),
 }
 
 impl Rounds<'_> {
@@ -314,7 +314,7 @@ impl Rounds<'_> {
             left_ns: self.outlook.left_ns(plan, self.spent_ns),
             at_most: plan.budget.is_some(),
             leader: self.leaders.of(cell),
-            repeated: (self.repeated.0, self.repeated.1.as_deref()),
+            repeated: self.repeated,
         };
         self.progress.samples(status.percent(), &status.text());
     }

@@ -7,6 +7,7 @@ use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Conditions};
 
+use crate::cliff::printed;
 use crate::table::standing::Standings;
 
 /// A run file, its samples and its judgement.
@@ -31,6 +32,13 @@ pub(crate) struct CellView<'a> {
 }
 
 impl<'a> JudgedRun<'a> {
+    /// Conclusions of a search or of the tables of methods, as sentences.
+    pub(crate) fn conclusions(&self) -> Vec<String> {
+        let groups = self.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
+        let tables = self.judged.pivot.iter().flat_map(|tables| &tables.sentences).cloned();
+        groups.flat_map(|group| &group.sentences).map(|sentence| printed(sentence)).chain(tables).collect()
+    }
+
     /// Every cell in the order of the plan.
     pub(crate) fn cells(&self) -> Vec<CellView<'a>> {
         let mut places: HashMap<&str, (String, Option<&RatioToLeader>)> = HashMap::new();

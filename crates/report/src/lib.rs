@@ -1,4 +1,4 @@
-//! Runs as text, CSV, JSON and Markdown.
+//! Runs as text, CSV, JSON, Markdown, SVG and HTML.
 //!
 //! Every function takes a writer, and the table a width; none opens a file or queries a terminal. Numbers are judged by
 //! `pagewise-analysis`; only their presentation is decided here.
@@ -13,6 +13,7 @@ pub mod judged_run;
 pub mod line;
 pub mod markdown;
 pub mod markup;
+pub mod page;
 pub mod paragraph;
 pub mod pivot;
 pub mod plots;

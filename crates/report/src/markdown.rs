@@ -25,7 +25,7 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
 fn write_run(out: &mut dyn Write, run: &JudgedRun<'_>) -> io::Result<()> {
     let judged = run.judged;
     writeln!(out, "### {}\n\n{}", text(&judged.run.question), text(described(judged)))?;
-    let sentences = searched(judged);
+    let sentences = run.conclusions();
     if !judged.warnings.is_empty() || !sentences.is_empty() {
         writeln!(out)?;
     }
@@ -68,13 +68,6 @@ fn described(judged: &Judged) -> String {
         None => "no sample was taken".to_string(),
     });
     parts.join(" · ")
-}
-
-/// Conclusions of a search or of the tables of methods.
-pub(crate) fn searched(judged: &Judged) -> Vec<&String> {
-    let groups = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
-    let tables = judged.pivot.iter().flat_map(|tables| &tables.sentences);
-    groups.flat_map(|group| &group.sentences).chain(tables).collect()
 }
 
 fn write_table(out: &mut dyn Write, table: &TextTable) -> io::Result<()> {

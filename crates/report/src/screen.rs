@@ -16,6 +16,7 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Source};
 
 use crate::cliff;
+use crate::comparison::TextTable;
 pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 use situation::Situation;
@@ -82,6 +83,34 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     head.extend(plotted.into_iter().flatten());
     head.append(&mut tail);
     head
+}
+
+/// Width of a text that is wrapped elsewhere.
+const UNWRAPPED: usize = usize::MAX;
+
+/// The answer for a page, which has no rows and columns.
+pub(crate) struct Answer {
+    /// Machine and validity.
+    pub(crate) heading: Vec<String>,
+    /// What to use in each situation.
+    pub(crate) choices: TextTable,
+    /// The rest.
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Answer {
+    pub(crate) fn of(judged: &[&Judged]) -> Self {
+        let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
+        let situations = situation::all(judged.iter().copied());
+        let mut lines = syncs::lines(&situations, UNWRAPPED);
+        lines.extend(without_figures(&situations, UNWRAPPED));
+        lines.extend(cache_unknown(&runs, UNWRAPPED));
+        Self {
+            heading: heading(&runs, UNWRAPPED).iter().map(Line::text).collect(),
+            choices: choices::table(&choices::all(&situations)),
+            lines,
+        }
+    }
 }
 
 /// The conditions that all comparisons of a run have.

@@ -8,7 +8,7 @@ mod append;
 pub(crate) mod columns;
 mod fill;
 mod grid;
-mod heading;
+pub(crate) mod heading;
 mod one_shot;
 mod reads;
 pub(crate) mod rows;

@@ -11,7 +11,7 @@ use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::vmstat::VmstatRow;
-use pagewise_report::{csv, json, markdown, plots, screen, svg, table, vmstat};
+use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
 
 use crate::arguments::{AllArguments, CsvRows, ReportArguments};
 use crate::exit::Exit;
@@ -36,6 +36,10 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
     if let Some(directory) = &arguments.svg {
         return write_plots(directory, &documented);
+    }
+    if let Some(path) = &arguments.html {
+        output::file(path, |out| page::write(out, &documented))?;
+        return Ok(Exit::Answered);
     }
     put(arguments, |out| match arguments {
         ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),

@@ -18,7 +18,7 @@ use super::begin::{
 use super::prepare::{Asked, Prepared};
 use super::rights::ensure_settable;
 use super::{command_lines, consent, planned, report, resume};
-use crate::arguments::{OverviewArguments, QuestionArguments};
+use crate::arguments::{OverviewArguments, QuestionArguments, typed};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::Variant;
@@ -291,7 +291,8 @@ fn execute(
         return Ok(Taken::Ended(Exit::Interrupted));
     }
     let worker_command = options.worker_command.clone();
-    let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command };
+    let header =
+        Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command, typed: typed() };
     let store = match &options.out {
         Some(path) => RunFile::create(path, header.clone())?,
         None => create_named(&header)?,

@@ -75,3 +75,20 @@ fn plots_are_files_of_their_own() {
     let refused = place.run(&["report", "run.jsonl", "--svg=run.jsonl"]).expect_code(2);
     assert!(refused.stderr.contains("run.jsonl"), "{refused:?}");
 }
+
+#[test]
+fn a_page_is_one_file_with_the_command_that_made_it() {
+    let place = place();
+    let written = place.run(&["report", "run.jsonl", "--html=page.html"]).expect_code(0);
+    assert_eq!((written.stdout.as_str(), written.stderr.as_str()), ("", ""));
+    let page = fs::read_to_string(place.file("page.html")).expect("read");
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+    assert!(page.contains("<pre>pagewise read --workload=random-read --methods=pread,mmap "), "{page}");
+    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    let refused = place.run(&["report", "run.jsonl", "--html=page.html"]).expect_code(2);
+    assert_eq!(refused.stderr, "pagewise: page.html exists: name another file\n");
+    for path in ["none/page.html", "."] {
+        let refused = place.run(&["report", "run.jsonl", "--html", path]).expect_code(2);
+        assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+    }
+}

@@ -189,6 +189,10 @@ fn a_run_file_with_hostile_words_everywhere_is_shown_and_does_nothing() {
     place.run(&["report", "hostile.jsonl", "--csv=samples", "--out=rows.csv"]);
     assert_eq!(fs::read_to_string(place.file("rows.csv")).expect("the file"), csv.stdout);
     expect_no_formula(&place.run(&["report", "hostile.jsonl", "--csv"]).stdout);
+    place.run(&["report", "hostile.jsonl", "--html=page.html"]).expect_code(0);
+    let page = fs::read_to_string(place.file("page.html")).expect("the page");
+    assert!(page.chars().all(|letter| letter == '\n' || !letter.is_control()), "{page}");
+    assert!(page.contains(r"=1+1\u{1b}[31m"), "{page}");
     let markdown = place.run(&["report", "hostile.jsonl", "--markdown"]);
     expect_both_inert(&markdown);
     assert!(markdown.stdout.contains(r"### =1+1\\u{1b}"), "{}", markdown.stdout);

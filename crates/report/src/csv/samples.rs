@@ -343,7 +343,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
         Outcome::Broken { stderr_tail, .. } => ("broken", format!("{}; {stderr_tail}", details(sample))),
         Outcome::Unavailable { reason } => ("unavailable", reason.clone()),
     };
-    let kinds: Vec<String> = sample.failures().iter().map(|failure| failure.kind.name()).collect();
+    let kinds: Vec<&str> = sample.failures().iter().map(|failure| failure.kind.name()).collect();
     let mut fields = vec![
         sample.round.to_string(),
         sample.attempt.to_string(),

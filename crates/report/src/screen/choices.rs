@@ -7,6 +7,7 @@ use pagewise_model::format::{percent_up, times};
 
 use super::situation::Situation;
 use super::syncs;
+use crate::comparison::TextTable;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 
@@ -76,6 +77,21 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
             vec![format!("open: {others}"), format!("open: {} others", staying.len())]
         }
         Verdict::NotComparable => vec!["not comparable".to_string()],
+    }
+}
+
+/// The choices as a table.
+pub(super) fn table(choices: &[Choice]) -> TextTable {
+    let row = |choice: &Choice| {
+        vec![
+            choice.situation.clone(),
+            choice.method().to_string(),
+            choice.certainty.first().cloned().unwrap_or_default(),
+        ]
+    };
+    TextTable {
+        headings: ["situation", "use", "how sure that is"].map(str::to_string).to_vec(),
+        rows: choices.iter().map(row).collect(),
     }
 }
 

@@ -11,7 +11,7 @@ use pagewise_model::format::{counted, grouped, percent_down, time};
 
 /// Write run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
-    for line in [run(judged), machine(&judged.environment), storage(judged)] {
+    for line in described(judged) {
         paragraph(out, "", &line, width)?;
     }
     for worker in &judged.workers {
@@ -29,6 +29,11 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
         paragraph(out, "", &format!("Warning: {warning}"), width)?;
     }
     Ok(())
+}
+
+/// Run, machine and storage.
+pub(crate) fn described(judged: &Judged) -> [String; 3] {
+    [run(judged), machine(&judged.environment), storage(judged)]
 }
 
 fn run(judged: &Judged) -> String {
@@ -61,7 +66,7 @@ fn rounds(judged: &Judged) -> String {
 }
 
 /// A worker with its flags, which are conditions too.
-fn found(worker: &WorkerSummary) -> String {
+pub(crate) fn found(worker: &WorkerSummary) -> String {
     let version = worker.version.as_ref().map_or_else(String::new, |version| format!(" · {version}"));
     let command = match worker.command.is_empty() {
         true => String::new(),
@@ -108,7 +113,8 @@ fn storage(judged: &Judged) -> String {
     parts.join(" · ")
 }
 
-fn validity(judged: &Judged) -> String {
+/// How many samples are valid.
+pub(crate) fn validity(judged: &Judged) -> String {
     let validity = &judged.validity;
     let mut text = match validity.share {
         Some(share) => format!(

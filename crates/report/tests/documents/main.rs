@@ -4,6 +4,7 @@
 mod cliff_run;
 #[path = "../constructed/mod.rs"]
 mod constructed;
+mod page;
 mod plots;
 mod tables;
 mod well_formed;

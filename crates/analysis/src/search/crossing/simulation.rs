@@ -8,7 +8,7 @@
 
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::random::Random;
-use pagewise_model::run::{Header, Run, SCHEMA_VERSION};
+use pagewise_model::run::{Header, Run};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Bytes, CacheState, Cell, Conditions, Environment, Evidence, HostSettings, Method, Outcome, Plan, Reads,
@@ -146,8 +146,7 @@ pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTal
 pub fn drive(plan: Plan, random: &mut Random, noise: &Source, rate: impl Fn(&Cell) -> Option<f64>) -> Run {
     let mut batch = plan.cells.clone();
     let environment = Environment { page_bytes: 4096, ..Environment::default() };
-    let header =
-        Header { schema: SCHEMA_VERSION, plan, environment, workers: Vec::new(), worker_command: None };
+    let header = Header { environment, ..Header::of(plan) };
     let mut run = Run::of(header, Vec::new());
     for _ in 0..MOST_BATCHES {
         let logs = noise.draw(batch.len(), run.header.plan.rounds as usize, random);

@@ -1,0 +1,69 @@
+//! Judged runs as one HTML file, complete without scripts, network or other files.
+//!
+//! The order is that of questions: what to use, what was measured and what to distrust, each plot with its table, the
+//! verdicts, then what a second look needs: environment, checks, definitions, the command.
+
+mod html;
+mod sections;
+
+use std::io::{self, Write};
+
+use pagewise_analysis::Judged;
+
+use crate::judged_run::JudgedRun;
+use crate::markup::escaped;
+use crate::{screen, svg};
+use html::Html;
+
+const STYLE: &str = include_str!("page/style.css");
+/// Nothing is loaded, and no script runs.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// Write one page of all runs, a section for each.
+pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
+    let questions: Vec<&str> = runs.iter().map(|run| run.judged.run.question.as_str()).collect();
+    let title = escaped(format!("pagewise: {}", questions.join(", ")));
+    let mut page = Html::default();
+    answer(&mut page, runs);
+    if runs.len() > 1 {
+        contents(&mut page, runs);
+    }
+    for (index, run) in runs.iter().enumerate() {
+        sections::run(&mut page, run, index + 1);
+    }
+    sections::definitions(&mut page);
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/><title>{title}</title>\n<style>{STYLE}{}</style></head>\n\
+         <body><main><h1>{title}</h1>\n{}</main></body></html>\n",
+        svg::STYLE,
+        page.text()
+    )
+}
+
+/// What to use in each situation, as on the screen.
+fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
+    let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
+    let answer = screen::Answer::of(&judged);
+    answer.heading.iter().for_each(|line| page.paragraph(line));
+    page.heading(2, "What to use");
+    if !answer.choices.rows.is_empty() {
+        page.table(&answer.choices, "What to use");
+    }
+    for run in runs {
+        run.conclusions().iter().for_each(|sentence| page.paragraph(sentence));
+    }
+    page.lines(&answer.lines);
+}
+
+fn contents(page: &mut Html, runs: &[JudgedRun<'_>]) {
+    page.open("nav aria-label=\"Runs\"");
+    page.open("ul");
+    for (index, run) in runs.iter().enumerate() {
+        let name = format!("{} ({})", run.judged.run.question, run.path);
+        page.raw(&format!("<li><a href=\"#run-{}\">{}</a></li>", index + 1, escaped(name)));
+    }
+    page.close("ul");
+    page.close("nav");
+}

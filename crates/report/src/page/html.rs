@@ -1,0 +1,120 @@
+//! Elements of a page. Every text passes [`escaped`] here.
+
+use std::fmt::{Display, Write as _};
+
+use crate::comparison::TextTable;
+use crate::line::{Emphasis, Line};
+use crate::markup::escaped;
+
+/// The body of a page as it grows.
+#[derive(Default)]
+pub(super) struct Html(String);
+
+impl Html {
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Markup that is already escaped.
+    pub(super) fn raw(&mut self, markup: &str) {
+        self.0.push_str(markup);
+        self.0.push('\n');
+    }
+
+    /// Begin an element, with attributes that are already escaped.
+    pub(super) fn open(&mut self, tag: &str) {
+        let _ = writeln!(self.0, "<{tag}>");
+    }
+
+    pub(super) fn close(&mut self, name: &str) {
+        let _ = writeln!(self.0, "</{name}>");
+    }
+
+    fn element(&mut self, name: &str, text: impl Display) {
+        let _ = writeln!(self.0, "<{name}>{}</{name}>", escaped(text));
+    }
+
+    pub(super) fn heading(&mut self, level: u8, text: impl Display) {
+        self.element(&format!("h{level}"), text);
+    }
+
+    pub(super) fn paragraph(&mut self, text: impl Display) {
+        self.element("p", text);
+    }
+
+    /// A text that is copied.
+    pub(super) fn command(&mut self, text: impl Display) {
+        self.element("pre", text);
+    }
+
+    /// A list; nothing if it is empty.
+    pub(super) fn list(&mut self, items: &[String]) {
+        if !items.is_empty() {
+            self.open("ul");
+            items.iter().for_each(|item| self.element("li", item));
+            self.close("ul");
+        }
+    }
+
+    /// Terms with their descriptions.
+    pub(super) fn terms(&mut self, pairs: impl IntoIterator<Item = (impl Display, impl Display)>) {
+        self.open("dl");
+        for (term, description) in pairs {
+            self.element("dt", term);
+            self.element("dd", description);
+        }
+        self.close("dl");
+    }
+
+    /// A part that is closed at first.
+    pub(super) fn details(&mut self, summary: &str, content: impl FnOnce(&mut Self)) {
+        self.open("details");
+        self.element("summary", summary);
+        content(self);
+        self.close("details");
+    }
+
+    /// A table that scrolls within the page if it is wide.
+    pub(super) fn table(&mut self, table: &TextTable, label: &str) {
+        let _ = writeln!(
+            self.0,
+            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
+            escaped(label)
+        );
+        for heading in &table.headings {
+            let _ = write!(self.0, "<th scope=\"col\">{}</th>", escaped(heading));
+        }
+        self.0.push_str("</tr></thead><tbody>\n");
+        for row in &table.rows {
+            self.0.push_str("<tr>");
+            for cell in row {
+                let _ = write!(self.0, "<td>{}</td>", escaped(cell));
+            }
+            self.0.push_str("</tr>\n");
+        }
+        self.0.push_str("</tbody></table></div>\n");
+    }
+
+    /// Lines of a screen, a strong one alone as a heading.
+    pub(super) fn lines(&mut self, lines: &[Line]) {
+        for line in lines.iter().filter(|line| !line.text().is_empty()) {
+            if let [only] = line.0.as_slice()
+                && only.emphasis == Emphasis::Strong
+            {
+                self.heading(3, &only.text);
+                continue;
+            }
+            self.0.push_str("<p>");
+            for span in &line.0 {
+                let (start, end) = match span.emphasis {
+                    Emphasis::Plain => ("", ""),
+                    Emphasis::Strong => ("<strong>", "</strong>"),
+                    Emphasis::Bad => ("<strong class=\"bad\">", "</strong>"),
+                    Emphasis::Weak => ("<span class=\"weak\">", "</span>"),
+                };
+                let _ = write!(self.0, "{start}{}{end}", escaped(&span.text));
+            }
+            self.0.push_str("</p>\n");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The sections of one run, and the definitions of all numbers.
+
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::Status;
+use pagewise_model::format::counted;
+use pagewise_model::untrusted::shell_word;
+use pagewise_model::{FailureKind, Role};
+
+use super::html::Html;
+use crate::comparison::{ComparisonText, TextTable};
+use crate::csv::cells;
+use crate::judged_run::JudgedRun;
+use crate::markup::escaped;
+use crate::plots::plot::{Plot, headings};
+use crate::table::{heading, verdict};
+use crate::{plots, svg};
+
+/// More marks of a plot take too long to draw in a page.
+const MOST_MARKS: usize = 5_000;
+
+/// All sections of the run with this number.
+pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize) {
+    let judged = run.judged;
+    page.raw(&format!(
+        "<section id=\"run-{number}\"><h2>{}: {}</h2>",
+        escaped(&judged.run.question),
+        escaped(run.path)
+    ));
+    page.heading(3, "What was measured");
+    heading::described(judged).iter().for_each(|line| page.paragraph(line));
+    distrust(page, judged);
+    draw(page, &plots::all(run), number);
+    verdicts(page, judged);
+    page.heading(3, "For a second look");
+    page.details("Environment", |page| environment(page, judged));
+    page.details("Every check, with how often it failed", |page| checks(page, judged));
+    page.details("The command", |page| command(page, run));
+    page.close("section");
+}
+
+/// Warnings, failed checks and missing samples.
+fn distrust(page: &mut Html, judged: &Judged) {
+    let failed = judged.validity.reasons.iter().map(|reason| {
+        let attempts = counted(reason.count as u64, "attempt");
+        format!("{attempts} failed the check {}, first: {}", reason.kind.name(), reason.example)
+    });
+    let measured = || judged.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let short =
+        measured().filter(|cell| cell.status == Status::Ok && cell.samples < cell.rounds_asked).count();
+    let short = (short > 0)
+        .then(|| format!("{} have fewer valid samples than rounds", counted(short as u64, "method")));
+    let all: Vec<String> = judged.warnings.iter().cloned().chain(failed).chain(short).collect();
+    page.heading(3, "What to distrust");
+    if all.is_empty() {
+        page.paragraph("Nothing that is known: every sample passed every check, and there is no warning.");
+    }
+    page.list(&all);
+}
+
+fn draw(page: &mut Html, plots: &[Plot], number: usize) {
+    let mut question = "";
+    for (index, plot) in plots.iter().enumerate() {
+        if plot.heading != question {
+            question = plot.heading;
+            page.heading(3, question);
+        }
+        page.open("figure");
+        page.raw(&format!("<figcaption>{}</figcaption>", escaped(&plot.conditions)));
+        let marks: usize = plot.series.iter().map(|series| series.marks.len()).sum();
+        if marks <= MOST_MARKS {
+            let label = escaped(format!("{question} {}", plot.conditions));
+            page.raw(&format!("<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{label}\">"));
+            page.raw(&svg::element(plot, &format!("plot-{number}-{}", index + 1)));
+            page.close("div");
+        } else {
+            page.paragraph(format!("{marks} values are too many for a page: report --svg draws them."));
+        }
+        page.details("As a table", |page| {
+            page.table(&plot.table, &format!("{question} {}", plot.conditions))
+        });
+        page.close("figure");
+    }
+}
+
+fn verdicts(page: &mut Html, judged: &Judged) {
+    if judged.comparisons.is_empty() {
+        return;
+    }
+    page.heading(3, "Verdicts");
+    let by_id = judged.by_id();
+    for (index, comparison) in judged.comparisons.iter().enumerate() {
+        let ComparisonText { table, notes } = ComparisonText::of(&by_id, comparison);
+        page.heading(4, &comparison.conditions.label);
+        page.paragraph(verdict(comparison));
+        if let Some(advice) = judged.advice.get(index) {
+            let sentences = advice.notes.iter().chain(&advice.stalls).chain([&advice.sentence]);
+            sentences.for_each(|sentence| page.paragraph(sentence));
+        }
+        page.table(&table, &comparison.conditions.label);
+        page.list(&notes);
+    }
+}
+
+/// Every field, with its unit in its name.
+fn environment(page: &mut Html, judged: &Judged) {
+    let value = serde_json::to_value(&judged.environment).unwrap_or_default();
+    let fields = value.as_object().into_iter().flatten();
+    let told = fields.filter(|(name, _)| *name != "warnings").map(|(name, value)| {
+        let told = match value {
+            serde_json::Value::Null => "unknown".to_string(),
+            serde_json::Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        (name.clone(), told)
+    });
+    page.terms(told);
+    for worker in &judged.workers {
+        page.paragraph(heading::found(worker));
+        page.list(&worker.notes);
+    }
+}
+
+fn checks(page: &mut Html, judged: &Judged) {
+    let validity = &judged.validity;
+    page.paragraph(heading::validity(judged));
+    let row = |kind: &FailureKind| {
+        let found = validity.reasons.iter().find(|reason| reason.kind == *kind);
+        let (count, example) = found.map_or((0, ""), |reason| (reason.count, &reason.example));
+        vec![kind.to_string(), count.to_string(), kind.meaning().to_string(), example.to_string()]
+    };
+    let table = TextTable {
+        headings: headings(&["check", "attempts that failed it", "meaning of a failure", "the first"]),
+        rows: FailureKind::ALL.iter().map(row).collect(),
+    };
+    page.table(&table, "Every check");
+}
+
+/// How it was measured, and how it is printed again.
+fn command(page: &mut Html, run: &JudgedRun<'_>) {
+    let seed = run.judged.run.seed;
+    match run.run.header.typed.as_slice() {
+        [] => page.paragraph(format!("The run file does not have the command. Its seed is {seed}.")),
+        words => {
+            page.paragraph(format!("Measured with the seed {seed} by:"));
+            let words = words.iter().map(|word| format!(" {}", shell_word(word)));
+            page.command(format!("pagewise{}", words.collect::<String>()));
+        }
+    }
+    page.paragraph("Judged and printed again by:");
+    page.command(format!("pagewise report {}", shell_word(run.path)));
+}
+
+/// The meaning of each number.
+pub(super) fn definitions(page: &mut Html) {
+    page.heading(2, "What each number means");
+    page.details("Definitions, by the columns of the CSV of cells", |page| page.terms(cells::columns()));
+}

@@ -1,0 +1,102 @@
+//! The page of constructed runs.
+
+use std::collections::HashSet;
+
+use pagewise_analysis::{Judged, judge};
+use pagewise_model::FailureKind;
+use pagewise_model::run::Run;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::{page, plots};
+
+use crate::well_formed::elements;
+use crate::{all, constructed, hostile};
+
+fn page_of(runs: &[(&str, &Run)]) -> String {
+    let judged: Vec<Judged> = runs.iter().map(|(_, run)| judge(run)).collect();
+    let both = runs.iter().zip(&judged);
+    let runs: Vec<JudgedRun<'_>> =
+        both.map(|((path, run), judged)| JudgedRun { path, run, judged }).collect();
+    let mut out = Vec::new();
+    page::write(&mut out, &runs).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+/// Values of an attribute.
+fn values<'a>(text: &'a str, attribute: &str) -> Vec<&'a str> {
+    let start = format!(" {attribute}=\"");
+    let ends = text.split(start.as_str()).skip(1);
+    ends.map(|rest| rest.split('"').next().expect("an end")).collect()
+}
+
+#[test]
+fn a_page_has_every_plot_and_its_table() {
+    for (name, run) in all() {
+        let text = page_of(&[("run.jsonl", &run)]);
+        let names = elements(&text);
+        let judged = judge(&run);
+        let plots = plots::all(&JudgedRun { path: "run.jsonl", run: &run, judged: &judged }).len();
+        let count = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
+        assert_eq!((count("svg"), count("figure")), (plots, plots), "{name}");
+        assert!(count("table") >= plots + judged.comparisons.len(), "{name}");
+        assert_eq!((count("script"), count("link"), count("img")), (0, 0, 0), "{name}");
+        for advice in &judged.advice {
+            assert!(text.contains(&pagewise_report::markup::escaped(&advice.sentence)), "{name}");
+        }
+        for warning in &judged.warnings {
+            assert!(text.contains(&pagewise_report::markup::escaped(warning)), "{name}: {warning}");
+        }
+        // Every check, with how often it failed.
+        for kind in FailureKind::ALL {
+            let count = judged.validity.reasons.iter().find(|reason| reason.kind == *kind);
+            let count = count.map_or(0, |reason| reason.count);
+            assert!(text.contains(&format!("<td>{kind}</td><td>{count}</td>")), "{name}: {kind}");
+        }
+        assert!(!text.contains("NaN"), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_loaded_from_anywhere() {
+    let text = page_of(&[("run.jsonl", &constructed::complete())]);
+    assert!(text.contains("default-src 'none'"), "{text}");
+    assert_eq!(values(&text, "src"), Vec::<&str>::new());
+    assert!(values(&text, "href").iter().all(|link| link.starts_with('#')));
+    assert!(!text.contains("url(") && !text.contains("@import"), "{text}");
+}
+
+#[test]
+fn several_runs_have_a_section_each_and_ids_of_their_own() {
+    let (read, scan) = (constructed::complete(), constructed::scan());
+    let text = page_of(&[("one.jsonl", &read), ("two.jsonl", &scan)]);
+    elements(&text);
+    assert_eq!(text.matches("<section id=").count(), 2);
+    let ids = values(&text, "id");
+    let known: HashSet<&str> = ids.iter().copied().collect();
+    assert_eq!(known.len(), ids.len(), "{ids:?}");
+    for named in values(&text, "aria-labelledby").into_iter().flat_map(str::split_whitespace) {
+        assert!(known.contains(named), "{named}");
+    }
+    for link in values(&text, "href") {
+        assert!(known.contains(link.trim_start_matches('#')), "{link}");
+    }
+}
+
+#[test]
+fn a_hostile_run_is_text() {
+    let mut run = hostile();
+    run.header.typed = vec!["read".to_string(), "<script>'\"\n".to_string()];
+    let names = elements(&page_of(&[("</h2><script>alert(1)</script>\u{1b}.jsonl", &run)]));
+    assert!(!names.iter().any(|name| name == "script"), "{names:?}");
+}
+
+#[test]
+fn the_command_is_the_one_that_was_typed() {
+    let mut run = constructed::complete();
+    assert!(
+        page_of(&[("run.jsonl", &run)]).contains("The run file does not have the command. Its seed is 42.")
+    );
+    run.header.typed = ["read", "/data", "--time", "20 s"].map(str::to_string).to_vec();
+    let text = page_of(&[("my run.jsonl", &run)]);
+    assert!(text.contains("<pre>pagewise read /data --time &#39;20 s&#39;</pre>"), "{text}");
+    assert!(text.contains("<pre>pagewise report &#39;my run.jsonl&#39;</pre>"), "{text}");
+}
