@@ -8,7 +8,8 @@ use pagewise_fuzz::run_file::{RunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
 use pagewise_model::{FailureKind, Sample};
-use pagewise_report::{csv, json, screen, table, vmstat};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
 
 /// What a report may take: the largest case has some hundred KiB, and what is made of a number in it is GiB.
 const DATA_BYTES: u64 = 64 << 20;
@@ -66,6 +67,15 @@ fn report(text: &[u8], width: usize) -> bool {
     out.clear();
     csv::samples::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
     judged::check_csv(&out, run.samples.len());
+    out.clear();
+    let documented = [JudgedRun { path: "run.jsonl", run: &run, judged: &judged }];
+    csv::cells::write(&mut out, &documented).expect("written to memory");
+    judged::check_csv(&out, run.header.plan.cells.len());
+    out.clear();
+    markdown::write(&mut out, &documented).expect("written to memory");
+    page::write(&mut out, &documented).expect("written to memory");
+    plots::all(&documented[0]).iter().for_each(|plot| out.extend(svg::file(plot).bytes()));
+    assert!(!std::str::from_utf8(&out).expect("documents are text").contains("NaN"));
     out.clear();
     vmstat::write(&mut out, &vmstat::rows(&run.seconds)).expect("written to memory");
     judged::check_csv(&out, usize::MAX);

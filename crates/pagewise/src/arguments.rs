@@ -343,13 +343,13 @@ pub struct ReportArguments {
     /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's columns
     #[arg(long)]
     pub vmstat: bool,
-    /// Write all of it as a page: one new file that needs no network
+    /// Write all of it as a page: one new file that needs no network; - is stdout
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write each plot that has values as a new file QUESTION-PLOT-N.svg into this directory, and print its name
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Write it into a new file instead, which appears when it is complete
+    /// Write it into a new file instead, which appears when it is complete; - is stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["html", "svg"])]
     pub out: Option<PathBuf>,
     /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty

@@ -16,6 +16,8 @@ use crate::{screen, svg};
 use html::Html;
 
 const STYLE: &str = include_str!("page/style.css");
+/// Size of all plots of a page.
+const MOST_BYTES: usize = 1_000_000;
 /// Nothing is loaded, and no script runs.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
@@ -29,7 +31,7 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         contents(&mut page, runs);
     }
     for (index, run) in runs.iter().enumerate() {
-        sections::run(&mut page, run, index + 1);
+        sections::run(&mut page, run, index + 1, MOST_BYTES / runs.len());
     }
     sections::definitions(&mut page);
     write!(

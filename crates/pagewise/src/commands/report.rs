@@ -20,13 +20,14 @@ use crate::store;
 
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Exit> {
+    let out = arguments.out.as_deref();
     if arguments.vmstat {
         let rows = seconds(&arguments.runs)?;
-        return put(arguments, |out| vmstat::write(out, &rows));
+        return put(out, |out| vmstat::write(out, &rows));
     }
     let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
     if let Some(CsvRows::Samples) = arguments.csv {
-        return put(arguments, |out| csv::samples::write(out, &runs));
+        return put(out, |out| csv::samples::write(out, &runs));
     }
     let price = f64::from(arguments.price_of_simplicity) / 100.0;
     let judged: Vec<Judged> = runs.iter().map(|run| judge_at(run, price)).collect();
@@ -38,10 +39,9 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         return write_plots(directory, &documented);
     }
     if let Some(path) = &arguments.html {
-        output::file(path, |out| page::write(out, &documented))?;
-        return Ok(Exit::Answered);
+        return put(Some(path), |out| page::write(out, &documented));
     }
-    put(arguments, |out| match arguments {
+    put(out, |out| match arguments {
         ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),
         ReportArguments { json: true, .. } => json::write(out, &judged),
         ReportArguments { markdown: true, .. } => markdown::write(out, &documented),
@@ -85,12 +85,9 @@ fn file_name(question: &str) -> String {
     question.chars().take(60).map(plain).collect()
 }
 
-/// Write a document to stdout, or into the file that was named.
-fn put(
-    arguments: &ReportArguments,
-    write: impl FnOnce(&mut output::Document<'_>) -> io::Result<()>,
-) -> Result<Exit> {
-    match &arguments.out {
+/// Write a document into the file that was named; to stdout without one, and for `-`.
+fn put(path: Option<&Path>, write: impl FnOnce(&mut output::Document<'_>) -> io::Result<()>) -> Result<Exit> {
+    match path.filter(|path| *path != Path::new("-")) {
         Some(path) => output::file(path, write)?,
         None => write(&mut output::stdout())?,
     }

@@ -82,6 +82,7 @@ fn a_page_is_one_file_with_the_command_that_made_it() {
     let written = place.run(&["report", "run.jsonl", "--html=page.html"]).expect_code(0);
     assert_eq!((written.stdout.as_str(), written.stderr.as_str()), ("", ""));
     let page = fs::read_to_string(place.file("page.html")).expect("read");
+    assert_eq!(place.run(&["report", "run.jsonl", "--html=-"]).expect_code(0).stdout, page);
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
     assert!(page.contains("<pre>pagewise read --workload=random-read --methods=pread,mmap "), "{page}");
     assert!(page.len() < 1_500_000, "{} bytes", page.len());

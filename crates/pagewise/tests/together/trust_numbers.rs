@@ -11,7 +11,8 @@ use pagewise_model::{
 };
 use serde_json::{Value, json};
 
-const FORMS: [&[&str]; 3] = [&[], &["--json"], &["--csv=samples"]];
+const FORMS: [&[&str]; 6] =
+    [&[], &["--json"], &["--csv=samples"], &["--csv"], &["--markdown"], &["--html=-"]];
 
 /// The `index`-th of many cells, `methods` of them under the same conditions.
 fn cell(index: usize, methods: usize) -> Cell {
@@ -126,9 +127,13 @@ fn no_number_anywhere_ends_a_report_by_a_signal() {
                 let mut changed_records = records.clone();
                 changed_records[line] = changed;
                 place.write("run.jsonl", text(&changed_records));
-                // A table is judged and shown; the other forms only write down what is there.
-                let finished = place.run(&["report", "run.jsonl"]);
-                assert!(matches!(finished.status.code(), Some(0 | 2)), "{pointer} = {number}: {finished:?}");
+                // A table and a page show what is judged; the other forms only write down what is there.
+                for form in [&["report", "run.jsonl"][..], &["report", "run.jsonl", "--html=-"]] {
+                    let finished = place.run(form);
+                    let code = finished.status.code();
+                    assert!(matches!(code, Some(0 | 2)), "{pointer} = {number}: {finished:?}");
+                    assert!(!finished.stdout.contains("NaN"), "{pointer} = {number}: {finished:?}");
+                }
             }
         }
     }
@@ -169,5 +174,9 @@ fn many_cells_are_told() {
         assert_eq!(json["cells"].as_array().map(Vec::len), Some(5_000));
         let csv = place.run(&["report", "run.jsonl", "--csv=samples"]).expect_code(0);
         assert_eq!(csv.stdout.lines().count(), 1_499);
+        let cells = place.run(&["report", "run.jsonl", "--csv"]).expect_code(0);
+        assert_eq!(cells.stdout.lines().count(), 5_001);
+        let page = place.run(&["report", "run.jsonl", "--html=-"]).expect_code(0).stdout;
+        assert!(page.contains("1,498 of 1,498 samples valid") && page.len() < 6_000_000, "{}", page.len());
     }
 }

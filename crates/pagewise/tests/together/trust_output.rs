@@ -55,13 +55,16 @@ fn with_stderr(place: &Place, arguments: &[&str], stderr: Stdio) -> Finished {
 }
 
 /// Every command that prints, over a run file that is there.
-const PRINTING: [&[&str]; 10] = [
+const PRINTING: [&[&str]; 13] = [
     &["clean"],
     &["doctor"],
     &["doctor", "--json"],
     &["report", "run.jsonl"],
     &["report", "run.jsonl", "--json"],
     &["report", "run.jsonl", "--csv=samples"],
+    &["report", "run.jsonl", "--csv"],
+    &["report", "run.jsonl", "--markdown"],
+    &["report", "run.jsonl", "--html=-"],
     &["run", "read", "--dry-run", "--file-size=64MiB"],
     &["--help"],
     &["run", "--help"],

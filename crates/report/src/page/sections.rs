@@ -15,11 +15,8 @@ use crate::plots::plot::{Plot, headings};
 use crate::table::{heading, verdict};
 use crate::{plots, svg};
 
-/// More marks of a plot take too long to draw in a page.
-const MOST_MARKS: usize = 5_000;
-
-/// All sections of the run with this number.
-pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize) {
+/// All sections of the run with this number, with plots in at most `room` bytes.
+pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize, room: usize) {
     let judged = run.judged;
     page.raw(&format!(
         "<section id=\"run-{number}\"><h2>{}: {}</h2>",
@@ -29,7 +26,7 @@ pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize) {
     page.heading(3, "What was measured");
     heading::described(judged).iter().for_each(|line| page.paragraph(line));
     distrust(page, judged);
-    draw(page, &plots::all(run), number);
+    draw(page, &plots::all(run), number, room);
     verdicts(page, judged);
     page.heading(3, "For a second look");
     page.details("Environment", |page| environment(page, judged));
@@ -57,29 +54,41 @@ fn distrust(page: &mut Html, judged: &Judged) {
     page.list(&all);
 }
 
-fn draw(page: &mut Html, plots: &[Plot], number: usize) {
-    let mut question = "";
+/// Draw the plots, the first ones in at most `room` bytes: a page of many cells would be too large to open.
+fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
+    let (mut question, mut left, mut left_out) = ("", room, 0);
     for (index, plot) in plots.iter().enumerate() {
+        let mut drawn = Html::default();
+        figure(&mut drawn, plot, &format!("plot-{number}-{}", index + 1));
+        let Some(rest) = left.checked_sub(drawn.text().len()) else {
+            left_out += 1;
+            continue;
+        };
+        left = rest;
         if plot.heading != question {
             question = plot.heading;
             page.heading(3, question);
         }
-        page.open("figure");
-        page.raw(&format!("<figcaption>{}</figcaption>", escaped(&plot.conditions)));
-        let marks: usize = plot.series.iter().map(|series| series.marks.len()).sum();
-        if marks <= MOST_MARKS {
-            let label = escaped(format!("{question} {}", plot.conditions));
-            page.raw(&format!("<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{label}\">"));
-            page.raw(&svg::element(plot, &format!("plot-{number}-{}", index + 1)));
-            page.close("div");
-        } else {
-            page.paragraph(format!("{marks} values are too many for a page: report --svg draws them."));
-        }
-        page.details("As a table", |page| {
-            page.table(&plot.table, &format!("{question} {}", plot.conditions))
-        });
-        page.close("figure");
+        page.raw(drawn.text());
     }
+    if left_out > 0 {
+        let more = counted(left_out, "more plot");
+        page.paragraph(format!("There is no room for {more}: pagewise report --svg DIR writes all of them."));
+    }
+}
+
+fn figure(page: &mut Html, plot: &Plot, id: &str) {
+    let label = format!("{} {}", plot.heading, plot.conditions);
+    page.open("figure");
+    page.raw(&format!("<figcaption>{}</figcaption>", escaped(&plot.conditions)));
+    page.raw(&format!(
+        "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">",
+        escaped(&label)
+    ));
+    page.raw(&svg::element(plot, id));
+    page.close("div");
+    page.details("As a table", |page| page.table(&plot.table, &label));
+    page.close("figure");
 }
 
 fn verdicts(page: &mut Html, judged: &Judged) {

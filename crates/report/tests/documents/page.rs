@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::FailureKind;
 use pagewise_model::run::Run;
+use pagewise_model::sample::Sample;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::{page, plots};
 
@@ -53,6 +54,27 @@ fn a_page_has_every_plot_and_its_table() {
         }
         assert!(!text.contains("NaN"), "{name}");
     }
+}
+
+#[test]
+fn a_page_of_many_plots_has_the_first_ones() {
+    let mut run = constructed::complete();
+    let cells = run.header.plan.cells.clone();
+    let samples = run.samples.clone();
+    for threads in 2..60 {
+        for cell in &cells {
+            let mut other = cell.clone();
+            other.conditions.threads = threads;
+            let of_cell = samples.iter().filter(|sample| sample.cell == cell.id());
+            run.samples.extend(of_cell.map(|sample| Sample { cell: other.id(), ..sample.clone() }));
+            run.header.plan.cells.push(other);
+        }
+    }
+    let text = page_of(&[("run.jsonl", &run)]);
+    elements(&text);
+    assert!(text.len() < 1_500_000, "{} bytes", text.len());
+    assert!(text.contains("There is no room for ") && text.matches("<svg ").count() > 50, "{}", text.len());
+    assert!(text.contains("Do more threads help?"));
 }
 
 #[test]
