@@ -10,6 +10,7 @@ use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, percent_up, times};
 
 use crate::line::{Line, Span};
+use crate::markdown::text as escaped;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 
 /// Values of a fact that are named on one line.
@@ -235,10 +236,10 @@ pub fn markdown(gated: &Gated) -> String {
     let difference = &gated.difference;
     let mut text = format!(
         "{}  \n{}  \n",
-        escaped(&side("base", &difference.base)),
-        escaped(&side("new", &difference.new))
+        escaped(side("base", &difference.base)),
+        escaped(side("new", &difference.new))
     );
-    text.push_str(&format!("{}\n", escaped(&environment(difference))));
+    text.push_str(&format!("{}\n", escaped(environment(difference))));
     difference.warnings.iter().for_each(|warning| text.push_str(&format!("\n> {}\n", escaped(warning))));
     for gate in &gated.gates {
         let verdict = if gate.failed.is_empty() { "passed" } else { "**failed**" };
@@ -247,7 +248,7 @@ pub fn markdown(gated: &Gated) -> String {
         gate.undecided.iter().for_each(|one| text.push_str(&format!("- not decided: {}\n", escaped(one))));
     }
     for situation in &difference.situations {
-        let ratio = escaped(&ratio_heading(difference.relative_to.as_deref()));
+        let ratio = escaped(ratio_heading(difference.relative_to.as_deref()));
         text.push_str(&format!(
             "\n**{}**\n\n| method | base {unit} | new {unit} | {ratio} | |\n|---|---:|---:|---|---|\n",
             escaped(&situation.label),
@@ -264,7 +265,7 @@ pub fn markdown(gated: &Gated) -> String {
                 figure(change.base),
                 figure(change.new),
                 ratio_of(change),
-                escaped(&format!("{}{reason}", word(change)))
+                escaped(format!("{}{reason}", word(change)))
             ));
         }
         if let Some(told) = advice(&situation.advice) {
@@ -274,23 +275,8 @@ pub fn markdown(gated: &Gated) -> String {
     for told in difference.crossings.iter().map(crossing).chain(unmatched(difference)) {
         text.push_str(&format!("\n- {}\n", escaped(&told)));
     }
-    text.push_str(&format!("\n{}\n", escaped(&summary(difference))));
+    text.push_str(&format!("\n{}\n", escaped(summary(difference))));
     text
-}
-
-/// Text that Markdown shows as it is.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        match character {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '&' | '@' => {
-                escaped.extend(['\\', character]);
-            }
-            character if character.is_control() => escaped.extend(character.escape_default()),
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 /// Many runs by a fact, as lines for a terminal of `width` columns.

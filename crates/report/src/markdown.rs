@@ -78,14 +78,14 @@ fn write_table(out: &mut dyn Write, table: &TextTable) -> io::Result<()> {
 }
 
 /// Text that Markdown and HTML show as it is, on one line.
-fn text(value: impl Display) -> String {
+pub(crate) fn text(value: impl Display) -> String {
     let mut shown = String::new();
     for letter in Untrusted(value).to_string().chars() {
         match letter {
             '&' => shown.push_str("&amp;"),
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '|' | '[' | ']' | '#' | '~' | '$' => shown.extend(['\\', letter]),
+            '\\' | '`' | '*' | '_' | '|' | '[' | ']' | '#' | '~' | '$' | '@' => shown.extend(['\\', letter]),
             letter => shown.push(letter),
         }
     }
