@@ -54,26 +54,33 @@ fn distrust(page: &mut Html, judged: &Judged) {
     page.list(&all);
 }
 
-/// Draw the plots, the first ones in at most `room` bytes: a page of many cells would be too large to open.
+/// Draw the plots in at most `room` bytes: a page of many cells would be too large to open. Each question has the same
+/// room, and what one leaves is for the next.
 fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
-    let (mut question, mut left, mut left_out) = ("", room, 0);
-    for (index, plot) in plots.iter().enumerate() {
-        let mut drawn = Html::default();
-        figure(&mut drawn, plot, &format!("plot-{number}-{}", index + 1));
-        let Some(rest) = left.checked_sub(drawn.text().len()) else {
-            left_out += 1;
-            continue;
-        };
-        left = rest;
-        if plot.heading != question {
-            question = plot.heading;
-            page.heading(3, question);
+    let questions: Vec<&[Plot]> = plots.chunk_by(|one, next| one.heading == next.heading).collect();
+    let (mut left, mut drawn) = (room, 0);
+    for (index, plots) in questions.iter().enumerate() {
+        page.heading(3, plots[0].heading);
+        let mut own = left / (questions.len() - index);
+        let mut left_out = 0;
+        for plot in *plots {
+            let mut element = Html::default();
+            drawn += 1;
+            figure(&mut element, plot, &format!("plot-{number}-{drawn}"));
+            match own.checked_sub(element.text().len()) {
+                Some(rest) => {
+                    (left, own) = (left - element.text().len(), rest);
+                    page.raw(element.text());
+                }
+                None => left_out += 1,
+            }
         }
-        page.raw(drawn.text());
-    }
-    if left_out > 0 {
-        let more = counted(left_out, "more plot");
-        page.paragraph(format!("There is no room for {more}: pagewise report --svg DIR writes all of them."));
+        if left_out > 0 {
+            let more = counted(left_out, "more plot");
+            page.paragraph(format!(
+                "There is no room for {more}: pagewise report --svg DIR writes all of them."
+            ));
+        }
     }
 }
 
