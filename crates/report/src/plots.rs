@@ -16,8 +16,8 @@ use plot::Plot;
 
 /// Every kind of plot, in the order in which they are shown.
 const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 9] = [
-    ratios::plots,
     crossings::plots,
+    ratios::plots,
     threads::plots,
     warming::plots,
     phases::plots,

@@ -9,6 +9,7 @@ mod scale;
 use std::fmt::Write as _;
 
 use crate::markup::escaped;
+use crate::paragraph::wrapped;
 use crate::plots::plot::{Axis, Form, Mark, Plot, Scale};
 use scale::Placed;
 
@@ -38,7 +39,9 @@ const ROW: f64 = 22.0;
 /// Height of a line of text.
 const LINE: f64 = 18.0;
 /// Mean width of a character.
-const LETTER: f64 = 6.7;
+const LETTER: f64 = 7.2;
+/// Characters of a line.
+const LINE_LETTERS: usize = 100;
 /// Characters of a name that are shown.
 const MOST_LETTERS: usize = 44;
 const COLOURS: usize = 8;
@@ -70,7 +73,8 @@ fn drawn(plot: &Plot, id: &str, is_alone: bool) -> String {
     let rows = names(&plot.y);
     let letters = |text: &str| text.chars().count().min(MOST_LETTERS) as f64 * LETTER;
     let widest = rows.iter().flatten().map(|name| letters(name)).fold(56.0, f64::max);
-    let (left, top) = (widest + 16.0, if is_alone { 3.8 * LINE } else { 1.5 * LINE });
+    let conditions = if is_alone { wrapped("", &plot.conditions, LINE_LETTERS) } else { Vec::new() };
+    let (left, top) = (widest + 16.0, if is_alone { 2.8 + conditions.len() as f64 } else { 1.5 } * LINE);
     let height = rows.as_ref().map_or(HEIGHT, |names| names.len() as f64 * ROW + 8.0);
     let bottom = top + height;
     let frame = Frame {
@@ -98,14 +102,17 @@ fn drawn(plot: &Plot, id: &str, is_alone: bool) -> String {
     }
     marks(&mut body, plot, &frame);
     let below = legend(&mut body, plot, bottom + 2.4 * LINE);
-    let head = match is_alone {
-        true => format!(
-            "<rect class=\"paper\" width=\"100%\" height=\"100%\"/><text x=\"8\" y=\"18\" font-weight=\"bold\">{}</text><text class=\"weak\" x=\"8\" y=\"36\">{}</text>",
-            escaped(plot.heading),
-            escaped(&plot.conditions)
-        ),
-        false => String::new(),
-    };
+    let mut head = String::new();
+    if is_alone {
+        let _ = write!(
+            head,
+            "<rect class=\"paper\" width=\"100%\" height=\"100%\"/><text x=\"8\" y=\"18\" font-weight=\"bold\">{}</text>",
+            escaped(plot.heading)
+        );
+        for (line, y) in conditions.iter().zip((2..).map(|line| f64::from(line) * LINE)) {
+            let _ = write!(head, "<text class=\"weak\" x=\"8\" y=\"{y}\">{}</text>", escaped(line));
+        }
+    }
     let style = if is_alone { format!("<style>{STYLE}</style>") } else { String::new() };
     let values: usize = plot.series.iter().map(|series| series.marks.len()).sum();
     format!(
