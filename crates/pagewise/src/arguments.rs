@@ -377,14 +377,17 @@ pub struct CompareArguments {
     #[arg(long, value_name = "METHOD")]
     pub relative_to: Option<String>,
     /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead …
-    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown"])]
+    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown", "html"])]
     pub by: Option<String>,
     /// Print JSON
-    #[arg(long, conflicts_with = "markdown")]
+    #[arg(long, conflicts_with_all = ["markdown", "html"])]
     pub json: bool,
     /// Print Markdown, for a pull request
-    #[arg(long)]
+    #[arg(long, conflicts_with = "html")]
     pub markdown: bool,
+    /// Write a page with plots into a new file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 const COMPARE_EXAMPLES: &str = "\

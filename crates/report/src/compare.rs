@@ -1,17 +1,22 @@
-//! Runs compared with runs, as text and as Markdown.
+//! Runs compared with runs: as text, as Markdown, and as parts of a page.
+
+use std::io::{self, Write};
 
 use pagewise_analysis::compare::advice::{AdviceFinding, Advised, ChangedAdvice};
 use pagewise_analysis::compare::change::{Change, ChangeFinding};
 use pagewise_analysis::compare::crossing::{ChangedCrossing, CrossingFinding};
 use pagewise_analysis::compare::difference::{ChangedSituation, Side};
+use pagewise_analysis::compare::gate::GateFindings;
 use pagewise_analysis::compare::split::{AdviceOfValue, Explanation, SplitSituation};
 use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, percent_up, times};
 
+use crate::comparison::TextTable;
 use crate::line::{Line, Span};
-use crate::markdown::text as escaped;
+use crate::markdown::{text, write_table};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+use crate::plots::plot::{Axis, Form, Mark, Plot, Scale, Series};
 
 /// Values of a fact that are named on one line.
 const MOST_VALUES: usize = 3;
@@ -47,12 +52,9 @@ pub fn lines(gated: &Gated, width: usize) -> Vec<Line> {
     }
     lines.push(Line::new());
     lines.extend(text(&summary(difference)));
-    for gate in &gated.gates {
-        let verdict = if gate.failed.is_empty() { "passed" } else { "failed" };
-        let head = format!("{verdict}: {}", gate.gate);
-        lines.push(if gate.failed.is_empty() { Line::strong(head) } else { Line::bad(head) });
-        let undecided = gate.undecided.iter().map(|one| format!("not decided: {one}"));
-        let told: Vec<String> = gate.failed.iter().cloned().chain(undecided).collect();
+    for findings in &gated.gates {
+        let (head, told) = gate(findings);
+        lines.push(if findings.failed.is_empty() { Line::strong(head) } else { Line::bad(head) });
         lines.extend(told.iter().flat_map(|told| wrapped("  ", told, width)).map(Line::plain));
     }
     lines
@@ -131,13 +133,9 @@ fn ratio_of(change: &Change) -> String {
 
 fn word(change: &Change) -> String {
     match change.finding {
-        ChangeFinding::Slower => "slower".to_string(),
-        ChangeFinding::Faster => "faster".to_string(),
         ChangeFinding::Same => "same, within 2 %".to_string(),
         ChangeFinding::Close => format!("close, within {}", percent_up(change.distance().unwrap_or(0.0))),
-        ChangeFinding::Open => "open".to_string(),
-        ChangeFinding::NoiseUnknown => "noise unknown".to_string(),
-        ChangeFinding::NotMeasured => "no figure".to_string(),
+        finding => finding.name().to_string(),
     }
 }
 
@@ -203,26 +201,12 @@ fn unmatched(difference: &Difference) -> Vec<String> {
 
 /// `12 methods: 1 slower, 9 close, 2 open.`
 fn summary(difference: &Difference) -> String {
-    let of = |finding| {
-        difference
-            .situations
-            .iter()
-            .flat_map(|one| &one.methods)
-            .filter(|change| change.finding == finding)
-            .count()
-    };
-    let words = [
-        (ChangeFinding::Slower, "slower"),
-        (ChangeFinding::Faster, "faster"),
-        (ChangeFinding::Same, "same"),
-        (ChangeFinding::Close, "close"),
-        (ChangeFinding::Open, "open"),
-        (ChangeFinding::NoiseUnknown, "of unknown noise"),
-        (ChangeFinding::NotMeasured, "without a figure"),
-    ];
-    let all: usize = words.iter().map(|(finding, _)| of(*finding)).sum();
-    let told = words.iter().map(|(finding, word)| (of(*finding), word)).filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, word)| format!("{count} {word}")).collect();
+    let changes = || difference.situations.iter().flat_map(|one| &one.methods);
+    let of = |finding: &ChangeFinding| changes().filter(|change| change.finding == *finding).count();
+    let all = changes().count();
+    let told = ChangeFinding::ALL.iter().map(|finding| (of(finding), finding.name()));
+    let told: Vec<String> =
+        told.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     let told = if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) };
     let together = match difference.noise_is_known && all > 1 {
         true => " The intervals hold together with 95 %.",
@@ -231,52 +215,131 @@ fn summary(difference: &Difference) -> String {
     format!("{}{told}.{together}", counted(all as u64, "comparison"))
 }
 
-/// Two sides as Markdown.
-pub fn markdown(gated: &Gated) -> String {
-    let difference = &gated.difference;
-    let mut text = format!(
-        "{}  \n{}  \n",
-        escaped(side("base", &difference.base)),
-        escaped(side("new", &difference.new))
-    );
-    text.push_str(&format!("{}\n", escaped(environment(difference))));
-    difference.warnings.iter().for_each(|warning| text.push_str(&format!("\n> {}\n", escaped(warning))));
-    for gate in &gated.gates {
-        let verdict = if gate.failed.is_empty() { "passed" } else { "**failed**" };
-        text.push_str(&format!("\n{verdict}: `{}`\n", gate.gate));
-        gate.failed.iter().for_each(|one| text.push_str(&format!("- {}\n", escaped(one))));
-        gate.undecided.iter().for_each(|one| text.push_str(&format!("- not decided: {}\n", escaped(one))));
-    }
-    for situation in &difference.situations {
-        let ratio = escaped(ratio_heading(difference.relative_to.as_deref()));
-        text.push_str(&format!(
-            "\n**{}**\n\n| method | base {unit} | new {unit} | {ratio} | |\n|---|---:|---:|---|---|\n",
-            escaped(&situation.label),
-            unit = situation.figure.unit()
-        ));
-        for change in &situation.methods {
-            let figure = |value: Option<f64>| {
-                value.map_or_else(|| MISSING.to_string(), |value| situation.figure.told(value))
-            };
-            let reason = change.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-            text.push_str(&format!(
-                "| {} | {} | {} | {} | {} |\n",
-                escaped(&change.method),
-                figure(change.base),
-                figure(change.new),
-                ratio_of(change),
-                escaped(format!("{}{reason}", word(change)))
-            ));
+/// A situation of two sides as text.
+pub(crate) struct SituationText {
+    /// The conditions.
+    pub(crate) label: String,
+    /// Each method with its figures, the ratio, and what that says.
+    pub(crate) table: TextTable,
+    /// The advice, where there is any.
+    pub(crate) advice: Option<String>,
+}
+
+/// Two sides as text, for a document.
+pub(crate) struct DifferenceText {
+    /// Sides and what differs between their environments.
+    pub(crate) heading: Vec<String>,
+    /// What to know before the numbers.
+    pub(crate) warnings: Vec<String>,
+    /// The situations.
+    pub(crate) situations: Vec<SituationText>,
+    /// Crossings.
+    pub(crate) crossings: Vec<String>,
+    /// What one side alone has.
+    pub(crate) unmatched: Vec<String>,
+    /// How many methods changed.
+    pub(crate) summary: String,
+}
+
+impl DifferenceText {
+    pub(crate) fn of(difference: &Difference) -> Self {
+        let relative_to = difference.relative_to.as_deref();
+        Self {
+            heading: vec![
+                side("base", &difference.base),
+                side("new", &difference.new),
+                environment(difference),
+            ],
+            warnings: difference.warnings.clone(),
+            situations: difference.situations.iter().map(|one| situation(one, relative_to)).collect(),
+            crossings: difference.crossings.iter().map(crossing).collect(),
+            unmatched: unmatched(difference),
+            summary: summary(difference),
         }
-        if let Some(told) = advice(&situation.advice) {
-            text.push_str(&format!("\n{}\n", escaped(&told)));
-        }
     }
-    for told in difference.crossings.iter().map(crossing).chain(unmatched(difference)) {
-        text.push_str(&format!("\n- {}\n", escaped(&told)));
+}
+
+fn situation(situation: &ChangedSituation, relative_to: Option<&str>) -> SituationText {
+    let unit = situation.figure.unit();
+    let row = |change: &Change| {
+        let figure = |value: Option<f64>| {
+            value.map_or_else(|| MISSING.to_string(), |value| situation.figure.told(value))
+        };
+        let reason = change.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        let said = format!("{}{reason}", word(change));
+        vec![change.method.clone(), figure(change.base), figure(change.new), ratio_of(change), said]
+    };
+    let headings =
+        ["method".to_string(), format!("base {unit}"), format!("new {unit}"), ratio_heading(relative_to)];
+    SituationText {
+        label: situation.label.clone(),
+        table: TextTable {
+            headings: headings.into_iter().chain(["change".to_string()]).collect(),
+            rows: situation.methods.iter().map(row).collect(),
+        },
+        advice: advice(&situation.advice),
     }
-    text.push_str(&format!("\n{}\n", escaped(summary(difference))));
-    text
+}
+
+/// `failed: slower=5%`, and what it found, one sentence each.
+pub(crate) fn gate(gate: &GateFindings) -> (String, Vec<String>) {
+    let verdict = if gate.failed.is_empty() { "passed" } else { "failed" };
+    let undecided = gate.undecided.iter().map(|one| format!("not decided: {one}"));
+    (format!("{verdict}: {}", gate.gate), gate.failed.iter().cloned().chain(undecided).collect())
+}
+
+/// Write two sides as Markdown.
+pub fn markdown(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
+    let told = DifferenceText::of(&gated.difference);
+    told.heading.iter().try_for_each(|line| writeln!(out, "{}  ", text(line)))?;
+    told.warnings.iter().try_for_each(|warning| writeln!(out, "\n> {}", text(warning)))?;
+    for (verdict, sentences) in gated.gates.iter().map(gate) {
+        writeln!(out, "\n**{}**", text(verdict))?;
+        sentences.iter().try_for_each(|one| writeln!(out, "- {}", text(one)))?;
+    }
+    for SituationText { label, table, advice } in &told.situations {
+        writeln!(out, "\n#### {}\n", text(label))?;
+        write_table(out, table)?;
+        advice.iter().try_for_each(|advice| writeln!(out, "\n{}", text(advice)))?;
+    }
+    told.crossings.iter().chain(&told.unmatched).try_for_each(|one| writeln!(out, "\n- {}", text(one)))?;
+    writeln!(out, "\n{}", text(told.summary))
+}
+
+/// Which methods changed, and by how much, of each situation: ratios with intervals.
+pub(crate) fn plots(difference: &Difference) -> Vec<Plot> {
+    let relative_to = difference.relative_to.as_deref();
+    let compared =
+        difference.situations.iter().filter(|one| one.methods.iter().any(|change| change.ratio.is_some()));
+    compared.map(|one| plot(one, relative_to)).collect()
+}
+
+fn plot(changed: &ChangedSituation, relative_to: Option<&str>) -> Plot {
+    let shown: Vec<(&Change, f64)> =
+        changed.methods.iter().filter_map(|change| Some((change, change.ratio?))).collect();
+    let mut series = Vec::new();
+    for (index, (change, ratio)) in shown.iter().enumerate() {
+        let mark = Mark {
+            x: *ratio,
+            y: index as f64,
+            low: change.low,
+            high: change.high,
+            label: format!("{}: {} {}", change.method, ratio_of(change), word(change)),
+            invalid: None,
+        };
+        Series::named(&mut series, change.finding.name()).push(mark);
+    }
+    Plot {
+        id: "changes",
+        heading: "Which methods changed, and by how much?",
+        conditions: changed.label.clone(),
+        form: Form::Dots,
+        x: Axis::of(ratio_heading(relative_to), "", Scale::Log, |value| format!("{}x", times(value))),
+        y: Axis::names("method", shown.iter().map(|(change, _)| change.method.clone()).collect()),
+        series,
+        bands: Vec::new(),
+        table: situation(changed, relative_to).table,
+    }
 }
 
 /// Many runs by a fact, as lines for a terminal of `width` columns.

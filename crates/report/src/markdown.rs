@@ -70,7 +70,7 @@ fn described(judged: &Judged) -> String {
     parts.join(" · ")
 }
 
-fn write_table(out: &mut dyn Write, table: &TextTable) -> io::Result<()> {
+pub(crate) fn write_table(out: &mut dyn Write, table: &TextTable) -> io::Result<()> {
     let row = |cells: &[String]| format!("| {} |", cells.iter().map(text).collect::<Vec<_>>().join(" | "));
     writeln!(out, "{}", row(&table.headings))?;
     writeln!(out, "|{}", " --- |".repeat(table.headings.len()))?;

@@ -9,7 +9,9 @@ mod sections;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
+use pagewise_analysis::compare::Gated;
 
+use crate::compare::{self, DifferenceText, SituationText};
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::{screen, svg};
@@ -34,6 +36,11 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         sections::run(&mut page, run, index + 1, MOST_BYTES / runs.len());
     }
     sections::definitions(&mut page);
+    whole(out, &title, &page)
+}
+
+/// The document around the body of a page, whose title is already escaped.
+fn whole(out: &mut dyn Write, title: &str, page: &Html) -> io::Result<()> {
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
@@ -42,6 +49,38 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         svg::STYLE,
         page.text()
     )
+}
+
+/// Write one page of two sides of runs.
+pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
+    let told = DifferenceText::of(&gated.difference);
+    let mut page = Html::default();
+    told.heading.iter().for_each(|line| page.paragraph(line));
+    page.paragraph(&told.summary);
+    for (verdict, sentences) in gated.gates.iter().map(compare::gate) {
+        page.heading(2, verdict);
+        page.list(&sentences);
+    }
+    if !told.warnings.is_empty() {
+        page.heading(2, "What to distrust");
+        page.list(&told.warnings);
+    }
+    sections::draw(&mut page, &compare::plots(&gated.difference), 1, MOST_BYTES);
+    page.heading(2, "What changed");
+    for SituationText { label, table, advice } in &told.situations {
+        page.heading(3, label);
+        advice.iter().for_each(|advice| page.paragraph(advice));
+        page.table(table, label);
+    }
+    for (heading, items) in
+        [("Where the order of methods changes", &told.crossings), ("Not compared", &told.unmatched)]
+    {
+        if !items.is_empty() {
+            page.heading(2, heading);
+            page.list(items);
+        }
+    }
+    whole(out, "pagewise: runs compared", &page)
 }
 
 /// What to use in each situation, as on the screen.

@@ -65,6 +65,30 @@ impl Change {
 }
 
 impl ChangeFinding {
+    /// Every finding.
+    pub const ALL: [Self; 7] = [
+        Self::Slower,
+        Self::Faster,
+        Self::Same,
+        Self::Close,
+        Self::Open,
+        Self::NoiseUnknown,
+        Self::NotMeasured,
+    ];
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::Same => "same",
+            Self::Close => "close",
+            Self::Open => "open",
+            Self::NoiseUnknown => "noise unknown",
+            Self::NotMeasured => "no figure",
+        }
+    }
+
     fn of(ratio: f64, interval: Interval) -> Self {
         let within = |share: f64| interval.high <= 1.0 + share && interval.low >= 1.0 / (1.0 + share);
         match () {

@@ -6,8 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
 use pagewise_analysis::judge;
 use pagewise_report::line::Line;
-use pagewise_report::{compare as text, json};
-use std::io::Write;
+use pagewise_report::{compare as text, json, page};
 
 use crate::arguments::CompareArguments;
 use crate::exit::Exit;
@@ -29,10 +28,12 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     let difference = Difference::of(&base, &new, arguments.relative_to.as_deref());
     let gated = difference.and_then(|difference| Gated::of(difference, &arguments.fail_on));
     let gated = gated.map_err(|sentence| anyhow!(sentence))?;
-    let mut out = output::stdout();
-    match (arguments.json, arguments.markdown) {
-        (true, _) => json::write_one(&mut out, &gated)?,
-        (_, true) => out.write_all(text::markdown(&gated).as_bytes())?,
+    match arguments {
+        CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), &gated)?,
+        CompareArguments { markdown: true, .. } => text::markdown(&mut output::stdout(), &gated)?,
+        CompareArguments { html: Some(path), .. } => {
+            output::file(path, |out| page::write_difference(out, &gated))?
+        }
         _ => print(&text::lines(&gated, output::width()))?,
     }
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })

@@ -99,7 +99,7 @@ fn a_slower_build_fails_the_gate_and_an_equal_one_passes() {
     assert_eq!(json["gates"][0]["gate"], "slower=5%");
     let markdown = place.run(&["compare", "base", "--", "slow", "--markdown"]).expect_code(0);
     assert!(
-        markdown.stdout.contains("| pread | 49.5k | 45.0k | 1.10x [1.09–1.11] | slower |"),
+        markdown.stdout.contains("| pread | 49.5k | 45.0k | 1.10x \\[1.09–1.11\\] | slower |"),
         "{}",
         markdown.stdout
     );

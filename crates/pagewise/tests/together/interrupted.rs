@@ -107,7 +107,9 @@ fn an_overview_that_is_stopped_says_how_to_see_the_questions_before() {
     let mut child = command.process_group(0).spawn().expect("start");
     // The first question takes a good part of its time.
     while run_files(&place).len() < 2 {
-        assert!(child.try_wait().expect("wait").is_none(), "it was over before its second question");
+        if child.try_wait().expect("wait").is_some() {
+            panic!("it was over before its second question: {:?}", place.finish(child));
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     rustix::process::kill_process_group(pid(&child), Signal::INT).expect("kill");

@@ -56,7 +56,7 @@ fn distrust(page: &mut Html, judged: &Judged) {
 
 /// Draw the plots in at most `room` bytes: a page of many cells would be too large to open. Each question has the same
 /// room, and what one leaves is for the next.
-fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
+pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
     let questions: Vec<&[Plot]> = plots.chunk_by(|one, next| one.heading == next.heading).collect();
     let (mut left, mut drawn) = (room, 0);
     for (index, plots) in questions.iter().enumerate() {
