@@ -76,7 +76,9 @@ pub(super) fn announcement(runs: &[Prepared]) -> String {
         [] => "writes nothing but its run file".to_string(),
         amounts => format!("writes at most about {}", amounts.join(", ")),
     };
-    format!("{}: about {}; {writes}", names(runs), duration(takes))
+    // A budget is what its samples may take: a run whose questions are decided ends earlier.
+    let most = if runs.iter().any(|one| one.plan.budget.is_some()) { "at most " } else { "" };
+    format!("{}: {most}about {}; {writes}", names(runs), duration(takes))
 }
 
 fn names(runs: &[Prepared]) -> String {
