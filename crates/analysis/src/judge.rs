@@ -25,6 +25,8 @@ pub mod syncs;
 mod tests;
 pub mod verdict;
 
+use std::collections::HashMap;
+
 use pagewise_model::format::percent;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 
@@ -36,7 +38,7 @@ use collected::{CellSamples, collect, samples_by_id};
 use race::Looks;
 use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 
-use crate::statistics::paired_log_ratios;
+use crate::statistics::{ByRound, paired_log_ratios};
 
 pub use cell::{ById, CellJudgement, Parameters, SLOW, Status};
 pub use cold_start::ColdWindow;
@@ -94,6 +96,12 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
         pivot,
     }
+}
+
+/// The ranked figures of each cell by round, the more the better, by the checks of today.
+pub fn figures_by_round(run: &Run) -> HashMap<String, ByRound> {
+    let checked = proof::again(run);
+    collect(&checked.run).iter().map(|cell| (cell.id.clone(), cell.rates())).collect()
 }
 
 fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {

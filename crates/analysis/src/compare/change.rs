@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::digest::SituationDigest;
+use super::digest::{RunFigure, SituationDigest};
 use crate::judge::verdict::SMALLEST_DIFFERENCE;
 use crate::judge::{FigureKind, MedianInterval};
+use crate::statistics::paired::centre;
 use crate::statistics::unpaired::{FEWEST_RUNS, difference, intervals};
-use crate::statistics::{Interval, median};
+use crate::statistics::{Interval, median, paired_log_ratios};
 
 /// A difference of at most this share is close.
 const CLOSE: f64 = 0.2;
@@ -121,15 +122,13 @@ impl Series {
         for situation in situations {
             let find = |wanted: &str| situation.methods.iter().find(|(name, _)| name == wanted);
             let Some((_, outcome)) = find(method) else { continue };
-            let reference = relative_to.map(|wanted| find(wanted).map(|(_, outcome)| outcome));
-            let found = match (outcome, reference) {
-                (Err(reason), _) => Err(reason.clone()),
-                (Ok(figure), None) => Ok((log_time(situation.kind, figure), *figure)),
-                (Ok(figure), Some(Some(Ok(other)))) => {
-                    Ok((log_time(situation.kind, figure) - log_time(situation.kind, other), *figure))
-                }
-                (Ok(_), Some(_)) => Err(format!("{} has no figure", relative_to.unwrap_or_default())),
-            };
+            let found = outcome.as_ref().map_err(Clone::clone).and_then(|figure| {
+                let log = match relative_to {
+                    None => log_time(situation.kind, &figure.shown),
+                    Some(wanted) => relative(figure, find(wanted), wanted)?,
+                };
+                Ok((log, figure.shown))
+            });
             match found {
                 Ok((log, figure)) => {
                     series.logs.push(log);
@@ -150,6 +149,20 @@ impl Series {
         let [figure] = self.figures[..] else { return None };
         let (down, up) = ((figure.median / figure.low?).ln(), (figure.high? / figure.median).ln());
         Some(if kind.is_time() { (down, up) } else { (up, down) })
+    }
+}
+
+/// Logarithm of the time of a method over that of another, taken within rounds: what lasts for a round cancels out.
+fn relative(
+    figure: &RunFigure,
+    other: Option<&(String, Result<RunFigure, String>)>,
+    name: &str,
+) -> Result<f64, String> {
+    let other =
+        other.and_then(|(_, other)| other.as_ref().ok()).ok_or_else(|| format!("{name} has no figure"))?;
+    match paired_log_ratios(&other.by_round, &figure.by_round) {
+        ratios if ratios.is_empty() => Err(format!("no round has both it and {name}")),
+        ratios => Ok(centre(&ratios)),
     }
 }
 

@@ -1,13 +1,15 @@
 //! A run reduced to what a comparison with other runs needs: figures and advice by conditions, crossings, facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::Conditions;
+use pagewise_model::run::Run;
 
 use super::facts::{self, Facts};
 use crate::judge::cliff::Crossing;
 use crate::judge::verdict::Place;
-use crate::judge::{Comparison, FigureKind, Judged, MedianInterval, Status};
+use crate::judge::{CellJudgement, Comparison, FigureKind, Judged, MedianInterval, Status, figures_by_round};
+use crate::statistics::ByRound;
 
 /// A run without its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,11 +51,20 @@ pub struct SituationDigest {
     /// The kind of figure that methods are ranked by.
     pub kind: FigureKind,
     /// Every method with its figure, or the reason that it has none.
-    pub methods: Vec<(String, Result<MedianInterval, String>)>,
+    pub methods: Vec<(String, Result<RunFigure, String>)>,
     /// The recommended method.
     pub recommended: Option<String>,
     /// The methods that are behind for certain.
     pub behind: Vec<String>,
+}
+
+/// The figure of a method in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFigure {
+    /// As it is shown.
+    pub shown: MedianInterval,
+    /// What it is ranked by, by round, the more the better.
+    pub by_round: ByRound,
 }
 
 /// A search for crossings under one set of conditions.
@@ -67,7 +78,8 @@ pub struct SearchDigest {
 
 impl Digest {
     /// Of a judged run.
-    pub fn of(name: String, judged: &Judged) -> Self {
+    pub fn of(name: String, run: &Run, judged: &Judged) -> Self {
+        let mut by_round = figures_by_round(run);
         let situations = judged.comparisons.iter().zip(&judged.advice);
         let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         Self {
@@ -79,7 +91,9 @@ impl Digest {
             },
             facts: facts::of(judged),
             situations: situations
-                .map(|(comparison, advice)| situation(judged, comparison, advice.recommended.clone()))
+                .map(|(comparison, advice)| {
+                    situation(judged, comparison, advice.recommended.clone(), &mut by_round)
+                })
                 .collect(),
             searches: searches
                 .map(|group| SearchDigest { label: group.label.clone(), crossings: group.crossings.clone() })
@@ -103,18 +117,23 @@ pub(super) fn refuse_twice<'a>(runs: impl Iterator<Item = &'a Digest>) -> Result
     Ok(())
 }
 
-fn situation(judged: &Judged, comparison: &Comparison, recommended: Option<String>) -> SituationDigest {
+fn situation(
+    judged: &Judged,
+    comparison: &Comparison,
+    recommended: Option<String>,
+    by_round: &mut HashMap<String, ByRound>,
+) -> SituationDigest {
     let mut conditions = comparison.conditions.conditions.clone();
     // An estimate for the largest of the workers that take part: with another method the work is the same.
     conditions.host_settings.worker_bytes = None;
     let kind = FigureKind::of(&conditions);
     let cells = judged.cells.iter().filter(|cell| comparison.cells.contains(&cell.id));
-    let figure = |cell: &crate::judge::CellJudgement| match cell
-        .figure(kind)
-        .filter(|_| cell.status == Status::Ok)
-    {
-        Some(figure) if figure.median > 0.0 => Ok(figure),
-        _ => Err(cell.reason.clone().unwrap_or_else(|| format!("{} without a figure", cell.status.name()))),
+    let mut figure = |cell: &CellJudgement| {
+        let shown = cell.figure(kind).filter(|shown| cell.status == Status::Ok && shown.median > 0.0);
+        let missing =
+            || cell.reason.clone().unwrap_or_else(|| format!("{} without a figure", cell.status.name()));
+        let shown = shown.ok_or_else(missing)?;
+        Ok(RunFigure { shown, by_round: by_round.remove(&cell.id).unwrap_or_default() })
     };
     let behind = comparison.ratios.iter().filter(|ratio| ratio.place == Place::Behind);
     SituationDigest {

@@ -56,7 +56,8 @@ fn print(lines: &[Line]) -> std::io::Result<()> {
 fn digests(named: &[PathBuf]) -> Result<Vec<Digest>> {
     let mut digests = Vec::new();
     for path in named.iter().map(|named| files(named)).collect::<Result<Vec<_>>>()?.concat() {
-        digests.push(Digest::of(path.display().to_string(), &judge(&store::load(&path)?)));
+        let run = store::load(&path)?;
+        digests.push(Digest::of(path.display().to_string(), &run, &judge(&run)));
     }
     Ok(digests)
 }
