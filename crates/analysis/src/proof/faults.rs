@@ -205,6 +205,15 @@ mod tests {
     }
 
     #[test]
+    fn each_thread_has_memory_of_its_own() {
+        let commit = synced(append("pwrite", Cold), "commit");
+        let mut several = commit.clone();
+        several.conditions.threads = 16;
+        let contradicted = |cell: &Cell| with(cell, &CONTEXT, 3_000).contains(&MethodContradicted);
+        assert_eq!((contradicted(&commit), contradicted(&several)), (true, false));
+    }
+
+    #[test]
     fn a_call_that_faults_is_a_mapping() {
         for method in ["pwrite", "write", "uring:depth=1"] {
             let cell = append(method, Cold);

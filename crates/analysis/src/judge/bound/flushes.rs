@@ -52,11 +52,11 @@ impl FlushCeiling {
         })
     }
 
-    /// True if it exceeded all that were made to find the maximum of syncs as large.
+    /// True if it exceeded all syncs of as many bytes or more, and some of them were made to find the maximum.
     pub(super) fn exceeds(&self, all: &[Self]) -> bool {
         let same = |other: &&Self| {
             (other.file_bytes, other.device_cap) == (self.file_bytes, self.device_cap)
-                && other.bytes_per_sync * ALIKE <= self.bytes_per_sync
+                && other.bytes_per_sync >= self.bytes_per_sync * ALIKE
         };
         let mut others = all.iter().filter(same);
         let is_known = all.iter().filter(same).any(|other| other.dedicated);
@@ -120,6 +120,9 @@ mod tests {
         assert_eq!((top(65_400.0).reached_by, top(65_400.0).median), ("made", 3000.0));
         assert!(FlushCeiling::top(&all, &conditions(), 1e6).is_none(), "no piece is as large");
         assert!(FlushCeiling::top(&all[2..], &conditions(), 4096.0).is_none(), "nothing was made to find it");
+        // What is shown: those that were made to find it, and what exceeded all of as large syncs.
+        let exceeding: Vec<bool> = all.iter().map(|one| one.exceeds(&all)).collect();
+        assert_eq!(exceeding, [false, true, true, true], "only the first is below one of as many bytes");
         let other = Conditions { file_bytes: Bytes::mib(32), ..conditions() };
         assert!(FlushCeiling::top(&all, &other, 4096.0).is_none(), "another file");
     }
