@@ -69,6 +69,13 @@ pub struct Interval {
     pub coverage: f64,
 }
 
+impl Interval {
+    /// Of a ratio, from that of its logarithm.
+    pub fn as_ratios(self) -> Self {
+        Self { low: self.low.exp(), high: self.high.exp(), ..self }
+    }
+}
+
 /// The narrowest interval from a k-th smallest to a k-th largest value whose coverage is at least `level`; `None` if
 /// even the smallest and the largest do not reach it.
 pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {

@@ -3,14 +3,11 @@
 use serde::Serialize;
 
 use super::digest::{RunFigure, SituationDigest};
-use crate::judge::verdict::SMALLEST_DIFFERENCE;
+use crate::judge::verdict::{CLOSE, SMALLEST_DIFFERENCE};
 use crate::judge::{FigureKind, MedianInterval};
 use crate::statistics::paired::centre;
 use crate::statistics::unpaired::{FEWEST_RUNS, difference, intervals};
-use crate::statistics::{Interval, median, paired_log_ratios};
-
-/// A difference of at most this share is close.
-const CLOSE: f64 = 0.2;
+use crate::statistics::{Interval, SHOWN_LEVEL, median, paired_log_ratios};
 
 /// A method on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -198,16 +195,15 @@ fn change(pair: &Pair, between_runs: Option<Interval>) -> Change {
         Some(Interval {
             low: log - new.0.hypot(base.1),
             high: log + new.1.hypot(base.0),
-            coverage: crate::statistics::SHOWN_LEVEL,
+            coverage: SHOWN_LEVEL,
         })
     };
-    let as_ratios = |ends: Interval| Interval { low: ends.low.exp(), high: ends.high.exp(), ..ends };
-    let shown = between_runs.or_else(within_runs).map(as_ratios);
+    let shown = between_runs.or_else(within_runs).map(Interval::as_ratios);
     let ratio = log.map(f64::exp);
     let finding = match (ratio, between_runs) {
         (None, _) => ChangeFinding::NotMeasured,
         (Some(_), None) => ChangeFinding::NoiseUnknown,
-        (Some(ratio), Some(ends)) => ChangeFinding::of(ratio, as_ratios(ends)),
+        (Some(ratio), Some(ends)) => ChangeFinding::of(ratio, ends.as_ratios()),
     };
     let missing = |series: &Series, side: &str| {
         let reason = series.reason.as_ref().filter(|_| series.logs.is_empty())?;

@@ -78,7 +78,7 @@ struct Key<'a> {
 impl Key<'_> {
     fn change(self, base: &Found, new: &Found, interval: Option<Interval>) -> ChangedCrossing {
         let ratio = difference(&base.logs, &new.logs).map(f64::exp);
-        let (low, high) = (interval.map(|ends| ends.low.exp()), interval.map(|ends| ends.high.exp()));
+        let interval = interval.map(Interval::as_ratios);
         ChangedCrossing {
             label: self.label.to_string(),
             before: self.before.to_string(),
@@ -86,9 +86,9 @@ impl Key<'_> {
             base: base.shown(),
             new: new.shown(),
             ratio,
-            low,
-            high,
-            finding: finding(base, new, ratio, low.zip(high)),
+            low: interval.map(|ends| ends.low),
+            high: interval.map(|ends| ends.high),
+            finding: finding(base, new, ratio, interval),
         }
     }
 }
@@ -117,17 +117,17 @@ impl Found {
     }
 }
 
-fn finding(base: &Found, new: &Found, ratio: Option<f64>, ends: Option<(f64, f64)>) -> CrossingFinding {
+fn finding(base: &Found, new: &Found, ratio: Option<f64>, interval: Option<Interval>) -> CrossingFinding {
     let is_all = |found: &Found| {
         super::change::tell_noise(found.logs.len(), found.searches) && found.logs.len() == found.searches
     };
     let is_none =
         |found: &Found| super::change::tell_noise(found.searches, found.searches) && found.logs.is_empty();
-    match (ratio, ends) {
+    match (ratio, interval) {
         _ if is_all(base) && is_none(new) => CrossingFinding::Gone,
         _ if is_none(base) && is_all(new) => CrossingFinding::Appeared,
-        (Some(ratio), Some((low, high))) => {
-            let is_clear = low > 1.0 || high < 1.0;
+        (Some(ratio), Some(ends)) => {
+            let is_clear = ends.low > 1.0 || ends.high < 1.0;
             match is_clear && ratio.ln().abs() > SMALLEST_DIFFERENCE.ln_1p() {
                 true => CrossingFinding::Moved,
                 false => CrossingFinding::NotMoved,

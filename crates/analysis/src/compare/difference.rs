@@ -78,8 +78,7 @@ impl Difference {
     /// Compare two sides. An error says in one sentence why they cannot be compared.
     pub fn of(base: &[Digest], new: &[Digest], relative_to: Option<&str>) -> Result<Self, String> {
         refuse_twice(base.iter().chain(new))?;
-        let all = |side: &[Digest]| -> Vec<SituationDigest> { distinct(side).into_iter().cloned().collect() };
-        let (of_base, of_new) = (all(base), all(new));
+        let (of_base, of_new) = (distinct(base), distinct(new));
         let mut unmatched = Vec::new();
         let mut situations = Vec::new();
         let mut pairs = Vec::new();
@@ -117,7 +116,8 @@ impl Difference {
                 advice: ChangedAdvice::of(&then, &now),
             });
         }
-        let is_new = |one: &&SituationDigest| !of_base.iter().any(|other| other.conditions == one.conditions);
+        let is_new =
+            |one: &&&SituationDigest| !of_base.iter().any(|other| other.conditions == one.conditions);
         let only_new = of_new.iter().filter(is_new);
         unmatched.extend(only_new.map(|one| Unmatched {
             is_base: false,
@@ -156,14 +156,10 @@ impl Difference {
 
 impl Side {
     fn of(runs: &[Digest]) -> Self {
-        let mut hosts: Vec<String> =
-            runs.iter().map(|run| facts::value(&run.facts, "host-name").to_string()).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
         let started = runs.iter().map(|run| run.identity.started_unix_s);
         Self {
             files: runs.iter().map(|run| run.name.clone()).collect(),
-            hosts,
+            hosts: facts::values(runs.iter().map(|run| &run.facts), "host-name"),
             first_unix_s: started.clone().min().unwrap_or(0),
             last_unix_s: started.max().unwrap_or(0),
         }

@@ -3,7 +3,7 @@
 //! Every field of the environment is one, so that a new field is one without a line here. Some are of the moment rather than of the
 //! machine, and are left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::format::bytes;
 use serde_json::Value;
@@ -65,8 +65,7 @@ pub fn changed<'a>(
     base: impl Iterator<Item = &'a Facts> + Clone,
     new: impl Iterator<Item = &'a Facts> + Clone,
 ) -> Vec<ChangedFact> {
-    let names: std::collections::BTreeSet<&String> =
-        base.clone().chain(new.clone()).flat_map(Facts::keys).collect();
+    let names: BTreeSet<&String> = base.clone().chain(new.clone()).flat_map(Facts::keys).collect();
     let of = |name: &String| {
         let (base, new) = (values(base.clone(), name), values(new.clone(), name));
         (base != new).then(|| ChangedFact { fact: name.clone(), base, new })
@@ -74,7 +73,8 @@ pub fn changed<'a>(
     names.into_iter().filter_map(of).collect()
 }
 
-fn values<'a>(side: impl Iterator<Item = &'a Facts>, name: &str) -> Vec<String> {
+/// The values of a fact on one side.
+pub fn values<'a>(side: impl Iterator<Item = &'a Facts>, name: &str) -> Vec<String> {
     let mut values: Vec<String> = side.map(|facts| value(facts, name).to_string()).collect();
     values.sort_unstable();
     values.dedup();

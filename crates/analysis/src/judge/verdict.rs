@@ -174,14 +174,10 @@ pub fn decide(log_ratios: &[f64], least: f64, stretch: f64, claim: ClaimedTogeth
     Decision {
         finding,
         log_ratio,
-        interval: test.interval(0, level).map(as_ratios),
+        interval: test.interval(0, level).map(Interval::as_ratios),
         score: test.score(0),
         rounds,
     }
-}
-
-fn as_ratios(interval: Interval) -> Interval {
-    Interval { low: interval.low.exp(), high: interval.high.exp(), ..interval }
 }
 
 /// The judgement of one comparison; methods are indices into the given slice.
@@ -273,7 +269,7 @@ impl Ratio {
             other: compared.method,
             leader: compared.leader,
             ratio: compared.log_ratio.exp(),
-            interval: compared.interval.filter(|_| !compared.changed).map(as_ratios),
+            interval: compared.interval.filter(|_| !compared.changed).map(Interval::as_ratios),
             rounds: compared.rounds,
             place: match compared.is_behind {
                 true if compared.changed => Place::Open,
@@ -292,7 +288,7 @@ impl Ratio {
             other,
             leader,
             ratio: centre(&log_ratios).exp(),
-            interval: Some(as_ratios(gap::range(&log_ratios))),
+            interval: Some(gap::range(&log_ratios).as_ratios()),
             rounds: log_ratios.len(),
             changed: false,
             place: Place::Behind,

@@ -1,7 +1,7 @@
 //! One sample: settings of the machine, state of the cache, worker, evidence, verification, checks.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -75,7 +75,6 @@ impl<'a> Sampler<'a> {
             Source::Dataset { directory } => directory,
             Source::File { path, .. } => path,
         };
-        let device = BlockDevice::behind(Path::new(place)).ok();
         let in_memory = File::open(place).ok().and_then(|place| cache::in_memory(&place));
         Self {
             plan,
@@ -90,7 +89,7 @@ impl<'a> Sampler<'a> {
                 answer_ns: machine.answer_ns,
                 sparse_or_compressed_bytes,
                 memory_backed: in_memory.is_some(),
-                writes_through: device.is_none_or(|device| device.writes_through),
+                writes_through: machine.device.as_ref().is_none_or(|device| device.writes_through),
                 readahead_bytes,
                 beating: (plan.workers.heartbeat_ns > 0)
                     .then(|| Beating { interval_ns: plan.workers.heartbeat_ns, idle_ns: idle_ns(plan) }),
