@@ -2,9 +2,10 @@
 
 #[path = "constructed/cliff.rs"]
 mod cliff_run;
+#[path = "golden/mod.rs"]
+mod goldens;
 
-use std::path::PathBuf;
-
+use goldens::assert_golden;
 use pagewise_analysis::judge::cliff::{Cliff, crossings};
 use pagewise_analysis::judge::judge;
 use pagewise_report::{cliff, screen};
@@ -13,15 +14,6 @@ fn text(cliff: &Cliff, width: usize) -> String {
     let mut out = Vec::new();
     cliff::write(&mut out, cliff, width).expect("memory");
     String::from_utf8(out).expect("text")
-}
-
-fn assert_golden(name: &str, found: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("PAGEWISE_BLESS").is_some() {
-        std::fs::write(&path, found).expect("golden file is writable");
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "{name} differs; PAGEWISE_BLESS=1 writes it anew. Found:\n{found}");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! committed.
 
 mod constructed;
-
-use std::path::PathBuf;
+#[path = "golden/mod.rs"]
+mod goldens;
 
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;
@@ -18,13 +18,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 fn assert_golden(name: &str, found: &[u8]) {
-    let found = std::str::from_utf8(found).expect("text");
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("PAGEWISE_BLESS").is_some() {
-        std::fs::write(&path, found).expect("golden file is writable");
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "{name} differs; PAGEWISE_BLESS=1 writes it anew. Found:\n{found}");
+    goldens::assert_golden(name, std::str::from_utf8(found).expect("text"));
 }
 
 fn table_of(run: &Run, width: usize) -> Vec<u8> {

@@ -4,6 +4,8 @@
 mod cliff_run;
 #[path = "../constructed/mod.rs"]
 mod constructed;
+#[path = "../golden/mod.rs"]
+mod goldens;
 mod page;
 mod plots;
 mod tables;

@@ -1,20 +1,10 @@
 //! Markdown, and CSV of cells.
 
-use std::path::PathBuf;
-
 use pagewise_analysis::judge;
 use pagewise_report::{csv, markdown};
 
+use crate::goldens::assert_golden;
 use crate::{all, constructed, document, hostile};
-
-fn assert_golden(name: &str, found: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("PAGEWISE_BLESS").is_some() {
-        std::fs::write(&path, found).expect("golden file is writable");
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "{name} differs; PAGEWISE_BLESS=1 writes it anew. Found:\n{found}");
-}
 
 #[test]
 fn markdown_has_a_table_for_each_comparison() {
