@@ -57,8 +57,20 @@ pub fn judge(run: &Run) -> Judged {
 /// is recommended if it is at most the share `price` slower than the leader.
 pub fn judge_at(run: &Run, price: f64) -> Judged {
     let checked = proof::again(run);
+    judge_checked(&checked, &collect(&checked.run), price)
+}
+
+/// The same at the usual price, with the ranked figures of each cell by round, the more the better.
+pub fn judge_with_figures(run: &Run) -> (Judged, HashMap<String, ByRound>) {
+    let checked = proof::again(run);
+    let samples = collect(&checked.run);
+    let figures = samples.iter().map(|cell| (cell.id.clone(), cell.rates())).collect();
+    (judge_checked(&checked, &samples, PRICE_OF_SIMPLICITY), figures)
+}
+
+/// Judge the samples of a run that was checked.
+fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -> Judged {
     let run = &*checked.run;
-    let samples = collect(run);
     let in_memory = run.checks.iter().any(|(_, context)| context.memory_backed);
     let cpus = run.header.environment.cpus;
     let activities: Vec<Option<Activity>> =
@@ -69,17 +81,17 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
     let cells: Vec<CellJudgement> = active
         .map(|(samples, activity)| CellJudgement::of(samples, activity.as_ref(), &ceilings, in_memory))
         .collect();
-    let sides = comparison::sides(&samples);
+    let sides = comparison::sides(samples);
     let comparisons = comparison::compare_all(&sides, &Looks::of(&run.header.plan), true);
-    let by_id = samples_by_id(&samples);
+    let by_id = samples_by_id(samples);
     let advice = advise_all(&comparisons, &cells, &by_id, price);
-    let summary = summary(run, &samples);
-    let validity = validity(&samples, &checked);
+    let summary = summary(run, samples);
+    let validity = validity(samples, checked);
     let pivot = run.header.plan.pivot.as_ref();
     let pivot = pivot.map(|pivot| pivot::tables(run, pivot, by_id, &cells, &comparisons));
     Judged {
         schema: SCHEMA_VERSION,
-        warnings: warnings(run, &summary, &checked)
+        warnings: warnings(run, &summary, checked)
             .into_iter()
             .chain(unlike_itself(&sides, &comparisons))
             .chain(filled_while_cold(&cells))
@@ -96,12 +108,6 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
         pivot,
     }
-}
-
-/// The ranked figures of each cell by round, the more the better, by the checks of today.
-pub fn figures_by_round(run: &Run) -> HashMap<String, ByRound> {
-    let checked = proof::again(run);
-    collect(&checked.run).iter().map(|cell| (cell.id.clone(), cell.rates())).collect()
 }
 
 fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {

@@ -8,7 +8,9 @@ use pagewise_model::run::Run;
 use super::facts::{self, Facts};
 use crate::judge::cliff::Crossing;
 use crate::judge::verdict::Place;
-use crate::judge::{CellJudgement, Comparison, FigureKind, Judged, MedianInterval, Status, figures_by_round};
+use crate::judge::{
+    CellJudgement, Comparison, FigureKind, Judged, MedianInterval, Status, judge_with_figures,
+};
 use crate::statistics::ByRound;
 
 /// A run without its samples.
@@ -77,9 +79,10 @@ pub struct SearchDigest {
 }
 
 impl Digest {
-    /// Of a judged run.
-    pub fn of(name: String, run: &Run, judged: &Judged) -> Self {
-        let mut by_round = figures_by_round(run);
+    /// Of a run, judged with today's checks.
+    pub fn of(name: String, run: &Run) -> Self {
+        let (judged, mut by_round) = judge_with_figures(run);
+        let judged = &judged;
         let situations = judged.comparisons.iter().zip(&judged.advice);
         let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         Self {

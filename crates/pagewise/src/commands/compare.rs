@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
-use pagewise_analysis::judge;
 use pagewise_report::line::Line;
 use pagewise_report::{compare as text, json, page};
 
@@ -56,8 +55,7 @@ fn print(lines: &[Line]) -> std::io::Result<()> {
 fn digests(named: &[PathBuf]) -> Result<Vec<Digest>> {
     let mut digests = Vec::new();
     for path in named.iter().map(|named| files(named)).collect::<Result<Vec<_>>>()?.concat() {
-        let run = store::load(&path)?;
-        digests.push(Digest::of(path.display().to_string(), &run, &judge(&run)));
+        digests.push(Digest::of(path.display().to_string(), &store::load(&path)?));
     }
     Ok(digests)
 }
