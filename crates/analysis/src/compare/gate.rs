@@ -6,9 +6,9 @@ use pagewise_model::format::{percent, times};
 use serde::Serialize;
 
 use super::advice::AdviceFinding;
-use super::change::ChangeFinding;
-use super::crossing::CrossingFinding;
-use super::difference::Difference;
+use super::change::{Change, ChangeFinding};
+use super::crossing::{ChangedCrossing, CrossingFinding};
+use super::difference::{ChangedSituation, Difference};
 
 /// A condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl Gate {
     fn refuses(self, difference: &Difference) -> Option<String> {
         let name = self.name();
         match self {
-            Self::AdviceChanged if difference.situations.is_empty() => {
+            Self::AdviceChanged if !difference.situations.iter().any(has_advice) => {
                 Some(format!("{name} needs runs with advice: these have none in common"))
             }
             Self::AdviceChanged => None,
@@ -83,11 +83,13 @@ impl Gate {
                 difference.base.files.len(),
                 difference.new.files.len()
             )),
-            Self::CrossoverMoved if difference.crossings.is_empty() => {
-                Some(format!("{name} needs runs of cliff on both sides that found a crossing"))
-            }
-            Self::Slower(_) if difference.situations.is_empty() => {
-                Some(format!("{name} needs methods that both sides have measured"))
+            Self::CrossoverMoved if !difference.crossings.iter().any(is_decidable) => Some(format!(
+                "{name} needs runs of cliff on both sides that found a crossing, three or more each"
+            )),
+            Self::Slower(_)
+                if !difference.situations.iter().flat_map(|one| &one.methods).any(can_be_slower) =>
+            {
+                Some(format!("{name} needs a method with a figure in three runs or more on each side"))
             }
             _ => None,
         }
@@ -101,6 +103,24 @@ impl Gate {
             Self::CrossoverMoved => crossings(difference),
         };
         GateFindings { gate: self.name(), failed: found.failed, undecided: found.undecided }
+    }
+}
+
+// A gate that cannot fail, whatever the program does, must not pass.
+
+fn has_advice(situation: &ChangedSituation) -> bool {
+    situation.advice.finding != AdviceFinding::NoAdvice
+}
+
+fn is_decidable(crossing: &ChangedCrossing) -> bool {
+    crossing.finding != CrossingFinding::NoiseUnknown
+}
+
+fn can_be_slower(change: &Change) -> bool {
+    match change.finding {
+        ChangeFinding::NoiseUnknown => false,
+        ChangeFinding::NotMeasured => change.base_runs > 0,
+        _ => true,
     }
 }
 

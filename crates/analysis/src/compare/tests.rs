@@ -168,6 +168,21 @@ fn what_one_side_lacks_is_listed_and_a_figure_that_is_lost_fails() {
 }
 
 #[test]
+fn a_gate_that_cannot_fail_is_refused() {
+    let gate: Gate = "slower=5%".parse().expect("a gate");
+    let needs = "slower=5% needs a method with a figure in three runs or more on each side";
+    let (base, new) = (side("a", &STEADY, &[("pread", 1.0)]), side("b", &STEADY, &[("pread", 1.0)]));
+    let alone = Difference::of(&base, &new, Some("pread")).expect("comparable");
+    assert_eq!(Gated::of(alone, &[gate]).expect_err("nothing but the reference"), needs);
+    let mut rare = new;
+    for run in rare.iter_mut().skip(2) {
+        run.situations[0].methods[0].1 = Err("invalid: checksum".to_string());
+    }
+    let rare = Difference::of(&base, &rare, None).expect("comparable");
+    assert_eq!(Gated::of(rare, &[gate]).expect_err("two figures"), needs);
+}
+
+#[test]
 fn advice_has_changed_if_the_old_one_is_behind_in_most_runs() {
     let base = side("a", &STEADY, &[("mmap", 2.0), ("pread", 1.0)]);
     let turned = side("b", &STEADY, &[("pread", 2.0), ("mmap", 1.0)]);
@@ -185,7 +200,13 @@ fn advice_has_changed_if_the_old_one_is_behind_in_most_runs() {
     assert_eq!(finding(&close), (AdviceFinding::Open, false));
     let mut silent = turned;
     silent.iter_mut().for_each(|run| run.situations[0].recommended = None);
-    assert_eq!(finding(&silent), (AdviceFinding::NoAdvice, false));
+    let difference = Difference::of(&base, &silent, None).expect("comparable");
+    assert_eq!(difference.situations[0].advice.finding, AdviceFinding::NoAdvice);
+    let refused = Gated::of(difference, &["advice-changed".parse().expect("a gate")]);
+    assert_eq!(
+        refused.expect_err("no advice"),
+        "advice-changed needs runs with advice: these have none in common"
+    );
 }
 
 #[test]
