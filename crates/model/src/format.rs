@@ -71,6 +71,19 @@ pub fn multiple(value: f64) -> String {
     format!("{}x", trimmed(&text))
 }
 
+/// A factor with three digits, however small, and its interval: `1.62x [1.58, 1.66]`, `0.0031x`.
+pub fn factor(value: f64, interval: Option<(f64, f64)>) -> String {
+    let digits = |value: f64| match value {
+        value if value >= 0.0995 => times(value),
+        value if value >= 0.00995 => format!("{value:.3}"),
+        value => format!("{value:.4}"),
+    };
+    match interval {
+        Some((low, high)) => format!("{}x [{}, {}]", digits(value), digits(low), digits(high)),
+        None => format!("{}x", digits(value)),
+    }
+}
+
 /// A rate with three digits or more: `0.41`, `9.87`, `123`, `9,876`, `12.3k`, `1.23M`.
 pub fn rate(value: f64) -> String {
     match value {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::judge::verdict::{ClaimedTogether, Finding, Rates, SMALLEST_DIFFERENCE, decide};
 use crate::statistics::paired_log_ratios;
-use pagewise_model::format::times;
+use pagewise_model::format::factor;
 
 /// One rate over another, paired by round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -37,18 +37,6 @@ impl PairedRatio {
 
     /// `1.62x [1.58, 1.66]`.
     pub fn in_words(&self) -> String {
-        match (self.low, self.high) {
-            (Some(low), Some(high)) => format!("{}x [{}, {}]", digits(self.ratio), digits(low), digits(high)),
-            _ => format!("{}x", digits(self.ratio)),
-        }
-    }
-}
-
-/// A ratio with three digits, however small.
-fn digits(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio >= 0.0995 => times(ratio),
-        ratio if ratio >= 0.00995 => format!("{ratio:.3}"),
-        ratio => format!("{ratio:.4}"),
+        factor(self.ratio, self.low.zip(self.high))
     }
 }
