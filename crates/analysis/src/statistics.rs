@@ -181,13 +181,22 @@ impl FromIterator<(u32, f64)> for ByRound {
 /// Logarithms of `left / right` over the rounds in which both have a value above 0. Effects on a whole round, such as a
 /// drifting clock frequency, cancel out.
 pub fn paired_log_ratios(left: &ByRound, right: &ByRound) -> Vec<f64> {
+    paired(left, right).map(|(one, other)| (one / other).ln()).filter(|ratio| ratio.is_finite()).collect()
+}
+
+/// Values of `left - right` over the rounds in which both have one.
+pub fn paired_differences(left: &ByRound, right: &ByRound) -> Vec<f64> {
+    paired(left, right).map(|(one, other)| one - other).collect()
+}
+
+/// The values of the rounds in which both have one.
+fn paired(left: &ByRound, right: &ByRound) -> impl Iterator<Item = (f64, f64)> {
     let mut others = right.0.iter().peekable();
-    let paired = left.0.iter().filter_map(|(round, figure)| {
+    left.0.iter().filter_map(move |(round, figure)| {
         while others.next_if(|(other, _)| other < round).is_some() {}
         let (_, other) = others.next_if(|(other, _)| other == round)?;
-        Some((figure / other).ln())
-    });
-    paired.filter(|ratio| ratio.is_finite()).collect()
+        Some((*figure, *other))
+    })
 }
 
 fn sorted(values: &[f64]) -> Vec<f64> {

@@ -1,0 +1,374 @@
+//! The word of each claim: holds here, does not, or cannot be tested here.
+
+use pagewise_model::Environment;
+use pagewise_model::run::Run;
+use serde::Serialize;
+
+use super::case::{Case, CaseFinding, by_round, cases};
+use super::quantity::Unit;
+use super::selection::{pairs, shown};
+use super::study::{Cases, Cells, Claim, Defect, Study, Test};
+use crate::judge::collected::{CellSamples, collect};
+use crate::proof;
+use crate::statistics::{ByRound, lasting, median};
+
+/// Share of cases that are most of them.
+const MOST: f64 = 0.8;
+
+/// What a claim is worth on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// Every test is within its bounds.
+    Holds,
+    /// A test is beyond them.
+    DoesNotHold,
+    /// The machine, the sizes or the rounds do not decide.
+    CannotBeTested,
+}
+
+impl Word {
+    /// The words, in the order in which they are counted.
+    pub const ALL: [Word; 3] = [Word::Holds, Word::DoesNotHold, Word::CannotBeTested];
+
+    /// As it is printed.
+    pub fn told(self) -> &'static str {
+        match self {
+            Word::Holds => "holds",
+            Word::DoesNotHold => "does not hold",
+            Word::CannotBeTested => "cannot be tested here",
+        }
+    }
+}
+
+/// Studies measured again.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Reproduction {
+    /// Version of this JSON.
+    pub schema: u32,
+    /// The studies.
+    pub studies: Vec<Reproduced>,
+}
+
+impl Reproduction {
+    /// Of these studies.
+    pub fn of(studies: Vec<Reproduced>) -> Self {
+        Self { schema: 1, studies }
+    }
+
+    /// Number of claims with this word.
+    pub fn count(&self, word: Word) -> usize {
+        self.studies.iter().flat_map(|study| &study.claims).filter(|claim| claim.word == word).count()
+    }
+}
+
+/// A study, measured again.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Reproduced {
+    /// Its name.
+    pub study: String,
+    /// What was measured then, on what, and when.
+    pub published: String,
+    /// Why runs of it are missing.
+    pub missing: Vec<String>,
+    /// Its claims.
+    pub claims: Vec<JudgedClaim>,
+}
+
+/// One claim with its word.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct JudgedClaim {
+    /// Its name.
+    pub id: String,
+    /// The claim.
+    pub says: String,
+    /// The figures that were published for it.
+    pub published: String,
+    /// Its word here.
+    pub word: Word,
+    /// Why it cannot be tested.
+    pub reason: Option<String>,
+    /// What was found, test by test.
+    pub tests: Vec<JudgedTest>,
+    /// What counters say about the cells that decided.
+    pub because: Vec<Counters>,
+    /// What was wrong with the published method, and what is known here.
+    pub defects: Vec<JudgedDefect>,
+}
+
+/// One test with its cases.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct JudgedTest {
+    /// The quantity.
+    pub quantity: &'static str,
+    /// It in a sentence.
+    pub told: &'static str,
+    /// The form of its values, unless they are ratios.
+    pub unit: Unit,
+    /// True if values are ratios.
+    pub is_ratio: bool,
+    /// True if values are differences.
+    pub is_difference: bool,
+    /// The least with which the claim holds.
+    pub at_least: Option<f64>,
+    /// The most.
+    pub at_most: Option<f64>,
+    /// Cases that must be within: every, most, any.
+    pub of_cases: &'static str,
+    /// The word of this test.
+    pub word: Word,
+    /// The case that decides, as an index.
+    pub deciding: Option<usize>,
+    /// All cases.
+    pub cases: Vec<Case>,
+}
+
+/// Quantities of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Counters {
+    /// Its method.
+    pub method: String,
+    /// Its conditions.
+    pub conditions: String,
+    /// Medians over its valid samples.
+    pub values: Vec<Counter>,
+}
+
+/// A quantity.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Counter {
+    /// Its name in a sentence.
+    pub told: &'static str,
+    /// The form of its value.
+    pub unit: Unit,
+    /// Its median.
+    pub value: f64,
+}
+
+/// A defect of the published method.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct JudgedDefect {
+    /// What was wrong.
+    pub says: String,
+    /// The quantity that this run has instead, in a sentence.
+    pub told: &'static str,
+    /// The form of its values.
+    pub unit: Unit,
+    /// The least and the most among medians of cells; `None` without a valid sample.
+    pub here: Option<(f64, f64)>,
+    /// Valid samples that show it.
+    pub samples: usize,
+}
+
+/// Judge the claims of a study by its runs, each by the name of its plan: the run, or why there is none. Today's checks decide which
+/// samples are valid.
+pub fn judge_claims(name: &str, study: &Study, runs: &[(String, Result<Run, String>)]) -> Reproduced {
+    let checked: Vec<(&str, Result<proof::Again<'_>, &str>)> = runs
+        .iter()
+        .map(|(name, run)| (name.as_str(), run.as_ref().map(proof::again).map_err(String::as_str)))
+        .collect();
+    let known: Vec<(&str, Result<Measured<'_>, &str>)> = checked
+        .iter()
+        .map(|(name, again)| {
+            (*name, again.as_ref().map(|again| Measured::of(&again.run)).map_err(|why| *why))
+        })
+        .collect();
+    let missing = runs.iter().filter_map(|(run, found)| Some(format!("{run}: {}", found.as_ref().err()?)));
+    Reproduced {
+        study: name.to_string(),
+        published: study.published.clone(),
+        missing: missing.collect(),
+        claims: study.claims.iter().map(|claim| judge_claim(claim, &study.defects, &known)).collect(),
+    }
+}
+
+/// A run whose samples are checked.
+struct Measured<'a> {
+    environment: &'a Environment,
+    cells: Vec<CellSamples<'a>>,
+    stretch: f64,
+}
+
+impl<'a> Measured<'a> {
+    fn of(run: &'a Run) -> Self {
+        let cells = collect(run);
+        let rates: Vec<ByRound> = cells.iter().map(CellSamples::rates).collect();
+        let mut situations: Vec<(&pagewise_model::Conditions, Vec<&ByRound>)> = Vec::new();
+        for (cell, rates) in cells.iter().zip(&rates) {
+            let conditions = &cell.cell.conditions;
+            match situations.iter_mut().find(|(known, _)| *known == conditions) {
+                Some((_, all)) => all.push(rates),
+                None => situations.push((conditions, vec![rates])),
+            }
+        }
+        let stretch = lasting::stretch(&situations.into_iter().map(|(_, all)| all).collect::<Vec<_>>());
+        Self { environment: &run.header.environment, cells, stretch }
+    }
+}
+
+type Known<'a> = [(&'a str, Result<Measured<'a>, &'a str>)];
+
+fn run_of<'a>(runs: &'a Known<'_>, name: &str) -> Result<&'a Measured<'a>, String> {
+    let found = runs.iter().find(|(known, _)| *known == name);
+    match found {
+        Some((_, Ok(measured))) => Ok(measured),
+        Some((_, Err(why))) => Err(format!("the run {name} is missing: {why}")),
+        None => Err(format!("the run {name} is not among these")),
+    }
+}
+
+fn judge_claim(claim: &Claim, defects: &[Defect], runs: &Known<'_>) -> JudgedClaim {
+    let (mut tests, mut reason) = (Vec::new(), claim.untestable.clone());
+    let environments = runs.iter().filter_map(|(_, run)| Some(run.as_ref().ok()?.environment));
+    reason = reason.or(environments.into_iter().find_map(|environment| claim.needs.lacking(environment)));
+    for test in &claim.tests {
+        if reason.is_some() {
+            break;
+        }
+        match run_of(runs, &test.run) {
+            Ok(run) => tests.push(judge_test(test, run)),
+            Err(why) => reason = Some(why),
+        }
+    }
+    let has = |word: Word| tests.iter().any(|test| test.word == word);
+    let word = match (has(Word::DoesNotHold), reason.is_some() || has(Word::CannotBeTested)) {
+        (true, _) => Word::DoesNotHold,
+        (false, true) => Word::CannotBeTested,
+        (false, false) => Word::Holds,
+    };
+    if word == Word::CannotBeTested {
+        let undecided = tests.iter().find(|test| test.word == Word::CannotBeTested);
+        reason = reason.or(undecided.map(why_open));
+    }
+    JudgedClaim {
+        id: claim.id.clone(),
+        says: claim.says.clone(),
+        published: claim.published.clone(),
+        word,
+        reason: reason.filter(|_| word == Word::CannotBeTested),
+        because: because(claim, &tests, word, runs),
+        tests,
+        defects: defects
+            .iter()
+            .filter(|defect| defect.claims.contains(&claim.id))
+            .map(|defect| judge_defect(defect, runs))
+            .collect(),
+    }
+}
+
+fn judge_test(test: &Test, run: &Measured<'_>) -> JudgedTest {
+    let pairs = pairs(test, &run.cells);
+    let cases = cases(test, &pairs, run.environment.cpus, run.stretch);
+    let definition = test.quantity.definition();
+    JudgedTest {
+        quantity: definition.name,
+        told: definition.told,
+        unit: definition.unit,
+        is_ratio: test.over.is_some(),
+        is_difference: test.minus.is_some(),
+        at_least: test.at_least,
+        at_most: test.at_most,
+        of_cases: match test.cases {
+            Cases::Every => "every",
+            Cases::Most => "most",
+            Cases::Any => "any",
+        },
+        word: word_of(test.cases, &cases),
+        deciding: deciding(test.cases, &cases),
+        cases,
+    }
+}
+
+/// The word of a test with these cases. One that is missing decides nothing; one that the machine or the method does not support is
+/// left out, if others are not.
+fn word_of(which: Cases, cases: &[Case]) -> Word {
+    let supported: Vec<&Case> =
+        cases.iter().filter(|case| case.finding != CaseFinding::Unavailable).collect();
+    let count = |finding: CaseFinding| supported.iter().filter(|case| case.finding == finding).count() as f64;
+    let (within, beyond) = (count(CaseFinding::Within), count(CaseFinding::Beyond));
+    let all = supported.len() as f64;
+    let (holds, fails) = match which {
+        Cases::Every => (within == all, beyond > 0.0),
+        Cases::Most => (within >= MOST * all, beyond > (1.0 - MOST) * all + 1e-9),
+        Cases::Any => (within > 0.0, beyond == all),
+    };
+    match (supported.is_empty(), fails, holds) {
+        (true, ..) => Word::CannotBeTested,
+        (_, true, _) => Word::DoesNotHold,
+        (.., true) => Word::Holds,
+        _ => Word::CannotBeTested,
+    }
+}
+
+/// The case whose distance from the bounds decides.
+fn deciding(which: Cases, cases: &[Case]) -> Option<usize> {
+    let mut order: Vec<usize> = (0..cases.len()).filter(|index| cases[*index].value.is_some()).collect();
+    order.sort_by(|one, other| cases[*one].margin.total_cmp(&cases[*other].margin));
+    let last = order.len().checked_sub(1)?;
+    let at = match which {
+        Cases::Every => 0,
+        Cases::Most => ((order.len() as f64 * (1.0 - MOST) + 1e-9) as usize).min(last),
+        Cases::Any => last,
+    };
+    Some(order[at])
+}
+
+fn why_open(test: &JudgedTest) -> String {
+    let missing = test.cases.iter().find_map(|case| case.reason.clone());
+    let open = test.cases.iter().any(|case| case.finding == CaseFinding::Open);
+    match (test.cases.is_empty(), missing) {
+        (true, _) => "this run has none of its cases".to_string(),
+        (false, Some(missing)) if !open => missing,
+        _ => "these rounds do not decide: the interval includes a bound".to_string(),
+    }
+}
+
+/// The counters of the cells that decided the claim.
+fn because(claim: &Claim, tests: &[JudgedTest], word: Word, runs: &Known<'_>) -> Vec<Counters> {
+    let decided =
+        tests.iter().position(|test| test.word == word).or(if tests.is_empty() { None } else { Some(0) });
+    let Some((test, judged)) = decided.and_then(|index| Some((claim.tests.get(index)?, &tests[index])))
+    else {
+        return Vec::new();
+    };
+    let Ok(run) = run_of(runs, &test.run) else { return Vec::new() };
+    let ids = judged.deciding.map(|index| judged.cases[index].cells.as_slice()).unwrap_or_default();
+    let cells = ids.iter().filter_map(|id| run.cells.iter().find(|cell| cell.id == *id));
+    let counters = cells.map(|cell| Counters {
+        method: cell.cell.method.to_string(),
+        conditions: crate::judge::label::label(&cell.cell.conditions),
+        values: claim
+            .because
+            .iter()
+            .filter_map(|quantity| {
+                let definition = quantity.definition();
+                let values: Vec<f64> = by_round(definition, cell, run.environment.cpus).values();
+                Some(Counter { told: definition.told, unit: definition.unit, value: median(&values)? })
+            })
+            .collect(),
+    });
+    counters.filter(|counters| !counters.values.is_empty()).collect()
+}
+
+fn judge_defect(defect: &Defect, runs: &Known<'_>) -> JudgedDefect {
+    let definition = defect.here.quantity.definition();
+    let of: &Cells = &defect.here.of;
+    let run = run_of(runs, &defect.here.run).ok();
+    let values: Vec<Vec<f64>> = run
+        .into_iter()
+        .flat_map(|run| {
+            let rounds = |cell: &CellSamples<'_>| by_round(definition, cell, run.environment.cpus).values();
+            shown(of, &run.cells).into_iter().map(rounds).collect::<Vec<_>>()
+        })
+        .collect();
+    let medians: Vec<f64> = values.iter().filter_map(|values| median(values)).collect();
+    let least = medians.iter().copied().min_by(f64::total_cmp);
+    let most = medians.iter().copied().max_by(f64::total_cmp);
+    JudgedDefect {
+        says: defect.says.clone(),
+        told: definition.told,
+        unit: definition.unit,
+        here: least.zip(most),
+        samples: values.iter().map(Vec::len).sum(),
+    }
+}

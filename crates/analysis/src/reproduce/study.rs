@@ -1,0 +1,255 @@
+//! A published study as data: its claims, how each is decided, and the defects of its method.
+
+use std::collections::BTreeSet;
+
+use pagewise_model::format::counted;
+use pagewise_model::{Bytes, CacheState, DeviceCap, Environment, Numa, Role, Workload};
+use serde::{Deserialize, Deserializer};
+
+use super::quantity::Quantity;
+
+/// What was published, without the plans that measure it again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// What was measured then, on what, and when.
+    pub published: String,
+    /// Its claims, in its order.
+    #[serde(rename = "claim")]
+    pub claims: Vec<Claim>,
+    /// What was wrong with its method.
+    #[serde(rename = "defect", default)]
+    pub defects: Vec<Defect>,
+}
+
+/// One claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its name, unique in the study.
+    pub id: String,
+    /// The claim in one sentence.
+    pub says: String,
+    /// The figures that were published for it.
+    pub published: String,
+    /// What must be so for it to hold; every test must.
+    #[serde(rename = "test", default)]
+    pub tests: Vec<Test>,
+    /// What a machine must have to test it.
+    #[serde(default)]
+    pub needs: Needs,
+    /// Why no run can test it.
+    #[serde(default)]
+    pub untestable: Option<String>,
+    /// Counters that explain what is found.
+    #[serde(default)]
+    pub because: Vec<Quantity>,
+}
+
+/// What a machine must have.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Needs {
+    /// CPUs.
+    pub cpus: Option<u32>,
+    /// NUMA nodes.
+    pub numa_nodes: Option<u32>,
+}
+
+/// A quantity of some cells, alone or compared with that of others, and its bounds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// The run, by the name of its plan in the study.
+    pub run: String,
+    /// The quantity.
+    pub quantity: Quantity,
+    /// The cells.
+    pub of: Cells,
+    /// The quantity is divided by that of these cells.
+    pub over: Option<Cells>,
+    /// The quantity of these cells is subtracted.
+    pub minus: Option<Cells>,
+    /// Conditions of both.
+    #[serde(default)]
+    pub at: Cells,
+    /// The least with which it holds.
+    pub at_least: Option<f64>,
+    /// The most.
+    pub at_most: Option<f64>,
+    /// How many of the cases must be within the bounds.
+    #[serde(default)]
+    pub cases: Cases,
+}
+
+/// Cases that must be within the bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cases {
+    /// All of them.
+    #[default]
+    Every,
+    /// Four of five.
+    Most,
+    /// One.
+    Any,
+}
+
+/// Cells of a run, by method and conditions. A condition that is not named is the same on both sides of a test; methods that are
+/// not named are those of the other side.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cells {
+    /// Methods, each a case of its own; `*` stands for anything.
+    pub each: Vec<String>,
+    /// Methods of which the best one counts.
+    pub best: Vec<String>,
+    /// Methods that are left out.
+    pub but: Vec<String>,
+    /// Accesses and their order.
+    pub workload: Option<Workload>,
+    /// Page cache at the start.
+    pub cache: Option<CacheState>,
+    /// Threads.
+    pub threads: Option<Vec<u32>>,
+    /// Size of the data.
+    pub data: Option<Size>,
+    /// Sizes of a record.
+    #[serde(deserialize_with = "sizes")]
+    pub record: Option<Vec<Bytes>>,
+    /// Rate limit of the device, or `none`.
+    #[serde(deserialize_with = "cap")]
+    pub device: Option<Option<DeviceCap>>,
+    /// Node of the pages, relative to the worker.
+    pub numa: Option<Numa>,
+    /// A method, or its control.
+    pub role: Option<Role>,
+}
+
+/// A size among those of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Size {
+    /// The smallest one.
+    Smallest,
+    /// The largest one.
+    Largest,
+}
+
+/// Something wrong with the method of the study.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Defect {
+    /// The claims that rest on it.
+    pub claims: Vec<String>,
+    /// What was wrong.
+    pub says: String,
+    /// What this run has instead.
+    pub here: Shown,
+}
+
+/// A quantity that is shown.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    /// The run, by the name of its plan in the study.
+    pub run: String,
+    /// The quantity.
+    pub quantity: Quantity,
+    /// The cells.
+    pub of: Cells,
+}
+
+fn sizes<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Vec<Bytes>>, D::Error> {
+    let texts = Vec::<String>::deserialize(source)?;
+    texts
+        .iter()
+        .map(|text| text.parse().map_err(serde::de::Error::custom))
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+fn cap<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Option<DeviceCap>>, D::Error> {
+    match String::deserialize(source)?.as_str() {
+        "none" => Ok(Some(None)),
+        text => text.parse().map(|cap| Some(Some(cap))).map_err(serde::de::Error::custom),
+    }
+}
+
+impl Needs {
+    /// What a machine lacks.
+    pub fn lacking(&self, environment: &Environment) -> Option<String> {
+        let Needs { cpus, numa_nodes } = self;
+        let has = environment.cpus;
+        if let Some(cpus) = cpus.filter(|cpus| has < *cpus) {
+            return Some(format!(
+                "it is about {cpus} threads that run at once, and this machine has {}",
+                counted(u64::from(has), "CPU")
+            ));
+        }
+        let has = environment.numa_nodes.unwrap_or(1);
+        let needed = numa_nodes.filter(|needed| has < *needed)?;
+        Some(format!("it is about {needed} NUMA nodes, and this machine has {has}"))
+    }
+}
+
+impl Study {
+    /// What a machine lacks for every claim that a run tests.
+    pub fn lacking(&self, run: &str, environment: &Environment) -> Option<String> {
+        let mut claims = self.claims.iter().filter(|claim| claim.tests.iter().any(|test| test.run == run));
+        let first = claims.next()?.needs.lacking(environment)?;
+        claims.all(|claim| claim.needs.lacking(environment).is_some()).then_some(first)
+    }
+
+    /// Check that every claim can be judged, with these runs.
+    pub fn check(&self, runs: &[&str]) -> Result<(), String> {
+        let mut ids = BTreeSet::new();
+        for claim in &self.claims {
+            if !ids.insert(&claim.id) {
+                return Err(format!("the claim {} is there twice", claim.id));
+            }
+            if claim.tests.is_empty() != claim.untestable.is_some() {
+                return Err(format!(
+                    "the claim {} needs tests, or a reason that no run can test it",
+                    claim.id
+                ));
+            }
+            for test in &claim.tests {
+                test.check(runs).map_err(|why| format!("in the claim {}: {why}", claim.id))?;
+            }
+        }
+        for defect in &self.defects {
+            if let Some(id) = defect.claims.iter().find(|id| !ids.contains(id)) {
+                return Err(format!("a defect is one of the claim {id}, which is missing"));
+            }
+            known(&defect.here.run, runs)?;
+        }
+        Ok(())
+    }
+}
+
+impl Test {
+    fn check(&self, runs: &[&str]) -> Result<(), String> {
+        known(&self.run, runs)?;
+        if self.at_least.is_none() && self.at_most.is_none() {
+            return Err("a test needs at_least or at_most".to_string());
+        }
+        if self.over.is_some() && self.minus.is_some() {
+            return Err("a test has either 'over' or 'minus'".to_string());
+        }
+        if self.of.each.is_empty() && self.of.best.is_empty() {
+            return Err("'of' needs methods: each = [...] or best = [...]".to_string());
+        }
+        if !self.at.each.is_empty() || !self.at.best.is_empty() {
+            return Err("'at' has conditions, no methods".to_string());
+        }
+        Ok(())
+    }
+}
+
+fn known(run: &str, runs: &[&str]) -> Result<(), String> {
+    match runs.contains(&run) {
+        true => Ok(()),
+        false => Err(format!("there is no run '{run}': write one of {}", runs.join(", "))),
+    }
+}
