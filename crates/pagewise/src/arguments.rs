@@ -506,6 +506,7 @@ impl QuestionArguments {
                 latency_ns: self.latency,
                 seed: self.seed,
                 ceilings: self.no_ceilings.then_some(false),
+                controls: None,
                 crossing_percent: None,
             },
         }

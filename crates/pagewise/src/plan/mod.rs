@@ -147,6 +147,8 @@ pub struct Sampling {
     pub seed: Option<u64>,
     /// True if ceilings are measured; without them no bound is named.
     pub ceilings: Option<bool>,
+    /// True if the first method of each comparison is measured twice; otherwise the variant decides.
+    pub controls: Option<bool>,
     /// Search for the sizes of data at which the order of two methods changes, each to this many per cent.
     pub crossing_percent: Option<u32>,
 }

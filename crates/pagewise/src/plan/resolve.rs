@@ -121,13 +121,13 @@ pub fn resolve(
         false => Vec::new(),
     };
     let search = search(&mut cells, sampling.crossing_percent)?;
-    let has_controls = match sampling.amount {
+    let has_controls = sampling.controls.unwrap_or(match sampling.amount {
         // With fewer rounds there is no verdict, and no noise to compare it with.
         Amount::Rounds(rounds) if (rounds as usize) < FEWEST_ROUNDS => false,
         // A control is a check of the machine, and takes the time of a method: a fifth of a quick search.
         Amount::Rounds(_) => is_full || search.is_none(),
         Amount::Budget(_) | Amount::Time(_) => is_full,
-    };
+    });
     if has_controls {
         cells.extend(controls(&cells));
     }
@@ -277,6 +277,7 @@ struct Sampled {
     memory_sample_ns: Option<u64>,
     latency_ns: u64,
     ceilings: bool,
+    controls: Option<bool>,
     crossing_percent: Option<u32>,
 }
 
@@ -308,8 +309,18 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     ensure!(latency_ns <= MAX_PHASE_NS, "the length of a latency phase is out of range: write at most 3600s");
     let seed = first(layers, |sampling| sampling.seed, fresh_seed);
     let ceilings = first(layers, |sampling| sampling.ceilings, true);
+    let controls = layers.iter().find_map(|layer| layer.sampling.controls);
     let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
-    Ok(Sampled { seed, amount, sample_ns, memory_sample_ns, latency_ns, ceilings, crossing_percent })
+    Ok(Sampled {
+        seed,
+        amount,
+        sample_ns,
+        memory_sample_ns,
+        latency_ns,
+        ceilings,
+        controls,
+        crossing_percent,
+    })
 }
 
 /// Plan the search beyond the matrix. If a method has several windows of prefetch, they are compared at one size of data

@@ -12,8 +12,17 @@ use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
-const SAMPLING: &[&str] =
-    &["rounds", "budget", "sample", "memory_sample", "latency", "seed", "ceilings", "crossing_percent"];
+const SAMPLING: &[&str] = &[
+    "rounds",
+    "budget",
+    "sample",
+    "memory_sample",
+    "latency",
+    "seed",
+    "ceilings",
+    "controls",
+    "crossing_percent",
+];
 /// Keys at the top of a plan besides axes, sampling and workloads.
 const TOP: &[&str] = &["quick", "full", "published", "also", "in_memory", "table"];
 /// Keys in `[table]`.
@@ -147,6 +156,7 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
         "ceilings" => {
             sampling.ceilings = Some(flag(value).with_context(in_key)?);
         }
+        "controls" => sampling.controls = Some(flag(value).with_context(in_key)?),
         "crossing_percent" => sampling.crossing_percent = Some(count(value).with_context(in_key)?),
         "seed" => {
             let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
