@@ -56,6 +56,7 @@ Examples:
   pagewise run plan.toml --dry-run           what a plan would do, write and take
   pagewise report pagewise-*-read.jsonl --json
   pagewise compare base/ -- new/             what changed between two sets of runs
+  pagewise reproduce scan --quick            which claims of a published study hold here
   pagewise doctor --dir /data                what can be measured there, and what not and why";
 
 /// Examples and the meanings of exit statuses.
@@ -111,6 +112,8 @@ pub enum Command {
     Report(ReportArguments),
     /// Compare runs before and after a change, or many runs by a fact of their machines
     Compare(CompareArguments),
+    /// Measure published studies again, and tell which of their claims hold here
+    Reproduce(ReproduceArguments),
     /// List methods and their options: meaning, system call, kernel, and whether they are available here
     Methods(MethodsArguments),
     /// List capabilities of this machine, reasons for missing ones, and settings that affect results
@@ -161,6 +164,8 @@ pub enum Schemas {
     Compare,
     /// `compare --by`
     CompareBy,
+    /// `reproduce`
+    Reproduce,
 }
 
 /// The questions, and any plan.
@@ -395,6 +400,36 @@ Examples:
   pagewise compare base/ -- new/                          three runs or more in each folder
   pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
   pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it";
+
+/// `pagewise reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = REPRODUCE_EXAMPLES)]
+pub struct ReproduceArguments {
+    /// The study: append, scan, lucene, fill [default: all of them]
+    #[arg(value_name = "STUDY")]
+    pub study: Option<String>,
+    /// Smaller files and fewer conditions: about a quarter of an hour for all studies
+    #[arg(long)]
+    pub quick: bool,
+    /// Make the files in this directory [default: the current one; for fill one in memory]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Judge the claims by these runs of it; measure nothing
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["quick", "dir", "dry_run", "max_writes"])]
+    pub from: Vec<PathBuf>,
+    /// Print a table for each study, in Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Writes and prints.
+    #[command(flatten)]
+    pub all: AllArguments,
+}
+
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  pagewise reproduce --quick --dry-run       what all studies would write, and how long they would take
+  pagewise reproduce append --quick          the claims about appending through a mapping
+  pagewise reproduce --from pagewise-*.jsonl the claims once more, from the runs of before";
 
 /// Rows of a CSV.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

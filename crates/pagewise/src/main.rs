@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Some(Command::Measure(question)) => commands::run::run(question.what(), question.arguments()),
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Compare(compare)) => commands::compare::compare(compare),
+        Some(Command::Reproduce(study)) => commands::reproduce::reproduce(study),
         Some(Command::Methods(methods)) => commands::methods::methods(methods),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),

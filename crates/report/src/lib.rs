@@ -18,6 +18,7 @@ pub mod paragraph;
 pub mod pivot;
 pub mod plots;
 pub mod printed;
+pub mod reproduce;
 pub mod screen;
 pub mod svg;
 pub mod table;

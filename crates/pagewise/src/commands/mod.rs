@@ -12,6 +12,7 @@ pub mod planned;
 mod prepare;
 pub mod reference;
 pub mod report;
+pub mod reproduce;
 mod resume;
 mod rights;
 pub mod run;

@@ -56,6 +56,22 @@ pub fn dry_run(plans: &[&Plan], json: bool) -> io::Result<Exit> {
     Ok(Exit::Answered)
 }
 
+/// Print a line about each plan.
+pub fn summary(plans: &[&Plan], out: &mut impl Write) -> io::Result<()> {
+    for plan in plans {
+        let (cells, rounds) = (plan.cells.len(), plan.rounds);
+        let (takes, written) = (estimate::duration_ns(plan), estimate::most_written_bytes(plan));
+        writeln!(
+            out,
+            "{:20} {cells:3} cells x {rounds:2} rounds, about {:>6}, writes about {}",
+            plan.question,
+            duration(takes),
+            bytes(Bytes(written))
+        )?;
+    }
+    Ok(())
+}
+
 /// Print a resolved plan, the bytes it will write and the time it will take.
 pub fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "question   {}", Untrusted(&plan.question))?;

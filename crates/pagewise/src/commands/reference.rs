@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 use pagewise_analysis::compare::{Gated, Split};
 use pagewise_analysis::judge::schema;
+use pagewise_analysis::reproduce::Reproduction;
 use pagewise_model::misspelt::nearest;
 use pagewise_report::json;
 
@@ -75,6 +76,7 @@ pub fn schema(of: Schemas) -> Result<Exit> {
         Schemas::Report => schema::schema(),
         Schemas::Compare => schema::of::<Gated>(),
         Schemas::CompareBy => schema::of::<Split>(),
+        Schemas::Reproduce => schema::of::<Reproduction>(),
     };
     json::write_one(&mut output::stdout(), &schema)?;
     Ok(Exit::Answered)

@@ -216,7 +216,7 @@ fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
 
 /// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in memory if the plan
 /// requires that.
-fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
+pub(super) fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
     if !plan.in_memory {
         return Ok(Destination::Directory(usual.unwrap_or(Path::new(".")).to_path_buf()));
     }
@@ -261,7 +261,7 @@ fn plan_file(path: &Path) -> Result<PlanText> {
 }
 
 /// Run a plan, which is that question of so many; say first what it does, once nothing refuses it any more.
-fn execute(
+pub(super) fn execute(
     mut prepared: Prepared,
     options: &Options,
     announcement: Option<String>,

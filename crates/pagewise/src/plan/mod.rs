@@ -36,6 +36,14 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("lucene", include_str!("../../../../questions/lucene.toml")),
 ];
 
+/// The published studies by name: their claims, and the plans that measure them again.
+pub const STUDIES: &[(&str, &str)] = &[
+    ("append", include_str!("../../../../claims/append.toml")),
+    ("scan", include_str!("../../../../claims/scan.toml")),
+    ("lucene", include_str!("../../../../claims/lucene.toml")),
+    ("fill", include_str!("../../../../claims/fill.toml")),
+];
+
 /// A plan that cannot be resolved as it was typed, and can with one more argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {

@@ -70,7 +70,7 @@ fn side(place: &Place, name: &str, turn: u64, methods: &[(&str, u64)]) {
 
 /// What is printed is what the schema says, and nothing else.
 #[track_caller]
-fn expect_schema(place: &Place, command: &str, json: &serde_json::Value) {
+pub fn expect_schema(place: &Place, command: &str, json: &serde_json::Value) {
     let schema = place.run(&["schema", command]).expect_code(0).judged();
     assert_eq!(whole(&schema, &schema, json, "").err(), None);
 }

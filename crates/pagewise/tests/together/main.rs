@@ -19,6 +19,7 @@ mod full;
 mod interrupted;
 mod killed_conditions;
 mod protocol;
+mod reproduce;
 mod schema;
 mod trust_kills;
 mod trust_mounts;

@@ -1,0 +1,278 @@
+//! `pagewise reproduce`: published studies measured again, and their claims judged one by one.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use pagewise_analysis::reproduce::{Reproduction, Study, judge_claims};
+use pagewise_host::files;
+use pagewise_model::Plan;
+use pagewise_model::format::counted;
+use pagewise_model::misspelt::nearest;
+use pagewise_model::run::Run;
+use pagewise_model::untrusted::shell_word;
+use pagewise_report::{json, reproduce as text};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::begin::{Options, Taken};
+use super::prepare::{Asked, Prepared};
+use super::rights::ensure_settable;
+use super::run::{default_place, execute};
+use super::{consent, planned};
+use crate::arguments::ReproduceArguments;
+use crate::exit::Exit;
+use crate::output::{self, say};
+use crate::plan::resolve::Variant;
+use crate::plan::text::parse;
+use crate::plan::{Layer, PlanText, STUDIES};
+use crate::store;
+
+/// A study with the plans that measure it again, by the name of its runs.
+struct Loaded {
+    name: &'static str,
+    study: Study,
+    plans: BTreeMap<String, PlanText>,
+}
+
+/// The runs of all studies, or why there are none, by the names of study and run.
+type Runs = BTreeMap<(String, String), Result<Run, String>>;
+
+/// `pagewise reproduce`.
+pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
+    let studies = chosen(arguments.study.as_deref())?;
+    if !arguments.from.is_empty() {
+        return print(&studies, load(&studies, &arguments.from)?, arguments);
+    }
+    let options = Options { all: arguments.all, ..Options::default() };
+    let (mut prepared, missing) = prepare(&studies, arguments, &options)?;
+    if !consent::limit_writes(&mut prepared, &options)? {
+        return Ok(Exit::Interrupted);
+    }
+    for ((study, run), why) in &missing {
+        say(format_args!("note: {study}, run {run}, cannot be measured here: {why}"));
+    }
+    if options.all.dry_run {
+        let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
+        if options.all.json || options.all.verbose {
+            return Ok(planned::dry_run(&plans, options.all.json)?);
+        }
+        planned::summary(&plans, &mut output::stdout())?;
+        writeln!(output::stdout(), "{}", consent::announcement(&prepared))?;
+        return Ok(Exit::Answered);
+    }
+    let files = match measure(prepared, &options)? {
+        Ok(files) => files,
+        Err(ending) => return Ok(ending),
+    };
+    let mut runs = load(&studies, &files)?;
+    for (name, why) in missing {
+        runs.insert(name, Err(why));
+    }
+    print(&studies, runs, arguments)?;
+    let names: Vec<String> = files.iter().map(|file| shell_word(&file.display().to_string())).collect();
+    say(format_args!("Judge them again with: pagewise reproduce --from {}", names.join(" ")));
+    Ok(Exit::Answered)
+}
+
+/// The studies that were asked for.
+fn chosen(name: Option<&str>) -> Result<Vec<Loaded>> {
+    let Some(name) = name else { return STUDIES.iter().map(|(name, text)| Loaded::of(name, text)).collect() };
+    let names = || STUDIES.iter().map(|(name, _)| *name);
+    let Some((name, text)) = STUDIES.iter().find(|(known, _)| *known == name) else {
+        let meant = match nearest(name, names()) {
+            Some(nearest) => format!("the nearest one is '{nearest}'"),
+            None => format!("write one of {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        bail!("there is no study '{name}': {meant}");
+    };
+    Ok(vec![Loaded::of(name, text)?])
+}
+
+impl Loaded {
+    fn of(name: &'static str, text: &str) -> Result<Self> {
+        let of_study = || format!("in the study '{name}'");
+        let mut table: Table = text.parse().with_context(of_study)?;
+        let runs = match table.remove("run") {
+            Some(Value::Table(runs)) => runs,
+            _ => bail!("the study '{name}' has no runs: write [run.NAME] above a plan"),
+        };
+        let plan = |(run, plan): (String, Value)| {
+            let text = toml::to_string(&plan).with_context(of_study)?;
+            let plan = parse(&question(name, &run), &text).with_context(of_study)?;
+            Ok((run, plan))
+        };
+        let plans: BTreeMap<String, PlanText> = runs.into_iter().map(plan).collect::<Result<_>>()?;
+        let study = Study::deserialize(Value::Table(table)).with_context(of_study)?;
+        let names: Vec<&str> = plans.keys().map(String::as_str).collect();
+        study.check(&names).map_err(anyhow::Error::msg).with_context(of_study)?;
+        Ok(Self { name, study, plans })
+    }
+}
+
+/// The name of a run in its file.
+fn question(study: &str, run: &str) -> String {
+    format!("{study}-{run}")
+}
+
+/// Prepare the runs of all studies; those that this machine cannot measure, with the reason.
+fn prepare(
+    studies: &[Loaded],
+    arguments: &ReproduceArguments,
+    options: &Options,
+) -> Result<(Vec<Prepared>, BTreeMap<(String, String), String>)> {
+    if let Some(directory) = &arguments.dir {
+        files::check_directory(directory)?;
+    }
+    let variant = if arguments.quick { Variant::Quick } else { Variant::Standard };
+    let (mut prepared, mut missing) = (Vec::new(), BTreeMap::new());
+    let mut refusal = None;
+    for Loaded { name, study, plans } in studies {
+        for (run, plan) in plans {
+            let of_plan = default_place(plan, arguments.dir.as_deref()).and_then(|place| {
+                let asked = Asked { text: plan.clone(), variant, chosen: Layer::default(), place };
+                let one = Prepared::of(asked, options)?;
+                study.lacking(run, &one.environment).map_or(Ok(()), |lacking| Err(anyhow!(lacking)))?;
+                ensure_settable(&one.plan, &one.control, options.all.dry_run)?;
+                Ok(one)
+            });
+            match of_plan {
+                Ok(one) => prepared.push(one),
+                Err(error) => {
+                    missing.insert((name.to_string(), run.clone()), format!("{error:#}"));
+                    refusal = refusal.or(Some(error));
+                }
+            }
+        }
+    }
+    match refusal {
+        Some(error) if prepared.is_empty() => Err(error),
+        _ => Ok((prepared, missing)),
+    }
+}
+
+/// Measure all; the files, or the ending of a run that did not complete.
+fn measure(prepared: Vec<Prepared>, options: &Options) -> Result<Result<Vec<PathBuf>, Exit>> {
+    let (number, mut announcement) = (prepared.len(), Some(consent::announcement(&prepared)));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for (index, one) in prepared.into_iter().enumerate() {
+        match execute(one, options, announcement.take(), Some((index + 1, number)))? {
+            Taken::File(path) => files.push(path),
+            Taken::Ended(ending) => {
+                if !files.is_empty() {
+                    let names: Vec<String> =
+                        files.iter().map(|file| shell_word(&file.display().to_string())).collect();
+                    let complete = counted(files.len() as u64, "run");
+                    say(format_args!(
+                        "complete before that: {complete}. Judge them with: pagewise reproduce --from {}",
+                        names.join(" ")
+                    ));
+                }
+                return Ok(Err(ending));
+            }
+        }
+    }
+    Ok(Ok(files))
+}
+
+/// The runs in these files by the study and the name that their question has.
+fn load(studies: &[Loaded], files: &[PathBuf]) -> Result<Runs> {
+    let mut runs = Runs::new();
+    for path in files {
+        let run = store::load(path)?;
+        let asked = run.header.plan.question.clone();
+        let found = studies.iter().find_map(|study| {
+            let name = study.plans.keys().find(|name| question(study.name, name) == asked)?;
+            Some((study.name.to_string(), name.clone()))
+        });
+        let Some(name) = found else {
+            bail!("{} is no run of these studies: its question is '{asked}'", path.display());
+        };
+        let earlier = runs.insert(name, Ok(run));
+        ensure!(earlier.is_none(), "two of these files are runs of {asked}: name one of them");
+    }
+    Ok(runs)
+}
+
+/// Judge and print the claims of the studies that have a run.
+fn print(studies: &[Loaded], mut runs: Runs, arguments: &ReproduceArguments) -> Result<Exit> {
+    let mut reproduced = Vec::new();
+    for Loaded { name, study, plans } in studies {
+        let of_study: Vec<(String, Result<Run, String>)> = plans
+            .keys()
+            .filter_map(|run| Some((run.clone(), runs.remove(&(name.to_string(), run.clone()))?)))
+            .collect();
+        if of_study.iter().any(|(_, run)| run.is_ok()) || arguments.from.is_empty() {
+            reproduced.push(judge_claims(name, study, &of_study));
+        }
+    }
+    let reproduction = Reproduction::of(reproduced);
+    if arguments.all.json {
+        json::write_one(&mut output::stdout(), &reproduction)?;
+    } else if arguments.markdown {
+        text::markdown(&mut output::stdout(), &reproduction)?;
+    } else {
+        let (mut out, is_coloured) = (output::stdout(), output::is_coloured());
+        let lines = text::lines(&reproduction, output::width(), arguments.all.verbose);
+        lines.iter().try_for_each(|line| out.line(line, is_coloured))?;
+    }
+    Ok(Exit::Answered)
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_analysis::reproduce::Word;
+
+    use super::*;
+
+    #[test]
+    fn every_study_is_read_and_has_the_published_claims() {
+        let studies = chosen(None).expect("studies");
+        let claims = studies.iter().map(|one| (one.name, one.study.claims.len())).collect::<Vec<_>>();
+        assert_eq!(claims, [("append", 12), ("scan", 11), ("lucene", 27), ("fill", 5)]);
+    }
+
+    #[test]
+    fn each_of_the_claims_has_a_word_and_without_runs_a_reason() {
+        for Loaded { name, study, plans } in chosen(None).expect("studies") {
+            let none: Vec<(String, Result<Run, String>)> =
+                plans.keys().map(|run| (run.clone(), Err("not measured".to_string()))).collect();
+            let reproduced = judge_claims(name, &study, &none);
+            assert_eq!(reproduced.claims.len(), study.claims.len());
+            for claim in reproduced.claims {
+                let is_told = claim.word == Word::CannotBeTested && claim.reason.is_some();
+                assert!(is_told, "{name} {}: {:?}", claim.id, claim.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn a_study_that_cannot_be_judged_is_refused() {
+        let refused = |text: &str| format!("{:#}", Loaded::of("test", text).map(|_| ()).expect_err(text));
+        let plan = "[run.one]\nworkload = \"scan\"\n";
+        assert_eq!(
+            refused("published = \"a\""),
+            "the study 'test' has no runs: write [run.NAME] above a plan"
+        );
+        let claim = |rest: &str| {
+            format!("published = \"a\"\n{plan}[[claim]]\nid = \"A\"\nsays = \"b\"\npublished = \"c\"\n{rest}")
+        };
+        let refusal = |rest: &str| refused(&claim(rest)).replace("in the study 'test': ", "");
+        assert_eq!(refusal(""), "the claim A needs tests, or a reason that no run can test it");
+        let test = |fields: &str| format!("test = [{{ run = \"one\", quantity = \"speed\", {fields} }}]");
+        assert_eq!(
+            refusal(&test("of = { each = [\"mmap\"] }")),
+            "in the claim A: a test needs at_least or at_most"
+        );
+        assert_eq!(
+            refusal(&test("of = { threads = [1] }, at_least = 1.0")),
+            "in the claim A: 'of' needs methods: each = [...] or best = [...]"
+        );
+        let other = test("of = { each = [\"mmap\"] }, at_least = 1.0").replace("\"one\"", "\"two\"");
+        assert_eq!(refusal(&other), "in the claim A: there is no run 'two': write one of one");
+        assert!(refusal(&test("of = { each = [\"mmap\"] }, at_leats = 1.0")).contains("at_leats"));
+        let quantity = test("of = { each = [\"mmap\"] }, at_least = 1.0").replace("speed", "sped");
+        assert!(refusal(&quantity).contains("unknown quantity 'sped': write one of speed, "));
+    }
+}

@@ -1,0 +1,101 @@
+//! `reproduce` as a command: claims judged by a small run, dry runs, and what it refuses.
+
+use crate::compare::expect_schema;
+use crate::support::{Place, expect_refused};
+
+/// The plan of a study in small; its name is that of the run.
+const SMALL: &str = "\
+workload = \"fill\"
+in_memory = true
+cache = \"cold\"
+file_size = \"1MiB\"
+block_size = \"4KiB\"
+rounds = 7
+ceilings = false
+controls = false
+methods = [
+    \"mmap\", \"mmap:prealloc\", \"mmap:populate\", \"mmap:populate+willneed\", \"mmap:populate+sequential\",
+    \"mmap:prealloc+populate\", \"mmap:prealloc+populate+willneed\", \"mmap:willneed\", \"mmap:sequential\",
+    \"mmap:touch+willneed\", \"mmap:touch\",
+]
+";
+
+const WORDS: [&str; 3] = ["holds", "does-not-hold", "cannot-be-tested"];
+
+#[test]
+fn every_claim_of_a_run_has_its_word_its_figures_and_its_counters() {
+    let place = Place::new();
+    place.write("fill-blocks.toml", SMALL);
+    place.run(&["run", "fill-blocks.toml", "--out", "fill.jsonl"]).expect_code(0);
+    let json = place.run(&["reproduce", "--from", "fill.jsonl", "--json"]).expect_code(0);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    expect_schema(&place, "reproduce", &json);
+    let claims = json["studies"][0]["claims"].as_array().expect("claims");
+    assert_eq!((json["studies"].as_array().expect("studies").len(), claims.len()), (1, 5));
+    for claim in claims {
+        assert!(WORDS.contains(&claim["word"].as_str().expect("a word")), "{claim}");
+        let has_reason = claim["reason"].is_string();
+        assert_eq!(claim["word"] == "cannot-be-tested", has_reason, "{claim}");
+    }
+    let prefault = &claims[0];
+    assert_eq!(prefault["tests"][0]["cases"].as_array().expect("cases").len(), 7);
+    assert_eq!(prefault["because"].as_array().expect("counters").len(), 2, "{prefault}");
+    assert_eq!(prefault["defects"][0]["samples"], 21, "{prefault}");
+
+    let text = place.run(&["reproduce", "fill", "--from", "fill.jsonl"]).expect_code(0).stdout;
+    for told in [
+        "published: 2.67x to 2.78x",
+        " over mmap: ",
+        "in speed, set-up and tear-down left out",
+        "counters of mmap",
+        "5 claims: ",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let markdown =
+        place.run(&["reproduce", "fill", "--from", "fill.jsonl", "--markdown"]).expect_code(0).stdout;
+    assert!(markdown.contains("| claim | says | published | here | found |"), "{markdown}");
+}
+
+#[test]
+fn a_dry_run_tells_time_and_bytes_and_writes_nothing() {
+    let place = Place::new();
+    let planned = place.run(&["reproduce", "append", "--quick", "--dry-run"]).expect_code(0);
+    assert!(planned.stdout.contains("append-ring "), "{}", planned.stdout);
+    assert!(planned.stdout.contains(" questions: about "), "{}", planned.stdout);
+    let json = place.run(&["reproduce", "fill", "--quick", "--dry-run", "--json"]).expect_code(0);
+    let plans: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    let first = plans.get(0).unwrap_or(&plans);
+    assert_eq!(first["plan"]["question"], "fill-blocks");
+    assert!(place.entries().is_empty(), "{:?}", place.entries());
+}
+
+#[test]
+fn what_it_cannot_judge_is_one_sentence() {
+    let place = Place::new();
+    place.write("plan.toml", "workload = \"fill\"\nin_memory = true\nfile_size = \"1MiB\"\nmethods = \"mmap\"\nrounds = 7\nceilings = false\n");
+    place.run(&["run", "plan.toml", "--out", "other.jsonl"]).expect_code(0);
+    place.write("nothing.jsonl", b"");
+    for (words, sentence) in [
+        ("reproduce apend", "there is no study 'apend': the nearest one is 'append'"),
+        ("reproduce moon", "there is no study 'moon': write one of append, scan, lucene, fill"),
+        ("reproduce --from missing.jsonl", "missing.jsonl"),
+        ("reproduce --from nothing.jsonl", "nothing.jsonl"),
+        ("reproduce --from other.jsonl", "other.jsonl is no run of these studies: its question is 'plan'"),
+        ("reproduce --quick --from other.jsonl", "'--from"),
+        ("reproduce append --dir missing", "missing"),
+        ("reproduce --json --markdown", "'--markdown'"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        expect_refused(&place.run(&words), sentence);
+    }
+    place.write("fill-blocks.toml", "workload = \"fill\"\nin_memory = true\nfile_size = \"1MiB\"\nmethods = \"mmap\"\nrounds = 7\nceilings = false\n");
+    place.run(&["run", "fill-blocks.toml", "--out", "one.jsonl"]).expect_code(0);
+    expect_refused(
+        &place.run(&["reproduce", "--from", "one.jsonl", "one.jsonl"]),
+        "two of these files are runs of fill-blocks: name one of them",
+    );
+    // A run without the other methods tests none of the claims, and says why.
+    let alone = place.run(&["reproduce", "--from", "one.jsonl"]).expect_code(0);
+    assert!(alone.stdout.contains("this run has none of its cases"), "{}", alone.stdout);
+}
