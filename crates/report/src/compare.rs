@@ -12,11 +12,11 @@ use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, percent_up, times};
 
-use crate::comparison::TextTable;
 use crate::line::{Line, Span};
 use crate::markdown::{text, write_table};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 use crate::plots::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use crate::text_table::{TextCell, TextTable};
 
 /// Values of a fact that are named on one line.
 const MOST_VALUES: usize = 3;
@@ -262,12 +262,11 @@ impl DifferenceText {
 fn situation(situation: &ChangedSituation, relative_to: Option<&str>) -> SituationText {
     let unit = situation.figure.unit();
     let row = |change: &Change| {
-        let figure = |value: Option<f64>| {
-            value.map_or_else(|| MISSING.to_string(), |value| situation.figure.told(value))
-        };
+        let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.told(value));
         let reason = change.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         let said = format!("{}{reason}", word(change));
-        vec![change.method.clone(), figure(change.base), figure(change.new), ratio_of(change), said]
+        let ratio = TextCell { text: ratio_of(change), value: change.ratio };
+        vec![TextCell::from(&change.method), figure(change.base), figure(change.new), ratio, said.into()]
     };
     let headings =
         ["method".to_string(), format!("base {unit}"), format!("new {unit}"), ratio_heading(relative_to)];

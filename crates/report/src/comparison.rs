@@ -5,15 +5,7 @@ use pagewise_model::format::{MISSING, time, times};
 
 use crate::table::rows::sorted;
 use crate::table::standing::{Standings, note};
-
-/// Headings, and rows of as many texts. Text from outside is not escaped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextTable {
-    /// Headings of the columns, with units.
-    pub headings: Vec<String>,
-    /// Rows.
-    pub rows: Vec<Vec<String>>,
-}
+use crate::text_table::{TextCell, TextTable};
 
 /// A comparison for people.
 pub(crate) struct ComparisonText {
@@ -28,23 +20,25 @@ impl ComparisonText {
         let figure = FigureKind::of(&comparison.conditions.conditions);
         let standings = Standings::of(comparison);
         let cells = sorted(by_id, comparison, &standings);
-        let missing = || MISSING.to_string();
         let row = |cell: &&CellJudgement| {
             let p99 = cell.latency_ns.as_ref().and_then(|latency| latency.p99);
+            let value = cell.figure(figure);
             vec![
-                cell.method.clone(),
-                cell.figure(figure).map_or_else(missing, |value| value.told(|value| figure.told(value))),
-                standings.ratio(cell).map_or_else(missing, ratio_told),
-                standings.place(cell),
-                p99.map_or_else(missing, time),
-                cell.limit.told().unwrap_or_else(missing),
+                TextCell::from(&cell.method),
+                value.map_or_else(
+                    || MISSING.into(),
+                    |value| TextCell::of(value.told(|value| figure.told(value)), value.median),
+                ),
+                standings
+                    .ratio(cell)
+                    .map_or_else(|| MISSING.into(), |ratio| TextCell::of(ratio_told(ratio), ratio.ratio)),
+                standings.place(cell).into(),
+                TextCell::number(p99.map(|p99| p99 as f64), time),
+                cell.limit.told().unwrap_or_else(|| MISSING.to_string()).into(),
             ]
         };
         let headings = ["method", figure.unit(), "leader over it", "place", "p99", "limited by"];
-        let table = TextTable {
-            headings: headings.map(str::to_string).to_vec(),
-            rows: cells.iter().map(row).collect(),
-        };
+        let table = TextTable { rows: cells.iter().map(row).collect(), ..TextTable::of(&headings) };
         let note = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&standings, cell)?));
         let notes = cells.iter().filter_map(note).collect();
         Self { table, notes }

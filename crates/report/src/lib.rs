@@ -22,4 +22,5 @@ pub mod reproduce;
 pub mod screen;
 pub mod svg;
 pub mod table;
+pub mod text_table;
 pub mod vmstat;

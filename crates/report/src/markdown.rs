@@ -7,9 +7,10 @@ use pagewise_analysis::Judged;
 use pagewise_model::Untrusted;
 use pagewise_model::format::percent_down;
 
-use crate::comparison::{ComparisonText, TextTable};
+use crate::comparison::ComparisonText;
 use crate::judged_run::JudgedRun;
 use crate::table::verdict;
+use crate::text_table::TextTable;
 
 /// Write the comparisons of all runs.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
@@ -71,10 +72,10 @@ fn described(judged: &Judged) -> String {
 }
 
 pub(crate) fn write_table(out: &mut dyn Write, table: &TextTable) -> io::Result<()> {
-    let row = |cells: &[String]| format!("| {} |", cells.iter().map(text).collect::<Vec<_>>().join(" | "));
-    writeln!(out, "{}", row(&table.headings))?;
+    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    writeln!(out, "{}", row(table.headings.iter().map(text).collect()))?;
     writeln!(out, "|{}", " --- |".repeat(table.headings.len()))?;
-    table.rows.iter().try_for_each(|cells| writeln!(out, "{}", row(cells)))
+    table.rows.iter().try_for_each(|cells| writeln!(out, "{}", row(cells.iter().map(text).collect())))
 }
 
 /// Text that Markdown and HTML show as it is, on one line.

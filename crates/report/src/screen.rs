@@ -16,9 +16,9 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Source};
 
 use crate::cliff;
-use crate::comparison::TextTable;
 pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+use crate::text_table::TextTable;
 use situation::Situation;
 
 /// Height of a screen.

@@ -2,9 +2,15 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::comparison::TextTable;
 use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
+use crate::text_table::TextTable;
+
+/// A number with the digits by which a table is sorted.
+fn short(value: f64) -> String {
+    let is_whole = value.fract() == 0.0 && value.abs() < 1e9;
+    if is_whole { format!("{value:.0}") } else { format!("{value:.6e}") }
+}
 
 /// The body of a page as it grows.
 #[derive(Default)]
@@ -88,7 +94,12 @@ impl Html {
         for row in &table.rows {
             self.0.push_str("<tr>");
             for cell in row {
-                let _ = write!(self.0, "<td>{}</td>", escaped(cell));
+                let _ = match cell.value {
+                    Some(value) => {
+                        write!(self.0, "<td data-value=\"{}\">{}</td>", short(value), escaped(cell))
+                    }
+                    None => write!(self.0, "<td>{}</td>", escaped(cell)),
+                };
             }
             self.0.push_str("</tr>\n");
         }

@@ -7,12 +7,13 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{FailureKind, Role};
 
 use super::html::Html;
-use crate::comparison::{ComparisonText, TextTable};
+use crate::comparison::ComparisonText;
 use crate::csv::cells;
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
-use crate::plots::plot::{Plot, headings};
+use crate::plots::plot::Plot;
 use crate::table::{heading, verdict};
+use crate::text_table::{TextCell, TextTable};
 use crate::{plots, svg};
 
 /// All sections of the run with this number, with plots in at most `room` bytes.
@@ -142,12 +143,10 @@ fn checks(page: &mut Html, judged: &Judged) {
     let row = |kind: &FailureKind| {
         let found = validity.reasons.iter().find(|reason| reason.kind == *kind);
         let (count, example) = found.map_or((0, ""), |reason| (reason.count, &reason.example));
-        vec![kind.to_string(), count.to_string(), kind.meaning().to_string(), example.to_string()]
+        vec![kind.to_string().into(), TextCell::count(count), kind.meaning().into(), example.into()]
     };
-    let table = TextTable {
-        headings: headings(&["check", "attempts that failed it", "meaning of a failure", "the first"]),
-        rows: FailureKind::ALL.iter().map(row).collect(),
-    };
+    let names = ["check", "attempts that failed it", "meaning of a failure", "the first"];
+    let table = TextTable { rows: FailureKind::ALL.iter().map(row).collect(), ..TextTable::of(&names) };
     page.table(&table, "Every check");
 }
 

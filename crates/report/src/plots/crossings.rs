@@ -2,9 +2,9 @@
 
 use pagewise_model::format::{MISSING, bytes, multiple, rate};
 
-use super::plot::{Axis, Band, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Band, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let groups = run.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
@@ -13,7 +13,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             let mut series = Vec::new();
             let names =
                 ["method", "data over cache", "data", "operations/s", "device bytes per byte", "samples"];
-            let mut table = TextTable { headings: headings(&names), rows: Vec::new() };
+            let mut table = TextTable::of(&names);
             for curve in &group.curves {
                 let mut marks = Vec::new();
                 for point in &curve.points {
@@ -32,15 +32,15 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                             invalid: None,
                         });
                     }
+                    let value = point.ops_per_second.map(|value| value.median);
                     let none = || point.reason.clone().unwrap_or_else(|| MISSING.to_string());
-                    let missing = || MISSING.to_string();
                     table.rows.push(vec![
-                        curve.method.clone(),
-                        ratio,
-                        bytes(point.span_bytes),
-                        told.unwrap_or_else(none),
-                        point.device_bytes_per_byte.map_or_else(missing, rate),
-                        point.samples.to_string(),
+                        TextCell::from(&curve.method),
+                        TextCell::of(ratio, point.ratio),
+                        TextCell::of(bytes(point.span_bytes), point.span_bytes.0 as f64),
+                        TextCell { text: told.unwrap_or_else(none), value },
+                        TextCell::number(point.device_bytes_per_byte, rate),
+                        TextCell::of(point.samples.to_string(), point.samples as f64),
                     ]);
                 }
                 if !marks.is_empty() {

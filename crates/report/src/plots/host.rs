@@ -1,10 +1,10 @@
 //! What the host did, second by second: the columns of vmstat.
 
-use pagewise_model::format::{MISSING, bytes, plain, time};
+use pagewise_model::format::{bytes, plain, time};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::text_table::{TextCell, TextTable};
 use crate::vmstat::{COLUMNS, VmstatRow, rows};
 
 /// More seconds are thinned out evenly.
@@ -46,8 +46,10 @@ fn of_panel((label, told, columns): &Panel, rows: &[&VmstatRow], conditions: Str
         Series { name: name.to_string(), marks: rows.iter().filter_map(mark).collect() }
     });
     let row = |row: &&VmstatRow| {
-        let told = |name| value(row, name).map_or_else(|| MISSING.to_string(), |value| told(value as f64));
-        std::iter::once(time(row.at_ns)).chain(columns.iter().map(told)).collect()
+        let told = |name| TextCell::number(value(row, name).map(|value| value as f64), told);
+        std::iter::once(TextCell::of(time(row.at_ns), row.at_ns as f64))
+            .chain(columns.iter().map(told))
+            .collect()
     };
     Plot {
         id: "host",
@@ -59,8 +61,8 @@ fn of_panel((label, told, columns): &Panel, rows: &[&VmstatRow], conditions: Str
         series: series.filter(|series| !series.marks.is_empty()).collect(),
         bands: Vec::new(),
         table: TextTable {
-            headings: headings(&[&["time"], *columns].concat()),
             rows: rows.iter().map(row).collect(),
+            ..TextTable::of(&[&["time"], *columns].concat())
         },
     }
 }

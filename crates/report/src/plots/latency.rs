@@ -2,13 +2,13 @@
 
 use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::latency::Latency;
-use pagewise_model::format::{MISSING, grouped, time};
+use pagewise_model::format::{grouped, time};
 
 use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
+use crate::text_table::{TextCell, TextTable};
 
 /// Name and value.
 type Quantile = (&'static str, fn(&Latency) -> Option<u64>);
@@ -27,10 +27,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let names = QUANTILES.map(|(name, _)| name);
     let of = |comparison: &Comparison| {
         let mut series = Vec::new();
-        let mut table = TextTable {
-            headings: headings(&[&["method"][..], &names, &["operations"]].concat()),
-            rows: Vec::new(),
-        };
+        let mut table = TextTable::of(&[&["method"][..], &names, &["operations"]].concat());
         for cell in sorted(&by_id, comparison, &Standings::of(comparison)) {
             let Some(latency) = &cell.latency_ns else { continue };
             let values = QUANTILES.map(|(_, quantile)| quantile(latency));
@@ -41,10 +38,9 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             };
             let marks = values.iter().enumerate().filter_map(mark).collect();
             series.push(Series { name: cell.method.clone(), marks });
-            let told = values.map(|value| value.map_or_else(|| MISSING.to_string(), time));
-            table
-                .rows
-                .push([vec![cell.method.clone()], told.to_vec(), vec![grouped(latency.operations)]].concat());
+            let told = values.map(|value| TextCell::number(value.map(|value| value as f64), time));
+            let operations = TextCell::of(grouped(latency.operations), latency.operations as f64);
+            table.rows.push([vec![TextCell::from(&cell.method)], told.to_vec(), vec![operations]].concat());
         }
         Plot {
             id: "latency",

@@ -3,11 +3,11 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{MISSING, percent, rate};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
+use crate::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
@@ -25,8 +25,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             "reached by",
             "of device bandwidth",
         ];
-        let mut table = TextTable { headings: headings(&names), rows: Vec::new() };
-        let told = |share: Option<f64>| share.map_or_else(|| MISSING.to_string(), percent);
+        let mut table = TextTable::of(&names);
+        let told = |share: Option<f64>| TextCell::number(share, percent);
         for (index, cell) in limited.iter().enumerate() {
             let limit = &cell.limit;
             let (Some(name), Some(share)) = (limit.bound, limit.of_ceiling) else { continue };
@@ -40,13 +40,13 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 invalid: None,
             });
             table.rows.push(vec![
-                cell.method.clone(),
-                words,
-                percent(share),
+                TextCell::from(&cell.method),
+                words.into(),
+                told(Some(share)),
                 told(limit.of_ceiling_low),
                 told(limit.of_ceiling_high),
-                limit.ceiling.map_or_else(|| MISSING.to_string(), rate),
-                limit.ceiling_reached_by.clone().unwrap_or_else(|| MISSING.to_string()),
+                TextCell::number(limit.ceiling, rate),
+                limit.ceiling_reached_by.as_deref().unwrap_or(MISSING).into(),
                 told(cell.of_device_bandwidth),
             ]);
         }

@@ -1,13 +1,13 @@
 //! Where the time of one-shot work goes: set-up, measured region and tear-down, one after the other.
 
 use pagewise_analysis::judge::{CellJudgement, Comparison};
-use pagewise_model::format::{MISSING, time};
+use pagewise_model::format::time;
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
+use crate::text_table::{TextCell, TextTable};
 
 /// Name and duration.
 type Phase = (&'static str, fn(&CellJudgement) -> Option<u64>);
@@ -39,10 +39,14 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             }
         }
         let row = |cell: &&CellJudgement| {
-            let told = |value: Option<u64>| value.map_or_else(|| MISSING.to_string(), time);
+            let told = |value: Option<u64>| TextCell::number(value.map(|value| value as f64), time);
             let phases = PHASES.map(|(_, phase)| told(phase(cell)));
-            [vec![cell.method.clone()], phases.to_vec(), vec![told(cell.sync_ns), told(cell.total_ns)]]
-                .concat()
+            [
+                vec![TextCell::from(&cell.method)],
+                phases.to_vec(),
+                vec![told(cell.sync_ns), told(cell.total_ns)],
+            ]
+            .concat()
         };
         Plot {
             id: "phases",
@@ -54,8 +58,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             series,
             bands: Vec::new(),
             table: TextTable {
-                headings: headings(&[&["method"][..], &names, &["sync in tear-down", "total"]].concat()),
                 rows: cells.iter().map(row).collect(),
+                ..TextTable::of(&[&["method"][..], &names, &["sync in tear-down", "total"]].concat())
             },
         }
     };

@@ -1,6 +1,6 @@
 //! A plot as plain data: what it asks, its axes, its marks, and the same as a table.
 
-use crate::comparison::TextTable;
+use crate::text_table::TextTable;
 
 /// A plot that answers one question.
 #[derive(Clone, Debug)]

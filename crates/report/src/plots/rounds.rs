@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use pagewise_analysis::judge::collected::figure_of;
 use pagewise_analysis::judge::{Comparison, FigureKind};
 use pagewise_analysis::proof;
-use pagewise_model::format::{MISSING, rate, time};
+use pagewise_model::format::{rate, time};
 use pagewise_model::sample::Sample;
 use pagewise_model::{Cell, Outcome};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let checked = proof::again(run.run).run;
@@ -30,7 +30,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         let figure = FigureKind::of(&comparison.conditions.conditions);
         let mut series = Vec::new();
         let names = ["method", "valid", "invalid", "lowest", "highest", "by round"];
-        let mut table = TextTable { headings: headings(&names), rows: Vec::new() };
+        let mut table = TextTable::of(&names);
         for id in &comparison.cells {
             let Some(cell) = cells.get(id.as_str()) else { continue };
             let method = cell.method.to_string();
@@ -82,20 +82,20 @@ fn shown(cell: &Cell, figure: FigureKind, ranked: f64) -> f64 {
     }
 }
 
-fn row(method: &str, marks: &[Mark], figure: FigureKind) -> Vec<String> {
+fn row(method: &str, marks: &[Mark], figure: FigureKind) -> Vec<TextCell> {
     let valid = || marks.iter().filter(|mark| mark.invalid.is_none()).map(|mark| mark.y);
-    let told = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), |value| figure.told(value));
+    let told = |value: Option<f64>| TextCell::number(value, |value| figure.told(value));
     let each = marks.iter().map(|mark| {
         let invalid =
             mark.invalid.as_ref().map_or_else(String::new, |reason| format!(" (invalid: {reason})"));
         format!("{:.0}: {}{invalid}", mark.x, figure.told(mark.y))
     });
     vec![
-        method.to_string(),
-        valid().count().to_string(),
-        (marks.len() - valid().count()).to_string(),
+        method.into(),
+        TextCell::count(valid().count()),
+        TextCell::count(marks.len() - valid().count()),
         told(valid().min_by(f64::total_cmp)),
         told(valid().max_by(f64::total_cmp)),
-        each.collect::<Vec<_>>().join(", "),
+        each.collect::<Vec<_>>().join(", ").into(),
     ]
 }

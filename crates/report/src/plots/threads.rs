@@ -4,12 +4,12 @@ use pagewise_analysis::judge::CellJudgement;
 use pagewise_analysis::judge::label::{LabelPart, label_without};
 use pagewise_analysis::judge::pivot::{MethodTable, Score};
 use pagewise_model::Role;
-use pagewise_model::format::{MISSING, bytes, multiple, percent, rate};
+use pagewise_model::format::{bytes, multiple, percent, rate};
 use pagewise_model::pivot::PivotColumn;
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::text_table::{TextCell, TextTable};
 
 const COLUMNS: [&str; 6] =
     ["method", "at", "operations/s", "on a CPU", "waiting for a CPU", "waiting for anything else"];
@@ -31,7 +31,7 @@ fn plot(conditions: String, x: Axis, heading: &'static str) -> Plot {
         y: Axis::of("operations/s", "", Scale::Log, rate),
         series: Vec::new(),
         bands: Vec::new(),
-        table: TextTable { headings: headings(&COLUMNS), rows: Vec::new() },
+        table: TextTable::of(&COLUMNS),
     }
 }
 
@@ -71,11 +71,11 @@ fn add_score(plot: &mut Plot, method: &str, score: &Score) {
         invalid: None,
     });
     let waits = score.waits.as_ref();
-    let share = |share: Option<f64>| share.map_or_else(|| MISSING.to_string(), percent);
+    let share = |share: Option<f64>| TextCell::number(share, percent);
     plot.table.rows.push(vec![
-        method.to_string(),
-        at,
-        told,
+        method.into(),
+        TextCell::of(at, score.column.position()),
+        TextCell::of(told, value.median),
         share(waits.and_then(|waits| Some(1.0 - waits.run_queue_share? - waits.wait_share?))),
         share(waits.and_then(|waits| waits.run_queue_share)),
         share(waits.and_then(|waits| waits.wait_share)),
@@ -127,6 +127,13 @@ fn add_cell(plot: &mut Plot, cell: &CellJudgement) {
     let cpu = of_time(seen.and_then(|seen| seen.cpu_ns));
     let queue = of_time(seen.and_then(|seen| seen.run_queue_ns));
     let rest = cpu.zip(queue).map(|(cpu, queue)| (1.0 - cpu - queue).max(0.0));
-    let share = |share: Option<f64>| share.map_or_else(|| MISSING.to_string(), percent);
-    plot.table.rows.push(vec![cell.method.clone(), at, told, share(cpu), share(queue), share(rest)]);
+    let share = |share: Option<f64>| TextCell::number(share, percent);
+    plot.table.rows.push(vec![
+        TextCell::from(&cell.method),
+        TextCell::of(at, f64::from(cell.threads)),
+        TextCell::of(told, value.median),
+        share(cpu),
+        share(queue),
+        share(rest),
+    ]);
 }

@@ -1,11 +1,11 @@
 //! How a cold start becomes warm: rates over time.
 
 use pagewise_analysis::judge::Comparison;
-use pagewise_model::format::{MISSING, bytes, rate, time};
+use pagewise_model::format::{bytes, rate, time};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
-use crate::comparison::TextTable;
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
@@ -13,7 +13,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         let mut series = Vec::new();
         let names =
             ["method", "until", "operations/s", "read from the device", "in the page cache", "samples"];
-        let mut table = TextTable { headings: headings(&names), rows: Vec::new() };
+        let mut table = TextTable::of(&names);
         for cell in comparison.cells.iter().filter_map(|id| by_id.get(id.as_str())) {
             let mut marks = Vec::new();
             for window in cell.cold_start.iter().flatten() {
@@ -24,14 +24,14 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                     label: format!("{}, {until}: {told} operations/s", cell.method),
                     ..Mark::default()
                 });
-                let size = |value: Option<u64>| value.map_or_else(|| MISSING.to_string(), bytes);
+                let size = |value: Option<u64>| TextCell::number(value.map(|value| value as f64), bytes);
                 table.rows.push(vec![
-                    cell.method.clone(),
-                    until,
-                    told,
+                    TextCell::from(&cell.method),
+                    TextCell::of(until, window.end_ns as f64),
+                    TextCell::of(told, window.ops_per_second),
                     size(window.device_read_bytes),
                     size(window.resident_bytes),
-                    window.samples.to_string(),
+                    TextCell::of(window.samples.to_string(), window.samples as f64),
                 ]);
             }
             if !marks.is_empty() {

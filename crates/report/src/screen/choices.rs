@@ -7,9 +7,9 @@ use pagewise_model::format::{percent_up, times};
 
 use super::situation::Situation;
 use super::syncs;
-use crate::comparison::TextTable;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
+use crate::text_table::{TextCell, TextTable};
 
 /// A situation and what to use in it.
 pub(super) struct Choice {
@@ -84,14 +84,14 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
 pub(super) fn table(choices: &[Choice]) -> TextTable {
     let row = |choice: &Choice| {
         vec![
-            choice.situation.clone(),
-            choice.method().to_string(),
-            choice.certainty.first().cloned().unwrap_or_default(),
+            TextCell::from(&choice.situation),
+            choice.method().into(),
+            choice.certainty.first().cloned().unwrap_or_default().into(),
         ]
     };
     TextTable {
-        headings: ["situation", "use", "how sure that is"].map(str::to_string).to_vec(),
         rows: choices.iter().map(row).collect(),
+        ..TextTable::of(&["situation", "use", "how sure that is"])
     }
 }
 
