@@ -1,27 +1,36 @@
-//! Judged runs as one HTML file, complete without scripts, network or other files.
+//! Judged runs as one HTML file, complete without scripts, network or other files. Scripts that it holds draw its plots anew and
+//! sort its tables.
 //!
 //! The order is that of questions: what to use, what was measured and what to distrust, each plot with its table, the
 //! verdicts, then what a second look needs: environment, checks, definitions, the command.
 
+mod data;
 mod html;
+mod scripts;
 mod sections;
 
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::compare::Gated;
+use pagewise_model::format::counted;
 
 use crate::compare::{self, DifferenceText, SituationText};
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::{screen, svg};
 use html::Html;
+use scripts::Scripts;
 
 const STYLE: &str = include_str!("page/style.css");
-/// Size of all plots of a page.
-const MOST_BYTES: usize = 1_000_000;
-/// Nothing is loaded, and no script runs.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// Size of a page: it is sent by mail.
+pub const MOST_BYTES: usize = 1_500_000;
+/// Situations of the answer that are listed; the verdicts have more.
+const MOST_CHOICES: usize = 200;
+/// Of a page: its head, its answer and its definitions.
+const FRAME_BYTES: usize = 90_000;
+/// What is left for runs.
+const ROOM: usize = MOST_BYTES - scripts::BYTES - FRAME_BYTES;
 
 /// Write one page of all runs, a section for each.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
@@ -33,7 +42,7 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         contents(&mut page, runs);
     }
     for (index, run) in runs.iter().enumerate() {
-        sections::run(&mut page, run, index + 1, MOST_BYTES / runs.len());
+        sections::run(&mut page, run, index + 1, ROOM / runs.len());
     }
     sections::definitions(&mut page);
     whole(out, &title, &page)
@@ -41,14 +50,26 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
 
 /// The document around the body of a page, whose title is already escaped.
 fn whole(out: &mut dyn Write, title: &str, page: &Html) -> io::Result<()> {
-    write!(
-        out,
+    let scripts = Scripts::of(page.text().contains("<figure>"));
+    let policy = scripts.policy();
+    let text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/><title>{title}</title>\n<style>{STYLE}{}</style></head>\n\
-         <body><main><h1>{title}</h1>\n{}</main></body></html>\n",
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/><title>{title}</title>\n<style>{STYLE}{}</style></head>\n\
+         <body><main><h1>{title}</h1>\n{}{}</main>\n{}</body></html>\n",
         svg::STYLE,
-        page.text()
-    )
+        page.text(),
+        scripts.licences(),
+        scripts.elements()
+    );
+    if text.len() > MOST_BYTES {
+        let megabytes = |bytes: usize| bytes as f64 / 1e6;
+        return Err(io::Error::other(format!(
+            "the page would have {:.2} MB, and a page has at most {} MB: name fewer runs",
+            megabytes(text.len()),
+            megabytes(MOST_BYTES)
+        )));
+    }
+    out.write_all(text.as_bytes())
 }
 
 /// Write one page of two sides of runs.
@@ -65,7 +86,7 @@ pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
         page.heading(2, "What to distrust");
         page.list(&told.warnings);
     }
-    sections::draw(&mut page, &compare::plots(&gated.difference), 1, MOST_BYTES);
+    sections::draw(&mut page, &compare::plots(&gated.difference), 1, ROOM);
     page.heading(2, "What changed");
     for SituationText { label, table, advice } in &told.situations {
         page.heading(3, label);
@@ -83,14 +104,28 @@ pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
     whole(out, "pagewise: runs compared", &page)
 }
 
+/// What a page has no room for.
+fn left_out(count: usize, what: &str) -> String {
+    let are = if count == 1 { "is" } else { "are" };
+    format!(
+        "{} {are} left out of this page: pagewise report prints all.",
+        counted(count as u64, &format!("more {what}"))
+    )
+}
+
 /// What to use in each situation, as on the screen.
 fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
     let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
-    let answer = screen::Answer::of(&judged);
+    let mut answer = screen::Answer::of(&judged);
     answer.heading.iter().for_each(|line| page.paragraph(line));
     page.heading(2, "What to use");
     if !answer.choices.rows.is_empty() {
+        let more = answer.choices.rows.len().saturating_sub(MOST_CHOICES);
+        answer.choices.rows.truncate(MOST_CHOICES);
         page.table(&answer.choices, "What to use");
+        if more > 0 {
+            page.paragraph(left_out(more, "situation"));
+        }
     }
     for run in runs {
         run.conclusions().iter().for_each(|sentence| page.paragraph(sentence));

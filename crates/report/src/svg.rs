@@ -4,7 +4,7 @@
 //! A mark is an element of class `mark`, with its text as a title. A value that has no place on its axis has no mark;
 //! the plot's table has it.
 
-mod scale;
+pub(crate) mod scale;
 
 use std::fmt::Write as _;
 
@@ -15,8 +15,8 @@ use scale::Placed;
 
 /// Colours and forms; part of every file, and once in a page.
 pub const STYLE: &str = "\
-svg.plot{--ink:#1f2328;--weak:#59636e;--grid:#d9dee3;--paper:#fff;--band:#f2e6c2;--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;--c4:#bf3989;--c5:#1b7c83;--c6:#9a6700;--c7:#57606a}
-@media(prefers-color-scheme:dark){svg.plot{--ink:#e6edf3;--weak:#9aa4ae;--grid:#343b43;--paper:#0d1117;--band:#3d3418;--c0:#58a6ff;--c1:#f0883e;--c2:#56d364;--c3:#bc8cff;--c4:#f778ba;--c5:#56d4dd;--c6:#e3b341;--c7:#b1bac4}}
+.plot{--ink:#1f2328;--weak:#59636e;--grid:#d9dee3;--paper:#fff;--band:#f2e6c2;--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;--c4:#bf3989;--c5:#1b7c83;--c6:#9a6700;--c7:#57606a}
+@media(prefers-color-scheme:dark){.plot{--ink:#e6edf3;--weak:#9aa4ae;--grid:#343b43;--paper:#0d1117;--band:#3d3418;--c0:#58a6ff;--c1:#f0883e;--c2:#56d364;--c3:#bc8cff;--c4:#f778ba;--c5:#56d4dd;--c6:#e3b341;--c7:#b1bac4}}
 svg.plot text{font:12px system-ui,sans-serif;fill:var(--ink,#1f2328)}
 svg.plot .weak{fill:var(--weak,#59636e)}
 svg.plot .grid{stroke:var(--grid,#d9dee3);fill:none}
@@ -27,7 +27,7 @@ svg.plot .dot{fill:currentColor;stroke:currentColor;stroke-width:1.5}
 svg.plot .invalid .dot{fill:var(--paper,#fff)}
 svg.plot .c0{color:var(--c0,#0969da)}svg.plot .c1{color:var(--c1,#bc4c00)}svg.plot .c2{color:var(--c2,#1a7f37)}svg.plot .c3{color:var(--c3,#8250df)}
 svg.plot .c4{color:var(--c4,#bf3989)}svg.plot .c5{color:var(--c5,#1b7c83)}svg.plot .c6{color:var(--c6,#9a6700)}svg.plot .c7{color:var(--c7,#57606a)}
-@media print{svg.plot{--ink:#000;--paper:#fff;--grid:#ccc;--weak:#444}}
+@media print{.plot{--ink:#000;--paper:#fff;--grid:#ccc;--weak:#444}}
 ";
 
 const WIDTH: f64 = 760.0;

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use pagewise_model::format::MISSING;
+
 use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
 use crate::text_table::TextTable;
@@ -87,8 +89,10 @@ impl Html {
             "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
             escaped(label)
         );
-        for heading in &table.headings {
-            let _ = write!(self.0, "<th scope=\"col\">{}</th>", escaped(heading));
+        let is_number = |column: usize| table.rows.iter().any(|row| row[column].value.is_some());
+        for (column, heading) in table.headings.iter().enumerate() {
+            let class = if is_number(column) { " class=\"number\"" } else { "" };
+            let _ = write!(self.0, "<th scope=\"col\"{class}>{}</th>", escaped(heading));
         }
         self.0.push_str("</tr></thead><tbody>\n");
         for row in &table.rows {
@@ -98,6 +102,7 @@ impl Html {
                     Some(value) => {
                         write!(self.0, "<td data-value=\"{}\">{}</td>", short(value), escaped(cell))
                     }
+                    None if cell.text == MISSING => write!(self.0, "<td class=\"missing\">{MISSING}</td>"),
                     None => write!(self.0, "<td>{}</td>", escaped(cell)),
                 };
             }

@@ -6,7 +6,9 @@ use pagewise_model::format::counted;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::{FailureKind, Role};
 
+use super::data;
 use super::html::Html;
+use super::left_out;
 use crate::comparison::ComparisonText;
 use crate::csv::cells;
 use crate::judged_run::JudgedRun;
@@ -16,24 +18,33 @@ use crate::table::{heading, verdict};
 use crate::text_table::{TextCell, TextTable};
 use crate::{plots, svg};
 
-/// All sections of the run with this number, with plots in at most `room` bytes.
+/// Warnings and failed checks that are listed.
+const MOST_DOUBTS: usize = 100;
+/// Share of the room that verdicts may take.
+const OF_VERDICTS: f64 = 0.35;
+
+/// All sections of the run with this number, in about `room` bytes: what a page of many cells leaves out is told.
 pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize, room: usize) {
     let judged = run.judged;
-    page.raw(&format!(
+    let mut above = Html::default();
+    above.raw(&format!(
         "<section id=\"run-{number}\"><h2>{}: {}</h2>",
         escaped(&judged.run.question),
         escaped(run.path)
     ));
-    page.heading(3, "What was measured");
-    heading::described(judged).iter().for_each(|line| page.paragraph(line));
-    distrust(page, judged);
-    draw(page, &plots::all(run), number, room);
-    verdicts(page, judged);
-    page.heading(3, "For a second look");
-    page.details("Environment", |page| environment(page, judged));
-    page.details("Every check, with how often it failed", |page| checks(page, judged));
-    page.details("The command", |page| command(page, run));
-    page.close("section");
+    above.heading(3, "What was measured");
+    heading::described(judged).iter().for_each(|line| above.paragraph(line));
+    distrust(&mut above, judged);
+    let mut below = Html::default();
+    verdicts(&mut below, judged, (room as f64 * OF_VERDICTS) as usize);
+    below.heading(3, "For a second look");
+    below.details("Environment", |page| environment(page, judged));
+    below.details("Every check, with how often it failed", |page| checks(page, judged));
+    below.details("The command", |page| command(page, run));
+    below.close("section");
+    page.raw(above.text());
+    draw(page, &plots::all(run), number, room.saturating_sub(above.text().len() + below.text().len()));
+    page.raw(below.text());
 }
 
 /// Warnings, failed checks and missing samples.
@@ -47,16 +58,22 @@ fn distrust(page: &mut Html, judged: &Judged) {
         measured().filter(|cell| cell.status == Status::Ok && cell.samples < cell.rounds_asked).count();
     let short = (short > 0)
         .then(|| format!("{} have fewer valid samples than rounds", counted(short as u64, "method")));
-    let all: Vec<String> = judged.warnings.iter().cloned().chain(failed).chain(short).collect();
+    let mut all: Vec<String> = judged.warnings.iter().cloned().chain(failed).chain(short).collect();
+    let more = all.len().saturating_sub(MOST_DOUBTS);
+    all.truncate(MOST_DOUBTS);
     page.heading(3, "What to distrust");
     if all.is_empty() {
         page.paragraph("Nothing that is known: every sample passed every check, and there is no warning.");
     }
     page.list(&all);
+    if more > 0 {
+        page.paragraph(left_out(more, "warning"));
+    }
 }
 
 /// Draw the plots in at most `room` bytes: a page of many cells would be too large to open. Each question has the same
-/// room, and what one leaves is for the next.
+/// room, and what one leaves is for the next; its first one that is drawn may have three
+/// fifths of all that is left.
 pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
     let questions: Vec<&[Plot]> = plots.chunk_by(|one, next| one.heading == next.heading).collect();
     let (mut left, mut drawn) = (room, 0);
@@ -64,20 +81,20 @@ pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) 
         page.heading(3, plots[0].heading);
         let mut own = left / (questions.len() - index);
         let mut left_out = 0;
-        for plot in *plots {
+        for (place, plot) in plots.iter().enumerate() {
             let mut element = Html::default();
             drawn += 1;
             figure(&mut element, plot, &format!("plot-{number}-{drawn}"));
-            match own.checked_sub(element.text().len()) {
-                Some(rest) => {
-                    (left, own) = (left - element.text().len(), rest);
-                    page.raw(element.text());
-                }
-                None => left_out += 1,
+            let size = element.text().len();
+            if size > own.max(if left_out == place { left * 3 / 5 } else { 0 }) {
+                left_out += 1;
+                continue;
             }
+            (left, own) = (left - size, own.saturating_sub(size));
+            page.raw(element.text());
         }
         if left_out > 0 {
-            let more = counted(left_out, "more plot");
+            let more = counted(left_out as u64, "more plot");
             page.paragraph(format!(
                 "There is no room for {more}: pagewise report --svg DIR writes all of them."
             ));
@@ -90,31 +107,41 @@ fn figure(page: &mut Html, plot: &Plot, id: &str) {
     page.open("figure");
     page.raw(&format!("<figcaption>{}</figcaption>", escaped(&plot.conditions)));
     page.raw(&format!(
-        "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">",
+        "<div class=\"drawing scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">",
         escaped(&label)
     ));
     page.raw(&svg::element(plot, id));
     page.close("div");
+    page.raw(&format!("<script type=\"application/json\">{}</script>", data::json(plot)));
     page.details("As a table", |page| page.table(&plot.table, &label));
     page.close("figure");
 }
 
-fn verdicts(page: &mut Html, judged: &Judged) {
+/// The verdict of each situation, in at most `room` bytes.
+fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
     if judged.comparisons.is_empty() {
         return;
     }
     page.heading(3, "Verdicts");
     let by_id = judged.by_id();
+    let mut left = room;
     for (index, comparison) in judged.comparisons.iter().enumerate() {
+        let mut own = Html::default();
         let ComparisonText { table, notes } = ComparisonText::of(&by_id, comparison);
-        page.heading(4, &comparison.conditions.label);
-        page.paragraph(verdict(comparison));
+        own.heading(4, &comparison.conditions.label);
+        own.paragraph(verdict(comparison));
         if let Some(advice) = judged.advice.get(index) {
             let sentences = advice.notes.iter().chain(&advice.stalls).chain([&advice.sentence]);
-            sentences.for_each(|sentence| page.paragraph(sentence));
+            sentences.for_each(|sentence| own.paragraph(sentence));
         }
-        page.table(&table, &comparison.conditions.label);
-        page.list(&notes);
+        own.table(&table, &comparison.conditions.label);
+        own.list(&notes);
+        let Some(rest) = left.checked_sub(own.text().len()) else {
+            page.paragraph(left_out(judged.comparisons.len() - index, "verdict"));
+            return;
+        };
+        left = rest;
+        page.raw(own.text());
     }
 }
 

@@ -8,7 +8,7 @@ const LARGEST: f64 = 1e30;
 const MOST_TICKS: f64 = 7.0;
 
 /// An axis with a place for each value.
-pub(super) struct Placed {
+pub(crate) struct Placed {
     low: f64,
     high: f64,
     is_log: bool,
@@ -19,7 +19,7 @@ pub(super) struct Placed {
 
 impl Placed {
     /// The axis of a plot, from one position to another.
-    pub(super) fn over(axis: &Axis, plot: &Plot, is_x: bool, (from, to): (f64, f64)) -> Self {
+    pub(crate) fn over(axis: &Axis, plot: &Plot, is_x: bool, (from, to): (f64, f64)) -> Self {
         let is_log = axis.scale == Scale::Log;
         if let Scale::Categories(names) = &axis.scale {
             let count = names.len().max(1);
@@ -47,7 +47,7 @@ impl Placed {
     }
 
     /// The position of a value; `None` if it has none.
-    pub(super) fn at(&self, value: f64) -> Option<f64> {
+    pub(crate) fn at(&self, value: f64) -> Option<f64> {
         if !is_placeable(value, self.is_log) || value < self.low || value > self.high {
             return None;
         }
@@ -56,24 +56,36 @@ impl Placed {
         Some(self.from + share * (self.to - self.from)).filter(|place| place.is_finite())
     }
 
+    /// The least and the largest value that have a position.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// Positions of ticks with their labels.
-    pub(super) fn ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
-        let told = |value: f64| Some((self.at(value)?, (axis.told)(value)));
+    pub(crate) fn ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
         if let (Some(_), Scale::Categories(names)) = (self.categories, &axis.scale) {
             let named = |(index, name): (usize, &String)| Some((self.at(index as f64)?, name.clone()));
             return names.iter().enumerate().filter_map(named).collect();
         }
+        let placed = |(value, label)| Some((self.at(value)?, label));
+        self.values_of_ticks(axis).into_iter().filter_map(placed).collect()
+    }
+
+    /// Values of ticks of an axis of numbers, with their labels.
+    pub(crate) fn values_of_ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
-        for (at, label) in self.values_of_ticks().into_iter().filter_map(told) {
+        for value in self.rounded().into_iter().filter(|value| self.at(*value).is_some()) {
+            let label = (axis.told)(value);
             // Rounded to its digits, a tick may look like the one before.
             if ticks.last().is_none_or(|(_, last)| *last != label) {
-                ticks.push((at, label));
+                ticks.push((value, label));
             }
         }
         ticks
     }
 
-    fn values_of_ticks(&self) -> Vec<f64> {
+    /// Round values between the ends.
+    fn rounded(&self) -> Vec<f64> {
         if self.is_log {
             let decades = (self.high / self.low).log10();
             let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);

@@ -8,6 +8,7 @@ mod constructed;
 mod goldens;
 mod page;
 mod plots;
+mod scripts;
 mod tables;
 mod well_formed;
 

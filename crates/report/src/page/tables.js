@@ -1,0 +1,94 @@
+// Tables that are sorted and filtered, and commands that are copied. The page is complete without this.
+"use strict";
+(() => {
+  // Shorter tables are seen at once.
+  const ROWS_WITHOUT_FILTER = 10;
+  const collator = new Intl.Collator("en", { numeric: true });
+
+  const element = (name, attributes, ...content) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...content);
+    return made;
+  };
+
+  // The number behind a text, where there is one: rounded, two of them may look the same.
+  const valueOf = (row, column) => {
+    const cell = row.cells[column];
+    const value = cell.dataset.value;
+    return value === undefined ? cell.textContent : Number(value);
+  };
+
+  // Texts that show no number, such as the mark of an unknown one, stand below all numbers in either direction.
+  const compare = (one, other, sign) => {
+    const areNumbers = [typeof one === "number", typeof other === "number"];
+    if (areNumbers[0] !== areNumbers[1]) return areNumbers[0] ? -1 : 1;
+    return sign * (areNumbers[0] ? one - other : collator.compare(one, other));
+  };
+
+  // Ascending, descending, then as it was.
+  const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
+
+  const sortable = (table) => {
+    const body = table.tBodies[0];
+    const original = [...body.rows];
+    if (original.length < 2) return;
+    const headings = [...table.tHead.rows[0].cells];
+    headings.forEach((heading, column) => {
+      const button = element("button", { type: "button", class: "sort" }, ...heading.childNodes);
+      heading.append(button);
+      heading.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const order = NEXT[heading.getAttribute("aria-sort")];
+        for (const other of headings) other.setAttribute("aria-sort", other === heading ? order : "none");
+        const sign = order === "descending" ? -1 : 1;
+        const rows = [...original];
+        if (order !== "none") {
+          rows.sort((one, other) => compare(valueOf(one, column), valueOf(other, column), sign));
+        }
+        body.append(...rows);
+      });
+    });
+  };
+
+  const filterable = (table, place) => {
+    const rows = [...table.tBodies[0].rows];
+    if (rows.length <= ROWS_WITHOUT_FILTER) return;
+    const field = element("input", { type: "search", autocomplete: "off", spellcheck: "false" });
+    const told = element("output", {}, `${rows.length} rows`);
+    // Every word must occur somewhere in the row.
+    field.addEventListener("input", () => {
+      const words = field.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+      let shown = 0;
+      for (const row of rows) {
+        const text = [...row.cells].map((cell) => cell.textContent.toLowerCase()).join("\n");
+        row.hidden = !words.every((word) => text.includes(word));
+        shown += row.hidden ? 0 : 1;
+      }
+      told.textContent = words.length === 0 ? `${rows.length} rows` : `${shown} of ${rows.length} rows`;
+    });
+    place.before(element("p", { class: "filter" }, element("label", {}, "Filter ", field), " ", told));
+  };
+
+  const copied = (command) => {
+    const button = element("button", { type: "button", class: "copy" }, "Copy");
+    const text = command.textContent;
+    const told = element("span", { class: "weak", role: "status" });
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        told.textContent = "Copied.";
+      } catch {
+        getSelection().selectAllChildren(command);
+        told.textContent = "Selected: copy it with the keyboard.";
+      }
+    });
+    command.after(element("p", { class: "copying" }, button, " ", told));
+  };
+
+  for (const table of document.querySelectorAll("table")) {
+    filterable(table, table.closest(".scroll") ?? table);
+    sortable(table);
+  }
+  document.querySelectorAll("pre").forEach(copied);
+})();
