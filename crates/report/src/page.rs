@@ -13,7 +13,6 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::compare::Gated;
-use pagewise_model::format::counted;
 
 use crate::compare::{self, DifferenceText, SituationText};
 use crate::judged_run::JudgedRun;
@@ -104,15 +103,6 @@ pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
     whole(out, "pagewise: runs compared", &page)
 }
 
-/// What a page has no room for.
-fn left_out(count: usize, what: &str) -> String {
-    let are = if count == 1 { "is" } else { "are" };
-    format!(
-        "{} {are} left out of this page: pagewise report prints all.",
-        counted(count as u64, &format!("more {what}"))
-    )
-}
-
 /// What to use in each situation, as on the screen.
 fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
     let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
@@ -124,7 +114,7 @@ fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
         answer.choices.rows.truncate(MOST_CHOICES);
         page.table(&answer.choices, "What to use");
         if more > 0 {
-            page.paragraph(left_out(more, "situation"));
+            page.left_out(more, "situation");
         }
     }
     for run in runs {

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use pagewise_model::format::MISSING;
+use pagewise_model::format::{MISSING, counted};
 
 use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
@@ -48,6 +48,13 @@ impl Html {
 
     pub(super) fn paragraph(&mut self, text: impl Display) {
         self.element("p", text);
+    }
+
+    /// What the page has no room for.
+    pub(super) fn left_out(&mut self, count: usize, what: &str) {
+        let are = if count == 1 { "is" } else { "are" };
+        let more = counted(count as u64, &format!("more {what}"));
+        self.paragraph(format!("{more} {are} left out of this page: pagewise report prints all."));
     }
 
     /// A text that is copied.

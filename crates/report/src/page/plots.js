@@ -127,7 +127,7 @@
         Plot.axisY([...ticks.y.keys()], { tickFormat: (value) => cut(ticks.y.get(value) ?? "", letters), tickSize: 0, label: null }),
       ];
       if (data.form === "bars") {
-        return [...marks, Plot.barX(points, { x1: "from", x2: "x", y: "y", fill: stroke, insetRight: 0.5, className: "marks" })];
+        return [...marks, Plot.barX(points, { x1: "from", x2: "x", y: "y", fill: stroke, insetRight: -0.5, className: "marks" })];
       }
       if (data.form === "lines") {
         for (const [index, own] of d3.group(points, (point) => point.index)) {

@@ -8,7 +8,6 @@ use pagewise_model::{FailureKind, Role};
 
 use super::data;
 use super::html::Html;
-use super::left_out;
 use crate::comparison::ComparisonText;
 use crate::csv::cells;
 use crate::judged_run::JudgedRun;
@@ -67,7 +66,7 @@ fn distrust(page: &mut Html, judged: &Judged) {
     }
     page.list(&all);
     if more > 0 {
-        page.paragraph(left_out(more, "warning"));
+        page.left_out(more, "warning");
     }
 }
 
@@ -137,7 +136,7 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
         own.table(&table, &comparison.conditions.label);
         own.list(&notes);
         let Some(rest) = left.checked_sub(own.text().len()) else {
-            page.paragraph(left_out(judged.comparisons.len() - index, "verdict"));
+            page.left_out(judged.comparisons.len() - index, "verdict");
             return;
         };
         left = rest;

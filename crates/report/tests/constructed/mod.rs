@@ -1,5 +1,9 @@
 //! Runs with made-up numbers, the same ones each time.
 
+#![allow(dead_code, unused_imports)] // Each test uses a part of it.
+
+mod hostile;
+mod many;
 mod one_shot;
 mod pivot;
 mod settings;
@@ -12,6 +16,8 @@ use pagewise_model::{
     Method, Outcome, Plan, Reads, Role, Sample, Source, Work,
 };
 
+pub use hostile::{HOSTILE, hostile};
+pub use many::many;
 pub use one_shot::{append, fill, log, part, scan};
 pub use pivot::pivot;
 pub use settings::settings;

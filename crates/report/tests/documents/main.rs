@@ -12,9 +12,9 @@ mod scripts;
 mod tables;
 mod well_formed;
 
+use constructed::hostile;
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;
-use pagewise_model::sample::Outcome;
 use pagewise_report::judged_run::JudgedRun;
 
 /// Every constructed run, by name.
@@ -45,30 +45,6 @@ fn document(
     let mut out = Vec::new();
     write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }]).expect("memory");
     String::from_utf8(out).expect("text")
-}
-
-/// Text that is markup in HTML, Markdown and terminals.
-const HOSTILE: &str = "</td><script>alert(1)</script>&amp;\"'|`x`\n# **no**\u{1b}[31m";
-
-/// A run whose texts from outside are all hostile.
-fn hostile() -> Run {
-    let mut run = constructed::killed();
-    run.header.plan.question = HOSTILE.to_string();
-    let environment = &mut run.header.environment;
-    environment.kernel = HOSTILE.to_string();
-    environment.host_name = Some(HOSTILE.to_string());
-    environment.filesystem = HOSTILE.to_string();
-    environment.warnings = vec![HOSTILE.to_string()];
-    for sample in &mut run.samples {
-        match &mut sample.outcome {
-            Outcome::Taken { failures, .. } => {
-                failures.iter_mut().for_each(|failure| failure.detail = HOSTILE.to_string());
-            }
-            Outcome::Broken { stderr_tail, .. } => *stderr_tail = HOSTILE.to_string(),
-            Outcome::Unavailable { reason } => *reason = HOSTILE.to_string(),
-        }
-    }
-    run
 }
 
 /// A run that was stopped before its first sample.

@@ -1,0 +1,54 @@
+//! The page for everyone: rules of axe-core in light and dark, and widths without a horizontal scroll.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::browser::browser;
+use crate::{constructed, written};
+
+#[test]
+fn axe_finds_nothing_serious() {
+    let Some(mut browser) = browser() else { return };
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/check-axe/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(&path) else {
+        println!("skipped: axe: axe-core is not in target/check-axe, where ./check puts it");
+        return;
+    };
+    let page = written("accessible", &constructed::complete());
+    for scheme in ["light", "dark"] {
+        browser.resize(1280, scheme);
+        browser.open(&page);
+        browser.draw_all();
+        browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)");
+        browser.evaluate(&format!("{axe}; null"));
+        let found = browser.evaluate(
+            "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations
+               .filter(one => ['serious', 'critical'].includes(one.impact))
+               .map(one => `${one.id}: ${one.nodes[0].html.slice(0, 200)}: ${one.nodes[0].failureSummary}`))",
+        );
+        assert_eq!(found, json!([]), "{scheme}");
+    }
+}
+
+#[test]
+fn nothing_is_wider_than_the_window() {
+    let Some(mut browser) = browser() else { return };
+    for (name, run) in [
+        ("complete", constructed::complete()),
+        ("pivot", constructed::pivot()),
+        ("hostile", constructed::hostile()),
+    ] {
+        let page = written(name, &run);
+        for width in [1280, 400] {
+            browser.resize(width, "light");
+            browser.open(&page);
+            browser.draw_all();
+            browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)");
+            let found = browser.evaluate("[document.documentElement.scrollWidth, innerWidth]");
+            assert_eq!(found, json!([width, width]), "{name}");
+        }
+    }
+    browser.expect_quiet();
+}

@@ -1,0 +1,115 @@
+//! Plots: each is drawn with the marks of its data, and tells its values to a pointer and to the keyboard.
+
+use pagewise_analysis::judge;
+use pagewise_model::run::Run;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plots;
+use pagewise_report::plots::plot::{Plot, Scale};
+use serde_json::json;
+
+use crate::browser::browser;
+use crate::{cliff_run, constructed, written};
+
+/// Runs of every question and with every kind of plot.
+fn runs() -> Vec<(&'static str, Run)> {
+    vec![
+        ("complete", constructed::complete()),
+        ("killed", constructed::killed()),
+        ("settings", constructed::settings()),
+        ("scan", constructed::scan()),
+        ("append", constructed::append()),
+        ("log", constructed::log()),
+        ("fill", constructed::fill()),
+        ("workers", constructed::workers()),
+        ("pivot", constructed::pivot()),
+        ("cliff", cliff_run::cliff()),
+    ]
+}
+
+/// The marks that have a place on their axes.
+fn marks(plot: &Plot) -> usize {
+    let has_place = |scale: &Scale, value: f64| *scale != Scale::Log || value > 0.0;
+    let marks = plot.series.iter().flat_map(|series| &series.marks);
+    marks.filter(|mark| has_place(&plot.x.scale, mark.x) && has_place(&plot.y.scale, mark.y)).count()
+}
+
+#[test]
+fn every_plot_has_the_marks_of_its_data() {
+    let Some(mut browser) = browser() else { return };
+    for (name, run) in runs() {
+        let judged = judge(&run);
+        let plots = plots::all(&JudgedRun { path: "run.jsonl", run: &run, judged: &judged });
+        let wanted: Vec<usize> = plots.iter().map(marks).collect();
+        browser.open(&written(name, &run));
+        browser.draw_all();
+        let found = browser.evaluate(
+            "[...document.querySelectorAll('figure')].map(figure => {
+               const marks = [...figure.querySelectorAll('.interactive .marks > *')];
+               return marks.filter(mark => mark.getBoundingClientRect().width > 0).length; })",
+        );
+        assert_eq!(found, json!(wanted), "{name}");
+        assert!(wanted.iter().all(|count| *count > 0), "{name}");
+        let hidden = browser.evaluate("[...document.querySelectorAll('.drawing')].every(one => one.hidden)");
+        assert_eq!(hidden, json!(true), "{name}: both drawings are shown");
+        browser.expect_quiet();
+    }
+}
+
+#[test]
+fn a_pointer_is_told_the_sample_and_its_conditions() {
+    let Some(mut browser) = browser() else { return };
+    browser.open(&written("complete", &constructed::complete()));
+    browser.draw_all();
+    let count = browser.evaluate("document.querySelectorAll('figure').length").as_u64().expect("a count");
+    for index in 0..count {
+        let figure = format!("document.querySelectorAll('figure')[{index}]");
+        browser.point_at(&format!("{figure}.querySelector('.marks > *')"));
+        let tip =
+            browser.evaluate(&format!("{figure}.querySelector('.tip:not([hidden])')?.textContent ?? ''"));
+        let tip = tip.as_str().expect("a text");
+        let texts = browser.evaluate(&format!(
+            "[figure => figure.querySelector('figcaption').textContent,
+              figure => JSON.parse(figure.querySelector('script').textContent).series.flatMap(one => one.marks.map(mark => mark[2]))]
+               .map(of => of({figure}))"
+        ));
+        assert!(tip.ends_with(texts[0].as_str().expect("conditions")), "{tip}");
+        let labels: Vec<&str> =
+            texts[1].as_array().expect("labels").iter().filter_map(|one| one.as_str()).collect();
+        assert!(labels.iter().any(|label| tip.starts_with(label)), "{tip}: {labels:?}");
+    }
+    // An invalid sample tells why, to the keyboard: no plot is under the pointer.
+    browser.call("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": 0, "y": 0 }));
+    let invalid = browser.evaluate(
+        "(() => { for (const [index, figure] of document.querySelectorAll('figure').entries()) {
+           const marks = JSON.parse(figure.querySelector('script').textContent).series.flatMap(one => one.marks);
+           const at = marks.findIndex(mark => mark[5]);
+           if (at >= 0) return [index, at, marks[at][5]]; } })()",
+    );
+    browser.evaluate(&format!(
+        "document.querySelectorAll('figure')[{}].querySelector('.interactive').focus()",
+        invalid[0]
+    ));
+    (0..=invalid[1].as_u64().expect("an index")).for_each(|_| browser.press("ArrowRight"));
+    let told = browser.evaluate("document.activeElement.querySelector('.tip:not([hidden])').textContent");
+    let reason = invalid[2].as_str().expect("a reason");
+    assert!(told.as_str().is_some_and(|told| told.contains(&format!("invalid: {reason}"))), "{told}");
+    browser.press("Escape");
+    assert_eq!(browser.evaluate("document.activeElement.querySelector('.tip').hidden"), json!(true));
+    browser.expect_quiet();
+}
+
+#[test]
+fn a_series_can_be_hidden() {
+    let Some(mut browser) = browser() else { return };
+    browser.open(&written("complete", &constructed::complete()));
+    browser.draw_all();
+    let counts = browser.evaluate(
+        "(() => { const figure = document.querySelector('figure'), button = figure.querySelector('.legend button');
+           const count = () => figure.querySelectorAll('.marks > *').length;
+           const own = JSON.parse(figure.querySelector('script').textContent).series[0].marks.length;
+           const all = count(); button.click(); const fewer = count(), pressed = button.ariaPressed; button.click();
+           return [all - own === fewer && own > 0, pressed, count() === all]; })()",
+    );
+    assert_eq!(counts, json!([true, "false", true]));
+    browser.expect_quiet();
+}

@@ -1,0 +1,34 @@
+//! The page in a real Chromium: what is drawn, told, sorted and filtered, and that nothing is loaded or run beside it.
+//!
+//! One browser serves all tests, each of which has it for itself. Runs are constructed; no file is measured. The tests
+//! need Debian's `chromium` and axe-core from npm, which `./check` installs.
+
+mod accessible;
+mod browser;
+#[path = "../../../report/tests/constructed/cliff.rs"]
+mod cliff_run;
+#[path = "../../../report/tests/constructed/mod.rs"]
+mod constructed;
+mod drawn;
+mod isolated;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use pagewise_analysis::{Judged, judge};
+use pagewise_model::run::Run;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::page;
+
+/// The page of a run as a file of this name.
+fn written(name: &str, run: &Run) -> PathBuf {
+    let judged: Judged = judge(run);
+    let mut text = Vec::new();
+    page::write(&mut text, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }])
+        .expect("memory");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(format!("{name}.html"));
+    std::fs::write(&path, text).expect("write");
+    path
+}
