@@ -97,6 +97,9 @@ pub struct AllArguments {
     /// Print JSON: the judged one, or with --dry-run the plan
     #[arg(long)]
     pub json: bool,
+    /// Write no page beside the run file; --json writes none either
+    #[arg(long)]
+    pub no_html: bool,
     /// Print all tables above the answer, as report does
     #[arg(long, short, conflicts_with = "json")]
     pub verbose: bool,
@@ -366,7 +369,7 @@ pub struct ReportArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = COMPARE_EXAMPLES,
-    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json] RUN..."
+    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json | --html FILE] RUN..."
 )]
 pub struct CompareArguments {
     /// Runs before the change: run files, directories of them, or patterns in quotes; with --by, all runs
@@ -382,7 +385,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "METHOD")]
     pub relative_to: Option<String>,
     /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead …
-    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown", "html"])]
+    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown"])]
     pub by: Option<String>,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["markdown", "html"])]

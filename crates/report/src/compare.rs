@@ -153,7 +153,7 @@ fn advice(advice: &ChangedAdvice) -> Option<String> {
 }
 
 /// `pread (4 of 5 runs), mmap`.
-fn methods(advised: &[Advised]) -> String {
+pub(crate) fn methods(advised: &[Advised]) -> String {
     let runs: usize = advised.iter().map(|one| one.runs).sum();
     let told = advised.iter().map(|one| {
         let method = one.method.as_deref().unwrap_or("nothing");
@@ -363,6 +363,12 @@ pub fn split_lines(split: &Split, width: usize) -> Vec<Line> {
     lines
 }
 
+/// `readahead explains 9 of 10 runs: 128 KiB → mmap; 8 MiB → pread`.
+pub(crate) fn explained(Explanation { fact, explained, runs, values }: &Explanation) -> String {
+    let values: Vec<String> = values.iter().map(|(value, method)| format!("{value} → {method}")).collect();
+    format!("{fact} explains {explained} of {}: {}", counted(*runs as u64, "run"), values.join("; "))
+}
+
 fn of_split(situation: &SplitSituation, width: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = wrapped("", &situation.label, width).into_iter().map(Line::strong).collect();
     for AdviceOfValue { value, advised } in &situation.by_value {
@@ -370,12 +376,8 @@ fn of_split(situation: &SplitSituation, width: usize) -> Vec<Line> {
             wrapped("  ", &format!("{value}: {}", methods(advised)), width).into_iter().map(Line::plain),
         );
     }
-    for Explanation { fact, explained, runs, values } in &situation.explained_by {
-        let values: Vec<String> =
-            values.iter().map(|(value, method)| format!("{value} → {method}")).collect();
-        let told =
-            format!("{fact} explains {explained} of {}: {}", counted(*runs as u64, "run"), values.join("; "));
-        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::plain));
+    for explanation in &situation.explained_by {
+        lines.extend(wrapped("  ", &explained(explanation), width).into_iter().map(Line::plain));
     }
     if !situation.agree && situation.explained_by.is_empty() {
         lines.push(Line::weak("  no fact explains who advises what".to_string()));

@@ -6,13 +6,14 @@
 
 mod data;
 mod html;
+mod map;
 mod scripts;
 mod sections;
 
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::compare::Gated;
+use pagewise_analysis::compare::{Gated, Split};
 
 use crate::compare::{self, DifferenceText, SituationText};
 use crate::judged_run::JudgedRun;
@@ -31,6 +32,12 @@ const FRAME_BYTES: usize = 90_000;
 /// What is left for runs.
 const ROOM: usize = MOST_BYTES - scripts::BYTES - FRAME_BYTES;
 
+/// The element by which a page says which runs it is of: it stands in the first bytes.
+pub fn mark<'a>(runs: impl IntoIterator<Item = &'a Judged>) -> String {
+    let seeds: Vec<String> = runs.into_iter().map(|judged| judged.run.seed.to_string()).collect();
+    format!("<meta name=\"generator\" content=\"pagewise, seed {}\"/>", seeds.join(", "))
+}
+
 /// Write one page of all runs, a section for each.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
     let questions: Vec<&str> = runs.iter().map(|run| run.judged.run.question.as_str()).collect();
@@ -38,21 +45,22 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
     let mut page = Html::default();
     answer(&mut page, runs);
     if runs.len() > 1 {
+        map::of_runs(&mut page, runs);
         contents(&mut page, runs);
     }
     for (index, run) in runs.iter().enumerate() {
         sections::run(&mut page, run, index + 1, ROOM / runs.len());
     }
     sections::definitions(&mut page);
-    whole(out, &title, &page)
+    whole(out, &title, &mark(runs.iter().map(|run| run.judged)), &page)
 }
 
-/// The document around the body of a page, whose title is already escaped.
-fn whole(out: &mut dyn Write, title: &str, page: &Html) -> io::Result<()> {
+/// The document around the body of a page, whose title and mark are already escaped.
+fn whole(out: &mut dyn Write, title: &str, mark: &str, page: &Html) -> io::Result<()> {
     let scripts = Scripts::of(page.text().contains("<figure>"));
     let policy = scripts.policy();
     let text = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>{mark}<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/><title>{title}</title>\n<style>{STYLE}{}</style></head>\n\
          <body><main><h1>{title}</h1>\n{}{}</main>\n{}</body></html>\n",
         svg::STYLE,
@@ -100,7 +108,19 @@ pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
             page.list(items);
         }
     }
-    whole(out, "pagewise: runs compared", &page)
+    whole(out, "pagewise: runs compared", &mark([]), &page)
+}
+
+/// Write one page of many runs by a fact.
+pub fn write_split(out: &mut dyn Write, split: &Split) -> io::Result<()> {
+    let mut page = Html::default();
+    map::of_split(&mut page, split);
+    let title = format!(
+        "pagewise: {} runs by {}",
+        split.values.iter().map(|one| one.runs).sum::<usize>(),
+        escaped(&split.fact)
+    );
+    whole(out, &title, &mark([]), &page)
 }
 
 /// What to use in each situation, as on the screen.

@@ -16,7 +16,8 @@ use crate::store;
 pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     let base = digests(&arguments.base)?;
     if let Some(fact) = &arguments.by {
-        return split(&Split::by(fact, &base).map_err(|sentence| anyhow!(sentence))?, arguments.json);
+        let by = Split::by(fact, &base).map_err(|sentence| anyhow!(sentence))?;
+        return split(&by, arguments);
     }
     if arguments.new.is_empty() {
         bail!(
@@ -38,10 +39,11 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })
 }
 
-fn split(split: &Split, as_json: bool) -> Result<Exit> {
-    match as_json {
-        true => json::write_one(&mut output::stdout(), split)?,
-        false => print(&text::split_lines(split, output::width()))?,
+fn split(split: &Split, arguments: &CompareArguments) -> Result<Exit> {
+    match arguments {
+        CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
+        CompareArguments { html: Some(path), .. } => output::file(path, |out| page::write_split(out, split))?,
+        _ => print(&text::split_lines(split, output::width()))?,
     }
     Ok(Exit::Answered)
 }

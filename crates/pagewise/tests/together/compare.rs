@@ -122,6 +122,12 @@ fn patterns_are_expanded_and_machines_are_told_apart_by_a_fact() {
         "{}",
         split.stdout
     );
+    place.run(&["compare", "--by", "readahead", "fleet-*.jsonl", "--html=map.html"]).expect_code(0);
+    let page = std::fs::read_to_string(place.file("map.html")).expect("a page");
+    for row in ["128 KiB</th><td class=\"c0\">mmap</td>", "8 MiB</th><td class=\"c1\">pread</td>"] {
+        assert!(page.contains(&format!("<tr><th scope=\"row\">{row}</tr>")), "{row}: {page}");
+    }
+    assert!(page.contains("readahead explains 6 of 6 runs: 128 KiB → mmap; 8 MiB → pread"), "{page}");
     let changed = place.run(&[
         "compare",
         "fleet-[024].jsonl",

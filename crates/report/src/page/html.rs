@@ -14,6 +14,17 @@ fn short(value: f64) -> String {
     if is_whole { format!("{value:.0}") } else { format!("{value:.6e}") }
 }
 
+/// Colours of methods, as of series of plots.
+const COLOURS: usize = 8;
+
+/// A cell of a map.
+#[derive(Default)]
+pub(super) struct MapCell {
+    /// Number of its colour.
+    pub(super) colour: Option<usize>,
+    pub(super) text: String,
+}
+
 /// The body of a page as it grows.
 #[derive(Default)]
 pub(super) struct Html(String);
@@ -112,6 +123,29 @@ impl Html {
                     None if cell.text == MISSING => write!(self.0, "<td class=\"missing\">{MISSING}</td>"),
                     None => write!(self.0, "<td>{}</td>", escaped(cell)),
                 };
+            }
+            self.0.push_str("</tr>\n");
+        }
+        self.0.push_str("</tbody></table></div>\n");
+    }
+
+    /// A table whose cells have colours, and whose rows have names.
+    pub(super) fn map(&mut self, headings: &[String], rows: &[(String, Vec<MapCell>)], label: &str) {
+        let _ = writeln!(
+            self.0,
+            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table class=\"map plot\"><thead><tr>",
+            escaped(label)
+        );
+        for heading in headings {
+            let _ = write!(self.0, "<th scope=\"col\">{}</th>", escaped(heading));
+        }
+        self.0.push_str("</tr></thead><tbody>\n");
+        for (name, cells) in rows {
+            let _ = write!(self.0, "<tr><th scope=\"row\">{}</th>", escaped(name));
+            for MapCell { colour, text } in cells {
+                let class =
+                    colour.map_or_else(String::new, |colour| format!(" class=\"c{}\"", colour % COLOURS));
+                let _ = write!(self.0, "<td{class}>{}</td>", escaped(text));
             }
             self.0.push_str("</tr>\n");
         }

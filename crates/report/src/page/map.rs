@@ -1,0 +1,178 @@
+//! Which method to use where: a table with a row for each machine or run and a column for each situation.
+
+use pagewise_analysis::compare::Split;
+use pagewise_analysis::compare::split::SplitSituation;
+use pagewise_analysis::judge::label::{LabelPart, label_without};
+use pagewise_model::format::counted;
+
+use super::html::{Html, MapCell};
+use crate::compare::{explained, methods};
+use crate::judged_run::JudgedRun;
+use crate::text_table::{TextCell, TextTable};
+
+/// Cells of a map; the situations that it has no room for are told.
+const MOST_CELLS: usize = 6_000;
+/// Situations of a map.
+const MOST_COLUMNS: usize = 40;
+/// Situations that are listed with what explains them.
+const MOST_LISTED: usize = 500;
+/// Parts of a label.
+const BETWEEN: &str = " · ";
+
+/// A map while it is collected.
+struct Map {
+    /// What a row is.
+    of: String,
+    rows: Vec<String>,
+    /// Conditions of each column.
+    labels: Vec<String>,
+    /// By column, then by row: the method by which it is coloured, and its text.
+    columns: Vec<Vec<Option<(String, String)>>>,
+}
+
+/// All of a page of many runs by a fact.
+pub(super) fn of_split(page: &mut Html, split: &Split) {
+    let runs: usize = split.values.iter().map(|one| one.runs).sum();
+    let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
+    page.paragraph(format!(
+        "{} by {}, {}: the runs disagree in {disagreeing}.",
+        counted(runs as u64, "run"),
+        split.fact,
+        counted(split.situations.len() as u64, "situation")
+    ));
+    if !split.warnings.is_empty() {
+        page.heading(2, "What to distrust");
+        page.list(&split.warnings);
+    }
+    page.heading(2, "Which method is best where?");
+    // Where the runs disagree comes first.
+    let mut situations: Vec<&SplitSituation> = split.situations.iter().collect();
+    situations.sort_by_key(|situation| situation.agree);
+    let column = |situation: &&SplitSituation| {
+        let cell = |value: &str| {
+            let of_value = situation.by_value.iter().find(|one| one.value == value)?;
+            let first = of_value.advised.iter().find_map(|one| one.method.clone());
+            Some((first.unwrap_or_default(), methods(&of_value.advised)))
+        };
+        split.values.iter().map(|one| cell(&one.value)).collect()
+    };
+    let map = Map {
+        of: split.fact.clone(),
+        rows: split.values.iter().map(|one| one.value.clone()).collect(),
+        labels: situations.iter().map(|situation| situation.label.clone()).collect(),
+        columns: situations.iter().map(column).collect(),
+    };
+    draw(page, map);
+    page.heading(2, "What explains it?");
+    let mut table = TextTable::of(&["situation", "the runs", "facts that explain who advises what"]);
+    for situation in situations.iter().take(MOST_LISTED) {
+        let facts: Vec<String> = situation.explained_by.iter().map(explained).collect();
+        let facts = match (situation.agree, facts.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => "no fact explains it".to_string(),
+            (false, false) => facts.join(". "),
+        };
+        let word = if situation.agree { "agree" } else { "disagree" };
+        table.rows.push(vec![TextCell::from(&situation.label), word.into(), facts.into()]);
+    }
+    page.table(&table, "What explains it");
+    if situations.len() > MOST_LISTED {
+        page.left_out(situations.len() - MOST_LISTED, "situation");
+    }
+    page.heading(2, "The runs");
+    let mut table = TextTable::of(&[&split.fact, "runs", "hosts"]);
+    let row = |one: &pagewise_analysis::compare::split::ValueOfFact| {
+        vec![TextCell::from(&one.value), TextCell::count(one.runs), TextCell::count(one.hosts)]
+    };
+    table.rows = split.values.iter().map(row).collect();
+    page.table(&table, "The runs");
+}
+
+/// The situations that several runs have; nothing without one.
+pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>]) {
+    let mut map = Map {
+        of: "run".to_string(),
+        rows: runs.iter().map(|run| run.path.to_string()).collect(),
+        labels: Vec::new(),
+        columns: Vec::new(),
+    };
+    for (row, run) in runs.iter().enumerate() {
+        for (comparison, advice) in run.judged.comparisons.iter().zip(&run.judged.advice) {
+            let Some(method) = &advice.recommended else { continue };
+            let label = label_without(&comparison.conditions.conditions, &[LabelPart::Size]);
+            let column = map.labels.iter().position(|known| *known == label).unwrap_or_else(|| {
+                map.labels.push(label);
+                map.columns.push(vec![None; runs.len()]);
+                map.columns.len() - 1
+            });
+            map.columns[column][row] = Some((method.clone(), method.clone()));
+        }
+    }
+    let is_shared = |column: &Vec<Option<_>>| column.iter().flatten().count() > 1;
+    let shared: Vec<bool> = map.columns.iter().map(is_shared).collect();
+    let mut kept = shared.iter();
+    map.labels.retain(|_| *kept.next().unwrap_or(&false));
+    map.columns.retain(is_shared);
+    if map.columns.is_empty() {
+        return;
+    }
+    page.heading(2, "Which method is best where?");
+    draw(page, map);
+    page.paragraph("What differs for certain is told by pagewise compare BASE… -- NEW… --html FILE.");
+}
+
+fn draw(page: &mut Html, map: Map) {
+    let all = map.columns.len();
+    let most = (MOST_CELLS / map.rows.len().max(1)).clamp(1, MOST_COLUMNS);
+    let (shared, headings) = told(&map.labels);
+    if !shared.is_empty() {
+        page.paragraph(format!("all: {shared}"));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in map.columns.iter().flatten().flatten() {
+        if !name.is_empty() && !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let cell = |column: &Vec<Option<(String, String)>>, row: usize| match &column[row] {
+        Some((name, text)) => {
+            MapCell { colour: names.iter().position(|known| known == name), text: text.clone() }
+        }
+        None => MapCell::default(),
+    };
+    let shown = &map.columns[..all.min(most)];
+    let headings: Vec<String> = std::iter::once(map.of).chain(headings.into_iter().take(most)).collect();
+    let rows = map.rows.into_iter().enumerate();
+    let rows: Vec<(String, Vec<MapCell>)> =
+        rows.map(|(row, name)| (name, shown.iter().map(|column| cell(column, row)).collect())).collect();
+    page.map(&headings, &rows, "Which method is best where");
+    if all > most {
+        page.left_out(all - most, "situation");
+    }
+}
+
+/// What all labels have, and each without it.
+fn told(labels: &[String]) -> (String, Vec<String>) {
+    let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(BETWEEN).collect()).collect();
+    let is_shared = |part: &&str| parts.len() > 1 && parts.iter().all(|of_label| of_label.contains(part));
+    let shared: Vec<&str> = parts.iter().flatten().take(parts.first().map_or(0, Vec::len)).copied().collect();
+    let shared: Vec<&str> = shared.into_iter().filter(is_shared).collect();
+    let own = |of_label: &Vec<&str>| {
+        let own: Vec<&str> = of_label.iter().copied().filter(|part| !shared.contains(part)).collect();
+        own.join(BETWEEN)
+    };
+    (shared.join(BETWEEN), parts.iter().map(own).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_named_by_what_differs() {
+        let labels = ["read · warm · 1 thread", "read · cold · 1 thread"].map(str::to_string);
+        let (shared, own) = told(&labels);
+        assert_eq!((shared.as_str(), own), ("read · 1 thread", vec!["warm".to_string(), "cold".to_string()]));
+        assert_eq!(told(&labels[..1]), (String::new(), vec![labels[0].clone()]));
+    }
+}
