@@ -109,9 +109,11 @@ fn seconds(paths: &[PathBuf]) -> Result<Vec<VmstatRow>> {
     Ok(rows)
 }
 
-/// Print the answer of runs that were just measured: on one screen, below all tables if they are asked for, or as JSON.
+/// Print the answer of runs that were just measured: on one screen, below all tables if they are asked for, or as JSON. The page
+/// is written beside them.
 pub fn answer(paths: &[PathBuf], arguments: AllArguments) -> Result<Exit> {
-    let judged = load_all(paths)?;
+    let runs = paths.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
+    let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let mut out = output::stdout();
     if arguments.json {
         json::write(&mut out, &judged)?;
@@ -124,7 +126,43 @@ pub fn answer(paths: &[PathBuf], arguments: AllArguments) -> Result<Exit> {
         }
     }
     print_answer(&judged, paths, &mut out, true)?;
+    if !arguments.no_html {
+        match write_page(paths, &runs, &judged) {
+            Ok(page) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
+            // The run is complete and told; its page can be written at any time.
+            Err(error) => output::say(format_args!("warning: there is no page: {error:#}")),
+        }
+    }
     Ok(ending(&judged))
+}
+
+/// Write the page of runs beside them. One of the same runs is replaced, any other file is not.
+fn write_page(paths: &[PathBuf], runs: &[Run], judged: &[Judged]) -> Result<PathBuf> {
+    let page = page_of(paths);
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let documented: Vec<JudgedRun<'_>> = (runs.iter().zip(judged).zip(&names))
+        .map(|((run, judged), path)| JudgedRun { path, run, judged })
+        .collect();
+    let mark = page::mark(judged);
+    let is_ours = |text: &[u8]| String::from_utf8_lossy(text).contains(&mark);
+    output::file_again(&page, is_ours, |out| page::write(out, &documented))?;
+    Ok(page)
+}
+
+/// `NAME.html` beside `NAME.jsonl`; beside several, what their names begin with.
+fn page_of(paths: &[PathBuf]) -> PathBuf {
+    let first = &paths[0];
+    let name =
+        |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut shared = name(first);
+    for other in paths[1..].iter().map(|path| name(path)) {
+        let same = shared.chars().zip(other.chars()).take_while(|(one, other)| one == other);
+        shared = same.map(|(letter, _)| letter).collect::<String>().trim_end_matches('-').to_string();
+    }
+    match paths {
+        [only] => only.with_extension("html"),
+        _ => first.with_file_name(format!("{shared}.html")),
+    }
 }
 
 fn print_answer(
@@ -137,10 +175,6 @@ fn print_answer(
         judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
     let is_coloured = is_stdout && output::is_coloured();
     screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))
-}
-
-fn load_all(paths: &[PathBuf]) -> Result<Vec<Judged>> {
-    paths.iter().map(|path| store::load(path).map(|run| judge(&run))).collect()
 }
 
 fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! The only module that writes to a terminal, a pipe or a file for people.
 //!
-//! * [`stdout()`] and [`file()`] take documents: results, tables, JSON, CSV;
+//! * [`stdout()`], [`file()`] and [`file_again()`] take documents: results, tables, JSON, CSV, pages;
 //! * [`say`] takes one line for stderr: errors, warnings, notes;
 //! * [`progress`] overwrites a line on a terminal;
 //! * [`confirm`] asks a question on a terminal;
@@ -13,7 +13,7 @@ pub mod progress;
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, StdinLock, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, StdinLock, StdoutLock, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -52,6 +52,44 @@ pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>
     })
 }
 
+/// Write a file that appears when it is complete, in the place of an earlier one if that is a plain file that begins with text
+/// of ours; any other is left.
+pub fn file_again(
+    path: &Path,
+    is_ours: impl FnOnce(&[u8]) -> bool,
+    write: impl FnOnce(&mut Document<'_>) -> io::Result<()>,
+) -> Result<()> {
+    let is_plain = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    if !is_plain || !beginning(path).is_ok_and(|text| is_ours(&text)) {
+        return file(path, write);
+    }
+    beside(path, RenameFlags::empty(), |mut file| {
+        let mut out = document(&mut file);
+        write(&mut out).and_then(|()| out.flush())
+    })
+    .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
+}
+
+/// The first bytes of a file.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(4096).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Fill a file beside `path`, and give it that name.
+fn beside(path: &Path, flags: RenameFlags, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
+    let appeared = fill(&file).and_then(|()| Ok(rustix::fs::renameat_with(CWD, &part, CWD, path, flags)?));
+    if appeared.is_err() {
+        let _ = scratch::remove_same(&file, &part);
+    }
+    appeared
+}
+
 fn appear(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> io::Result<()> {
     // This check only avoids useless work; the name is never taken from an existing file in any case.
     if std::fs::symlink_metadata(path).is_ok() {
@@ -70,16 +108,7 @@ fn appear(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) 
         let descriptor = scratch::reopen_path(&file);
         return Ok(rustix::fs::linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
     }
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
-    let appeared = filled(&file)
-        .and_then(|()| Ok(rustix::fs::renameat_with(CWD, &part, CWD, path, RenameFlags::NOREPLACE)?));
-    if appeared.is_err() {
-        let _ = scratch::remove_same(&file, &part);
-    }
-    appeared
+    beside(path, RenameFlags::NOREPLACE, filled)
 }
 
 /// Write one line to stderr, whatever the text contains. Errors are ignored.

@@ -40,7 +40,7 @@ fn run(place: &Place, more: &[&str]) -> (Run, Finished) {
     }
     let rounds: BTreeSet<u32> = native.iter().map(|sample| sample.round).collect();
     assert_eq!(rounds, (0..run.header.plan.rounds).collect());
-    assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
+    assert_eq!(place.entries(), ["run.html", "run.jsonl"].map(String::from).into());
     place.expect_no_trace();
     (run, finished.expect_code(1))
 }

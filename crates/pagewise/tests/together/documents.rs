@@ -4,22 +4,25 @@ use std::fs;
 
 use crate::support::Place;
 
+/// A short run.
+const SHORT: [&str; 11] = [
+    "read",
+    "--workload=random-read",
+    "--methods=pread,mmap",
+    "--threads=1",
+    "--cache=warm",
+    "--file-size=1MiB",
+    "--no-ceilings",
+    "--rounds=7",
+    "--sample=1ms",
+    "--latency=1ms",
+    "--out=run.jsonl",
+];
+
 /// A place with the file of a short run.
 fn place() -> Place {
     let place = Place::new();
-    place.run(&[
-        "read",
-        "--workload=random-read",
-        "--methods=pread,mmap",
-        "--threads=1",
-        "--cache=warm",
-        "--file-size=1MiB",
-        "--no-ceilings",
-        "--rounds=7",
-        "--sample=1ms",
-        "--latency=1ms",
-        "--out=run.jsonl",
-    ]);
+    place.run(&[&SHORT[..], &["--no-html"]].concat());
     place
 }
 
@@ -92,4 +95,43 @@ fn a_page_is_one_file_with_the_command_that_made_it() {
         let refused = place.run(&["report", "run.jsonl", "--html", path]).expect_code(2);
         assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
     }
+}
+
+#[test]
+fn the_page_of_a_run_is_written_beside_it() {
+    let place = Place::new();
+    let run = place.run(&SHORT);
+    assert_eq!(run.stdout.lines().last(), Some("The same as a page: run.html"), "{run:?}");
+    let page = fs::read_to_string(place.file("run.html")).expect("a page");
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert_eq!(place.entries(), ["run.html", "run.jsonl"].map(String::from).into());
+    // Resumed, the same run has the newer page.
+    fs::write(place.file("run.html"), format!("{page}<!-- older -->")).expect("write");
+    place.run(&["read", "--resume", "--out=run.jsonl"]);
+    assert_eq!(fs::read_to_string(place.file("run.html")).expect("a page"), page);
+    assert_eq!(place.entries(), ["run.html", "run.jsonl"].map(String::from).into());
+}
+
+#[test]
+fn a_page_takes_the_place_of_no_other_file_and_loses_no_run() {
+    let place = place();
+    let without = place.run(&["read", "--resume", "--out=run.jsonl", "--no-html"]);
+    assert!(!without.stdout.contains("page:") && !place.file("run.html").exists(), "{without:?}");
+    let json = place.run(&["read", "--resume", "--out=run.jsonl", "--json"]);
+    assert!(json.judged()["run"].is_object() && !place.file("run.html").exists(), "{json:?}");
+    let other = pagewise_report::page::mark([]);
+    for foreign in ["mine", &format!("<!doctype html>{other}")] {
+        place.write("run.html", foreign);
+        let told = place.run(&["read", "--resume", "--out=run.jsonl"]).expect_code(without.code());
+        assert!(
+            told.stderr.ends_with("warning: there is no page: run.html exists: name another file\n"),
+            "{told:?}"
+        );
+        assert_eq!(told.stdout, without.stdout);
+        assert_eq!(fs::read_to_string(place.file("run.html")).expect("read"), foreign);
+    }
+    fs::remove_file(place.file("run.html")).expect("remove");
+    std::os::unix::fs::symlink("elsewhere", place.file("run.html")).expect("a link");
+    place.run(&["read", "--resume", "--out=run.jsonl"]).expect_code(without.code());
+    assert!(!place.file("elsewhere").exists());
 }

@@ -132,7 +132,9 @@ fn no_number_anywhere_ends_a_report_by_a_signal() {
                     let finished = place.run(form);
                     let code = finished.status.code();
                     assert!(matches!(code, Some(0 | 2)), "{pointer} = {number}: {finished:?}");
-                    assert!(!finished.stdout.contains("NaN"), "{pointer} = {number}: {finished:?}");
+                    // The libraries of a page have the word.
+                    let shown = finished.stdout.split("<script>").next().unwrap_or_default();
+                    assert!(!shown.contains("NaN"), "{pointer} = {number}: {shown}");
                 }
             }
         }

@@ -350,7 +350,7 @@ fn of_many_runs_into_one_file_one_begins() {
 #[test]
 fn a_name_that_is_taken_in_any_way_is_passed_over() {
     let place = Place::new();
-    let first = place.run(&[&SMALL[..], &["--file-size=4MiB"]].concat());
+    let first = place.run(&[&SMALL[..], &["--file-size=4MiB", "--no-html"]].concat());
     let name = place.entries().pop_first().expect("a run file");
     let run = load(&place.file(&name));
     first.expect_code_for(&run);
@@ -376,7 +376,7 @@ fn a_name_that_is_taken_in_any_way_is_passed_over() {
     let before = place.entries();
     // A clock that was not that of a second ago.
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let finished = place.run(&[&SMALL[..], &["--file-size=4MiB"]].concat());
+    let finished = place.run(&[&SMALL[..], &["--file-size=4MiB", "--no-html"]].concat());
     let made: Vec<String> = place.entries().difference(&before).cloned().collect();
     assert!(made.len() == 1 && made[0].ends_with("-4.jsonl"), "{made:?}");
     let run = load(&place.file(&made[0]));
