@@ -135,3 +135,28 @@ fn the_command_is_the_one_that_was_typed() {
     assert!(text.contains("<pre>pagewise read /data --time &#39;20 s&#39;</pre>"), "{text}");
     assert!(text.contains("<pre>pagewise report &#39;my run.jsonl&#39;</pre>"), "{text}");
 }
+
+#[test]
+fn a_page_of_many_cells_says_what_it_left_out() {
+    // 10,000 are no larger, and take a test long.
+    let run = constructed::many(3_000);
+    let text = page_of(&[("run.jsonl", &run)]);
+    assert!(text.len() <= page::MOST_BYTES, "{} bytes", text.len());
+    for what in ["more situations are left out", "more verdicts are left out", "There is no room for "] {
+        assert!(text.contains(what), "{what}");
+    }
+    assert!(text.matches("<figure>").count() > 20);
+}
+
+#[test]
+fn runs_without_room_are_refused_in_one_sentence() {
+    let run = constructed::complete();
+    let judged = judge(&run);
+    let runs = vec![JudgedRun { path: "run.jsonl", run: &run, judged: &judged }; 250];
+    let refused = page::write(&mut std::io::sink(), &runs).expect_err("no room");
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("the page would have ") && text.ends_with("at most 1.5 MB: name fewer runs"),
+        "{text}"
+    );
+}
