@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Size of pages, and how soon they can be used in a headless Chromium.
+
+    python3 bench/page.py RUN.jsonl target/tmp/pages/many.html
+
+Of a run file the page is made first. `loaded`: all scripts have run, so tables are sorted and filtered. `plot`: besides, the first plot was
+brought into view and is interactive. Each page is opened 7 times, and the median is told. Exit status 1 if a bar is missed: 1.5 MB and 3 s.
+The page of 2,000 cells is what `cargo test -p pagewise --test page` leaves.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from chromium import Chromium
+
+PAGEWISE = Path(__file__).resolve().parent.parent / "target/release/pagewise"
+BYTES, SECONDS = 1_500_000, 3.0
+FIRST_PLOT = """(async () => {
+  const figure = document.querySelector('figure');
+  if (!figure) return;
+  figure.scrollIntoView();
+  while (!figure.querySelector('.interactive svg')) await new Promise(requestAnimationFrame);
+})()"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--pagewise", default=str(PAGEWISE))
+    parser.add_argument("--chromium", default="chromium")
+    parser.add_argument("--times", type=int, default=7)
+    arguments = parser.parse_args()
+    missed = False
+    with tempfile.TemporaryDirectory() as folder, Chromium(arguments.chromium) as browser:
+        for number, file in enumerate(arguments.files):
+            page, made = file, ""
+            if file.suffix != ".html":
+                page = Path(folder) / f"{number}.html"
+                began = time.monotonic()
+                subprocess.run([arguments.pagewise, "report", file, "--html", page], check=True)
+                made = f", made in {time.monotonic() - began:.2f} s"
+            loaded, drawn = [], []
+            for _ in range(arguments.times):
+                loaded.append(browser.open(page))
+                began = time.monotonic()
+                browser.evaluate(FIRST_PLOT)
+                drawn.append(loaded[-1] + time.monotonic() - began)
+            size, seconds = page.stat().st_size, statistics.median(drawn)
+            missed |= size > BYTES or seconds > SECONDS
+            print(f"{file.name}: {size / 1e6:.2f} MB{made}, loaded {statistics.median(loaded):.2f} s, plot {seconds:.2f} s")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
