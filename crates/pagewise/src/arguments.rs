@@ -423,9 +423,19 @@ pub struct ReproduceArguments {
     /// Print a table for each study, in Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Writes and prints.
-    #[command(flatten)]
-    pub all: AllArguments,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print all cases of each claim, or with --dry-run all cells of each run
+    #[arg(long, short, conflicts_with_all = ["json", "markdown"])]
+    pub verbose: bool,
+    /// Write at most this much to a device, in all runs together: more than the usual 8GiB is asked about on a terminal,
+    /// and refused elsewhere
+    #[arg(long, value_name = "SIZE")]
+    pub max_writes: Option<Bytes>,
+    /// Print what the runs will write, and the time they will take; measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 const REPRODUCE_EXAMPLES: &str = "\

@@ -8,11 +8,10 @@ use pagewise_analysis::reproduce::quantity::Unit;
 use pagewise_analysis::reproduce::{Reproduced, Reproduction, Word};
 use pagewise_model::format::{bytes, counted, factor, multiple, percent, plain, rate, time};
 
-use crate::comparison::TextTable;
 use crate::line::{Line, Span};
 use crate::markdown::{text, write_table};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
-use crate::plots::plot::headings;
+use crate::text_table::TextTable;
 
 /// Width of a claim's name.
 const NAME: usize = 6;
@@ -190,19 +189,12 @@ pub fn markdown(out: &mut dyn Write, reproduction: &Reproduction) -> io::Result<
             writeln!(out, "- **Not measured:** {}", text(missing))?;
         }
         let row = |claim: &JudgedClaim| {
-            vec![
-                claim.id.clone(),
-                claim.says.clone(),
-                claim.published.clone(),
-                claim.word.told().to_string(),
-                told(claim).join(" · "),
-            ]
+            let cells =
+                [&claim.id, &claim.says, &claim.published, claim.word.told(), &told(claim).join(" · ")];
+            cells.iter().map(|cell| (*cell).into()).collect()
         };
-        let table = TextTable {
-            headings: headings(&["claim", "says", "published", "here", "found"]),
-            rows: claims.iter().map(row).collect(),
-        };
-        write_table(out, &table)?;
+        let empty = TextTable::of(&["claim", "says", "published", "here", "found"]);
+        write_table(out, &TextTable { rows: claims.iter().map(row).collect(), ..empty })?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use super::prepare::{Asked, Prepared};
 use super::rights::ensure_settable;
 use super::run::{default_place, execute};
 use super::{consent, planned};
-use crate::arguments::ReproduceArguments;
+use crate::arguments::{AllArguments, ReproduceArguments};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::Variant;
@@ -45,7 +45,9 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
     if !arguments.from.is_empty() {
         return print(&studies, load(&studies, &arguments.from)?, arguments);
     }
-    let options = Options { all: arguments.all, ..Options::default() };
+    let ReproduceArguments { json, verbose, max_writes, dry_run, .. } = *arguments;
+    let all = AllArguments { json, verbose, max_writes, dry_run, ..AllArguments::default() };
+    let options = Options { all, ..Options::default() };
     let (mut prepared, missing) = prepare(&studies, arguments, &options)?;
     if !consent::limit_writes(&mut prepared, &options)? {
         return Ok(Exit::Interrupted);
@@ -208,13 +210,13 @@ fn print(studies: &[Loaded], mut runs: Runs, arguments: &ReproduceArguments) -> 
         }
     }
     let reproduction = Reproduction::of(reproduced);
-    if arguments.all.json {
+    if arguments.json {
         json::write_one(&mut output::stdout(), &reproduction)?;
     } else if arguments.markdown {
         text::markdown(&mut output::stdout(), &reproduction)?;
     } else {
         let (mut out, is_coloured) = (output::stdout(), output::is_coloured());
-        let lines = text::lines(&reproduction, output::width(), arguments.all.verbose);
+        let lines = text::lines(&reproduction, output::width(), arguments.verbose);
         lines.iter().try_for_each(|line| out.line(line, is_coloured))?;
     }
     Ok(Exit::Answered)
