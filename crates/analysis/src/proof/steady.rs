@@ -53,7 +53,7 @@ pub struct Warmed {
 
 /// Find when a cold start became warm: the first window from which the device delivers at most as many bytes per
 /// operation as in the last quarter of the windows (at least three), within 5 % of the `op_bytes` that an operation
-/// requests. `None` before that, while the page cache still fills up (a cold file is read at an even rate at first), and
+/// requests, and the page cache fills up no more. `None` before that (a cold file is read at an even rate at first), and
 /// if residency is unknown, which alone can show it.
 ///
 /// Counters decide, not the rate, which a busy machine keeps unsteady long after the cache is full.
@@ -64,9 +64,13 @@ pub fn time_to_warm(op_bytes: u64, windows: &[RateWindow]) -> Option<Warmed> {
     let delivered: Vec<f64> = windows.iter().map(device_bytes_per_operation).collect::<Option<_>>()?;
     let last = windows.len() - windows.len().div_ceil(4).max(FEWEST_LAST);
     let most = delivered[last..].iter().copied().max_by(f64::total_cmp)? + op_bytes as f64 * WARM_SHARE;
-    let first = delivered.iter().rposition(|bytes| *bytes > most).map_or(0, |cold| cold + 1);
-    if fills_up(windows, first)? {
-        return None;
+    let mut first = delivered.iter().rposition(|bytes| *bytes > most).map_or(0, |cold| cold + 1);
+    // In the window in which it becomes full, few bytes for each operation may still be much of the cache.
+    while fills_up(windows, first)? {
+        first += 1;
+        if first > last {
+            return None;
+        }
     }
     let until = first.max(1);
     Some(Warmed {
@@ -257,6 +261,16 @@ mod tests {
         assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(7), "15 KiB of the 256");
         windows[6].device_read_bytes = Some(0);
         assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(4));
+    }
+
+    /// A mapping with large readahead: a series of 24 s was never warm because of its third window, in which the cache became full.
+    #[test]
+    fn a_window_in_which_the_cache_becomes_full_is_followed_by_warm_ones() {
+        let mut windows = vec![window(1, 92, 92), window(3, 50, 142), window(1400, 17, 159)];
+        windows.extend([window(3000, 0, 159); 4]);
+        assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(3));
+        assert_eq!(warm(&windows[..5]), None, "two of them are too few");
+        assert!(is_steady(OP_BYTES, &windows[..6]));
     }
 
     #[test]
