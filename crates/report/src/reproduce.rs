@@ -25,9 +25,9 @@ pub fn lines(reproduction: &Reproduction, width: usize, all: bool) -> Vec<Line> 
         lines.extend(wrapped("  ", &study.published, width).into_iter().map(Line::weak));
         let missing = study.missing.iter().map(|missing| format!("! not measured: {missing}"));
         lines.extend(missing.flat_map(|told| wrapped("  ", &told, width)).map(Line::plain));
-        for claim in &study.claims {
+        for (index, claim) in study.claims.iter().enumerate() {
             lines.push(Line::new());
-            lines.extend(of_claim(claim, width, all));
+            lines.extend(of_claim(claim, &study.claims[..index], width, all));
         }
         lines.push(Line::new());
     }
@@ -35,7 +35,8 @@ pub fn lines(reproduction: &Reproduction, width: usize, all: bool) -> Vec<Line> 
     lines
 }
 
-fn of_claim(claim: &JudgedClaim, width: usize, all: bool) -> Vec<Line> {
+/// The lines of a claim after others.
+fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], width: usize, all: bool) -> Vec<Line> {
     let word = claim.word.told();
     let word = match claim.word {
         Word::Holds => Span::strong(word),
@@ -46,7 +47,7 @@ fn of_claim(claim: &JudgedClaim, width: usize, all: bool) -> Vec<Line> {
     let mut add = |told: &str| lines.extend(wrapped("    ", told, width).into_iter().map(Line::plain));
     add(&claim.says);
     add(&format!("published: {}", claim.published));
-    for told in told(claim) {
+    for told in told(claim, before) {
         add(&told);
     }
     if all {
@@ -65,13 +66,18 @@ fn of_claim(claim: &JudgedClaim, width: usize, all: bool) -> Vec<Line> {
     lines
 }
 
-/// What was found, why, and what was wrong then.
-fn told(claim: &JudgedClaim) -> Vec<String> {
+/// What was found, why, and what was wrong then, unless one of the claims before has it.
+fn told(claim: &JudgedClaim, before: &[JudgedClaim]) -> Vec<String> {
     let mut all: Vec<String> =
         claim.tests.iter().filter_map(found).map(|found| format!("here: {found}")).collect();
     all.extend(claim.reason.iter().map(|reason| format!("not tested: {reason}")));
     all.extend(claim.because.iter().map(counters));
-    all.extend(claim.defects.iter().map(defect));
+    all.extend(claim.defects.iter().map(|one| {
+        match before.iter().find(|earlier| earlier.defects.contains(one)) {
+            Some(earlier) => format!("published method: as for {}", earlier.id),
+            None => defect(one),
+        }
+    }));
     all
 }
 
@@ -190,7 +196,7 @@ pub fn markdown(out: &mut dyn Write, reproduction: &Reproduction) -> io::Result<
         }
         let row = |claim: &JudgedClaim| {
             let cells =
-                [&claim.id, &claim.says, &claim.published, claim.word.told(), &told(claim).join(" · ")];
+                [&claim.id, &claim.says, &claim.published, claim.word.told(), &told(claim, &[]).join(" · ")];
             cells.iter().map(|cell| (*cell).into()).collect()
         };
         let empty = TextTable::of(&["claim", "says", "published", "here", "found"]);
