@@ -177,8 +177,8 @@ fn marks(body: &mut String, plot: &Plot, frame: &Frame) {
     // The end of the last bar of each category.
     let mut ends: Vec<f64> = Vec::new();
     for (index, series) in plot.series.iter().enumerate() {
-        let colour = index % COLOURS;
-        let dashed = dashes(index);
+        let index = series.colour.unwrap_or(index);
+        let (colour, dashed) = (index % COLOURS, dashes(index));
         let mut path = String::new();
         let mut found = String::new();
         for mark in &series.marks {
@@ -250,7 +250,7 @@ fn bar(found: &mut String, mark: &Mark, frame: &Frame, colour: usize, ends: &mut
 fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
     let (mut x, mut y) = (8.0, top + LINE);
     for (index, series) in plot.series.iter().enumerate() {
-        let name = cut(&series.name);
+        let (index, name) = (series.colour.unwrap_or(index), cut(&series.name));
         let width = name.chars().count() as f64 * LETTER + 34.0;
         if x + width > WIDTH && x > 8.0 {
             (x, y) = (8.0, y + LINE);

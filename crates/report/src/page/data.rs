@@ -18,7 +18,7 @@ pub(super) fn json(plot: &Plot) -> String {
     };
     let series = |series: &Series| {
         let marks: Vec<Value> = series.marks.iter().filter(is_placed).map(mark).collect();
-        json!({ "name": told(&series.name), "marks": marks })
+        json!({ "name": told(&series.name), "marks": marks, "colour": series.colour })
     };
     let bands = plot.bands.iter().filter(|band| x.at(band.low).is_some() && x.at(band.high).is_some());
     let data = json!({

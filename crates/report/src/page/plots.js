@@ -59,11 +59,12 @@
     legend(before) {
       const list = element("div", "legend plot");
       this.data.series.forEach((series, index) => {
+        const hue = series.colour ?? index;
         const item = element("button", "");
         item.type = "button";
         item.setAttribute("aria-pressed", "true");
         const swatch = element("span", "swatch");
-        swatch.style.borderTop = `3px ${dashes(index) ? "dashed" : "solid"} ${colour(index)}`;
+        swatch.style.borderTop = `3px ${dashes(hue) ? "dashed" : "solid"} ${colour(hue)}`;
         item.append(swatch, series.name);
         item.addEventListener("click", () => {
           if (!this.hidden.delete(index)) this.hidden.add(index);
@@ -80,8 +81,9 @@
       const { data, hidden } = this;
       const ends = new Map();
       const points = [];
-      data.series.forEach((series, index) => {
-        if (hidden.has(index)) return;
+      data.series.forEach((series, order) => {
+        if (hidden.has(order)) return;
+        const index = series.colour ?? order;
         for (const [x, y, label, low, high, invalid] of series.marks) {
           const point = { x, y, label, invalid, index, colour: colour(index) };
           if (low != null && high != null) Object.assign(point, { low, high });

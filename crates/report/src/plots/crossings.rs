@@ -44,7 +44,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                     ]);
                 }
                 if !marks.is_empty() {
-                    series.push(Series { name: curve.method.clone(), marks });
+                    series.push(Series { name: curve.method.clone(), marks, ..Series::default() });
                 }
             }
             let leading = group.crossings.iter().filter(|one| one.before_leads && one.after_leads);

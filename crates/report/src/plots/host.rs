@@ -43,7 +43,7 @@ fn of_panel((label, told, columns): &Panel, rows: &[&VmstatRow], conditions: Str
             let label = format!("{name}, {}: {}", time(row.at_ns), told(value));
             Some(Mark { x: row.at_ns as f64, y: value, label, ..Mark::default() })
         };
-        Series { name: name.to_string(), marks: rows.iter().filter_map(mark).collect() }
+        Series { name: name.to_string(), marks: rows.iter().filter_map(mark).collect(), ..Series::default() }
     });
     let row = |row: &&VmstatRow| {
         let told = |name| TextCell::number(value(row, name).map(|value| value as f64), told);

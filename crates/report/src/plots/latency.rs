@@ -37,7 +37,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 Some(Mark { x: index as f64, y: value as f64, label, ..Mark::default() })
             };
             let marks = values.iter().enumerate().filter_map(mark).collect();
-            series.push(Series { name: cell.method.clone(), marks });
+            series.push(Series { name: cell.method.clone(), marks, ..Series::default() });
             let told = values.map(|value| TextCell::number(value.map(|value| value as f64), time));
             let operations = TextCell::of(grouped(latency.operations), latency.operations as f64);
             table.rows.push([vec![TextCell::from(&cell.method)], told.to_vec(), vec![operations]].concat());

@@ -35,7 +35,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             };
             let marks: Vec<Mark> = cells.iter().enumerate().filter_map(mark).collect();
             if !marks.is_empty() {
-                series.push(Series { name: name.to_string(), marks });
+                series.push(Series { name: name.to_string(), marks, ..Series::default() });
             }
         }
         let row = |cell: &&CellJudgement| {

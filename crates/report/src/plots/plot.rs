@@ -67,6 +67,8 @@ pub struct Series {
     pub name: String,
     /// Its marks, in the order in which they are joined.
     pub marks: Vec<Mark>,
+    /// Number of its colour, where a name has the same one in every plot; otherwise its place among the series.
+    pub colour: Option<usize>,
 }
 
 /// One value.
@@ -118,7 +120,7 @@ impl Series {
     /// The marks of a series by its name, which is added if it is new.
     pub(crate) fn named<'a>(all: &'a mut Vec<Series>, name: &str) -> &'a mut Vec<Mark> {
         let index = all.iter().position(|series| series.name == name).unwrap_or_else(|| {
-            all.push(Series { name: name.to_string(), marks: Vec::new() });
+            all.push(Series { name: name.to_string(), ..Series::default() });
             all.len() - 1
         });
         &mut all[index].marks

@@ -35,6 +35,9 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 };
                 Series::named(&mut series, &place).push(mark);
             }
+            for series in &mut series {
+                series.colour = Some(colour(&series.name));
+            }
             Plot {
                 id: "ratios",
                 heading: "Which method is fastest, and by how much?",
@@ -50,4 +53,15 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             }
         })
         .collect()
+}
+
+/// The colour of a place, the same in all plots.
+fn colour(place: &str) -> usize {
+    match place {
+        "best" | "ahead" => 0,
+        "tie" => 5,
+        "close" => 2,
+        "open" => 6,
+        _ => 1,
+    }
 }

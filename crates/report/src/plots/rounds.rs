@@ -38,7 +38,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             let marks: Vec<Mark> = taken.filter_map(|sample| mark(cell, sample, figure, &method)).collect();
             if !marks.is_empty() {
                 table.rows.push(row(&method, &marks, figure));
-                series.push(Series { name: method, marks });
+                series.push(Series { name: method, marks, ..Series::default() });
             }
         }
         let told: fn(f64) -> String = if figure.is_time() { time } else { rate };

@@ -35,7 +35,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 ]);
             }
             if !marks.is_empty() {
-                series.push(Series { name: cell.method.clone(), marks });
+                series.push(Series { name: cell.method.clone(), marks, ..Series::default() });
             }
         }
         Plot {
