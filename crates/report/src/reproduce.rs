@@ -157,7 +157,7 @@ fn in_unit(unit: Unit, value: f64) -> String {
 fn counters(counters: &Counters) -> String {
     let values: Vec<String> =
         counters.values.iter().map(|one| format!("{} {}", in_unit(one.unit, one.value), one.told)).collect();
-    format!("counters of {}: {}", counters.method, values.join(", "))
+    format!("counters of {}: {} ({})", counters.method, values.join(", "), counters.conditions)
 }
 
 fn defect(defect: &JudgedDefect) -> String {

@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::quantity::{Definition, Sampled};
 use super::selection::Pair;
-use super::study::{Cases, Test};
+use super::study::Test;
 use crate::judge::collected::CellSamples;
 use crate::judge::label::label;
 use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest};
 use crate::statistics::{ByRound, median, paired_differences, paired_log_ratios};
 
-/// Error probability of a case that is said to be within its bounds, or beyond them (one-sided).
+/// Error probability of all cases of a test together, if they are said to be within their bounds, or beyond them (one-sided).
 const LEVEL: f64 = 0.025;
 
 /// Whether a case is within the bounds of its test.
@@ -41,7 +41,7 @@ pub struct Case {
     pub against: Option<String>,
     /// The value; a ratio or a difference if it is compared.
     pub value: Option<f64>,
-    /// Lower end of its interval of 95 %.
+    /// Lower end of its interval; those of all cases of a test hold together with 95 %.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
@@ -76,15 +76,10 @@ pub(super) fn cases(test: &Test, pairs: &[Pair<'_>], cpus: u32, stretch: f64) ->
         pairs.iter().map(|pair| Compared::of(test, definition, pair, cpus)).collect();
     let values = compared.iter().map(|one| one.values.clone()).collect();
     let paired = PairedTest::new(values, stretch);
-    let number = compared.len().max(1) as f64;
-    // One of many cases is beyond by chance more often than one alone.
-    let (within, beyond) = match test.cases {
-        Cases::Every => (LEVEL, LEVEL / number),
-        Cases::Any => (LEVEL / number, LEVEL),
-        Cases::Most => (LEVEL / number, LEVEL / number),
-    };
+    // Of many cases one is beyond by chance more often than one alone.
+    let level = LEVEL / compared.len().max(1) as f64;
     let judged = compared.iter().enumerate();
-    judged.map(|(index, one)| one.judge(test, &paired, index, within, beyond)).collect()
+    judged.map(|(index, one)| one.judge(test, &paired, index, level)).collect()
 }
 
 /// The two sides of a case, round by round.
@@ -134,18 +129,18 @@ impl<'a> Compared<'a> {
         [Some(self.of), self.against].into_iter().flatten().any(|one| one.unavailable().is_some())
     }
 
-    fn judge(&self, test: &Test, paired: &PairedTest, index: usize, within: f64, beyond: f64) -> Case {
+    fn judge(&self, test: &Test, paired: &PairedTest, index: usize, level: f64) -> Case {
         let is_ratio = test.over.is_some();
         let scaled = |bound: f64| if is_ratio { bound.ln() } else { bound };
         let back = |value: f64| if is_ratio { value.exp() } else { value };
         let (least, most) = (test.at_least.map(scaled), test.at_most.map(scaled));
         let estimate = paired.estimate(index);
-        let is_within = least.is_none_or(|least| paired.exceeds(index, least, within))
-            && most.is_none_or(|most| paired.falls_below(index, most, within));
-        let is_beyond = least.is_some_and(|least| paired.falls_below(index, least, beyond))
-            || most.is_some_and(|most| paired.exceeds(index, most, beyond));
+        let is_within = least.is_none_or(|least| paired.exceeds(index, least, level))
+            && most.is_none_or(|most| paired.falls_below(index, most, level));
+        let is_beyond = least.is_some_and(|least| paired.falls_below(index, least, level))
+            || most.is_some_and(|most| paired.exceeds(index, most, level));
         let has_value = self.values.len() >= FEWEST_ROUNDS;
-        let interval = paired.interval(index, 2.0 * LEVEL).filter(|_| has_value);
+        let interval = paired.interval(index, 2.0 * level).filter(|_| has_value);
         let distances = [least.map(|least| estimate - least), most.map(|most| most - estimate)];
         Case {
             conditions: label(&self.of.cell.conditions),

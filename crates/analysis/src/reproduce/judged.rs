@@ -5,10 +5,11 @@ use pagewise_model::run::Run;
 use serde::Serialize;
 
 use super::case::{Case, CaseFinding, by_round, cases};
-use super::quantity::Unit;
+use super::quantity::{Quantity, Unit};
 use super::selection::{pairs, shown};
 use super::study::{Cases, Cells, Claim, Defect, Study, Test};
 use crate::judge::collected::{CellSamples, collect};
+use crate::judge::label::label;
 use crate::proof;
 use crate::statistics::{ByRound, lasting, median};
 
@@ -325,29 +326,32 @@ fn why_open(test: &JudgedTest) -> String {
 
 /// The counters of the cells that decided the claim.
 fn because(claim: &Claim, tests: &[JudgedTest], word: Word, runs: &Known<'_>) -> Vec<Counters> {
-    let decided =
-        tests.iter().position(|test| test.word == word).or(if tests.is_empty() { None } else { Some(0) });
-    let Some((test, judged)) = decided.and_then(|index| Some((claim.tests.get(index)?, &tests[index])))
-    else {
-        return Vec::new();
+    let mut all: Vec<Counters> = Vec::new();
+    for (test, judged) in claim.tests.iter().zip(tests).filter(|(_, judged)| judged.word == word) {
+        let Ok(run) = run_of(runs, &test.run) else { continue };
+        let ids = judged.deciding.map_or(&[][..], |index| &judged.cases[index].cells);
+        let cells = ids.iter().filter_map(|id| run.cells.iter().find(|cell| cell.id == *id));
+        let found = cells.map(|cell| counters(claim, cell, run.environment.cpus));
+        for counters in found.filter(|counters| !counters.values.is_empty()) {
+            if !all.contains(&counters) {
+                all.push(counters);
+            }
+        }
+    }
+    all
+}
+
+fn counters(claim: &Claim, cell: &CellSamples<'_>, cpus: u32) -> Counters {
+    let value = |quantity: &Quantity| {
+        let definition = quantity.definition();
+        let values = by_round(definition, cell, cpus).values();
+        Some(Counter { told: definition.told, unit: definition.unit, value: median(&values)? })
     };
-    let Ok(run) = run_of(runs, &test.run) else { return Vec::new() };
-    let ids = judged.deciding.map(|index| judged.cases[index].cells.as_slice()).unwrap_or_default();
-    let cells = ids.iter().filter_map(|id| run.cells.iter().find(|cell| cell.id == *id));
-    let counters = cells.map(|cell| Counters {
+    Counters {
         method: cell.cell.method.to_string(),
-        conditions: crate::judge::label::label(&cell.cell.conditions),
-        values: claim
-            .because
-            .iter()
-            .filter_map(|quantity| {
-                let definition = quantity.definition();
-                let values: Vec<f64> = by_round(definition, cell, run.environment.cpus).values();
-                Some(Counter { told: definition.told, unit: definition.unit, value: median(&values)? })
-            })
-            .collect(),
-    });
-    counters.filter(|counters| !counters.values.is_empty()).collect()
+        conditions: label(&cell.cell.conditions),
+        values: claim.because.iter().filter_map(value).collect(),
+    }
 }
 
 fn judge_defect(defect: &Defect, runs: &Known<'_>) -> JudgedDefect {

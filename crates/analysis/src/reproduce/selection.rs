@@ -1,11 +1,10 @@
 //! Cells of a run by method and conditions, and the pairs of sides that a test compares.
 
-use std::collections::BTreeSet;
-
-use pagewise_model::{CacheState, Cell, Conditions, DeviceCap, Numa, Role, Work};
+use pagewise_model::{CacheState, Cell, Conditions, Descriptor, DeviceCap, HostSettings, Numa, Role, Work};
 
 use super::study::{Cells, Size, Test};
 use crate::judge::collected::CellSamples;
+use crate::judge::label::data_over_cache;
 
 /// The cells of one case: those of each side, of which the best counts.
 pub(super) struct Pair<'a> {
@@ -106,17 +105,20 @@ fn suits(side: &Cells, cell: &Cell, cells: &[CellSamples<'_>]) -> bool {
         && numa.is_none_or(|numa| conditions.host_settings.numa == Some(numa))
 }
 
-/// The place of a cell's data among the sizes of its like, from the smallest, and their number. More threads leave less cache, so
-/// sizes that are multiples of the cache differ by threads.
+/// Sizes of data that differ by less are the same one: more threads leave a little less cache, of which sizes may be multiples.
+const SAME_SIZE: f64 = 1.05;
+
+/// The place of a cell's data among the sizes of a run, from the smallest, and their number. Under a memory limit the size is that
+/// over the cache.
 fn rank(cell: &Cell, cells: &[CellSamples<'_>]) -> (usize, usize) {
-    let like = |other: &Conditions| {
-        let own = &cell.conditions;
-        other.threads == own.threads && other.workload() == own.workload() && other.cache == own.cache
-    };
-    let others = cells.iter().map(|one| one.cell).filter(|one| one.role == Role::Measured);
-    let sizes: BTreeSet<u64> =
-        others.filter(|one| like(&one.conditions)).map(|one| one.conditions.span_bytes.0).collect();
-    (sizes.iter().filter(|size| **size < cell.conditions.span_bytes.0).count(), sizes.len())
+    let size =
+        |conditions: &Conditions| data_over_cache(conditions).unwrap_or(conditions.span_bytes.0 as f64);
+    let measured = cells.iter().map(|one| one.cell).filter(|one| one.role == Role::Measured);
+    let mut sizes: Vec<f64> = measured.map(|one| size(&one.conditions)).collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    sizes.dedup_by(|next, before| *next < *before * SAME_SIZE);
+    let own = size(&cell.conditions);
+    (sizes.iter().filter(|size| **size * SAME_SIZE <= own).count(), sizes.len())
 }
 
 /// Conditions that a test names on one of its sides, so that they may differ between them.
@@ -152,18 +154,23 @@ struct Situation {
     rank: Option<usize>,
     device: Option<Option<DeviceCap>>,
     numa: Option<Option<Numa>>,
+    descriptor: Descriptor,
+    /// Settings that no side can name.
+    settings: HostSettings,
 }
 
 impl Situation {
     fn of(cell: &Cell, named: &Named, cells: &[CellSamples<'_>]) -> Self {
         let conditions = &cell.conditions;
         Self {
-            work: (!named.work).then(|| conditions.work),
+            work: (!named.work).then_some(conditions.work),
             cache: (!named.cache).then_some(conditions.cache),
             threads: (!named.threads).then_some(conditions.threads),
             rank: (!named.data).then(|| rank(cell, cells).0),
             device: (!named.device).then_some(conditions.host_settings.device_cap),
             numa: (!named.numa).then_some(conditions.host_settings.numa),
+            descriptor: conditions.descriptor,
+            settings: HostSettings { device_cap: None, numa: None, ..conditions.host_settings.clone() },
         }
     }
 }

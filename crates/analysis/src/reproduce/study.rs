@@ -237,11 +237,15 @@ impl Test {
         if self.over.is_some() && self.minus.is_some() {
             return Err("a test has either 'over' or 'minus'".to_string());
         }
-        if self.of.each.is_empty() && self.of.best.is_empty() {
+        if self.of.each.is_empty() == self.of.best.is_empty() {
             return Err("'of' needs methods: each = [...] or best = [...]".to_string());
         }
-        if !self.at.each.is_empty() || !self.at.best.is_empty() {
-            return Err("'at' has conditions, no methods".to_string());
+        if self.over.iter().chain(&self.minus).any(|side| !side.each.is_empty()) {
+            return Err("'over' and 'minus' have best = [...], or the methods of 'of'".to_string());
+        }
+        let Cells { each, best, but, role, .. } = &self.at;
+        if !each.is_empty() || !best.is_empty() || !but.is_empty() || role.is_some() {
+            return Err("'at' has conditions alone".to_string());
         }
         Ok(())
     }

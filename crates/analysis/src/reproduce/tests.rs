@@ -170,6 +170,20 @@ fn sizes_are_named_by_their_place_among_those_of_the_run() {
 }
 
 #[test]
+fn a_size_that_only_some_cells_have_is_still_the_largest() {
+    let mut entries = Vec::new();
+    for (threads, share, speed) in [(4, 4, 80), (4, 1, 20), (16, 1, 30)] {
+        let mut one = cell("mmap", threads, CacheState::Warm);
+        one.conditions.span_bytes.0 /= share;
+        entries.push((one, speed));
+    }
+    let scaling = json!({ "of": { "each": ["mmap"], "threads": [16] }, "over": { "threads": [4] }, "at": { "data": "largest" }, "at_least": 1.2 });
+    assert_eq!(judged(test(scaling), run(&entries)).word, Word::Holds);
+    let alone = json!({ "quantity": "cached-before", "of": { "each": ["mmap"] }, "at": { "data": "smallest" }, "at_least": 0.5 });
+    assert_eq!(judged(test(alone), run(&entries)).tests[0].cases.len(), 1);
+}
+
+#[test]
 fn what_cannot_be_tested_has_its_reason() {
     let of = || json!({ "at_least": 1.2 });
     let nothing = judged(mmap_over_pread(of()), warm(&[("mmap", 1, 30)]));

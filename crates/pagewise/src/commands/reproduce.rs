@@ -271,6 +271,14 @@ mod tests {
             refusal(&test("of = { threads = [1] }, at_least = 1.0")),
             "in the claim A: 'of' needs methods: each = [...] or best = [...]"
         );
+        assert_eq!(
+            refusal(&test("of = { each = [\"mmap\"] }, over = { each = [\"pread\"] }, at_least = 1.0")),
+            "in the claim A: 'over' and 'minus' have best = [...], or the methods of 'of'"
+        );
+        assert_eq!(
+            refusal(&test("of = { each = [\"mmap\"] }, at = { best = [\"pread\"] }, at_least = 1.0")),
+            "in the claim A: 'at' has conditions alone"
+        );
         let other = test("of = { each = [\"mmap\"] }, at_least = 1.0").replace("\"one\"", "\"two\"");
         assert_eq!(refusal(&other), "in the claim A: there is no run 'two': write one of one");
         assert!(refusal(&test("of = { each = [\"mmap\"] }, at_leats = 1.0")).contains("at_leats"));
