@@ -36,8 +36,10 @@ struct Loaded {
     plans: BTreeMap<String, PlanText>,
 }
 
-/// The runs of all studies, or why there are none, by the names of study and run.
-type Runs = BTreeMap<(String, String), Result<Run, String>>;
+/// The names of a study and of a run.
+type RunName = (String, String);
+/// The runs of all studies, or why there are none.
+type Runs = BTreeMap<RunName, Result<Run, String>>;
 
 /// `pagewise reproduce`.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
@@ -123,7 +125,7 @@ fn prepare(
     studies: &[Loaded],
     arguments: &ReproduceArguments,
     options: &Options,
-) -> Result<(Vec<Prepared>, BTreeMap<(String, String), String>)> {
+) -> Result<(Vec<Prepared>, BTreeMap<RunName, String>)> {
     if let Some(directory) = &arguments.dir {
         files::check_directory(directory)?;
     }
