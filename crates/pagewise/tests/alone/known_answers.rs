@@ -75,12 +75,12 @@ fn data_that_fit_the_memory_are_read_from_it() {
 }
 
 /// Of uniform reads of a file that is larger than the cache, those miss that the cache does not hold: 1 - cache / file.
-/// n reads are binomial, so at a quarter held the ratio scatters by sqrt(0.25 / 0.75 / n): with 12,000 reads, 2 % are
-/// almost four standard deviations.
+/// n reads are binomial, so at a quarter held the ratio scatters by sqrt(0.25 / 0.75 / n): with 5,000 reads, 3 % are
+/// almost four standard deviations. A slow disk has so many too.
 #[test]
 fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
     const NAME: &str = "above_memory_uniform_reads_miss_what_the_cache_does_not_hold";
-    const READS: f64 = 12_000.0;
+    const READS: f64 = 5_000.0;
     let _turn = my_turn();
     if !can_limit_memory(NAME) {
         return;
@@ -120,7 +120,7 @@ fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
             take(&place, &[&common[..], &more].concat(), enough)
         })
         .inspect(|taken| expect_honest(&taken.run))
-        .find(|taken| exact.iter().all(|name| off(taken, name) <= 0.02))
+        .find(|taken| exact.iter().all(|name| off(taken, name) <= 0.03))
         .expect("in one of three runs as many reads miss as the cache does not hold");
     for (_, seen) in valid(&taken.run, method("mmap:random")) {
         // Each page that comes from the device is a fault that waits; 64 pages may be the worker's own.
