@@ -332,7 +332,11 @@ fn what_is_not_in_the_file_is_told() {
     let mut tries = 0..5;
     let is_seen = tries.clone().any(|_| {
         std::fs::write(place.root().join("dirty"), [1; 65_536]).expect("write");
-        pagewise_host::cache::dirty_bytes(&file).is_some_and(|dirty| dirty > 0)
+        let is_dirty = pagewise_host::cache::dirty_bytes(&file).is_some_and(|dirty| dirty > 0);
+        if !is_dirty {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        is_dirty
     });
     if !is_seen {
         return skipped("ignored_sync_is_told", "dirty pages cannot be seen here");
