@@ -159,6 +159,11 @@ pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
 }
 
 impl<'a> Side<'a> {
+    /// The ranked figures of its measured cells.
+    pub(crate) fn rates(&self) -> Vec<Rates> {
+        self.measured.iter().map(|cell| cell.rates()).collect()
+    }
+
     /// The control cells, each with the measured cell of the same method.
     pub(crate) fn controls(&self) -> impl Iterator<Item = (&'a CellSamples<'a>, &'a CellSamples<'a>)> + '_ {
         self.controls.iter().filter_map(|control| {

@@ -272,7 +272,7 @@ fn stretch(comparisons: &[Vec<Entrant>], standings: &[Standing], here: &[usize],
             staying.map(|method| before(&comparisons[*index][*method].rates, rounds)).collect()
         })
         .collect();
-    lasting::stretch(&rates.iter().map(|methods| methods.iter().collect()).collect::<Vec<_>>())
+    lasting::stretch(&rates)
 }
 
 /// Rates of the first rounds.

@@ -9,6 +9,7 @@ use super::quantity::{Quantity, Unit};
 use super::selection::{pairs, shown};
 use super::study::{Cases, Cells, Claim, Defect, Study, Test};
 use crate::judge::collected::{CellSamples, collect};
+use crate::judge::comparison::{self, Side};
 use crate::judge::label::label;
 use crate::proof;
 use crate::statistics::{ByRound, lasting, median};
@@ -193,16 +194,8 @@ struct Measured<'a> {
 impl<'a> Measured<'a> {
     fn of(run: &'a Run) -> Self {
         let cells = collect(run);
-        let rates: Vec<ByRound> = cells.iter().map(CellSamples::rates).collect();
-        let mut situations: Vec<(&pagewise_model::Conditions, Vec<&ByRound>)> = Vec::new();
-        for (cell, rates) in cells.iter().zip(&rates) {
-            let conditions = &cell.cell.conditions;
-            match situations.iter_mut().find(|(known, _)| *known == conditions) {
-                Some((_, all)) => all.push(rates),
-                None => situations.push((conditions, vec![rates])),
-            }
-        }
-        let stretch = lasting::stretch(&situations.into_iter().map(|(_, all)| all).collect::<Vec<_>>());
+        let rates: Vec<Vec<ByRound>> = comparison::sides(&cells).iter().map(Side::rates).collect();
+        let stretch = lasting::stretch(&rates);
         Self { environment: &run.header.environment, cells, stretch }
     }
 }

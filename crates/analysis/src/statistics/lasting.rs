@@ -5,6 +5,8 @@
 //! its log rate without its own median and without the round's median over the methods. With a lag-1 correlation `phi`
 //! the standard error of a mean is longer by `sqrt((1 + phi) / (1 - phi))`.
 
+use std::borrow::Borrow;
+
 use super::{ByRound, median};
 
 /// Clipping point of residuals, in robust standard deviations.
@@ -17,7 +19,7 @@ const LARGEST: f64 = 0.9;
 const NORMAL_SCALE: f64 = 1.4826;
 
 /// The factor by which intervals are longer, at least 1. `comparisons` are the rates of the methods of each comparison.
-pub fn stretch(comparisons: &[Vec<&ByRound>]) -> f64 {
+pub fn stretch<Rates: Borrow<ByRound>>(comparisons: &[Vec<Rates>]) -> f64 {
     let (mut correlations, mut methods, mut rounds) = (0.0, 0.0, 0.0);
     for comparison in comparisons.iter().filter(|comparison| comparison.len() > 1) {
         for residuals in residuals(comparison) {
@@ -43,11 +45,11 @@ pub fn stretch(comparisons: &[Vec<&ByRound>]) -> f64 {
 }
 
 /// For each method its log rates by round without its median and the rounds' medians.
-fn residuals(methods: &[&ByRound]) -> Vec<Vec<(u32, f64)>> {
+fn residuals<Rates: Borrow<ByRound>>(methods: &[Rates]) -> Vec<Vec<(u32, f64)>> {
     let centred: Vec<Vec<(u32, f64)>> = methods
         .iter()
         .map(|method| {
-            let logs = method.iter().map(|(round, rate)| (round, rate.ln()));
+            let logs = method.borrow().iter().map(|(round, rate)| (round, rate.ln()));
             let logs: Vec<(u32, f64)> = logs.filter(|(_, log)| log.is_finite()).collect();
             let centre = median(&logs.iter().map(|(_, log)| *log).collect::<Vec<_>>()).unwrap_or(0.0);
             logs.into_iter().map(|(round, log)| (round, log - centre)).collect()
@@ -105,10 +107,7 @@ mod tests {
 
     fn mean_stretch(correlation: f64, rounds: u32) -> f64 {
         let mut random = Random::new(3);
-        let one = |random: &mut Random| {
-            let methods = methods(correlation, rounds, random);
-            stretch(&[methods.iter().collect()])
-        };
+        let one = |random: &mut Random| stretch(&[methods(correlation, rounds, random)]);
         (0..200).map(|_| one(&mut random)).sum::<f64>() / 200.0
     }
 
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn nothing_is_stretched_without_rounds_or_rivals() {
-        assert_eq!(stretch(&[]), 1.0);
+        assert_eq!(stretch::<ByRound>(&[]), 1.0);
         let constant = ByRound::of_each(&[Some(1.0); 9]);
         assert_eq!(stretch(&[vec![&constant, &constant], vec![&constant], vec![]]), 1.0);
     }

@@ -188,7 +188,7 @@ impl<'a> CliffGroup<'a> {
         }
         let rates = |cells: &Vec<&'_ GroupCell<'a>>| cells.iter().map(|cell| cell.rates.clone()).collect();
         let rates: Vec<Vec<verdict::Rates>> = beside.iter().map(rates).collect();
-        lasting::stretch(&rates.iter().map(|rates| rates.iter().collect()).collect::<Vec<_>>())
+        lasting::stretch(&rates)
     }
 
     /// Windows tried at the smallest span that has more than one of them.
