@@ -8,6 +8,9 @@ use pagewise_model::host_settings::Wanted;
 use super::record::{self, Lock, RecordError};
 use super::{SettingError, SettingFile, for_place};
 
+/// Somebody who sets it again in each of so many attempts wants it otherwise than the run.
+const ATTEMPTS: u32 = 5;
+
 /// One setting for as long as a run may set it; what was found is there again when it is dropped.
 pub struct SettingGuard {
     name: &'static str,
@@ -70,20 +73,28 @@ impl SettingGuard {
             },
             (None, Err(_)) => return Ok(()),
         };
-        let (now, text) = file.read_with_text().map_err(|error| self.refused(error))?;
-        let ours = self.set.as_ref().or(self.found.as_ref().map(|(value, _)| value));
-        if ours != Some(&now) {
-            // Somebody else has set it meanwhile: that is what is to be there again.
-            self.found = Some((now.clone(), text.clone()));
+        for attempt in 1.. {
+            let (now, text) = file.read_with_text().map_err(|error| self.refused(error))?;
+            let ours = self.set.as_ref().or(self.found.as_ref().map(|(value, _)| value));
+            if ours != Some(&now) {
+                // Somebody else has set it meanwhile: that is what is to be there again.
+                self.found = Some((now.clone(), text.clone()));
+            }
+            let (found, found_text) = self.found.clone().unwrap_or((now.clone(), text));
+            let wanted = wanted.map_or(found, |wanted| wanted.value.clone());
+            if now != wanted {
+                file.check_writable().map_err(|error| self.refused(error))?;
+                record::note(right, file, &found_text, &wanted).map_err(|error| self.unnoted(error))?;
+                // A note waits for the disk: what somebody else sets in that time must not be lost.
+                let is_same = file.read().is_ok_and(|value| value == now);
+                if !is_same && attempt < ATTEMPTS {
+                    continue;
+                }
+                file.set(&wanted).map_err(|error| self.refused(error))?;
+            }
+            self.set = Some(wanted);
+            break;
         }
-        let (found, found_text) = self.found.clone().unwrap_or((now.clone(), text));
-        let wanted = wanted.map_or(found, |wanted| wanted.value.clone());
-        if now != wanted {
-            file.check_writable().map_err(|error| self.refused(error))?;
-            record::note(right, file, &found_text, &wanted).map_err(|error| self.unnoted(error))?;
-            file.set(&wanted).map_err(|error| self.refused(error))?;
-        }
-        self.set = Some(wanted);
         Ok(())
     }
 
