@@ -4,7 +4,7 @@ use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_model::format::{grouped, time};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series, headings};
+use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -47,7 +47,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             heading: "How long do single operations take?",
             conditions: comparison.conditions.label.clone(),
             form: Form::Lines,
-            x: Axis::names("quantile", headings(&names)),
+            x: Axis::names("quantile", names.map(str::to_string).to_vec()),
             y: Axis::of("latency", "", Scale::Log, time),
             series,
             bands: Vec::new(),

@@ -126,8 +126,3 @@ impl Series {
         &mut all[index].marks
     }
 }
-
-/// Names of columns.
-pub(crate) fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(ToString::to_string).collect()
-}

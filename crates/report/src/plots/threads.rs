@@ -1,8 +1,8 @@
 //! Do more threads help: rates by threads, and what the threads did meanwhile. A table of methods has its own columns.
 
-use pagewise_analysis::judge::CellJudgement;
 use pagewise_analysis::judge::label::{LabelPart, label_without};
 use pagewise_analysis::judge::pivot::{MethodTable, Score};
+use pagewise_analysis::judge::{CellJudgement, EvidenceMedians, MedianInterval};
 use pagewise_model::Role;
 use pagewise_model::format::{bytes, multiple, percent, rate};
 use pagewise_model::pivot::PivotColumn;
@@ -60,26 +60,26 @@ fn of_table(table: &MethodTable) -> Plot {
 
 fn add_score(plot: &mut Plot, method: &str, score: &Score) {
     let Some(value) = score.ops_per_ms.map(|value| value.times(1000.0)) else { return };
-    let told = value.told(rate);
-    let at = score.column.to_string();
+    let waits = score.waits.as_ref();
+    let cpu = waits.and_then(|waits| Some(1.0 - waits.run_queue_share? - waits.wait_share?));
+    let queue = waits.and_then(|waits| waits.run_queue_share);
+    add(plot, method, score.column, value, [cpu, queue, waits.and_then(|waits| waits.wait_share)]);
+}
+
+/// A mark, and its row: shares of the threads' time on a CPU, waiting for one, waiting for anything else.
+fn add(plot: &mut Plot, method: &str, column: PivotColumn, value: MedianInterval, shares: [Option<f64>; 3]) {
+    let (told, at) = (value.told(rate), column.to_string());
     Series::named(&mut plot.series, method).push(Mark {
-        x: score.column.position(),
+        x: column.position(),
         y: value.median,
         low: value.low,
         high: value.high,
         label: format!("{method}, {at}: {told} operations/s"),
         invalid: None,
     });
-    let waits = score.waits.as_ref();
-    let share = |share: Option<f64>| TextCell::number(share, percent);
-    plot.table.rows.push(vec![
-        method.into(),
-        TextCell::of(at, score.column.position()),
-        TextCell::of(told, value.median),
-        share(waits.and_then(|waits| Some(1.0 - waits.run_queue_share? - waits.wait_share?))),
-        share(waits.and_then(|waits| waits.run_queue_share)),
-        share(waits.and_then(|waits| waits.wait_share)),
-    ]);
+    let mut row = vec![method.into(), TextCell::of(at, column.position()), TextCell::of(told, value.median)];
+    row.extend(shares.map(|share| TextCell::number(share, percent)));
+    plot.table.rows.push(row);
 }
 
 /// Cells that differ only in their threads.
@@ -109,31 +109,12 @@ fn of_cells(run: &JudgedRun<'_>) -> Vec<Plot> {
 
 fn add_cell(plot: &mut Plot, cell: &CellJudgement) {
     let Some(value) = cell.ops_per_second else { return };
-    let (told, at) = (value.told(rate), PivotColumn::Threads(cell.threads).to_string());
-    Series::named(&mut plot.series, &cell.method).push(Mark {
-        x: f64::from(cell.threads),
-        y: value.median,
-        low: value.low,
-        high: value.high,
-        label: format!("{}, {at}: {told} operations/s", cell.method),
-        invalid: None,
-    });
     // Shares of the time of all threads, from medians: they need not sum to all of it.
     let seen = cell.evidence.as_ref();
-    let all = |seen: &pagewise_analysis::judge::EvidenceMedians| {
-        seen.wall_ns.max(1) as f64 * f64::from(cell.threads)
-    };
+    let all = |seen: &EvidenceMedians| seen.wall_ns.max(1) as f64 * f64::from(cell.threads);
     let of_time = |part: Option<u64>| Some((part? as f64 / all(seen?)).min(1.0));
     let cpu = of_time(seen.and_then(|seen| seen.cpu_ns));
     let queue = of_time(seen.and_then(|seen| seen.run_queue_ns));
     let rest = cpu.zip(queue).map(|(cpu, queue)| (1.0 - cpu - queue).max(0.0));
-    let share = |share: Option<f64>| TextCell::number(share, percent);
-    plot.table.rows.push(vec![
-        TextCell::from(&cell.method),
-        TextCell::of(at, f64::from(cell.threads)),
-        TextCell::of(told, value.median),
-        share(cpu),
-        share(queue),
-        share(rest),
-    ]);
+    add(plot, &cell.method, PivotColumn::Threads(cell.threads), value, [cpu, queue, rest]);
 }
