@@ -3,6 +3,14 @@
 /// The least likeness of words, by Jaro and Winkler.
 const ALIKE: f64 = 0.8;
 
+/// What an unknown word may have been meant to be, as the end of a message: the nearest known one, or all of them.
+pub fn meant(typed: &str, known: &[&str]) -> String {
+    match nearest(typed, known.iter().copied()) {
+        Some(nearest) => format!("the nearest known one is '{nearest}'"),
+        None => format!("write one of {}", known.join(", ")),
+    }
+}
+
 /// The known word that is most like the typed one; `None` if none is like it.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let alike = known.into_iter().map(|word| (strsim::jaro_winkler(typed, word), word));

@@ -13,7 +13,7 @@ use pagewise_model::{Bytes, Workload};
 use crate::commands::conformance::ConformanceArguments;
 use crate::exit::Exit;
 use crate::plan::resolve::Variant;
-use crate::plan::{Axes, BEYOND_MEMORY, Layer, Sampling};
+use crate::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
 
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
@@ -242,10 +242,10 @@ pub struct QuestionArguments {
     #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
 
-    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided [default: twice
-    /// what the five rounds take, at least 30s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
-    pub budget: Option<u64>,
+    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided; or as a share of
+    /// what the five rounds take, as in 150% [default: 200%, at least 30s]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<ChosenBudget>,
     /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files smaller, and disturbed
     /// ones are not repeated
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with = "budget")]
@@ -547,7 +547,7 @@ impl QuestionArguments {
             sampling: Sampling {
                 rounds: self.trial_rounds.or(self.rounds),
                 is_trial: self.trial_rounds.is_some(),
-                budget_ns: self.budget,
+                budget: self.budget,
                 time_ns: self.time,
                 sample_ns: self.sample,
                 memory_sample_ns: None,

@@ -4,6 +4,7 @@
 //! [`pagewise_model::Plan`], the only value that is printed, run and stored.
 
 pub mod axes;
+mod budget;
 mod controls;
 pub mod estimate;
 pub mod machine;
@@ -22,6 +23,7 @@ use pagewise_model::pivot::Pivot;
 use pagewise_model::{Bytes, SyncCall, Workload};
 
 pub use axes::Axes;
+pub use budget::ChosenBudget;
 
 /// Another name for `cliff`, which says what it is about.
 pub const BEYOND_MEMORY: &str = "beyond-memory";
@@ -140,7 +142,7 @@ pub struct Sampling {
     /// Samples of every method.
     pub rounds: Option<u32>,
     /// Time of all samples; rounds go where the order of methods is in question.
-    pub budget_ns: Option<u64>,
+    pub budget: Option<ChosenBudget>,
     /// Time of the whole run instead of that of its samples.
     pub time_ns: Option<u64>,
     /// True if they are fewer than a verdict needs: a trial of all else, which decides nothing.

@@ -23,7 +23,9 @@ use super::validate::{
     alignment, ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states,
 };
 use super::works::works;
-use super::{Axes, Lacking, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten};
+use super::{
+    Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten,
+};
 use crate::supervise::programs::unnamed;
 
 /// Minimum for the distribution-free interval of a median.
@@ -155,7 +157,7 @@ pub fn resolve(
     ensure_capped_samples_fit(&plan, machine.environment.page_bytes)?;
     match sampling.amount {
         Amount::Rounds(_) => Ok(plan),
-        Amount::Budget(chosen_ns) => with_budget(plan, chosen_ns, is_full),
+        Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
         Amount::Time(time_ns) => {
             let plan = with_budget(plan, None, is_full)?;
             shorten::within(plan, time_ns, shorten::Free::beside(chosen))
@@ -170,10 +172,14 @@ fn blocks(plan: &Plan, is_full: bool) -> u32 {
 }
 
 /// The plan with the budget that was chosen, or else one that follows from what its first rounds will take.
-fn with_budget(plan: Plan, chosen: Option<u64>, is_full: bool) -> Result<Plan> {
-    let Some(chosen_ns) = chosen else {
-        let first_rounds_percent = if is_full { FULL_BUDGET_PERCENT } else { BUDGET_PERCENT };
-        return Ok(Plan { budget: Some(Budget { least_ns: LEAST_BUDGET_NS, first_rounds_percent }), ..plan });
+fn with_budget(plan: Plan, chosen: Option<ChosenBudget>, is_full: bool) -> Result<Plan> {
+    let usual = if is_full { FULL_BUDGET_PERCENT } else { BUDGET_PERCENT };
+    let chosen_ns = match chosen.unwrap_or(ChosenBudget::OfFirstRounds(usual)) {
+        ChosenBudget::Time(chosen_ns) => chosen_ns,
+        ChosenBudget::OfFirstRounds(first_rounds_percent) => {
+            let budget = Budget { least_ns: LEAST_BUDGET_NS, first_rounds_percent };
+            return Ok(Plan { budget: Some(budget), ..plan });
+        }
     };
     let plan = Plan { budget: Some(Budget::of(chosen_ns)), ..plan };
     let first_ns = estimate::first_rounds_ns(&plan);
@@ -264,8 +270,8 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
 enum Amount {
     /// So many samples of each method.
     Rounds(u32),
-    /// As many as such a time allows, in nanoseconds; `None`: the usual one.
-    Budget(Option<u64>),
+    /// As many as such a time allows; `None`: the usual one.
+    Budget(Option<ChosenBudget>),
     /// As many as a run of such a time allows, in nanoseconds.
     Time(u64),
 }
@@ -285,10 +291,10 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
         layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
     }
-    let amount = |sampling: &Sampling| match (sampling.rounds, sampling.budget_ns, sampling.time_ns) {
+    let amount = |sampling: &Sampling| match (sampling.rounds, sampling.budget, sampling.time_ns) {
         (Some(_), Some(_), _) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
         (Some(rounds), ..) => Ok(Some(Amount::Rounds(rounds))),
-        (_, Some(budget_ns), _) => Ok(Some(Amount::Budget(Some(budget_ns)))),
+        (_, Some(budget), _) => Ok(Some(Amount::Budget(Some(budget)))),
         (.., Some(time_ns)) => Ok(Some(Amount::Time(time_ns))),
         (None, None, None) => Ok(None),
     };

@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use pagewise_model::misspelt::nearest;
+use pagewise_model::misspelt::meant;
 use pagewise_model::pivot::{Pivot, PivotColumns};
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Method, Workload};
@@ -30,10 +30,15 @@ const TABLE: &[&str] = &["rows", "columns", "baseline", "against", "explain"];
 
 /// Parse the text of a plan file.
 pub fn parse(name: &str, text: &str) -> Result<PlanText> {
-    let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
+    let table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
         anyhow::anyhow!("line {line}: {}", error.message())
     })?;
+    of_table(name, table)
+}
+
+/// The plan that a table describes.
+pub fn of_table(name: &str, mut table: Table) -> Result<PlanText> {
     let mut variant = |name: &str| match table.remove(name) {
         None => Ok(None),
         Some(Value::Table(table)) => layer(&table, &[]).map(Some).with_context(|| format!("in [{name}]")),
@@ -111,11 +116,7 @@ fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
 
 /// The error for an unknown key.
 fn unknown(key: &str, known: &[&str]) -> anyhow::Error {
-    let meant = match nearest(key, known.iter().copied()) {
-        Some(nearest) => format!("the nearest known one is '{nearest}'"),
-        None => format!("write one of {}", known.join(", ")),
-    };
-    anyhow::anyhow!("unknown key '{key}': {meant}")
+    anyhow::anyhow!("unknown key '{key}': {}", meant(key, known))
 }
 
 /// Set the axis named `key`; false if there is none.
@@ -149,7 +150,10 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
     let in_key = || format!("in '{key}'");
     match key {
         "rounds" => sampling.rounds = Some(count(value).with_context(in_key)?),
-        "budget" => sampling.budget_ns = Some(time(value).with_context(in_key)?),
+        "budget" => {
+            let budget = text(value).and_then(|text| text.parse().map_err(anyhow::Error::msg));
+            sampling.budget = Some(budget.with_context(in_key)?);
+        }
         "memory_sample" => sampling.memory_sample_ns = Some(time(value).with_context(in_key)?),
         "sample" => sampling.sample_ns = Some(time(value).with_context(in_key)?),
         "latency" => sampling.latency_ns = Some(time(value).with_context(in_key)?),

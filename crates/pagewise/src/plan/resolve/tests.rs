@@ -140,8 +140,10 @@ fn every_comparison_of_a_full_run_has_one_control() {
 
 #[test]
 fn a_budget_pays_at_least_for_the_first_rounds() {
-    let of =
-        |budget_ns| question(Variant::Quick, Sampling { budget_ns: Some(budget_ns), ..Sampling::default() });
+    let of = |budget_ns| {
+        let budget = Some(ChosenBudget::Time(budget_ns));
+        question(Variant::Quick, Sampling { budget, ..Sampling::default() })
+    };
     let refused = |budget_ns| of(budget_ns).expect_err("refused").to_string();
     assert_eq!(refused(0), "a budget of 0s pays for no sample: write a time, as in 60s");
     assert!(refused(u64::MAX).contains("is too long: write at most"));
@@ -155,6 +157,9 @@ fn a_budget_pays_at_least_for_the_first_rounds() {
     let of_first = |first_ns| usual.budget.map(|budget| budget.ns(first_ns));
     assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(30_000_000_000), Some(200_000_000_000)));
     assert_eq!(usual.rounds, 56);
+    let share = Sampling { budget: Some(ChosenBudget::OfFirstRounds(130)), ..Sampling::default() };
+    let share = question(Variant::Full, share).expect("plan").budget.expect("a budget");
+    assert_eq!((share.ns(0), share.ns(100_000_000_000)), (30_000_000_000, 130_000_000_000));
     let full = question(Variant::Full, Sampling::default()).expect("plan");
     assert_eq!((full.rounds, full.blocks, usual.blocks), (224, 3, 1));
     assert_eq!(full.all_dataset_bytes().0, 3 * full.dataset_bytes().0);
