@@ -13,4 +13,4 @@ pub mod study;
 mod tests;
 
 pub use judged::{Reproduced, Reproduction, Word, judge_claims};
-pub use study::Study;
+pub use study::{Cases, Study};

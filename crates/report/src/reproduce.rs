@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pagewise_analysis::reproduce::case::{Case, CaseFinding};
 use pagewise_analysis::reproduce::judged::{Counters, JudgedClaim, JudgedDefect, JudgedTest};
 use pagewise_analysis::reproduce::quantity::Unit;
-use pagewise_analysis::reproduce::{Reproduced, Reproduction, Word};
+use pagewise_analysis::reproduce::{Cases, Reproduced, Reproduction, Word};
 use pagewise_model::format::{bytes, counted, factor, multiple, percent, plain, rate, time};
 
 use crate::line::{Line, Span};
@@ -53,14 +53,7 @@ fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], width: usize, all: bool
     if all {
         let cases = claim.tests.iter().flat_map(|test| test.cases.iter().map(move |case| (test, case)));
         for (test, case) in cases {
-            let finding = match case.finding {
-                CaseFinding::Within => "within",
-                CaseFinding::Beyond => "beyond",
-                CaseFinding::Open => "open",
-                CaseFinding::Missing => "missing",
-                CaseFinding::Unavailable => "unavailable",
-            };
-            add(&format!("- {finding}: {}", told_case(test, case)));
+            add(&format!("- {}: {}", case.finding.told(), told_case(test, case)));
         }
     }
     lines
@@ -104,28 +97,30 @@ fn bounds(test: &JudgedTest) -> String {
         (Some(least), None) => format!("with {} or more", told(least)),
         (_, most) => format!("with {} or less", most.map(told).unwrap_or_default()),
     };
+    let which = match test.of_cases {
+        Cases::Every => "every case",
+        Cases::Most => "most cases",
+        Cases::Any => "one case or more",
+    };
     match test.cases.len() {
         1 => bounds,
-        _ => format!(
-            "{bounds} in {} {}",
-            test.of_cases,
-            if test.of_cases == "most" { "cases" } else { "case" }
-        ),
+        _ => format!("{bounds} in {which}"),
     }
 }
 
 /// `mmap:buffer=4KiB over mmap: 1.13x [1.1, 1.16] in speed (append …)`.
 fn told_case(test: &JudgedTest, case: &Case) -> String {
-    let found = match (case.value, &case.reason) {
-        (Some(found), _) => value(test, found, case.low.zip(case.high)),
-        (None, reason) => reason.clone().unwrap_or_else(|| "no value".to_string()),
-    };
     let method = match (&case.against, test.is_ratio) {
         (Some(against), true) => format!("{} over {against}", case.method),
         (Some(against), false) => format!("{} less {against}", case.method),
         (None, _) => case.method.clone(),
     };
-    format!("{method}: {found} {} ({})", test.told, case.conditions)
+    let found = match (case.value, &case.reason) {
+        (Some(found), _) => format!("{} {}", value(test, found, case.low.zip(case.high)), test.told),
+        (None, Some(reason)) => reason.clone(),
+        (None, None) => format!("no value {}", test.told),
+    };
+    format!("{method}: {found} ({})", case.conditions)
 }
 
 /// A value of a test with its interval.

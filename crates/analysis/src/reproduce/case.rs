@@ -7,7 +7,7 @@ use super::quantity::{Definition, Sampled};
 use super::selection::Pair;
 use super::study::Test;
 use crate::judge::collected::CellSamples;
-use crate::judge::label::label;
+use crate::judge::label::{label, texts};
 use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest};
 use crate::statistics::{ByRound, median, paired_differences, paired_log_ratios};
 
@@ -28,6 +28,19 @@ pub enum CaseFinding {
     Missing,
     /// The machine or the method does not support it.
     Unavailable,
+}
+
+impl CaseFinding {
+    /// As it is printed.
+    pub fn told(self) -> &'static str {
+        match self {
+            CaseFinding::Within => "within",
+            CaseFinding::Beyond => "beyond",
+            CaseFinding::Open => "open",
+            CaseFinding::Missing => "missing",
+            CaseFinding::Unavailable => "unavailable",
+        }
+    }
 }
 
 /// A quantity of one cell, alone or compared with another.
@@ -94,16 +107,15 @@ struct Compared<'a> {
 impl<'a> Compared<'a> {
     fn of(test: &Test, definition: &Definition, pair: &Pair<'a>, cpus: u32) -> Self {
         let rounds = |samples: &CellSamples<'_>| by_round(definition, samples, cpus);
-        let of = best(&pair.of, &rounds);
-        let against = pair.against.as_ref().map(|cells| best_of(cells, &rounds));
-        let own = rounds(of);
+        let (of, own) = best(&pair.of, rounds).expect("a case has a cell");
+        let against = pair.against.as_ref().map(|cells| best(cells, rounds));
         let (against, values) = match against {
             None => (None, own.values()),
             Some(None) => (None, Vec::new()),
-            Some(Some(other)) if test.over.is_some() => {
-                (Some(other), paired_log_ratios(&own, &rounds(other)))
+            Some(Some((other, others))) if test.over.is_some() => {
+                (Some(other), paired_log_ratios(&own, &others))
             }
-            Some(Some(other)) => (Some(other), paired_differences(&own, &rounds(other))),
+            Some(Some((other, others))) => (Some(other), paired_differences(&own, &others)),
         };
         let mut compared = Self { of, against, values, reason: None };
         if compared.values.len() < FEWEST_ROUNDS {
@@ -166,8 +178,8 @@ impl<'a> Compared<'a> {
 
 /// The other side: its method, and its conditions where they differ.
 fn told_against(of: &Cell, other: &Cell) -> String {
-    let own = crate::judge::label::texts(&of.conditions, &[]);
-    let others = crate::judge::label::texts(&other.conditions, &[]);
+    let own = texts(&of.conditions, &[]);
+    let others = texts(&other.conditions, &[]);
     let differing: Vec<String> = others.into_iter().filter(|text| !own.contains(text)).collect();
     let control = if other.role == Role::Control { " again" } else { "" };
     match (of.method == other.method, differing.is_empty()) {
@@ -177,19 +189,12 @@ fn told_against(of: &Cell, other: &Cell) -> String {
     }
 }
 
-/// The cell whose median is highest; the first if none has one.
+/// The cell whose median is highest, with its rounds; one without a median is lower than any.
 fn best<'a>(
     cells: &[&'a CellSamples<'a>],
-    rounds: &impl Fn(&CellSamples<'_>) -> ByRound,
-) -> &'a CellSamples<'a> {
-    best_of(cells, rounds).unwrap_or(cells[0])
-}
-
-fn best_of<'a>(
-    cells: &[&'a CellSamples<'a>],
-    rounds: &impl Fn(&CellSamples<'_>) -> ByRound,
-) -> Option<&'a CellSamples<'a>> {
-    let with_median =
-        cells.iter().map(|one| (median(&rounds(one).values()).unwrap_or(f64::NEG_INFINITY), *one));
-    with_median.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, one)| one)
+    rounds: impl Fn(&CellSamples<'_>) -> ByRound,
+) -> Option<(&'a CellSamples<'a>, ByRound)> {
+    let with_rounds = cells.iter().map(|one| (*one, rounds(one)));
+    let ranked = with_rounds.map(|one| (median(&one.1.values()).unwrap_or(f64::NEG_INFINITY), one));
+    ranked.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, best)| best)
 }

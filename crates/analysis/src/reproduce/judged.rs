@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::case::{Case, CaseFinding, by_round, cases};
 use super::quantity::{Quantity, Unit};
-use super::selection::{pairs, shown};
-use super::study::{Cases, Cells, Claim, Defect, Study, Test};
+use super::selection::RunCells;
+use super::study::{Cases, Claim, Defect, Study, Test};
 use crate::judge::collected::{CellSamples, collect};
 use crate::judge::comparison::{self, Side};
 use crate::judge::label::label;
@@ -115,8 +115,8 @@ pub struct JudgedTest {
     pub at_least: Option<f64>,
     /// The most.
     pub at_most: Option<f64>,
-    /// Cases that must be within: every, most, any.
-    pub of_cases: &'static str,
+    /// Cases that must be within.
+    pub of_cases: Cases,
     /// The word of this test.
     pub word: Word,
     /// The case that decides, as an index.
@@ -251,9 +251,10 @@ fn judge_claim(claim: &Claim, defects: &[Defect], runs: &Known<'_>) -> JudgedCla
 }
 
 fn judge_test(test: &Test, run: &Measured<'_>) -> JudgedTest {
-    let pairs = pairs(test, &run.cells);
+    let pairs = RunCells::of(&run.cells).pairs(test);
     let cases = cases(test, &pairs, run.environment.cpus, run.stretch);
     let definition = test.quantity.definition();
+    let word = word_of(test.cases, &cases);
     JudgedTest {
         quantity: definition.name,
         told: definition.told,
@@ -262,13 +263,9 @@ fn judge_test(test: &Test, run: &Measured<'_>) -> JudgedTest {
         is_difference: test.minus.is_some(),
         at_least: test.at_least,
         at_most: test.at_most,
-        of_cases: match test.cases {
-            Cases::Every => "every",
-            Cases::Most => "most",
-            Cases::Any => "any",
-        },
-        word: word_of(test.cases, &cases),
-        deciding: deciding(test.cases, &cases),
+        of_cases: test.cases,
+        word,
+        deciding: deciding(test.cases, word, &cases),
         cases,
     }
 }
@@ -294,17 +291,24 @@ fn word_of(which: Cases, cases: &[Case]) -> Word {
     }
 }
 
-/// The case whose distance from the bounds decides.
-fn deciding(which: Cases, cases: &[Case]) -> Option<usize> {
+/// The case whose distance from the bounds decides, among those that speak for the word.
+fn deciding(which: Cases, word: Word, cases: &[Case]) -> Option<usize> {
     let mut order: Vec<usize> = (0..cases.len()).filter(|index| cases[*index].value.is_some()).collect();
     order.sort_by(|one, other| cases[*one].margin.total_cmp(&cases[*other].margin));
     let last = order.len().checked_sub(1)?;
-    let at = match which {
+    let place = match which {
         Cases::Every => 0,
         Cases::Most => ((order.len() as f64 * (1.0 - MOST) + 1e-9) as usize).min(last),
         Cases::Any => last,
     };
-    Some(order[at])
+    let speaks = match word {
+        Word::Holds => CaseFinding::Within,
+        Word::DoesNotHold => CaseFinding::Beyond,
+        Word::CannotBeTested => CaseFinding::Open,
+    };
+    let speaking = (0..order.len()).filter(|at| cases[order[*at]].finding == speaks);
+    let nearest = speaking.min_by_key(|at| at.abs_diff(place)).unwrap_or(place);
+    Some(order[nearest])
 }
 
 fn why_open(test: &JudgedTest) -> String {
@@ -349,13 +353,12 @@ fn counters(claim: &Claim, cell: &CellSamples<'_>, cpus: u32) -> Counters {
 
 fn judge_defect(defect: &Defect, runs: &Known<'_>) -> JudgedDefect {
     let definition = defect.here.quantity.definition();
-    let of: &Cells = &defect.here.of;
     let run = run_of(runs, &defect.here.run).ok();
     let values: Vec<Vec<f64>> = run
         .into_iter()
         .flat_map(|run| {
             let rounds = |cell: &CellSamples<'_>| by_round(definition, cell, run.environment.cpus).values();
-            shown(of, &run.cells).into_iter().map(rounds).collect::<Vec<_>>()
+            RunCells::of(&run.cells).shown(&defect.here.of).into_iter().map(rounds).collect::<Vec<_>>()
         })
         .collect();
     let medians: Vec<f64> = values.iter().filter_map(|values| median(values)).collect();

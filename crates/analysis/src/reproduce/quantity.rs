@@ -48,7 +48,7 @@ pub struct Definition {
     pub of: fn(&Sampled<'_>) -> Option<f64>,
 }
 
-/// Every quantity. Only `speed` and `work-speed` have a best: the highest.
+/// Every quantity. The best of several cells is the one with the highest.
 #[rustfmt::skip]
 pub const ALL: &[Definition] = &[
     Definition { name: "speed", told: "in speed", unit: Unit::Rate, of: speed },
@@ -126,10 +126,14 @@ fn record_time(one: &Sampled<'_>) -> Option<f64> {
     Some(total_ns(one.measurement) as f64 / positive(operations(one.measurement))?)
 }
 
+/// Bytes from the device, those of set-up included.
+fn device_bytes(one: &Sampled<'_>) -> Option<f64> {
+    let setup = one.evidence.setup_device_read_bytes.unwrap_or(0);
+    Some(one.evidence.device_read_bytes?.saturating_add(setup) as f64)
+}
+
 fn device_rate(one: &Sampled<'_>) -> Option<f64> {
-    let read =
-        one.evidence.device_read_bytes?.saturating_add(one.evidence.setup_device_read_bytes.unwrap_or(0));
-    Some(read as f64 * 1e9 / positive(total_ns(one.measurement))?)
+    Some(device_bytes(one)? * 1e9 / positive(total_ns(one.measurement))?)
 }
 
 fn of_cap(one: &Sampled<'_>) -> Option<f64> {
@@ -143,9 +147,7 @@ fn of_cap(one: &Sampled<'_>) -> Option<f64> {
 }
 
 fn of_file(one: &Sampled<'_>) -> Option<f64> {
-    let read =
-        one.evidence.device_read_bytes?.saturating_add(one.evidence.setup_device_read_bytes.unwrap_or(0));
-    Some(read as f64 / positive(one.cell.conditions.span_bytes.0)?)
+    Some(device_bytes(one)? / positive(one.cell.conditions.span_bytes.0)?)
 }
 
 fn of_cpus(one: &Sampled<'_>, spent_ns: Option<u64>) -> Option<f64> {

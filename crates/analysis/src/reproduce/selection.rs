@@ -13,63 +13,128 @@ pub(super) struct Pair<'a> {
     pub(super) against: Option<Vec<&'a CellSamples<'a>>>,
 }
 
-/// The cases of a test among the cells of a run.
-pub(super) fn pairs<'a>(test: &Test, cells: &'a [CellSamples<'a>]) -> Vec<Pair<'a>> {
-    let matching = |side: &Cells, methods: &[String]| -> Vec<&'a CellSamples<'a>> {
-        let matches = |one: &&CellSamples<'_>| {
-            is_chosen(side, methods, one.cell, cells) && suits(&test.at, one.cell, cells)
+/// The cells of a run, and the sizes of their data.
+pub(super) struct RunCells<'a> {
+    cells: &'a [CellSamples<'a>],
+    /// From the smallest; under a memory limit over the cache.
+    sizes: Vec<f64>,
+}
+
+/// Sizes of data that differ by less are the same one: more threads leave a little less cache, of which sizes may be multiples.
+const SAME_SIZE: f64 = 1.05;
+
+impl<'a> RunCells<'a> {
+    pub(super) fn of(cells: &'a [CellSamples<'a>]) -> Self {
+        let measured = cells.iter().map(|one| one.cell).filter(|one| one.role == Role::Measured);
+        let mut sizes: Vec<f64> = measured.map(|one| size(&one.conditions)).collect();
+        sizes.sort_unstable_by(f64::total_cmp);
+        sizes.dedup_by(|next, before| *next < *before * SAME_SIZE);
+        Self { cells, sizes }
+    }
+
+    /// The cases of a test.
+    pub(super) fn pairs(&self, test: &Test) -> Vec<Pair<'a>> {
+        let side = test.over.as_ref().or(test.minus.as_ref());
+        let named = Named::on(&test.of, side);
+        let matching = |side: &Cells, methods: &[String]| -> Vec<&'a CellSamples<'a>> {
+            let is_at = |one: &&CellSamples<'_>| self.suits(&test.at, one.cell);
+            self.chosen(side, methods).into_iter().filter(is_at).collect()
         };
-        cells.iter().filter(matches).collect()
-    };
-    let side = test.over.as_ref().or(test.minus.as_ref());
-    let named = Named::on(&test.of, side);
-    let groups = match test.of.best.is_empty() {
-        true => matching(&test.of, &test.of.each).into_iter().map(|one| vec![one]).collect(),
-        false => by_situation(matching(&test.of, &test.of.best), &named, cells),
-    };
-    let Some(side) = side else {
-        return groups.into_iter().map(|of| Pair { of, against: None }).collect();
-    };
-    let against = |of: &[&CellSamples<'_>]| {
-        let situation = Situation::of(of[0].cell, &named, cells);
-        let own = [of[0].cell.method.to_string()];
-        let methods = if side.best.is_empty() { &own[..] } else { &side.best[..] };
-        let others = matching(side, methods);
-        others.into_iter().filter(|other| Situation::of(other.cell, &named, cells) == situation).collect()
-    };
-    groups.into_iter().map(|of| Pair { against: Some(against(&of)), of }).collect()
-}
+        let groups = match test.of.best.is_empty() {
+            true => matching(&test.of, &test.of.each).into_iter().map(|one| vec![one]).collect(),
+            false => self.by_situation(matching(&test.of, &test.of.best), &named),
+        };
+        let Some(side) = side else {
+            return groups.into_iter().map(|of| Pair { of, against: None }).collect();
+        };
+        let against = |of: &[&CellSamples<'_>]| {
+            let situation = self.situation(of[0].cell, &named);
+            let own = [of[0].cell.method.to_string()];
+            let methods = if side.best.is_empty() { &own[..] } else { &side.best[..] };
+            let others = matching(side, methods).into_iter();
+            others.filter(|other| self.situation(other.cell, &named) == situation).collect()
+        };
+        groups.into_iter().map(|of| Pair { against: Some(against(&of)), of }).collect()
+    }
 
-/// The cells that a quantity is shown of.
-pub(super) fn shown<'a>(side: &Cells, cells: &'a [CellSamples<'a>]) -> Vec<&'a CellSamples<'a>> {
-    let methods: Vec<String> = side.each.iter().chain(&side.best).cloned().collect();
-    cells.iter().filter(|one| is_chosen(side, &methods, one.cell, cells)).collect()
-}
+    /// The cells that a quantity is shown of.
+    pub(super) fn shown(&self, side: &Cells) -> Vec<&'a CellSamples<'a>> {
+        let methods: Vec<String> = side.each.iter().chain(&side.best).cloned().collect();
+        self.chosen(side, &methods)
+    }
 
-fn by_situation<'a>(
-    matching: Vec<&'a CellSamples<'a>>,
-    named: &Named,
-    cells: &[CellSamples<'_>],
-) -> Vec<Vec<&'a CellSamples<'a>>> {
-    let mut groups: Vec<(Situation, Vec<&CellSamples<'_>>)> = Vec::new();
-    for one in matching {
-        let situation = Situation::of(one.cell, named, cells);
-        match groups.iter_mut().find(|(known, _)| *known == situation) {
-            Some((_, group)) => group.push(one),
-            None => groups.push((situation, vec![one])),
+    /// Cells of one of these methods that have the role and the conditions that a side names.
+    fn chosen(&self, side: &Cells, methods: &[String]) -> Vec<&'a CellSamples<'a>> {
+        let is_chosen = |one: &&CellSamples<'_>| {
+            let method = one.cell.method.to_string();
+            let is_one = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, &method));
+            is_one(methods)
+                && !is_one(&side.but)
+                && one.cell.role == side.role.unwrap_or(Role::Measured)
+                && self.suits(side, one.cell)
+        };
+        self.cells.iter().filter(is_chosen).collect()
+    }
+
+    fn by_situation(
+        &self,
+        matching: Vec<&'a CellSamples<'a>>,
+        named: &Named,
+    ) -> Vec<Vec<&'a CellSamples<'a>>> {
+        let mut groups: Vec<(Situation, Vec<&CellSamples<'_>>)> = Vec::new();
+        for one in matching {
+            let situation = self.situation(one.cell, named);
+            match groups.iter_mut().find(|(known, _)| *known == situation) {
+                Some((_, group)) => group.push(one),
+                None => groups.push((situation, vec![one])),
+            }
+        }
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// True if the conditions of `cell` are those that a side names.
+    fn suits(&self, side: &Cells, cell: &Cell) -> bool {
+        let Cells { each: _, best: _, but: _, workload, cache, threads, data, record, device, numa, role: _ } =
+            side;
+        let conditions = &cell.conditions;
+        let is_size = |size: &Size| match size {
+            Size::Smallest => self.rank(cell) == 0,
+            Size::Largest => self.rank(cell) + 1 == self.sizes.len(),
+        };
+        let has_record =
+            |sizes: &Vec<_>| conditions.writes().is_some_and(|writes| sizes.contains(&writes.record_bytes));
+        workload.is_none_or(|workload| conditions.workload() == workload)
+            && cache.is_none_or(|cache| conditions.cache == cache)
+            && threads.as_ref().is_none_or(|threads| threads.contains(&conditions.threads))
+            && data.as_ref().is_none_or(is_size)
+            && record.as_ref().is_none_or(has_record)
+            && device.as_ref().is_none_or(|device| conditions.host_settings.device_cap == *device)
+            && numa.is_none_or(|numa| conditions.host_settings.numa == Some(numa))
+    }
+
+    /// The place of a cell's data among the sizes of the run.
+    fn rank(&self, cell: &Cell) -> usize {
+        let own = size(&cell.conditions);
+        self.sizes.iter().filter(|size| **size * SAME_SIZE <= own).count()
+    }
+
+    fn situation(&self, cell: &Cell, named: &Named) -> Situation {
+        let conditions = &cell.conditions;
+        Situation {
+            work: (!named.work).then_some(conditions.work),
+            cache: (!named.cache).then_some(conditions.cache),
+            threads: (!named.threads).then_some(conditions.threads),
+            rank: (!named.data).then(|| self.rank(cell)),
+            device: (!named.device).then_some(conditions.host_settings.device_cap),
+            numa: (!named.numa).then_some(conditions.host_settings.numa),
+            descriptor: conditions.descriptor,
+            settings: HostSettings { device_cap: None, numa: None, ..conditions.host_settings.clone() },
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// True if `cell` is of one of these methods, and has the role and the conditions that a side names.
-fn is_chosen(side: &Cells, methods: &[String], cell: &Cell, cells: &[CellSamples<'_>]) -> bool {
-    let method = cell.method.to_string();
-    let is_one = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, &method));
-    is_one(methods)
-        && !is_one(&side.but)
-        && cell.role == side.role.unwrap_or(Role::Measured)
-        && suits(side, cell, cells)
+fn size(conditions: &Conditions) -> f64 {
+    data_over_cache(conditions).unwrap_or(conditions.span_bytes.0 as f64)
 }
 
 /// True if `text` is `pattern`, in which `*` stands for anything.
@@ -80,45 +145,6 @@ fn matches(pattern: &str, text: &str) -> bool {
             (0..=rest.len()).any(|at| rest.is_char_boundary(at) && matches(after, &rest[at..]))
         }),
     }
-}
-
-/// True if the conditions of `cell` are those that a side names.
-fn suits(side: &Cells, cell: &Cell, cells: &[CellSamples<'_>]) -> bool {
-    let Cells { each: _, best: _, but: _, workload, cache, threads, data, record, device, numa, role: _ } =
-        side;
-    let conditions = &cell.conditions;
-    let size = |size: &Size| {
-        let (rank, sizes) = rank(cell, cells);
-        match size {
-            Size::Smallest => rank == 0,
-            Size::Largest => rank + 1 == sizes,
-        }
-    };
-    let has_record =
-        |sizes: &Vec<_>| conditions.writes().is_some_and(|writes| sizes.contains(&writes.record_bytes));
-    workload.is_none_or(|workload| conditions.workload() == workload)
-        && cache.is_none_or(|cache| conditions.cache == cache)
-        && threads.as_ref().is_none_or(|threads| threads.contains(&conditions.threads))
-        && data.as_ref().is_none_or(size)
-        && record.as_ref().is_none_or(has_record)
-        && device.as_ref().is_none_or(|device| conditions.host_settings.device_cap == *device)
-        && numa.is_none_or(|numa| conditions.host_settings.numa == Some(numa))
-}
-
-/// Sizes of data that differ by less are the same one: more threads leave a little less cache, of which sizes may be multiples.
-const SAME_SIZE: f64 = 1.05;
-
-/// The place of a cell's data among the sizes of a run, from the smallest, and their number. Under a memory limit the size is that
-/// over the cache.
-fn rank(cell: &Cell, cells: &[CellSamples<'_>]) -> (usize, usize) {
-    let size =
-        |conditions: &Conditions| data_over_cache(conditions).unwrap_or(conditions.span_bytes.0 as f64);
-    let measured = cells.iter().map(|one| one.cell).filter(|one| one.role == Role::Measured);
-    let mut sizes: Vec<f64> = measured.map(|one| size(&one.conditions)).collect();
-    sizes.sort_unstable_by(f64::total_cmp);
-    sizes.dedup_by(|next, before| *next < *before * SAME_SIZE);
-    let own = size(&cell.conditions);
-    (sizes.iter().filter(|size| **size * SAME_SIZE <= own).count(), sizes.len())
 }
 
 /// Conditions that a test names on one of its sides, so that they may differ between them.
@@ -157,22 +183,6 @@ struct Situation {
     descriptor: Descriptor,
     /// Settings that no side can name.
     settings: HostSettings,
-}
-
-impl Situation {
-    fn of(cell: &Cell, named: &Named, cells: &[CellSamples<'_>]) -> Self {
-        let conditions = &cell.conditions;
-        Self {
-            work: (!named.work).then_some(conditions.work),
-            cache: (!named.cache).then_some(conditions.cache),
-            threads: (!named.threads).then_some(conditions.threads),
-            rank: (!named.data).then(|| rank(cell, cells).0),
-            device: (!named.device).then_some(conditions.host_settings.device_cap),
-            numa: (!named.numa).then_some(conditions.host_settings.numa),
-            descriptor: conditions.descriptor,
-            settings: HostSettings { device_cap: None, numa: None, ..conditions.host_settings.clone() },
-        }
-    }
 }
 
 #[cfg(test)]

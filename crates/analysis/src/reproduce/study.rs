@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pagewise_model::format::counted;
 use pagewise_model::{Bytes, CacheState, DeviceCap, Environment, Numa, Role, Workload};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::quantity::Quantity;
 
@@ -83,7 +83,7 @@ pub struct Test {
 }
 
 /// Cases that must be within the bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cases {
     /// All of them.
