@@ -211,6 +211,33 @@ fn read(mut file: &File, path: &Path) -> Result<Run> {
     Run::parse(&text).map_err(|error| anyhow!("{shown}, {error}"))
 }
 
+/// The run files that are named: a file, those of a directory, or those that a pattern matches.
+pub fn run_files(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    Ok(named.iter().map(|named| run_files_of(named)).collect::<Result<Vec<_>>>()?.concat())
+}
+
+fn run_files_of(named: &Path) -> Result<Vec<PathBuf>> {
+    let is_directory = named.is_dir();
+    let pattern = match named.to_str() {
+        Some(text) if is_directory => format!("{}/*.jsonl", glob::Pattern::escape(text)),
+        Some(text) if !named.exists() && text.contains(['*', '?', '[']) => text.to_string(),
+        _ => return Ok(vec![named.to_path_buf()]),
+    };
+    let found = glob::glob(&pattern).with_context(|| format!("invalid pattern '{}'", named.display()))?;
+    let found = found
+        .collect::<Result<Vec<PathBuf>, _>>()
+        .with_context(|| format!("{} cannot be searched", named.display()))?;
+    if found.is_empty() {
+        let what = if is_directory {
+            "the directory has no run files (*.jsonl)"
+        } else {
+            "no file matches the pattern"
+        };
+        bail!("{}: {what}", named.display());
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,8 +49,16 @@ pub(super) fn line(path: &Path, header: &Header, touched: bool) -> String {
 
 /// The command line that prints the answer of run files.
 pub(super) fn answer_of(paths: &[PathBuf]) -> String {
-    let paths = paths.iter().map(|path| shell_word(&path.to_string_lossy()));
-    format!("pagewise report --answer {}", paths.collect::<Vec<_>>().join(" "))
+    format!("pagewise report --answer {}", words_of(paths))
+}
+
+/// The command line that judges the claims of published studies by run files.
+pub(super) fn claims_of(paths: &[PathBuf]) -> String {
+    format!("pagewise reproduce --from {}", words_of(paths))
+}
+
+fn words_of(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| shell_word(&path.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
 /// The command line of this process with more arguments.

@@ -8,24 +8,22 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_analysis::reproduce::{Reproduction, Study, judge_claims};
 use pagewise_host::files;
 use pagewise_model::Plan;
-use pagewise_model::format::counted;
-use pagewise_model::misspelt::nearest;
+use pagewise_model::misspelt::meant;
 use pagewise_model::run::Run;
-use pagewise_model::untrusted::shell_word;
 use pagewise_report::{json, reproduce as text};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::begin::{Options, Taken};
+use super::begin::Options;
 use super::prepare::{Asked, Prepared};
 use super::rights::ensure_settable;
-use super::run::{default_place, execute};
-use super::{consent, planned};
+use super::run::{default_place, execute_all};
+use super::{command_lines, consent, planned};
 use crate::arguments::{AllArguments, ReproduceArguments};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::Variant;
-use crate::plan::text::parse;
+use crate::plan::text::of_table;
 use crate::plan::{Layer, PlanText, STUDIES};
 use crate::store;
 
@@ -45,7 +43,7 @@ type Runs = BTreeMap<RunName, Result<Run, String>>;
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
     let studies = chosen(arguments.study.as_deref())?;
     if !arguments.from.is_empty() {
-        return print(&studies, load(&studies, &arguments.from)?, arguments);
+        return print(&studies, load(&studies, &store::run_files(&arguments.from)?)?, arguments);
     }
     let ReproduceArguments { json, verbose, max_writes, dry_run, .. } = *arguments;
     let all = AllArguments { json, verbose, max_writes, dry_run, ..AllArguments::default() };
@@ -66,7 +64,8 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
         writeln!(output::stdout(), "{}", consent::announcement(&prepared))?;
         return Ok(Exit::Answered);
     }
-    let files = match measure(prepared, &options)? {
+    let again = |files: &[PathBuf]| format!("Judge them again with: {}", command_lines::claims_of(files));
+    let files = match execute_all(prepared, &options, again)? {
         Ok(files) => files,
         Err(ending) => return Ok(ending),
     };
@@ -75,21 +74,16 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
         runs.insert(name, Err(why));
     }
     print(&studies, runs, arguments)?;
-    let names: Vec<String> = files.iter().map(|file| shell_word(&file.display().to_string())).collect();
-    say(format_args!("Judge them again with: pagewise reproduce --from {}", names.join(" ")));
+    say(again(&files));
     Ok(Exit::Answered)
 }
 
 /// The studies that were asked for.
 fn chosen(name: Option<&str>) -> Result<Vec<Loaded>> {
     let Some(name) = name else { return STUDIES.iter().map(|(name, text)| Loaded::of(name, text)).collect() };
-    let names = || STUDIES.iter().map(|(name, _)| *name);
+    let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
     let Some((name, text)) = STUDIES.iter().find(|(known, _)| *known == name) else {
-        let meant = match nearest(name, names()) {
-            Some(nearest) => format!("the nearest one is '{nearest}'"),
-            None => format!("write one of {}", names().collect::<Vec<_>>().join(", ")),
-        };
-        bail!("there is no study '{name}': {meant}");
+        bail!("unknown study '{name}': {}", meant(name, &names));
     };
     Ok(vec![Loaded::of(name, text)?])
 }
@@ -103,8 +97,10 @@ impl Loaded {
             _ => bail!("the study '{name}' has no runs: write [run.NAME] above a plan"),
         };
         let plan = |(run, plan): (String, Value)| {
-            let text = toml::to_string(&plan).with_context(of_study)?;
-            let plan = parse(&question(name, &run), &text).with_context(of_study)?;
+            let Value::Table(plan) = plan else {
+                bail!("'{run}' is a plan: write [run.{run}] above its keys")
+            };
+            let plan = of_table(&question(name, &run), plan).with_context(of_study)?;
             Ok((run, plan))
         };
         let plans: BTreeMap<String, PlanText> = runs.into_iter().map(plan).collect::<Result<_>>()?;
@@ -156,30 +152,6 @@ fn prepare(
     }
 }
 
-/// Measure all; the files, or the ending of a run that did not complete.
-fn measure(prepared: Vec<Prepared>, options: &Options) -> Result<Result<Vec<PathBuf>, Exit>> {
-    let (number, mut announcement) = (prepared.len(), Some(consent::announcement(&prepared)));
-    let mut files: Vec<PathBuf> = Vec::new();
-    for (index, one) in prepared.into_iter().enumerate() {
-        match execute(one, options, announcement.take(), Some((index + 1, number)))? {
-            Taken::File(path) => files.push(path),
-            Taken::Ended(ending) => {
-                if !files.is_empty() {
-                    let names: Vec<String> =
-                        files.iter().map(|file| shell_word(&file.display().to_string())).collect();
-                    let complete = counted(files.len() as u64, "run");
-                    say(format_args!(
-                        "complete before that: {complete}. Judge them with: pagewise reproduce --from {}",
-                        names.join(" ")
-                    ));
-                }
-                return Ok(Err(ending));
-            }
-        }
-    }
-    Ok(Ok(files))
-}
-
 /// The runs in these files by the study and the name that their question has.
 fn load(studies: &[Loaded], files: &[PathBuf]) -> Result<Runs> {
     let mut runs = Runs::new();
@@ -217,9 +189,7 @@ fn print(studies: &[Loaded], mut runs: Runs, arguments: &ReproduceArguments) -> 
     } else if arguments.markdown {
         text::markdown(&mut output::stdout(), &reproduction)?;
     } else {
-        let (mut out, is_coloured) = (output::stdout(), output::is_coloured());
-        let lines = text::lines(&reproduction, output::width(), arguments.verbose);
-        lines.iter().try_for_each(|line| out.line(line, is_coloured))?;
+        output::lines(&text::lines(&reproduction, output::width(), arguments.verbose))?;
     }
     Ok(Exit::Answered)
 }

@@ -62,24 +62,36 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
         return Ok(planned::dry_run(&plans, options.all.json)?);
     }
-    let mut announcement = Some(consent::announcement(&prepared));
-    let mut taken = Vec::new();
+    match execute_all(prepared, &options, |taken| {
+        format!("See all with: {}", command_lines::answer_of(taken))
+    })? {
+        Ok(taken) => report::answer(&taken, options.all),
+        Err(ending) => Ok(ending),
+    }
+}
+
+/// Run plans in order. The files of all, or the ending of one that did not complete, after it was said what to do with those
+/// before.
+pub(super) fn execute_all(
+    prepared: Vec<Prepared>,
+    options: &Options,
+    next: impl Fn(&[PathBuf]) -> String,
+) -> Result<Result<Vec<PathBuf>, Exit>> {
+    let (number, mut announcement) = (prepared.len(), Some(consent::announcement(&prepared)));
+    let mut taken: Vec<PathBuf> = Vec::new();
     for (index, one) in prepared.into_iter().enumerate() {
-        match execute(one, &options, announcement.take(), Some((index + 1, OVERVIEW.len())))? {
+        match execute(one, options, announcement.take(), Some((index + 1, number)))? {
             Taken::File(path) => taken.push(path),
             Taken::Ended(ending) => {
                 if !taken.is_empty() {
-                    say(format_args!(
-                        "complete before that: {}. See all with: {}",
-                        counted(taken.len() as u64, "question"),
-                        command_lines::answer_of(&taken)
-                    ));
+                    let complete = counted(taken.len() as u64, "question");
+                    say(format_args!("complete before that: {complete}. {}", next(&taken)));
                 }
-                return Ok(ending);
+                return Ok(Err(ending));
             }
         }
     }
-    report::answer(&taken, options.all)
+    Ok(Ok(taken))
 }
 
 /// Share a time among questions: each has what it needs, and the rest goes to them as they usually take.

@@ -1,6 +1,6 @@
 //! The only module that writes to a terminal, a pipe or a file for people.
 //!
-//! * [`stdout()`], [`file()`] and [`file_again()`] take documents: results, tables, JSON, CSV, pages;
+//! * [`stdout()`], [`lines()`], [`file()`] and [`file_again()`] take documents: results, tables, JSON, CSV, pages;
 //! * [`say`] takes one line for stderr: errors, warnings, notes;
 //! * [`progress`] overwrites a line on a terminal;
 //! * [`confirm`] asks a question on a terminal;
@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 use anyhow::Result;
 use pagewise_host::scratch;
 use pagewise_model::Untrusted;
+use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 
@@ -39,6 +40,12 @@ fn document<'a>(out: impl Write + 'a) -> Document<'a> {
 /// Stdout for documents. Text is written when the writer is dropped or flushed.
 pub fn stdout() -> Document<'static> {
     document(Remembered(io::stdout().lock()))
+}
+
+/// Print lines, coloured on a terminal.
+pub fn lines(lines: &[Line]) -> io::Result<()> {
+    let (mut out, is_coloured) = (stdout(), is_coloured());
+    lines.iter().try_for_each(|line| out.line(line, is_coloured))
 }
 
 /// Write a new file that appears when it is complete. An existing one, above all a run file, is never overwritten.
