@@ -6,7 +6,7 @@ use pagewise_model::format::counted;
 use pagewise_model::{Bytes, CacheState, DeviceCap, Environment, Numa, Role, Workload};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::quantity::Quantity;
+use super::quantity::{Quantity, Unit};
 
 /// What was published, without the plans that measure it again.
 #[derive(Clone, Debug, Deserialize)]
@@ -242,6 +242,14 @@ impl Test {
         }
         if self.over.iter().chain(&self.minus).any(|side| !side.each.is_empty()) {
             return Err("'over' and 'minus' have best = [...], or the methods of 'of'".to_string());
+        }
+        let sides = [&self.of].into_iter().chain(&self.over).chain(&self.minus);
+        let mut best = sides.map(|side| &side.best);
+        let of_several = best.any(|best| best.len() > 1 || best.iter().any(|method| method.contains('*')));
+        if of_several && self.quantity.definition().unit != Unit::Rate {
+            return Err(
+                "the best of several methods has the highest value, which suits a rate alone".to_string()
+            );
         }
         let Cells { each, best, but, role, .. } = &self.at;
         if !each.is_empty() || !best.is_empty() || !but.is_empty() || role.is_some() {

@@ -110,8 +110,8 @@ fn ceilings(plan: &Plan) -> impl Iterator<Item = Vec<usize>> + '_ {
 #[derive(Default)]
 pub struct Ledger {
     ended: HashSet<String>,
-    /// Cells with a valid sample.
-    measured: HashSet<String>,
+    /// Cells with a sample that was taken, valid or not.
+    taken_once: HashSet<String>,
     done: HashSet<(String, u32)>,
     attempts: HashMap<(String, u32), u32>,
     /// Number of attempts, and their time.
@@ -135,17 +135,18 @@ impl Ledger {
         self.attempts.insert(key.clone(), sample.attempt + 1);
         self.taken += 1;
         self.spent_ns = self.spent_ns.saturating_add(sample.took_ns);
-        let is_disturbed = sample.outcome.worth_retaking() && sample.attempt < plan.retakes;
-        if is_disturbed && (sample.outcome.ends_cell() || self.pays_for_one_more(plan)) {
+        if !sample.outcome.ends_cell() {
+            self.taken_once.insert(sample.cell.clone());
+        }
+        let from_outside = sample.outcome.worth_retaking();
+        let is_retaken = from_outside && sample.attempt < plan.retakes;
+        if is_retaken && (sample.outcome.ends_cell() || self.pays_for_one_more(plan)) {
             return true;
         }
-        if sample.valid().is_some() {
-            self.measured.insert(sample.cell.clone());
-        }
-        // Once supported, a method may be supported again, as with huge pages.
-        let refused_now =
-            matches!(sample.outcome, Outcome::Unavailable { .. }) && self.measured.contains(&sample.cell);
-        if sample.outcome.ends_cell() && !refused_now {
+        // Once supported, a method may be supported again, as with huge pages; a worker that was killed once more than a
+        // round has attempts left may live in the next.
+        let may_pass = from_outside || matches!(sample.outcome, Outcome::Unavailable { .. });
+        if sample.outcome.ends_cell() && !(may_pass && self.taken_once.contains(&sample.cell)) {
             self.ended.insert(sample.cell.clone());
         }
         self.done.insert(key);
@@ -318,6 +319,23 @@ mod tests {
             ledger.note(&plan, &sample(&plan, 0, 2, attempt, broken(FailureKind::KilledFromOutside)));
         }
         assert_eq!(ledger.next_attempt(&plan.cells[0], 3), None);
+    }
+
+    #[test]
+    fn a_worker_that_is_killed_after_others_were_disturbed_loses_its_round_alone() {
+        let plan = quick_plan();
+        let disturbed = || Outcome::Taken {
+            measurement: Measurement::default(),
+            evidence: Box::default(),
+            failures: vec![Failure { kind: FailureKind::Disturbed, detail: "because".into() }],
+        };
+        let mut ledger = Ledger::new(&plan, &[]);
+        for attempt in 0..plan.retakes {
+            ledger.note(&plan, &sample(&plan, 0, 0, attempt, disturbed()));
+        }
+        ledger.note(&plan, &sample(&plan, 0, 0, plan.retakes, broken(FailureKind::KilledFromOutside)));
+        assert_eq!(ledger.next_attempt(&plan.cells[0], 0), None);
+        assert_eq!(ledger.next_attempt(&plan.cells[0], 1), Some(0));
     }
 
     #[test]

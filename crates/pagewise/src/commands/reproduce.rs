@@ -251,6 +251,10 @@ mod tests {
             refusal(&test("of = { each = [\"mmap\"] }, at = { best = [\"pread\"] }, at_least = 1.0")),
             "in the claim A: 'at' has conditions alone"
         );
+        assert_eq!(
+            refusal(&test("of = { best = [\"mmap*\"] }, at_least = 1.0").replace("speed", "time")),
+            "in the claim A: the best of several methods has the highest value, which suits a rate alone"
+        );
         let other = test("of = { each = [\"mmap\"] }, at_least = 1.0").replace("\"one\"", "\"two\"");
         assert_eq!(refusal(&other), "in the claim A: there is no run 'two': write one of one");
         assert!(refusal(&test("of = { each = [\"mmap\"] }, at_leats = 1.0")).contains("at_leats"));

@@ -44,6 +44,10 @@ fn data_that_fit_the_memory_are_read_from_it() {
     if !can_limit_memory(NAME) {
         return;
     }
+    // Pages of the worker's own code may have to come back, and the host may reclaim pages that look idle: a few of the
+    // 8,000 of the file.
+    const STRAY_BYTES: u64 = 1 << 20;
+    let stray_pages = STRAY_BYTES / rustix::param::page_size() as u64;
     let methods = ["mmap", "mmap:random", "pread", "pread:random", "uring:depth=32"];
     let place = Place::new();
     let list = format!("--methods={}", methods.join(","));
@@ -61,14 +65,13 @@ fn data_that_fit_the_memory_are_read_from_it() {
             let capacity = cells(&taken.run, method(name))[0].conditions.cache_capacity().expect("a limit").0;
             let span = cells(&taken.run, method(name))[0].conditions.span_bytes.0;
             assert!(span.abs_diff(capacity / 2) <= 1 << 20, "{span} of {capacity}");
-            // Pages of the worker's own code may have to come back, and the host may reclaim pages that look idle.
             let (read, faults) = (seen.device_read_bytes.expect("bytes"), seen.major_faults.expect("faults"));
-            assert!(read <= 1 << 20 && faults <= 8, "{name}: {read} bytes, {faults} faults");
+            assert!(read <= STRAY_BYTES && faults <= stray_pages, "{name}: {read} bytes, {faults} faults");
             let group = seen.group.as_ref().expect("a group");
             assert_eq!(group.limit_bytes, Some(64 << 20));
-            assert!(group.refaults.is_some_and(|pages| pages <= 8), "{name}: {group:?}");
+            assert!(group.refaults.is_some_and(|pages| pages <= stray_pages), "{name}: {group:?}");
             let resident = seen.resident_after_bytes.expect("residency");
-            assert!(span - resident <= 8 * 4096, "{name}: {resident} of {span}");
+            assert!(span - resident <= STRAY_BYTES, "{name}: {resident} of {span}");
             assert!(group.file_bytes.is_some_and(|bytes| bytes >= resident), "{name}: {group:?}");
         }
     }
