@@ -1,11 +1,14 @@
-//! Child processes that do not outlive their parent, and that are in their cgroup and on their CPUs before exec.
+//! Child processes that do not outlive their parent, that are in their cgroup and on their CPUs before exec, or that wait
+//! before it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
 
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// Actions of a child between fork and exec. If a step fails it does not start, and `spawn` returns the errno.
 #[derive(Debug, Default)]
@@ -62,6 +65,62 @@ fn join_group(procs: &OwnedFd) -> io::Result<()> {
         Ok(_) => Err(rustix::io::Errno::IO.into()),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// A child that exists and waits before it executes its program, so that it can be watched from the first instruction on. If this
+/// is dropped, or its process dies, the child ends without having executed anything.
+#[derive(Debug)]
+pub struct Held {
+    process: Pid,
+    gate: OwnedFd,
+    spawning: JoinHandle<io::Result<Child>>,
+}
+
+impl Held {
+    /// Start the child of `command` up to its exec.
+    pub fn spawn(mut command: Command) -> io::Result<Self> {
+        let (told, tells) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (waits, gate) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let gate_of_parent = gate.as_raw_fd();
+        // SAFETY: the closure runs between fork and exec and calls only close(2), getpid(2), write(2) and read(2), which are
+        // async-signal-safe. The descriptor that it closes is the child's copy of the gate: without that, the child
+        // would hold its own gate open and wait for ever once the parent is gone.
+        unsafe {
+            command.pre_exec(move || {
+                libc::close(gate_of_parent);
+                let process = rustix::process::getpid().as_raw_nonzero().get();
+                rustix::io::write(&tells, &process.to_ne_bytes())?;
+                let mut opened = [0];
+                match rustix::io::retry_on_intr(|| rustix::io::read(&waits, &mut opened))? {
+                    1 => Ok(()),
+                    _ => Err(rustix::io::Errno::CANCELED.into()),
+                }
+            })
+        };
+        // `spawn` returns after exec.
+        let spawning = std::thread::spawn(move || command.spawn());
+        let mut process = [0; 4];
+        let length = rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut process))?;
+        match Pid::from_raw(i32::from_ne_bytes(process)).filter(|_| length == process.len()) {
+            Some(process) => Ok(Self { process, gate, spawning }),
+            None => Err(ended(spawning).err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    /// The process.
+    pub fn process(&self) -> Pid {
+        self.process
+    }
+
+    /// Let it execute its program; the error is that of exec, ENOENT if there is no such program.
+    pub fn release(self) -> io::Result<Child> {
+        rustix::io::write(&self.gate, b"1")?;
+        ended(self.spawning)
+    }
+}
+
+fn ended(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
+    spawning.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the child panicked")))
 }
 
 /// A CPU mask for sched_setaffinity(2), for machines of any size.
@@ -165,6 +224,37 @@ mod tests {
         let mut command = shell("exit 0");
         let error = Spawn { join: vec![full], ..Spawn::default() }.apply(&mut command).status();
         assert_eq!(error.expect_err("started").raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    #[test]
+    fn a_held_child_executes_nothing_before_it_is_released() {
+        let directory = tempfile::tempdir().expect("directory");
+        let made = directory.path().join("made");
+        let mut command = shell("echo done > \"$0\"; exit 3");
+        command.arg(&made);
+        let held = Held::spawn(command).expect("start");
+        let name = format!("/proc/{}/comm", held.process().as_raw_nonzero());
+        let own = std::fs::read_to_string("/proc/self/comm").expect("a name");
+        let before = std::fs::read_to_string(&name).expect("it exists");
+        assert_ne!(before, "sh\n");
+        assert!(!made.exists(), "{own} {before}");
+        let process = held.process();
+        let mut child = held.release().expect("exec");
+        assert_eq!(child.id(), process.as_raw_nonzero().get() as u32);
+        assert_eq!(child.wait().expect("wait").code(), Some(3));
+        assert!(made.exists());
+    }
+
+    #[test]
+    fn a_held_child_that_is_given_up_ends_and_one_without_a_program_says_so() {
+        let held = Held::spawn(shell("exit 0")).expect("start");
+        let process = format!("/proc/{}", held.process().as_raw_nonzero());
+        let Held { gate, spawning, .. } = held;
+        drop(gate);
+        assert_eq!(ended(spawning).expect_err("not started").raw_os_error(), Some(libc::ECANCELED));
+        assert!(!std::path::Path::new(&process).exists());
+        let held = Held::spawn(Command::new("/nowhere/program")).expect("start");
+        assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! The only unsafe code of pagewise, in thin layers whose types own their resources.
 //!
 //! Safe functions of rustix are called directly where they are needed; this crate has the rest: mappings, residency,
-//! rings and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
+//! rings, events of other programs and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
 
 pub mod child;
 pub mod mapping;
+pub mod perf;
 pub mod placement;
 mod range_sync;
 pub mod residency;
 pub mod ring;
 pub mod writable;
 
-pub use child::{CpuMask, Spawn};
+pub use child::{CpuMask, Held, Spawn};
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
 pub use range_sync::sync_file_range;
 pub use residency::{CacheStat, pread_dontcache};

@@ -1,0 +1,257 @@
+//! Bytes of a ring as records. The layouts are those of perf_event_open(2), for the fields that this room asks for.
+
+use perf_event_open_sys::bindings as kernel;
+
+/// The fields of a sample, in this order, each of 8 bytes: the event, the process and its thread, the time, the address.
+pub(super) const SAMPLE_TYPE: u32 = kernel::PERF_SAMPLE_IDENTIFIER
+    | kernel::PERF_SAMPLE_TID
+    | kernel::PERF_SAMPLE_TIME
+    | kernel::PERF_SAMPLE_ADDR;
+
+/// What the kernel recorded. Times are those of CLOCK_MONOTONIC, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// An event happened.
+    Sample(Sample<'a>),
+    /// A range of addresses was mapped.
+    Mapped(MappedRange<'a>),
+    /// A thread got another name, or executed a program.
+    Named {
+        /// The process.
+        process: u32,
+        /// The thread.
+        thread: u32,
+        /// When.
+        time_ns: u64,
+        /// The name, without the zero.
+        name: &'a [u8],
+        /// It executed a program.
+        executed: bool,
+    },
+    /// A thread or a process began.
+    Began {
+        /// The process.
+        process: u32,
+        /// Its parent, or the same one for a thread.
+        parent: u32,
+        /// The thread.
+        thread: u32,
+        /// When.
+        time_ns: u64,
+    },
+    /// A thread ended.
+    Ended {
+        /// The process.
+        process: u32,
+        /// The thread.
+        thread: u32,
+        /// When.
+        time_ns: u64,
+    },
+    /// A thread left its CPU, or got one.
+    Switched {
+        /// The process.
+        process: u32,
+        /// The thread.
+        thread: u32,
+        /// When.
+        time_ns: u64,
+        /// It left.
+        out: bool,
+        /// It could have gone on.
+        preempted: bool,
+    },
+    /// So many records found no room.
+    Lost(u64),
+}
+
+/// A sample of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// The event, as by [`super::Event::id`].
+    pub event: u64,
+    /// The process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// When.
+    pub time_ns: u64,
+    /// The address of a fault.
+    pub address: u64,
+    /// The record of a tracepoint, as its format in tracefs says.
+    pub raw: &'a [u8],
+}
+
+/// A range that was mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedRange<'a> {
+    /// The process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// When.
+    pub time_ns: u64,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// Major and minor number of the file's device.
+    pub device: (u32, u32),
+    /// The file's inode; 0: memory without a file.
+    pub inode: u64,
+    /// Its code may be executed.
+    pub executable: bool,
+    /// Writes do not reach the file.
+    pub private: bool,
+    /// The path, as the kernel sees it.
+    pub path: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// The record of these bytes; `None` for kinds that nobody asked for, and for bytes that are too few.
+    pub fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let kind = u32::from_ne_bytes(*bytes.first_chunk()?);
+        let misc = u32::from(u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]));
+        let word = |at: usize| Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
+        let half = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
+        // Records that are no samples end with the thread, the time and the event.
+        let end = bytes.len().checked_sub(24)?;
+        let (process, thread, time_ns) = (half(end), half(end + 4), word(end + 8));
+        Some(match kind {
+            kernel::PERF_RECORD_SAMPLE => Self::Sample(Sample {
+                event: word(8)?,
+                process: half(16)?,
+                thread: half(20)?,
+                time_ns: word(24)?,
+                address: word(32)?,
+                raw: match half(40) {
+                    Some(len) => bytes.get(44..44 + len as usize)?,
+                    None => &[],
+                },
+            }),
+            kernel::PERF_RECORD_MMAP2 => Self::Mapped(MappedRange {
+                process: half(8)?,
+                thread: half(12)?,
+                time_ns: time_ns?,
+                start: word(16)?,
+                len: word(24)?,
+                offset: word(32)?,
+                device: (half(40)?, half(44)?),
+                inode: word(48)?,
+                executable: half(64)? & libc::PROT_EXEC as u32 != 0,
+                private: half(68)? & libc::MAP_PRIVATE as u32 != 0,
+                path: text(bytes.get(72..end)?),
+            }),
+            kernel::PERF_RECORD_COMM => Self::Named {
+                process: half(8)?,
+                thread: half(12)?,
+                time_ns: time_ns?,
+                name: text(bytes.get(16..end)?),
+                executed: misc & kernel::PERF_RECORD_MISC_COMM_EXEC != 0,
+            },
+            kernel::PERF_RECORD_FORK => {
+                Self::Began { process: half(8)?, parent: half(12)?, thread: half(16)?, time_ns: word(24)? }
+            }
+            kernel::PERF_RECORD_EXIT => {
+                Self::Ended { process: half(8)?, thread: half(16)?, time_ns: word(24)? }
+            }
+            kernel::PERF_RECORD_SWITCH => Self::Switched {
+                process: process?,
+                thread: thread?,
+                time_ns: time_ns?,
+                out: misc & kernel::PERF_RECORD_MISC_SWITCH_OUT != 0,
+                preempted: misc & kernel::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
+            },
+            kernel::PERF_RECORD_LOST => Self::Lost(word(16)?),
+            kernel::PERF_RECORD_LOST_SAMPLES => Self::Lost(word(8)?),
+            _ => return None,
+        })
+    }
+}
+
+/// What stands before the first zero.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of these words behind its header.
+    fn record(kind: u32, misc: u32, words: &[u64]) -> Vec<u8> {
+        let size = 8 + words.len() as u64 * 8;
+        let header = u64::from(kind) | u64::from(misc) << 32 | size << 48;
+        [header].iter().chain(words).flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// Two halves in one word.
+    fn pair(low: u32, high: u32) -> u64 {
+        u64::from(low) | u64::from(high) << 32
+    }
+
+    #[test]
+    fn a_fault_and_a_tracepoint_are_samples() {
+        let bytes = record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0x7000]);
+        let fault = Sample { event: 7, process: 10, thread: 11, time_ns: 99, address: 0x7000, raw: &[] };
+        assert_eq!(Record::decode(&bytes), Some(Record::Sample(fault)));
+        let mut bytes =
+            record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0, pair(4, 0x0403_0201)]);
+        let raw = &[1, 2, 3, 4][..];
+        assert_eq!(Record::decode(&bytes), Some(Record::Sample(Sample { address: 0, raw, ..fault })));
+        // A length that the record does not have is no sample.
+        bytes[40] = 5;
+        assert_eq!(Record::decode(&bytes), None);
+    }
+
+    #[test]
+    fn what_is_no_sample_has_its_thread_and_time_at_the_end() {
+        let out =
+            record(kernel::PERF_RECORD_SWITCH, kernel::PERF_RECORD_MISC_SWITCH_OUT, &[pair(10, 11), 99, 7]);
+        let expected = Record::Switched { process: 10, thread: 11, time_ns: 99, out: true, preempted: false };
+        assert_eq!(Record::decode(&out), Some(expected));
+        let name = u64::from_ne_bytes(*b"sh\0\0\0\0\0\0");
+        let named = record(
+            kernel::PERF_RECORD_COMM,
+            kernel::PERF_RECORD_MISC_COMM_EXEC,
+            &[pair(10, 11), name, pair(10, 11), 99, 7],
+        );
+        let expected = Record::Named { process: 10, thread: 11, time_ns: 99, name: b"sh", executed: true };
+        assert_eq!(Record::decode(&named), Some(expected));
+        assert_eq!(
+            Record::decode(&record(kernel::PERF_RECORD_LOST, 0, &[7, 12, 0, 0, 0])),
+            Some(Record::Lost(12))
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_cut_off_are_no_record() {
+        let name = u64::from_ne_bytes(*b"/a\0\0\0\0\0\0");
+        let words = [
+            pair(10, 11),
+            0x1000,
+            0x2000,
+            0x3000,
+            pair(8, 1),
+            42,
+            0,
+            pair(libc::PROT_READ as u32, libc::MAP_PRIVATE as u32),
+            name,
+            pair(10, 11),
+            99,
+            7,
+        ];
+        let bytes = record(kernel::PERF_RECORD_MMAP2, 0, &words);
+        let Some(Record::Mapped(mapped)) = Record::decode(&bytes) else { panic!("a mapping") };
+        assert_eq!((mapped.start, mapped.len, mapped.offset), (0x1000, 0x2000, 0x3000));
+        assert_eq!((mapped.device, mapped.inode, mapped.path), ((8, 1), 42, &b"/a"[..]));
+        assert!(mapped.private && !mapped.executable && mapped.time_ns == 99);
+        for len in 0..bytes.len() {
+            let _ = Record::decode(&bytes[..len]);
+        }
+        assert_eq!(Record::decode(&bytes[..20]), None);
+        assert_eq!(Record::decode(&record(kernel::PERF_RECORD_READ, 0, &[0; 8])), None);
+    }
+}
