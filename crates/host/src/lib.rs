@@ -33,6 +33,7 @@ pub mod settings;
 pub mod table;
 pub mod toolchain;
 pub mod trusted;
+pub mod watch;
 pub mod written;
 
 pub use cache::{EvictError, Evicted, Residency, WarmError, WarmedFile};

@@ -13,8 +13,8 @@ use rustix::fs::OFlags;
 use crate::counters::tick_ns;
 use crate::files::FileKey;
 use crate::kernel_files::{self, field, kib_field};
-pub(crate) use smaps::maps_file;
 pub use smaps::{MappingState, mapping, mappings};
+pub(crate) use smaps::{MapsLine, maps_file};
 
 /// Read the totals of process `pid`.
 pub fn totals(pid: u32) -> ProcessCounters {
@@ -193,6 +193,58 @@ pub fn total(threads: &[ThreadCounters], part: fn(&ThreadCounters) -> Option<u64
     threads.iter().map(part).reduce(add).flatten()
 }
 
+/// What a number stands for, to somebody who wants to watch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessKind {
+    /// A program.
+    Program,
+    /// Nothing.
+    Missing,
+    /// A thread of a process.
+    Thread {
+        /// The process.
+        of: u32,
+    },
+    /// A thread of the kernel.
+    Kernel,
+    /// A process that has ended, and whose parent has not asked how.
+    Ended,
+    /// A process of another user, which this one may not watch.
+    OfOther {
+        /// The user.
+        user: u32,
+    },
+}
+
+/// What the number `pid` stands for.
+pub fn kind(pid: u32) -> ProcessKind {
+    let Some(status) = kernel_files::text(format!("/proc/{pid}/status")) else { return ProcessKind::Missing };
+    kind_of(pid, &status, rustix::process::geteuid().as_raw())
+}
+
+fn kind_of(pid: u32, status: &str, own_user: u32) -> ProcessKind {
+    let first = |name| field(status, name)?.split_whitespace().next()?.parse::<u32>().ok();
+    if let Some(of) = first("Tgid").filter(|group| *group != pid) {
+        return ProcessKind::Thread { of };
+    }
+    if field(status, "State").is_some_and(|state| state.starts_with(['Z', 'X'])) {
+        return ProcessKind::Ended;
+    }
+    // Threads of the kernel have no memory of their own.
+    if field(status, "VmSize").is_none() {
+        return ProcessKind::Kernel;
+    }
+    match first("Uid") {
+        Some(user) if own_user != 0 && user != own_user => ProcessKind::OfOther { user },
+        _ => ProcessKind::Program,
+    }
+}
+
+/// The name of a process; empty if it has ended.
+pub fn name(pid: u32) -> String {
+    kernel_files::text(format!("/proc/{pid}/comm")).unwrap_or_default()
+}
+
 /// The CPUs that process `pid` may use, in the kernel's format: Cpus_allowed_list of its first thread.
 pub fn cpus_allowed(pid: u32) -> Option<String> {
     let status = kernel_files::text(format!("/proc/{pid}/status"))?;
@@ -218,7 +270,7 @@ pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
     direct
 }
 
-fn parse_fdinfo_flags(text: &str) -> Option<u32> {
+pub(crate) fn parse_fdinfo_flags(text: &str) -> Option<u32> {
     u32::from_str_radix(field(text, "flags")?, 8).ok()
 }
 

@@ -24,6 +24,7 @@ pub mod sample;
 mod sync;
 pub mod units;
 pub mod untrusted;
+pub mod watched;
 mod words;
 pub mod work;
 pub mod workers;

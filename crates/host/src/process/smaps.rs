@@ -35,25 +35,54 @@ pub fn mappings(pid: u32, file: &FileKey) -> io::Result<u64> {
     Ok(maps.lines().filter(|line| maps_file(line, file)).count() as u64)
 }
 
-/// True if a line of maps or the first of an smaps entry shows a mapping of the file: `55c8f6884000-55c8f6886000 r--p
-/// 00000000 fe:00 247026    /usr/bin/cat`, the device in hexadecimal.
-pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
-    let mut rest = line;
-    let mut words = std::iter::from_fn(|| {
-        rest = rest.trim_start_matches(' ');
-        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        rest = after;
-        (!word.is_empty()).then_some(word)
-    });
-    let (Some(device), Some(inode)) = (words.nth(3), words.next()) else { return false };
-    if inode.parse() != Ok(file.inode) || file.inode == 0 {
-        return false;
+/// A line of maps, which is the first of an smaps entry too: `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026
+/// /usr/bin/cat`, with the device in hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapsLine<'a> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) executable: bool,
+    pub(crate) offset: u64,
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
+    pub(crate) path: &'a str,
+}
+
+impl<'a> MapsLine<'a> {
+    pub(crate) fn parse(line: &'a str) -> Option<Self> {
+        let mut rest = line;
+        let mut words = std::iter::from_fn(|| {
+            rest = rest.trim_start_matches(' ');
+            let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+            rest = after;
+            (!word.is_empty()).then_some(word)
+        });
+        let (start, end) = words.next()?.split_once('-')?;
+        let rights = words.next()?;
+        let offset = words.next()?;
+        let (major, minor) = words.next()?.split_once(':')?;
+        let inode = words.next()?.parse().ok()?;
+        let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+        let short = |text: &str| u32::from_str_radix(text, 16).ok();
+        Some(Self {
+            start: hexadecimal(start)?,
+            end: hexadecimal(end)?,
+            executable: rights.contains('x'),
+            offset: hexadecimal(offset)?,
+            device: (short(major)?, short(minor)?),
+            inode,
+            path: rest.trim_start(),
+        })
     }
-    let number = device.split_once(':').and_then(|(major, minor)| {
-        Some((u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?))
-    });
-    number == Some((rustix::fs::major(file.device), rustix::fs::minor(file.device)))
-        || Path::new(rest.trim_start()) == file.path
+}
+
+/// True if a line of maps shows a mapping of the file.
+pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
+    let Some(found) = MapsLine::parse(line) else { return false };
+    let device = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
+    found.inode == file.inode
+        && file.inode != 0
+        && (found.device == device || Path::new(found.path) == file.path)
 }
 
 fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {

@@ -1,0 +1,462 @@
+//! Another program, watched: its faults, calls, mappings and waits as the kernel records them, in the order of time.
+//!
+//! Nothing is changed in the program, and nothing of it is stopped. What this user or this kernel does not let anybody see is
+//! [`Missing`], with the reason.
+
+mod calls;
+mod descriptors;
+mod kinds;
+mod rights;
+mod tracefs;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use pagewise_model::watched::{Bound, Call, Happening, Missing, Sight, Tally, WatchedFile, What};
+use pagewise_sys::perf::{Event, EventOptions, EventRing, MappedRange, Record, Sample, Source};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::kernel_files;
+use crate::placement::Topology;
+use crate::process::MapsLine;
+use calls::CALLS;
+use descriptors::Descriptors;
+use kinds::{CachePoints, Kind};
+use tracefs::Tracefs;
+
+/// Ring of what has to be looked at at once.
+const QUICK_RING_BYTES: usize = 32 << 10;
+/// What every watch has.
+const FAULTS: [(Kind, Source); 3] = [
+    (Kind::Surroundings, Source::Surroundings),
+    (Kind::MinorFault, Source::MinorFaults),
+    (Kind::MajorFault, Source::MajorFaults),
+];
+
+/// What to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A process that has not executed its program yet.
+    Held(Pid),
+    /// A process that runs.
+    Running(Pid),
+}
+
+/// A program being watched.
+#[derive(Debug)]
+pub struct Watch {
+    events: Vec<(Kind, Event)>,
+    kinds: HashMap<u64, Kind>,
+    rings: Vec<EventRing>,
+    cache: Option<CachePoints>,
+    missing: Vec<Missing>,
+    recorded: HashMap<Kind, u64>,
+    /// Records that a ring itself reports as lost.
+    lost: u64,
+    descriptors: Descriptors,
+    pending: Vec<Pending>,
+    /// When the rings were last looked at.
+    looked_ns: u64,
+}
+
+/// A happening that may still have to be put in order.
+#[derive(Debug)]
+struct Pending {
+    happening: Happening,
+    /// When a descriptor was looked at: later than what it is about.
+    looked_ns: Option<u64>,
+}
+
+impl Watch {
+    /// Begin to watch; of a running process what is there already is told first. With `calls`, calls are watched too where
+    /// this user may. The error says why nothing can be watched.
+    pub fn begin(target: Target, calls: bool) -> Result<Self, String> {
+        let (process, held) = match target {
+            Target::Held(process) => (process, true),
+            Target::Running(process) => (process, false),
+        };
+        let threads = if held { vec![process] } else { threads(process)? };
+        let cpus = Topology::read()?.cpus;
+        let options = |source, with_kernel, wakeup_bytes| EventOptions {
+            source,
+            with_kernel,
+            starts_with_exec: held,
+            wakeup_bytes,
+        };
+        let opens = |with_kernel| {
+            Event::open(&options(Source::MinorFaults, with_kernel, 1), process, cpus[0]).map(drop)
+        };
+        let with_kernel = opens(true).is_ok();
+        if !with_kernel {
+            opens(false).map_err(|error| rights::refusal(&error))?;
+        }
+        let mut watch = Self {
+            events: Vec::new(),
+            kinds: HashMap::new(),
+            rings: Vec::new(),
+            cache: None,
+            missing: Vec::new(),
+            recorded: HashMap::new(),
+            lost: 0,
+            descriptors: Descriptors::default(),
+            pending: Vec::new(),
+            looked_ns: now_ns(),
+        };
+        let places = (threads.len() * cpus.len()) as u64;
+        // A tracepoint takes a while to close, so what may be had is tried with one.
+        let may = |events: &[(Kind, Source)]| {
+            let tried = Event::open(&options(events[0].1, with_kernel, 1), process, cpus[0]);
+            tried.map(drop).map_err(|error| rights::refusal(&error))?;
+            rights::room_for((FAULTS.len() + events.len()) as u64 * places)
+        };
+        let wanted = watch.choose(calls, with_kernel, may);
+        rights::room_for(wanted.len() as u64 * places)?;
+        let quick_bytes = if wanted.iter().any(|(kind, _)| kind.is_quick()) { QUICK_RING_BYTES } else { 0 };
+        let tried = options(Source::Surroundings, with_kernel, 1);
+        let ring_bytes = rights::ring_bytes(&tried, process, &cpus, quick_bytes)?;
+        for cpu in cpus {
+            let (mut ring, mut quick) = (None, None);
+            for thread in &threads {
+                for (kind, source) in &wanted {
+                    let (slot, bytes, wakeup) = match kind.is_quick() {
+                        true => (&mut quick, quick_bytes, 1),
+                        false => (&mut ring, ring_bytes, ring_bytes / 4),
+                    };
+                    match Event::open(&options(*source, with_kernel, wakeup as u32), *thread, cpu) {
+                        Ok(event) => watch.add(*kind, event, slot, bytes)?,
+                        // The thread has ended, or the CPU is off.
+                        Err(error) if rights::is_any(&error, &[Errno::SRCH, Errno::NODEV]) => break,
+                        Err(error) => return Err(rights::refusal(&error)),
+                    }
+                }
+            }
+        }
+        watch.tell_descriptors(process);
+        if !held {
+            watch.tell_what_is_there(process, &threads);
+            for (_, event) in &watch.events {
+                event.enable().map_err(|error| rights::refusal(&error))?;
+            }
+        }
+        Ok(watch)
+    }
+
+    /// What is not seen.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Wait until something is recorded, the process ends, or the time is over; true if it has ended.
+    pub fn wait(&self, process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+        wait_for(process, self.rings.iter().map(EventRing::descriptor), timeout)
+    }
+
+    /// What has happened since, in the order of time. The newest happenings come with the next call: those of another CPU may
+    /// have to go before them.
+    pub fn drain(&mut self) -> Vec<Happening> {
+        let until = self.looked_ns;
+        self.look();
+        self.release(until)
+    }
+
+    /// End, and the rest of what has happened.
+    pub fn finish(&mut self) -> io::Result<Vec<Happening>> {
+        for (_, event) in &self.events {
+            event.disable()?;
+        }
+        self.look();
+        Ok(self.release(u64::MAX))
+    }
+
+    /// How often each event happened, and how much of it was recorded. Exact once it has finished.
+    pub fn tallies(&self) -> io::Result<Vec<Tally>> {
+        let mut tallies: Vec<Tally> = Vec::new();
+        for (kind, event) in &self.events {
+            let count = event.count()?;
+            let tally = match tallies.iter_mut().find(|tally| tally.event == kind.told()) {
+                Some(tally) => tally,
+                None => {
+                    let new = Tally { event: kind.told().into(), counted: 0, recorded: 0, lost: Some(0) };
+                    tallies.push(new);
+                    tallies.last_mut().expect("the one just added")
+                }
+            };
+            tally.counted += count.counted;
+            tally.lost = tally.lost.zip(count.lost).map(|(all, lost)| all + lost);
+        }
+        for (kind, recorded) in &self.recorded {
+            if let Some(tally) = tallies.iter_mut().find(|tally| tally.event == kind.told()) {
+                tally.recorded += recorded;
+            }
+        }
+        Ok(tallies)
+    }
+
+    /// Records that a ring reports as lost; those of mappings and switches are among them.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// The events that this user may have; of the others the reason is noted.
+    fn choose(
+        &mut self,
+        calls: bool,
+        with_kernel: bool,
+        may: impl Fn(&[(Kind, Source)]) -> Result<(), String>,
+    ) -> Vec<(Kind, Source)> {
+        let tracefs = Tracefs::find();
+        let tracefs = tracefs.as_ref().map_err(String::clone);
+        let permitted = |events: Vec<(Kind, Source)>| may(&events).map(|()| events);
+        let of_calls = match calls {
+            true => tracefs.clone().and_then(kinds::of_calls).and_then(permitted),
+            false => Err("not asked for (--no-calls)".to_string()),
+        };
+        let points = match (with_kernel, &of_calls) {
+            (true, Ok(_)) => tracefs.and_then(CachePoints::find),
+            (true, Err(_)) => Err("calls tell reads from writes, and are not seen".to_string()),
+            (false, _) => Err("this needs root, or the capability PERFMON".to_string()),
+        };
+        let of_cache = points.and_then(|points| {
+            let events = permitted(points.events())?;
+            self.cache = Some(points);
+            Ok(events)
+        });
+        let mut wanted = FAULTS.to_vec();
+        for (sight, events) in [(Sight::Calls, of_calls), (Sight::PageCache, of_cache)] {
+            match events {
+                Ok(events) => wanted.extend(events),
+                Err(reason) => self.missing.push(Missing { sight, reason }),
+            }
+        }
+        wanted
+    }
+
+    /// Keep an event, which writes into the ring of its CPU, or has the ring made.
+    fn add(
+        &mut self,
+        kind: Kind,
+        event: Event,
+        ring: &mut Option<usize>,
+        bytes: usize,
+    ) -> Result<(), String> {
+        match ring {
+            Some(index) => {
+                event.write_into(&self.rings[*index]).map_err(|error| rights::refusal(&error))?;
+            }
+            None => {
+                *ring = Some(self.rings.len());
+                self.rings.push(EventRing::map(&event, bytes).map_err(|error| rights::no_ring(&error))?);
+            }
+        }
+        self.kinds.insert(event.id(), kind);
+        self.events.push((kind, event));
+        Ok(())
+    }
+
+    /// The descriptors that a process has from the beginning.
+    fn tell_descriptors(&mut self, process: Pid) {
+        let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
+        let entries = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
+        for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+            if self.descriptors.is_new((number, descriptor)) {
+                let to = descriptors::look((number, descriptor));
+                let what = What::Bound { descriptor, to, anew: false };
+                let happening = Happening { time_ns, process: number, thread: number, what };
+                self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
+            }
+        }
+    }
+
+    /// The names and mappings of a process that runs.
+    fn tell_what_is_there(&mut self, process: Pid, threads: &[Pid]) {
+        let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
+        let mut tell = |thread: Pid, what| {
+            let thread = thread.as_raw_nonzero().get() as u32;
+            let happening = Happening { time_ns, process: number, thread, what };
+            self.pending.push(Pending { happening, looked_ns: None });
+        };
+        for thread in threads {
+            tell(*thread, What::Began { parent: number });
+            let comm = format!("/proc/{number}/task/{}/comm", thread.as_raw_nonzero());
+            if let Some(name) = kernel_files::text(comm) {
+                tell(*thread, What::Named { name, executed: false });
+            }
+        }
+        let maps = kernel_files::text(format!("/proc/{number}/maps")).unwrap_or_default();
+        for line in maps.lines().filter_map(MapsLine::parse) {
+            let len = line.end.saturating_sub(line.start);
+            let file = file_of(line.device, line.inode, line.path).map(|file| (file, line.offset));
+            let what = What::Mapped { start: line.start, len, file, executable: line.executable };
+            tell(process, what);
+        }
+    }
+
+    /// Take what the rings hold.
+    fn look(&mut self) {
+        self.looked_ns = now_ns();
+        let mut rings = std::mem::take(&mut self.rings);
+        for ring in &mut rings {
+            ring.drain(|record| self.note(record));
+        }
+        self.rings = rings;
+    }
+
+    fn note(&mut self, record: Record<'_>) {
+        let (process, thread, time_ns, what) = match record {
+            Record::Sample(sample) => return self.note_sample(&sample),
+            Record::Mapped(range) => (range.process, range.thread, range.time_ns, mapped(&range)),
+            Record::Named { process, thread, time_ns, name, executed } => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                (process, thread, time_ns, What::Named { name, executed })
+            }
+            Record::Began { process, parent, thread, time_ns } => {
+                (process, thread, time_ns, What::Began { parent })
+            }
+            Record::Ended { process, thread, time_ns } => (process, thread, time_ns, What::Ended),
+            Record::Switched { process, thread, time_ns, out: true, preempted } => {
+                (process, thread, time_ns, What::Left { preempted })
+            }
+            Record::Switched { process, thread, time_ns, .. } => (process, thread, time_ns, What::Resumed),
+            Record::Lost(count) => {
+                self.lost += count;
+                return;
+            }
+        };
+        let happening = Happening { time_ns, process, thread, what };
+        self.pending.push(Pending { happening, looked_ns: None });
+    }
+
+    fn note_sample(&mut self, sample: &Sample<'_>) {
+        let Some(kind) = self.kinds.get(&sample.event).copied() else { return };
+        *self.recorded.entry(kind).or_default() += 1;
+        let Sample { process, thread, time_ns, address, raw, .. } = *sample;
+        let tell = |watch: &mut Self, what| {
+            let happening = Happening { time_ns, process, thread, what };
+            watch.pending.push(Pending { happening, looked_ns: None });
+        };
+        match kind {
+            Kind::Surroundings => {}
+            Kind::MinorFault => tell(self, What::Faulted { address, major: false }),
+            Kind::MajorFault => tell(self, What::Faulted { address, major: true }),
+            Kind::Called(index) => {
+                let call = CALLS[index].1(&calls::arguments(raw));
+                match call {
+                    Call::Read(access) | Call::Write(access) => {
+                        self.look_if_new(sample, access.descriptor);
+                    }
+                    Call::Sync { descriptor } => self.look_if_new(sample, descriptor),
+                    Call::Close { descriptor } => self.descriptors.closed((process, descriptor), time_ns),
+                    _ => {}
+                }
+                tell(self, What::Called(call));
+            }
+            Kind::Returned(_) => {
+                let Some(result) = calls::returned(raw) else { return };
+                tell(self, What::Returned(result));
+                if let (true, Ok(descriptor)) = (kind.is_quick(), i32::try_from(result))
+                    && descriptor >= 0
+                {
+                    self.descriptors.bound((process, descriptor), time_ns);
+                    self.look_at(sample, descriptor, true);
+                }
+            }
+            Kind::BroughtIn | Kind::MappedAround => {
+                let Some(pages) = self.cache.as_ref().and_then(|cache| cache.pages(kind, raw)) else {
+                    return;
+                };
+                let is_new = kind == Kind::BroughtIn;
+                tell(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
+            }
+        }
+    }
+
+    fn look_if_new(&mut self, sample: &Sample<'_>, descriptor: i32) {
+        if self.descriptors.is_new((sample.process, descriptor)) {
+            self.look_at(sample, descriptor, false);
+        }
+    }
+
+    fn look_at(&mut self, sample: &Sample<'_>, descriptor: i32, anew: bool) {
+        let to = descriptors::look((sample.process, descriptor));
+        let Sample { process, thread, time_ns, .. } = *sample;
+        let what = What::Bound { descriptor, to, anew };
+        let happening = Happening { time_ns, process, thread, what };
+        self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
+    }
+
+    /// What happened until `until`, in order. What descriptors were looked at by then is certain: everything that could have
+    /// changed them since has been recorded.
+    fn release(&mut self, until: u64) -> Vec<Happening> {
+        self.pending.sort_by_key(|pending| pending.happening.time_ns);
+        let count = self.pending.partition_point(|pending| pending.happening.time_ns <= until);
+        let descriptors = &self.descriptors;
+        let released = self.pending.drain(..count).map(|Pending { mut happening, looked_ns }| {
+            if let (What::Bound { descriptor, to, .. }, Some(looked_ns)) = (&mut happening.what, looked_ns)
+                && descriptors.changed((happening.process, *descriptor), happening.time_ns, looked_ns)
+            {
+                *to = Bound::Unknown;
+            }
+            happening
+        });
+        let released = released.collect();
+        self.descriptors.forget_before(until);
+        released
+    }
+}
+
+fn mapped(range: &MappedRange<'_>) -> What {
+    let file = file_of(range.device, range.inode, &String::from_utf8_lossy(range.path));
+    What::Mapped {
+        start: range.start,
+        len: range.len,
+        file: file.map(|file| (file, range.offset)),
+        executable: range.executable,
+    }
+}
+
+/// The file of a mapping; `None`: memory that has only a name.
+fn file_of(device: (u32, u32), inode: u64, path: &str) -> Option<WatchedFile> {
+    let is_memory = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "anon_inode:"]
+        .iter()
+        .any(|name| path.starts_with(name));
+    (inode != 0 && !is_memory).then(|| WatchedFile { device, inode, path: path.to_string() })
+}
+
+fn threads(process: Pid) -> Result<Vec<Pid>, String> {
+    let directory = format!("/proc/{}/task", process.as_raw_nonzero());
+    let entries = std::fs::read_dir(directory).map_err(|_| "the process has ended".to_string())?;
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(numbers.filter_map(Pid::from_raw).collect())
+}
+
+/// Wait until the process ends or the time is over; true if it has ended.
+pub fn wait_for_end(process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    wait_for(process, [].into_iter(), timeout)
+}
+
+fn wait_for<'a>(
+    process: BorrowedFd<'a>,
+    rings: impl Iterator<Item = BorrowedFd<'a>>,
+    timeout: Duration,
+) -> io::Result<bool> {
+    let watched = [process].into_iter().chain(rings);
+    let mut waited: Vec<PollFd<'_>> =
+        watched.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut waited, Some(&timeout)) {
+        Ok(_) => Ok(!waited[0].revents().is_empty()),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The time of records: CLOCK_MONOTONIC.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,97 @@
+//! The calls that concern files: one line each.
+
+use pagewise_model::watched::{Access, Call, Position};
+
+/// The arguments of a call.
+pub(super) type Arguments = [u64; 6];
+
+/// MAP_POPULATE on all architectures but alpha, mips, parisc and xtensa.
+const MAP_POPULATE: u64 = 0x8000;
+/// MADV_POPULATE_READ and MADV_POPULATE_WRITE.
+const POPULATING: [u64; 2] = [22, 23];
+
+/// The meaning of a call with these arguments.
+type Meaning = fn(&Arguments) -> Call;
+
+/// The name of each call in tracefs, and its meaning. Not all architectures have all of them.
+#[rustfmt::skip]
+pub(super) const CALLS: &[(&str, Meaning)] = &[
+    ("read", |arguments| Call::Read(at(arguments, Position::Current))),
+    ("readv", |arguments| Call::Read(at(arguments, Position::Current))),
+    ("pread64", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
+    ("preadv", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
+    ("preadv2", |arguments| Call::Read(at(arguments, offset_or_current(arguments[3])))),
+    ("sendfile64", |arguments| Call::Read(Access { descriptor: arguments[1] as i32, at: Position::Hidden })),
+    ("copy_file_range", |arguments| Call::Read(at(arguments, Position::Hidden))),
+    ("write", |arguments| Call::Write(at(arguments, Position::Current))),
+    ("writev", |arguments| Call::Write(at(arguments, Position::Current))),
+    ("pwrite64", |arguments| Call::Write(at(arguments, Position::Offset(arguments[3])))),
+    ("pwritev", |arguments| Call::Write(at(arguments, Position::Offset(arguments[3])))),
+    ("pwritev2", |arguments| Call::Write(at(arguments, offset_or_current(arguments[3])))),
+    ("lseek", |arguments| Call::Seek { descriptor: arguments[0] as i32 }),
+    ("open", |_| Call::Open),
+    ("openat", |_| Call::Open),
+    ("openat2", |_| Call::Open),
+    ("creat", |_| Call::Open),
+    ("close", |arguments| Call::Close { descriptor: arguments[0] as i32 }),
+    ("dup", |_| Call::Duplicate),
+    ("dup2", |_| Call::Duplicate),
+    ("dup3", |_| Call::Duplicate),
+    ("fsync", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
+    ("fdatasync", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
+    ("mmap", |arguments| if arguments[3] & MAP_POPULATE != 0 { Call::Populate } else { Call::Advise }),
+    ("madvise", |arguments| if POPULATING.contains(&arguments[2]) { Call::Populate } else { Call::Advise }),
+    ("mlock", |_| Call::Populate),
+    ("mlock2", |_| Call::Populate),
+    ("mlockall", |_| Call::Populate),
+    ("fadvise64", |_| Call::Advise),
+    ("readahead", |_| Call::Advise),
+    ("io_uring_enter", |arguments| Call::Ring { submitted: arguments[1] as u32 }),
+];
+
+fn at(arguments: &Arguments, at: Position) -> Access {
+    Access { descriptor: arguments[0] as i32, at }
+}
+
+/// An offset of -1 stands for the current position (preadv2(2)).
+fn offset_or_current(offset: u64) -> Position {
+    if offset == u64::MAX { Position::Current } else { Position::Offset(offset) }
+}
+
+/// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call has.
+pub(super) fn arguments(raw: &[u8]) -> Arguments {
+    let mut arguments = Arguments::default();
+    let words = raw.get(16..).unwrap_or_default().chunks_exact(8);
+    for (argument, word) in arguments.iter_mut().zip(words) {
+        *argument = word.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    }
+    arguments
+}
+
+/// What a call returned, in the record of its tracepoint.
+pub(super) fn returned(raw: &[u8]) -> Option<i64> {
+    Some(i64::from_ne_bytes(*raw.get(16..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(name: &str, words: &[u64]) -> Call {
+        let raw: Vec<u8> = [0, 0].iter().chain(words).flat_map(|word: &u64| word.to_ne_bytes()).collect();
+        let (_, of) = CALLS.iter().find(|(known, _)| *known == name).expect("a call");
+        of(&arguments(&raw))
+    }
+
+    #[test]
+    fn arguments_are_where_the_call_has_them() {
+        let read = |at| Call::Read(Access { descriptor: 3, at });
+        assert_eq!(called("pread64", &[3, 0x7f00, 4096, 8192]), read(Position::Offset(8192)));
+        assert_eq!(called("preadv2", &[3, 0, 1, u64::MAX, 0, 0]), read(Position::Current));
+        assert_eq!(called("sendfile64", &[9, 3, 0, 10]), read(Position::Hidden));
+        assert_eq!(called("close", &[u64::from(u32::MAX)]), Call::Close { descriptor: -1 });
+        assert_eq!(called("io_uring_enter", &[3, 32, 0, 0, 0, 0]), Call::Ring { submitted: 32 });
+        assert_eq!(returned(&[0xff; 24]), Some(-1));
+        assert_eq!(returned(&[0xff; 20]), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! The events of a watch: what their records mean, and which of them this user may have.
+
+use pagewise_model::watched::{Call, Pages};
+use pagewise_sys::perf::Source;
+
+use super::calls::{Arguments, CALLS};
+use super::tracefs::{Tracefs, Tracepoint};
+
+/// What an event's records mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Surroundings,
+    MinorFault,
+    MajorFault,
+    Called(usize),
+    Returned(usize),
+    BroughtIn,
+    MappedAround,
+}
+
+/// Tracepoints of the page cache. The second one is there from Linux 6.11 on.
+#[derive(Clone, Debug)]
+pub(super) struct CachePoints {
+    pub(super) brought_in: Tracepoint,
+    pub(super) mapped_around: Option<Tracepoint>,
+}
+
+impl Kind {
+    /// True if what it tells must be looked at at once.
+    pub(super) fn is_quick(self) -> bool {
+        let Self::Returned(index) = self else { return false };
+        matches!(CALLS[index].1(&Arguments::default()), Call::Open | Call::Duplicate)
+    }
+
+    pub(super) fn told(self) -> &'static str {
+        match self {
+            Self::Surroundings => "mappings and switches",
+            Self::MinorFault => "minor faults",
+            Self::MajorFault => "major faults",
+            Self::Called(_) => "calls",
+            Self::Returned(_) => "returns",
+            Self::BroughtIn => "pages brought in",
+            Self::MappedAround => "pages mapped around faults",
+        }
+    }
+}
+
+impl CachePoints {
+    pub(super) fn pages(&self, kind: Kind, raw: &[u8]) -> Option<Pages> {
+        let point =
+            if kind == Kind::BroughtIn { Some(&self.brought_in) } else { self.mapped_around.as_ref() };
+        let point = point?;
+        let field = |name| point.value(raw, name);
+        let first = field("index")?;
+        let count = match field("last_index") {
+            Some(last) => last.checked_sub(first)?.checked_add(1)?,
+            None => 1u64.checked_shl(field("order").unwrap_or(0).try_into().ok()?)?,
+        };
+        // The kernel's own form of a device number has 20 bits for the minor one.
+        let device = field("s_dev")?;
+        let device = ((device >> 20) as u32, (device & 0xf_ffff) as u32);
+        Some(Pages { device, inode: field("i_ino")?, first, count })
+    }
+}
+
+/// The tracepoints of calls.
+pub(super) fn of_calls(tracefs: &Tracefs) -> Result<Vec<(Kind, Source)>, String> {
+    let mut found = Vec::new();
+    for (index, (name, _)) in CALLS.iter().enumerate() {
+        let entered = tracefs.tracepoint(&format!("syscalls/sys_enter_{name}"))?;
+        let returned = tracefs.tracepoint(&format!("syscalls/sys_exit_{name}"))?;
+        // Not every architecture has every call.
+        let Some((entered, returned)) = entered.zip(returned) else { continue };
+        found.push((Kind::Called(index), Source::Tracepoint(entered.number)));
+        found.push((Kind::Returned(index), Source::Tracepoint(returned.number)));
+    }
+    match found.is_empty() {
+        true => Err("this kernel has no tracepoints of calls (CONFIG_FTRACE_SYSCALLS)".to_string()),
+        false => Ok(found),
+    }
+}
+
+impl CachePoints {
+    pub(super) fn find(tracefs: &Tracefs) -> Result<Self, String> {
+        let brought_in = tracefs.tracepoint("filemap/mm_filemap_add_to_page_cache")?;
+        let brought_in = brought_in.ok_or("this kernel has no tracepoints of the page cache")?;
+        Ok(Self { brought_in, mapped_around: tracefs.tracepoint("filemap/mm_filemap_map_pages")? })
+    }
+
+    pub(super) fn events(&self) -> Vec<(Kind, Source)> {
+        let of = |kind, point: &Tracepoint| (kind, Source::Tracepoint(point.number));
+        let around = self.mapped_around.iter().map(|point| of(Kind::MappedAround, point));
+        [of(Kind::BroughtIn, &self.brought_in)].into_iter().chain(around).collect()
+    }
+}

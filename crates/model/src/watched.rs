@@ -1,0 +1,211 @@
+//! What a watched program did, one happening after the other, as the kernel told it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A happening in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// When, in nanoseconds of CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// The process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The thread made a call.
+    Called(Call),
+    /// The call returned this, or a negative errno.
+    Returned(i64),
+    /// From here on a descriptor of the process is this.
+    Bound {
+        /// The descriptor.
+        descriptor: i32,
+        /// What it is.
+        to: Bound,
+        /// It was bound at this time; otherwise it was before, and has been looked at now.
+        anew: bool,
+    },
+    /// An access to this address found no page in place.
+    Faulted {
+        /// The address.
+        address: u64,
+        /// The page had to be read.
+        major: bool,
+    },
+    /// The thread left its CPU.
+    Left {
+        /// It could have gone on.
+        preempted: bool,
+    },
+    /// The thread got a CPU.
+    Resumed,
+    /// The process mapped a range of addresses, over what was there.
+    Mapped {
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+        /// The file, and where in it the range begins, in bytes; `None`: memory without a file.
+        file: Option<(WatchedFile, u64)>,
+        /// It holds code.
+        executable: bool,
+    },
+    /// The process, or a thread of it, began.
+    Began {
+        /// The process that started it, or the same one.
+        parent: u32,
+    },
+    /// The thread got a name.
+    Named {
+        /// The name.
+        name: String,
+        /// The process executed a program: nothing is mapped any more.
+        executed: bool,
+    },
+    /// The thread ended.
+    Ended,
+    /// Pages of a file came into the page cache for the thread.
+    BroughtIn(Pages),
+    /// Pages of a file that were in the page cache were put in place around a fault.
+    MappedAround(Pages),
+}
+
+/// A call that concerns files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A read.
+    Read(Access),
+    /// A write.
+    Write(Access),
+    /// The position of a descriptor is set.
+    Seek {
+        /// The descriptor.
+        descriptor: i32,
+    },
+    /// A file is opened; the call returns its descriptor.
+    Open,
+    /// A descriptor ends.
+    Close {
+        /// The descriptor.
+        descriptor: i32,
+    },
+    /// A descriptor gets a second number, which the call returns.
+    Duplicate,
+    /// Data are made durable.
+    Sync {
+        /// The descriptor.
+        descriptor: i32,
+    },
+    /// The kernel is advised of pages that will be needed, or reads them ahead.
+    Advise,
+    /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE, MADV_POPULATE_READ).
+    Populate,
+    /// Requests are handed to a ring (io_uring_enter(2)), whose files and offsets are not seen.
+    Ring {
+        /// How many.
+        submitted: u32,
+    },
+}
+
+/// A read or a write by a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The descriptor.
+    pub descriptor: i32,
+    /// Where.
+    pub at: Position,
+}
+
+/// Where a call reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// At this offset.
+    Offset(u64),
+    /// Where the access before ended.
+    Current,
+    /// The offset is in memory of the program.
+    Hidden,
+}
+
+/// What a descriptor is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// A regular file.
+    File {
+        /// The file.
+        file: WatchedFile,
+        /// Its size when it was looked at, in bytes.
+        len: u64,
+        /// Past the page cache (O_DIRECT).
+        direct: bool,
+    },
+    /// A pipe, a socket, a directory, a device.
+    NoFile,
+    /// It was closed before anybody could look.
+    Unknown,
+}
+
+/// A file, as a descriptor or a mapping shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedFile {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// The inode.
+    pub inode: u64,
+    /// The path.
+    pub path: String,
+}
+
+/// Pages of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// The inode.
+    pub inode: u64,
+    /// The first page.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// How often an event happened, and how much of it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Tally {
+    /// The event.
+    pub event: String,
+    /// How often it happened.
+    pub counted: u64,
+    /// Its records.
+    pub recorded: u64,
+    /// Records that found no room; `None`: this kernel does not count them by event.
+    pub lost: Option<u64>,
+}
+
+/// A kind of happening that a watch may or may not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sight {
+    /// Page faults, waits of threads, mappings.
+    Faults,
+    /// Calls that read, write, open and close.
+    Calls,
+    /// Pages that come into the page cache, and faults that the kernel takes for the program.
+    PageCache,
+}
+
+/// A sight that the watch does not have, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Missing {
+    /// What is not seen.
+    pub sight: Sight,
+    /// The reason, and what would change it.
+    pub reason: String,
+}
