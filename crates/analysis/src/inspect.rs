@@ -1,0 +1,18 @@
+//! What a watched program does to its files: happenings added up, and what follows from them.
+//!
+//! A pure function of the happenings. What a watch cannot see is missing here, never 0: calls that were not watched, pages whose
+//! way into the page cache was not seen, accesses to mapped pages that raise no fault.
+
+pub mod accounts;
+pub mod findings;
+pub mod inspection;
+mod mappings;
+mod pages;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod waits;
+
+pub use accounts::Accounts;
+pub use findings::{Finding, findings};
+pub use inspection::{Inspection, Subject};

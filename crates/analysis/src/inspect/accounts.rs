@@ -1,0 +1,511 @@
+//! Happenings, added up by file and thread.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use pagewise_model::ProcessCounters;
+use pagewise_model::watched::{
+    Access, Bound, Call, Happening, Missing, Pages, Position, Sight, Tally, WatchedFile, What,
+};
+
+use super::inspection::{
+    BroughtIn, By, Calls, InspectedFile, Inspection, Mapped, SCHEMA, Subject, Unattributed,
+};
+use super::mappings::Mappings;
+use super::pages::PageSet;
+use super::threads::{InCall, Thread};
+use super::waits::WaitCounts;
+
+/// A fault is in order if it is so many pages behind the one before, or fewer: what the kernel maps around a fault
+/// (fault_around_bytes is 64 KiB).
+const AROUND_PAGES: u64 = 16;
+/// Pages that may be mapped as one.
+const LARGE_PAGES: u64 = 512;
+/// Sizes of calls that are shown.
+const SHOWN_SIZES: usize = 4;
+
+/// A program being watched.
+#[derive(Clone, Debug)]
+pub struct Accounts {
+    page_bytes: u64,
+    processes: HashMap<u32, Process>,
+    threads: HashMap<u32, Thread>,
+    /// Threads that ended: their numbers may be used again.
+    gone: Vec<(u32, Thread)>,
+    files: Vec<File>,
+    by_identity: HashMap<Identity, usize>,
+    /// The file of a mapping may show another device than its descriptor (btrfs, overlayfs).
+    by_path: HashMap<(u64, String), usize>,
+    no_file: Unattributed,
+    unknown: Unattributed,
+    ring_requests: u64,
+    memory_faults: u64,
+    /// Pages were put in place before they were used, which raises no fault.
+    populated: bool,
+}
+
+/// Major number, minor number, inode.
+type Identity = (u32, u32, u64);
+
+#[derive(Clone, Debug, Default)]
+struct Process {
+    mappings: Mappings,
+    descriptors: HashMap<i32, Descriptor>,
+}
+
+/// A descriptor of a process.
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    to: To,
+    /// Where the file's own position is, from its opening on.
+    position: u64,
+    /// Where the access before ended.
+    last_end: Option<u64>,
+    /// A call has used it.
+    used: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    File(usize),
+    NoFile,
+    Unknown,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    path: Option<String>,
+    identity: Identity,
+    len: Option<u64>,
+    code: bool,
+    direct: bool,
+    reads: CallCounts,
+    writes: CallCounts,
+    syncs: WaitCounts,
+    sync_count: u64,
+    faults: FaultCounts,
+    /// Everything that came in, to tell what came in again.
+    brought_in: PageSet,
+    by_faults: PageSet,
+    around: PageSet,
+    calls_pages: u64,
+    faults_pages: u64,
+    again_pages: u64,
+    large: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct CallCounts {
+    count: u64,
+    failed: u64,
+    bytes: u64,
+    sizes: HashMap<u64, u64>,
+    in_order: u64,
+    placed: u64,
+    threads: HashSet<u32>,
+    waits: WaitCounts,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FaultCounts {
+    minor: u64,
+    major: u64,
+    pages: PageSet,
+    last_page: HashMap<u32, u64>,
+    in_order: u64,
+    waits: WaitCounts,
+}
+
+impl Accounts {
+    /// Nothing yet, on a machine with pages of this size.
+    pub fn new(page_bytes: u64) -> Self {
+        Self {
+            page_bytes,
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            gone: Vec::new(),
+            files: Vec::new(),
+            by_identity: HashMap::new(),
+            by_path: HashMap::new(),
+            no_file: Unattributed::default(),
+            unknown: Unattributed::default(),
+            ring_requests: 0,
+            memory_faults: 0,
+            populated: false,
+        }
+    }
+
+    /// Add what happened next.
+    pub fn add(&mut self, happening: Happening) {
+        let Happening { time_ns, process, thread, what } = happening;
+        match what {
+            What::Began { parent } => {
+                if parent != process && !self.processes.contains_key(&process) {
+                    let inherited = self.processes.get(&parent).cloned().unwrap_or_default();
+                    self.processes.insert(process, inherited);
+                }
+                self.end(thread, time_ns);
+                // A name is inherited until another one is given.
+                let name = self.threads.get(&parent).map(|parent| parent.name.clone()).unwrap_or_default();
+                self.threads.insert(thread, Thread::new(process, name, time_ns));
+            }
+            What::Ended => self.end(thread, time_ns),
+            What::Named { name, executed } => {
+                if executed {
+                    self.processes.entry(process).or_default().mappings = Mappings::default();
+                }
+                self.thread(process, thread, time_ns).name = name;
+            }
+            What::Left { preempted } => self.thread(process, thread, time_ns).left(time_ns, preempted),
+            What::Resumed => self.thread(process, thread, time_ns).resumed(time_ns),
+            What::Mapped { start, len, file, executable } => {
+                let file = file.map(|(file, offset)| (self.file(file), offset));
+                if let Some((file, _)) = file {
+                    self.files[file].code |= executable;
+                }
+                self.processes.entry(process).or_default().mappings.map(start, len, file);
+            }
+            What::Bound { descriptor, to, anew } => {
+                let to = self.bound(to);
+                let descriptors = &mut self.processes.entry(process).or_default().descriptors;
+                // A look tells what is known already; the position stays.
+                if anew || descriptors.get(&descriptor).is_none_or(|known| known.to != to) {
+                    let state = Descriptor { to, position: 0, last_end: None, used: false };
+                    descriptors.insert(descriptor, state);
+                }
+            }
+            What::Called(call) => {
+                match call {
+                    Call::Ring { submitted } => self.ring_requests += u64::from(submitted),
+                    Call::Populate => self.populated = true,
+                    _ => {}
+                }
+                self.thread(process, thread, time_ns).called(call);
+            }
+            What::Returned(result) => {
+                let call = self.thread(process, thread, time_ns).returned();
+                if let Some(call) = call {
+                    self.returned(process, thread, &call, result);
+                }
+            }
+            What::Faulted { address, major } => self.faulted(process, thread, time_ns, address, major),
+            What::BroughtIn(pages) => self.brought_in(process, thread, time_ns, pages),
+            What::MappedAround(pages) => {
+                let file = self.file_of_pages(&pages);
+                self.files[file].around.insert(pages.first, pages.count);
+            }
+        }
+    }
+
+    fn thread(&mut self, process: u32, thread: u32, time_ns: u64) -> &mut Thread {
+        self.threads.entry(thread).or_insert_with(|| Thread::new(process, String::new(), time_ns))
+    }
+
+    fn end(&mut self, thread: u32, time_ns: u64) {
+        if let Some(mut ended) = self.threads.remove(&thread) {
+            ended.ended(time_ns);
+            self.gone.push((thread, ended));
+        }
+    }
+
+    fn file(&mut self, file: WatchedFile) -> usize {
+        let identity = (file.device.0, file.device.1, file.inode);
+        let named = (file.inode, file.path);
+        let known = self.by_identity.get(&identity).or_else(|| self.by_path.get(&named)).copied();
+        let index = known.unwrap_or_else(|| {
+            self.files.push(File { identity, ..File::default() });
+            self.files.len() - 1
+        });
+        self.files[index].path.get_or_insert_with(|| named.1.clone());
+        self.by_identity.insert(identity, index);
+        self.by_path.insert(named, index);
+        index
+    }
+
+    /// Pages are those of a file that may not have been seen opened.
+    fn file_of_pages(&mut self, pages: &Pages) -> usize {
+        let identity = (pages.device.0, pages.device.1, pages.inode);
+        *self.by_identity.entry(identity).or_insert_with(|| {
+            self.files.push(File { identity, ..File::default() });
+            self.files.len() - 1
+        })
+    }
+
+    fn bound(&mut self, to: Bound) -> To {
+        match to {
+            Bound::NoFile => To::NoFile,
+            Bound::Unknown => To::Unknown,
+            Bound::File { file, len, direct } => {
+                let index = self.file(file);
+                let file = &mut self.files[index];
+                file.len.get_or_insert(len);
+                file.direct |= direct;
+                To::File(index)
+            }
+        }
+    }
+
+    fn returned(&mut self, process: u32, thread: u32, call: &InCall, result: i64) {
+        let (access, by) = match call.call {
+            Call::Read(access) => (access, By::Reads),
+            Call::Write(access) => (access, By::Writes),
+            Call::Sync { descriptor } => return self.synced(process, thread, descriptor, call.blocked_ns),
+            Call::Seek { descriptor } => {
+                let state = self.descriptor(process, descriptor);
+                if let (Some(state), Ok(position)) = (state, u64::try_from(result)) {
+                    state.position = position;
+                }
+                return;
+            }
+            Call::Close { descriptor } => {
+                self.processes.entry(process).or_default().descriptors.remove(&descriptor);
+                return;
+            }
+            _ => return,
+        };
+        let bytes = u64::try_from(result).ok();
+        let order = bytes.and_then(|bytes| self.order(process, &access, bytes));
+        let state = self.descriptor(process, access.descriptor);
+        let (to, is_first) =
+            state.map_or((To::Unknown, false), |state| (state.to, !std::mem::replace(&mut state.used, true)));
+        let file = match to {
+            To::File(file) => file,
+            To::NoFile | To::Unknown => {
+                let other = if to == To::NoFile { &mut self.no_file } else { &mut self.unknown };
+                other.descriptors += u64::from(is_first);
+                other.calls += 1;
+                other.bytes += bytes.unwrap_or(0);
+                return;
+            }
+        };
+        let counts = match by {
+            By::Reads => &mut self.files[file].reads,
+            _ => &mut self.files[file].writes,
+        };
+        counts.count += 1;
+        counts.threads.insert(thread);
+        match bytes {
+            Some(bytes) => {
+                counts.bytes += bytes;
+                if bytes > 0 {
+                    *counts.sizes.entry(bytes).or_default() += 1;
+                }
+            }
+            None => counts.failed += 1,
+        }
+        if let Some(in_order) = order {
+            counts.placed += 1;
+            counts.in_order += u64::from(in_order);
+        }
+        if call.blocked_ns > 0 {
+            counts.waits.add(call.blocked_ns);
+            if let Some(thread) = self.threads.get_mut(&thread) {
+                thread.waited(file, by, call.blocked_ns);
+            }
+        }
+    }
+
+    fn descriptor(&mut self, process: u32, descriptor: i32) -> Option<&mut Descriptor> {
+        self.processes.get_mut(&process)?.descriptors.get_mut(&descriptor)
+    }
+
+    /// Move the position of a descriptor; whether the access began where the one before had ended, if that is known.
+    fn order(&mut self, process: u32, access: &Access, bytes: u64) -> Option<bool> {
+        let state = self.descriptor(process, access.descriptor)?;
+        let start = match access.at {
+            Position::Offset(offset) => offset,
+            Position::Current => state.position,
+            Position::Hidden => {
+                state.last_end = None;
+                return None;
+            }
+        };
+        let end = start.saturating_add(bytes);
+        if access.at == Position::Current {
+            state.position = end;
+        }
+        if bytes == 0 {
+            return None;
+        }
+        state.last_end.replace(end).map(|last| last == start)
+    }
+
+    fn synced(&mut self, process: u32, thread: u32, descriptor: i32, waited_ns: u64) {
+        let Some(To::File(file)) = self.descriptor(process, descriptor).map(|state| state.to) else { return };
+        self.files[file].sync_count += 1;
+        self.files[file].syncs.add(waited_ns);
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.waited(file, By::Syncs, waited_ns);
+        }
+    }
+
+    fn faulted(&mut self, process: u32, thread: u32, time_ns: u64, address: u64, major: bool) {
+        let waited_ns = self.thread(process, thread, time_ns).faulted();
+        let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
+        let Some((file, offset)) = mapped else {
+            self.memory_faults += 1;
+            return;
+        };
+        let page = offset / self.page_bytes;
+        let faults = &mut self.files[file].faults;
+        faults.pages.insert(page, 1);
+        let last = faults.last_page.insert(thread, page);
+        let behind = last.and_then(|last| page.checked_sub(last));
+        faults.in_order += u64::from(behind.is_some_and(|pages| (1..=AROUND_PAGES).contains(&pages)));
+        if !major {
+            faults.minor += 1;
+            return;
+        }
+        faults.major += 1;
+        faults.waits.add(waited_ns);
+        self.thread(process, thread, time_ns).waited(file, By::Faults, waited_ns);
+    }
+
+    fn brought_in(&mut self, process: u32, thread: u32, time_ns: u64, pages: Pages) {
+        let call = self.thread(process, thread, time_ns).call();
+        // What a write puts into the page cache does not come from a device.
+        if matches!(call, Some(Call::Write(_))) {
+            return;
+        }
+        let index = self.file_of_pages(&pages);
+        let file = &mut self.files[index];
+        file.again_pages += file.brought_in.insert(pages.first, pages.count);
+        file.large |= pages.count >= LARGE_PAGES;
+        if call.is_some() {
+            file.calls_pages += pages.count;
+        } else {
+            file.faults_pages += pages.count;
+            file.by_faults.insert(pages.first, pages.count);
+        }
+    }
+
+    /// The end: what was watched, for how long, and how much of it arrived.
+    pub fn inspection(
+        mut self,
+        subject: Subject,
+        (began_ns, ended_ns): (u64, u64),
+        missing: &[Missing],
+        (events, lost): (Vec<Tally>, u64),
+    ) -> Inspection {
+        let sees = |sight| !missing.iter().any(|missing| missing.sight == sight);
+        let (calls, cache) = (sees(Sight::Calls), sees(Sight::PageCache));
+        let populated = self.populated || !calls;
+        let files = std::mem::take(&mut self.files);
+        let files: Vec<InspectedFile> =
+            files.iter().map(|file| file.inspected(self.page_bytes, cache, populated)).collect();
+        let mut order: Vec<usize> = (0..files.len()).collect();
+        order.sort_by_key(|index| {
+            let file = &files[*index];
+            (file.code, Reverse(file.waited_ns()), Reverse(file.bytes()), file.path.clone())
+        });
+        let mut place = vec![0; order.len()];
+        for (position, index) in order.iter().enumerate() {
+            place[*index] = position;
+        }
+        let mut sorted: Vec<Option<InspectedFile>> = files.into_iter().map(Some).collect();
+        let files = order.iter().filter_map(|index| sorted[*index].take()).collect();
+        let everybody = self.threads.iter().map(|(number, thread)| (*number, thread));
+        let everybody = everybody.chain(self.gone.iter().map(|(number, thread)| (*number, thread)));
+        let mut threads: Vec<_> =
+            everybody.map(|(number, thread)| thread.inspected(number, ended_ns, &place)).collect();
+        threads.sort_by_key(|thread| (Reverse(thread.waited_ns()), thread.process, thread.thread));
+        let processes: HashSet<u32> = threads.iter().map(|thread| thread.process).collect();
+        let arrived = |tally: &Tally| tally.counted == tally.recorded && tally.lost.unwrap_or(0) == 0;
+        let lost_records = lost.max(events.iter().filter_map(|tally| tally.lost).sum());
+        Inspection {
+            schema: SCHEMA,
+            subject,
+            watched_ns: ended_ns.saturating_sub(began_ns),
+            page_bytes: self.page_bytes,
+            processes: processes.len() as u64,
+            missing: missing.to_vec(),
+            complete: lost_records == 0 && events.iter().all(arrived),
+            lost_records,
+            events,
+            files,
+            threads,
+            no_file: calls.then_some(self.no_file),
+            unknown: calls.then_some(self.unknown),
+            ring_requests: calls.then_some(self.ring_requests),
+            memory_faults: self.memory_faults,
+            totals: ProcessCounters::default(),
+        }
+    }
+}
+
+impl File {
+    fn inspected(&self, page_bytes: u64, cache: bool, populated: bool) -> InspectedFile {
+        let faults = &self.faults;
+        let faulted_pages = faults.pages.len();
+        InspectedFile {
+            path: self.path.clone(),
+            identity: self.identity,
+            file_bytes: self.len,
+            filesystem: None,
+            code: self.code,
+            direct: self.direct,
+            reads: self.reads.calls(),
+            writes: self.writes.calls(),
+            syncs: (self.sync_count > 0).then(|| self.syncs.waits()),
+            mapping: (faulted_pages > 0).then(|| Mapped {
+                minor_faults: faults.minor,
+                major_faults: faults.major,
+                faulted_pages,
+                in_order: faults.in_order,
+                threads: faults.last_page.len() as u64,
+                waits: faults.waits.waits(),
+            }),
+            brought_in: (cache && self.calls_pages + self.faults_pages > 0).then(|| {
+                let came = self.by_faults.len();
+                let share = |touched: u64| 1.0 - touched as f64 / came as f64;
+                // Calls use pages that faults brought in, and large pages are mapped without being told.
+                let bounded = !populated && !self.large && self.reads.count == 0;
+                let touched_at_most = || self.by_faults.shared_with(&[&faults.pages, &self.around]);
+                BroughtIn {
+                    bytes: (self.calls_pages + self.faults_pages) * page_bytes,
+                    by_calls_bytes: self.calls_pages * page_bytes,
+                    by_faults_bytes: self.faults_pages * page_bytes,
+                    again_bytes: self.again_pages * page_bytes,
+                    per_faulted: (faulted_pages > 0).then(|| self.faults_pages as f64 / faulted_pages as f64),
+                    untouched_at_least: (came > 0 && bounded).then(|| share(touched_at_most())),
+                    untouched_at_most: (came > 0)
+                        .then(|| share(self.by_faults.shared_with(&[&faults.pages]))),
+                }
+            }),
+        }
+    }
+}
+
+impl CallCounts {
+    fn calls(&self) -> Option<Calls> {
+        let mut sizes: Vec<(u64, u64)> = self.sizes.iter().map(|(size, count)| (*size, *count)).collect();
+        sizes.sort_by_key(|(size, count)| (Reverse(*count), *size));
+        sizes.truncate(SHOWN_SIZES);
+        (self.count > 0).then(|| Calls {
+            count: self.count,
+            failed: self.failed,
+            bytes: self.bytes,
+            sizes,
+            in_order: self.in_order,
+            placed: self.placed,
+            threads: self.threads.len() as u64,
+            waits: self.waits.waits(),
+        })
+    }
+}
+
+impl InspectedFile {
+    /// Time that threads waited for it.
+    pub fn waited_ns(&self) -> u64 {
+        let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.waits.total_ns);
+        let of_faults = self.mapping.iter().map(|mapping| mapping.waits.total_ns);
+        let of_syncs = self.syncs.iter().map(|waits| waits.total_ns);
+        of_calls.chain(of_faults).chain(of_syncs).sum()
+    }
+
+    /// Bytes that calls moved or that came in.
+    fn bytes(&self) -> u64 {
+        let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.bytes);
+        of_calls.sum::<u64>().max(self.brought_in.iter().map(|brought| brought.bytes).sum())
+    }
+}

@@ -1,0 +1,211 @@
+//! What a program does to its files, as it is printed.
+
+use pagewise_model::ProcessCounters;
+use pagewise_model::watched::{Missing, Tally};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use super::waits::Waits;
+
+/// Version of this document. Its fields only ever grow.
+pub const SCHEMA: u32 = 1;
+
+/// What was watched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Subject {
+    /// The command, or the name of the process.
+    pub command: String,
+    /// The process.
+    pub process: u32,
+    /// How it ended, if it did while it was watched.
+    pub ended: Option<String>,
+}
+
+/// A program, inspected.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Inspection {
+    /// Version of this document.
+    pub schema: u32,
+    /// What was watched.
+    pub subject: Subject,
+    /// Time that it was watched.
+    pub watched_ns: u64,
+    /// Size of a page.
+    pub page_bytes: u64,
+    /// Processes that were seen.
+    pub processes: u64,
+    /// What was not seen, and why.
+    pub missing: Vec<Missing>,
+    /// True if every record arrived: what was counted is what was recorded. Otherwise shares are not to be trusted.
+    pub complete: bool,
+    /// Records that found no room.
+    pub lost_records: u64,
+    /// How often each event happened.
+    pub events: Vec<Tally>,
+    /// Files, those that were waited for the longest first.
+    pub files: Vec<InspectedFile>,
+    /// Threads, those that waited the longest first.
+    pub threads: Vec<InspectedThread>,
+    /// Calls whose descriptor is a pipe, a socket or another thing that is no file.
+    pub no_file: Option<Unattributed>,
+    /// Calls whose descriptor was closed before anybody could look what it was.
+    pub unknown: Option<Unattributed>,
+    /// Requests that were handed to io_uring, whose files and offsets are not seen.
+    pub ring_requests: Option<u64>,
+    /// Faults of memory without a file.
+    pub memory_faults: u64,
+    /// What /proc told of the process when it was looked at last, less what it told at the beginning.
+    pub totals: ProcessCounters,
+}
+
+/// Calls that belong to no file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unattributed {
+    /// Descriptors.
+    pub descriptors: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Bytes that they returned.
+    pub bytes: u64,
+}
+
+/// A file, and what the program did to it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedFile {
+    /// Its path; `None`: pages of it came in, and nobody saw it opened.
+    pub path: Option<String>,
+    /// Major number, minor number, inode.
+    pub identity: (u32, u32, u64),
+    /// Its size when it was opened.
+    pub file_bytes: Option<u64>,
+    /// Type of its filesystem.
+    pub filesystem: Option<String>,
+    /// It holds code of the program or a library.
+    pub code: bool,
+    /// Past the page cache (O_DIRECT), by one of its descriptors.
+    pub direct: bool,
+    /// Reads by calls; `None`: none, or calls were not watched.
+    pub reads: Option<Calls>,
+    /// Writes by calls.
+    pub writes: Option<Calls>,
+    /// fsync(2) and fdatasync(2).
+    pub syncs: Option<Waits>,
+    /// Accesses to a mapping that raised a fault.
+    pub mapping: Option<Mapped>,
+    /// What came into the page cache; `None`: nothing, or it was not watched.
+    pub brought_in: Option<BroughtIn>,
+}
+
+/// Calls that read, or that write.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Calls {
+    /// Calls.
+    pub count: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Bytes that they returned.
+    pub bytes: u64,
+    /// The most frequent results, in bytes, and how many calls had them.
+    pub sizes: Vec<(u64, u64)>,
+    /// Calls that began where the one before had ended.
+    pub in_order: u64,
+    /// Calls whose place in the file is known.
+    pub placed: u64,
+    /// Threads that made them.
+    pub threads: u64,
+    /// Calls in which the thread had to wait. The others were answered at once, by the page cache as a rule.
+    pub waits: Waits,
+}
+
+/// Faults of a mapping.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Mapped {
+    /// Faults for which the page was there.
+    pub minor_faults: u64,
+    /// Faults for which the page had to be read.
+    pub major_faults: u64,
+    /// Different pages that faulted. Others may have been used without a fault.
+    pub faulted_pages: u64,
+    /// Faults shortly behind the one before, within what the kernel maps around a fault.
+    pub in_order: u64,
+    /// Threads that faulted.
+    pub threads: u64,
+    /// Waits of major faults.
+    pub waits: Waits,
+}
+
+/// Pages that came into the page cache for the program.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BroughtIn {
+    /// All of it.
+    pub bytes: u64,
+    /// By calls.
+    pub by_calls_bytes: u64,
+    /// By faults.
+    pub by_faults_bytes: u64,
+    /// What had come in before while the program was watched, and had gone.
+    pub again_bytes: u64,
+    /// What came in by faults over the pages that faulted.
+    pub per_faulted: Option<f64>,
+    /// The least share of what came in by faults that was never touched; `None`: it could be all or nothing, as where large
+    /// pages are mapped at once.
+    pub untouched_at_least: Option<f64>,
+    /// The most: all but the pages that faulted.
+    pub untouched_at_most: Option<f64>,
+}
+
+/// A thread, and what it waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct InspectedThread {
+    /// Its process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// Its name.
+    pub name: String,
+    /// Time that it was watched.
+    pub watched_ns: u64,
+    /// Waits for files, the longest first.
+    pub waits: Vec<FileWait>,
+    /// Other times off the CPU: sleeps, locks, sockets; and calls that were not watched.
+    pub blocked_elsewhere_ns: u64,
+    /// Time that it could have run, while others had its CPU.
+    pub preempted_ns: u64,
+}
+
+/// Time that a thread waited for a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileWait {
+    /// Place of the file in [`Inspection::files`].
+    pub file: usize,
+    /// By what.
+    pub by: By,
+    /// How long.
+    pub waited_ns: u64,
+}
+
+/// What a thread did when it waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// An access to a mapping.
+    Faults,
+    /// A call that reads.
+    Reads,
+    /// A call that writes.
+    Writes,
+    /// fsync(2) or fdatasync(2).
+    Syncs,
+}
+
+impl InspectedThread {
+    /// Time that it waited for files.
+    pub fn waited_ns(&self) -> u64 {
+        self.waits.iter().map(|wait| wait.waited_ns).sum()
+    }
+
+    /// The share of its time that a wait took.
+    pub fn share(&self, wait: &FileWait) -> f64 {
+        wait.waited_ns as f64 / self.watched_ns.max(1) as f64
+    }
+}

@@ -1,0 +1,244 @@
+//! Inspections of happenings that are made up.
+
+use pagewise_model::watched::{
+    Access, Bound, Call, Happening, Missing, Pages, Position, Sight, Tally, WatchedFile, What,
+};
+
+use super::inspection::{By, InspectedFile, Inspection, Subject};
+use super::{Accounts, findings};
+
+const PAGE: u64 = 4096;
+const DEVICE: (u32, u32) = (254, 1);
+
+fn file(inode: u64) -> WatchedFile {
+    WatchedFile { device: DEVICE, inode, path: format!("/data/{inode}") }
+}
+
+fn bound(descriptor: i32, inode: u64) -> What {
+    What::Bound { descriptor, to: Bound::File { file: file(inode), len: 1 << 20, direct: false }, anew: true }
+}
+
+fn read(descriptor: i32, at: Position) -> What {
+    What::Called(Call::Read(Access { descriptor, at }))
+}
+
+fn pages(inode: u64, first: u64, count: u64) -> Pages {
+    Pages { device: DEVICE, inode, first, count }
+}
+
+fn subject() -> Subject {
+    Subject { command: "program".into(), process: 1, ended: None }
+}
+
+/// What thread 1 of process 1 did, a microsecond after the other.
+fn inspected(happenings: Vec<What>) -> Inspection {
+    inspected_with(happenings, &[], Vec::new())
+}
+
+fn inspected_with(happenings: Vec<What>, missing: &[Missing], tallies: Vec<Tally>) -> Inspection {
+    let mut accounts = Accounts::new(PAGE);
+    let end = happenings.len() as u64 * 1000;
+    for (index, what) in happenings.into_iter().enumerate() {
+        accounts.add(Happening { time_ns: index as u64 * 1000, process: 1, thread: 1, what });
+    }
+    accounts.inspection(subject(), (0, end), missing, (tallies, 0))
+}
+
+fn only(inspection: &Inspection) -> &InspectedFile {
+    let [file] = &inspection.files[..] else { panic!("one file: {:?}", inspection.files) };
+    file
+}
+
+#[test]
+fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
+    let mut all = vec![bound(3, 7)];
+    let offsets = [0u64, 4096, 8192, 0, 4096];
+    for offset in offsets {
+        all.extend([read(3, Position::Offset(offset)), What::Returned(4096)]);
+    }
+    // The position of the descriptor is a matter of its own: it begins at 0, moves with each read, and with a seek.
+    all.extend([
+        read(3, Position::Current),
+        What::Returned(100),
+        read(3, Position::Current),
+        What::Returned(0),
+    ]);
+    all.extend([What::Called(Call::Seek { descriptor: 3 }), What::Returned(100)]);
+    // A second look at it changes nothing.
+    all.push(What::Bound {
+        descriptor: 3,
+        to: Bound::File { file: file(7), len: 1 << 20, direct: false },
+        anew: false,
+    });
+    all.extend([
+        read(3, Position::Current),
+        What::Returned(50),
+        read(3, Position::Offset(9)),
+        What::Returned(-5),
+    ]);
+    let inspection = inspected(all);
+    let reads = only(&inspection).reads.as_ref().expect("reads");
+    assert_eq!((reads.count, reads.failed, reads.bytes), (9, 1, 5 * 4096 + 150));
+    // Of 4096 bytes: at 4096, 8192 and 4096 again; the first has none before it. At 100, after a seek that moved nothing.
+    assert_eq!((reads.placed, reads.in_order), (6, 4));
+    assert_eq!(reads.sizes, [(4096, 5), (50, 1), (100, 1)]);
+    assert_eq!(reads.waits.count, 0);
+    assert_eq!(only(&inspection).file_bytes, Some(1 << 20));
+}
+
+#[test]
+fn a_call_waits_while_its_thread_is_blocked_and_not_while_others_have_its_cpu() {
+    let blocked = |preempted| [What::Left { preempted }, What::Resumed];
+    let mut all = vec![bound(3, 7), read(3, Position::Offset(0))];
+    all.extend(blocked(false));
+    all.extend(blocked(true));
+    all.push(What::Returned(4096));
+    all.extend(blocked(false));
+    let inspection = inspected(all);
+    let reads = only(&inspection).reads.as_ref().expect("reads");
+    assert_eq!((reads.waits.count, reads.waits.total_ns), (1, 1000));
+    let thread = &inspection.threads[0];
+    assert_eq!((thread.waited_ns(), thread.blocked_elsewhere_ns, thread.preempted_ns), (1000, 1000, 1000));
+    assert_eq!(thread.watched_ns, 8000);
+    let found = findings(&inspection);
+    assert_eq!((found.len(), found[0].by, found[0].file, found[0].most), (1, By::Reads, 0, 0.125));
+}
+
+#[test]
+fn a_fault_waits_for_the_last_time_that_its_thread_was_blocked() {
+    let mapped = |start, file| What::Mapped { start, len: 64 * PAGE, file, executable: false };
+    let fault = |page: u64, major| What::Faulted { address: (1 << 20) + page * PAGE + 5, major };
+    let inspection = inspected(vec![
+        mapped(1 << 20, Some((file(7), 2 * PAGE))),
+        // A sleep, and then the fault.
+        What::Left { preempted: false },
+        What::Resumed,
+        What::Left { preempted: false },
+        What::Resumed,
+        fault(0, true),
+        fault(1, false),
+        fault(40, false),
+        fault(40, false),
+        // Nothing was blocked since the fault before.
+        fault(3, true),
+        mapped(1 << 20, None),
+        fault(5, false),
+    ]);
+    let mapping = only(&inspection).mapping.as_ref().expect("a mapping");
+    assert_eq!((mapping.major_faults, mapping.minor_faults, mapping.faulted_pages), (2, 3, 4));
+    assert_eq!(mapping.in_order, 1);
+    assert_eq!(
+        (mapping.waits.count, mapping.waits.total_ns, mapping.waits.longest_ns),
+        (2, 1000, Some(1000))
+    );
+    assert_eq!(inspection.memory_faults, 1);
+    let thread = &inspection.threads[0];
+    assert_eq!((thread.waited_ns(), thread.blocked_elsewhere_ns), (1000, 1000));
+}
+
+#[test]
+fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
+    let inspection = inspected(vec![
+        What::Mapped { start: 0, len: PAGE, file: Some((file(8), 0)), executable: false },
+        bound(3, 7),
+        What::Called(Call::Write(Access { descriptor: 3, at: Position::Current })),
+        What::Left { preempted: false },
+        What::Resumed,
+        What::Faulted { address: 0, major: true },
+        What::Returned(10),
+    ]);
+    let of =
+        |path: &str| inspection.files.iter().find(|file| file.path.as_deref() == Some(path)).expect("a file");
+    assert_eq!(of("/data/7").writes.as_ref().expect("writes").waits.count, 0);
+    assert_eq!(of("/data/8").mapping.as_ref().expect("a mapping").waits.total_ns, 1000);
+}
+
+#[test]
+fn what_was_never_touched_is_an_interval() {
+    let map = || What::Mapped { start: 0, len: 1000 * PAGE, file: Some((file(7), 0)), executable: false };
+    let mut all = vec![map()];
+    all.extend([What::BroughtIn(pages(7, 0, 100)), What::Faulted { address: 0, major: true }]);
+    all.push(What::MappedAround(pages(7, 0, 16)));
+    let brought = |inspection: &Inspection| only(inspection).brought_in.clone().expect("pages");
+    let found = brought(&inspected(all.clone()));
+    assert_eq!((found.by_faults_bytes, found.by_calls_bytes, found.again_bytes), (100 * PAGE, 0, 0));
+    assert_eq!((found.untouched_at_least, found.untouched_at_most), (Some(0.84), Some(0.99)));
+    assert_eq!(found.per_faulted, Some(100.0));
+
+    // Pages that came in twice, and those of a write, which come from nowhere.
+    let mut again = all.clone();
+    again.extend([What::BroughtIn(pages(7, 90, 20)), bound(3, 7)]);
+    again.push(What::Called(Call::Write(Access { descriptor: 3, at: Position::Current })));
+    again.extend([What::BroughtIn(pages(7, 500, 1)), What::Returned(1)]);
+    let found = brought(&inspected(again));
+    assert_eq!((found.bytes, found.again_bytes), (120 * PAGE, 10 * PAGE));
+
+    // A read may use pages that a fault brought in, large pages are mapped unseen, and so are those that are populated.
+    let others: [Vec<What>; 3] = [
+        vec![bound(3, 7), read(3, Position::Offset(0)), What::Returned(1)],
+        vec![What::BroughtIn(pages(7, 512, 512))],
+        vec![What::Called(Call::Populate), What::Returned(0)],
+    ];
+    for more in others {
+        let found = brought(&inspected(all.iter().cloned().chain(more).collect()));
+        assert_eq!(found.untouched_at_least, None);
+        assert!(found.untouched_at_most.expect("a bound") >= 0.99);
+    }
+}
+
+#[test]
+fn what_was_not_seen_is_missing() {
+    let lacking = |sight| Missing { sight, reason: "closed".into() };
+    let all =
+        || vec![What::BroughtIn(pages(7, 0, 1)), bound(3, 8), read(3, Position::Current), What::Returned(1)];
+    let whole = inspected(all());
+    assert_eq!(whole.files.iter().filter(|file| file.brought_in.is_some()).count(), 1);
+    assert!(whole.files.iter().any(|file| file.path.is_none()), "nobody saw the file of these pages opened");
+    assert_eq!(whole.ring_requests, Some(0));
+    let blind = inspected_with(all(), &[lacking(Sight::Calls), lacking(Sight::PageCache)], Vec::new());
+    assert!(blind.files.iter().all(|file| file.brought_in.is_none()));
+    assert_eq!((blind.ring_requests, blind.no_file, blind.unknown), (None, None, None));
+}
+
+#[test]
+fn without_all_records_there_is_no_verdict() {
+    let tally = |counted, recorded, lost| Tally { event: "calls".into(), counted, recorded, lost };
+    let all = || {
+        let wait = [What::Left { preempted: false }, What::Resumed, What::Returned(1)];
+        [bound(3, 7), read(3, Position::Current)].into_iter().chain(wait).collect::<Vec<_>>()
+    };
+    let with = |tallies: Vec<Tally>| inspected_with(all(), &[], tallies);
+    let whole = with(vec![tally(5, 5, Some(0)), tally(0, 0, None)]);
+    assert!(whole.complete && findings(&whole).len() == 1);
+    for tallies in [vec![tally(5, 4, Some(1))], vec![tally(5, 4, None)], vec![tally(5, 4, Some(0))]] {
+        let torn = with(tallies);
+        assert!(!torn.complete && findings(&torn).is_empty());
+    }
+}
+
+#[test]
+fn descriptors_are_those_of_their_process_and_of_its_children() {
+    let mut accounts = Accounts::new(PAGE);
+    let mut time_ns = 0;
+    let mut add = |process: u32, what: What| {
+        time_ns += 1000;
+        accounts.add(Happening { time_ns, process, thread: process, what });
+    };
+    add(1, bound(3, 7));
+    add(2, What::Began { parent: 1 });
+    add(1, What::Called(Call::Close { descriptor: 3 }));
+    add(1, What::Returned(0));
+    for process in [1, 2, 5] {
+        add(process, read(3, Position::Offset(0)));
+        add(process, What::Returned(10));
+    }
+    add(2, What::Bound { descriptor: 4, to: Bound::NoFile, anew: false });
+    add(2, read(4, Position::Current));
+    add(2, What::Returned(3));
+    let inspection = accounts.inspection(subject(), (0, time_ns), &[], (Vec::new(), 0));
+    assert_eq!(only(&inspection).reads.as_ref().map(|reads| reads.count), Some(1));
+    let unknown = inspection.unknown.expect("calls are seen");
+    assert_eq!((unknown.calls, unknown.bytes), (2, 20));
+    assert_eq!(inspection.no_file.map(|other| (other.calls, other.bytes)), Some((1, 3)));
+    assert_eq!(inspection.processes, 3);
+}
