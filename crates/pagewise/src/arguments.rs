@@ -11,6 +11,7 @@ use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, Workload};
 
 use crate::commands::conformance::ConformanceArguments;
+use crate::commands::inspect::InspectArguments;
 use crate::exit::Exit;
 use crate::plan::resolve::Variant;
 use crate::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
@@ -57,6 +58,7 @@ Examples:
   pagewise report pagewise-*-read.jsonl --json
   pagewise compare base/ -- new/             what changed between two sets of runs
   pagewise reproduce scan --quick            which claims of a published study hold here
+  pagewise inspect -- sqlite3 my.db .dump    what a program does to its files, and what it waits for
   pagewise doctor --dir /data                what can be measured there, and what not and why";
 
 /// Examples and the meanings of exit statuses.
@@ -117,6 +119,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Measure published studies again, and tell which of their claims hold here
     Reproduce(ReproduceArguments),
+    /// Watch a program: what it does to its files, and what its threads wait for
+    Inspect(InspectArguments),
     /// List methods and their options: meaning, system call, kernel, and whether they are available here
     Methods(MethodsArguments),
     /// List capabilities of this machine, reasons for missing ones, and settings that affect results
@@ -169,6 +173,8 @@ pub enum Schemas {
     CompareBy,
     /// `reproduce`
     Reproduce,
+    /// `inspect`
+    Inspect,
 }
 
 /// The questions, and any plan.

@@ -17,6 +17,8 @@ pub enum Exit {
     Busy,
     /// A signal stopped it.
     Interrupted,
+    /// That of the command that was inspected.
+    Program(u8),
 }
 
 impl Exit {
@@ -34,6 +36,7 @@ impl Exit {
             Exit::Busy => 4,
             // What shells report of a command that Ctrl-C ended: 128 and the number of SIGINT.
             Exit::Interrupted => 130,
+            Exit::Program(code) => code,
         }
     }
 
@@ -46,6 +49,7 @@ impl Exit {
             Exit::NotMeasurable => "nothing could be measured here: rights, kernel",
             Exit::Busy => "busy: another run is measuring, try again later",
             Exit::Interrupted => "stopped by Ctrl-C or another signal; --resume goes on",
+            Exit::Program(_) => "that of the command",
         }
     }
 

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Compare(compare)) => commands::compare::compare(compare),
         Some(Command::Reproduce(study)) => commands::reproduce::reproduce(study),
+        Some(Command::Inspect(inspect)) => commands::inspect::inspect(inspect),
         Some(Command::Methods(methods)) => commands::methods::methods(methods),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),

@@ -19,12 +19,13 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Rooms of the crate `analysis`, by the first name of a path in it: which may see which.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("lib", &["proof", "judge", "search", "compare", "reproduce"]),
+    ("lib", &["proof", "judge", "search", "compare", "reproduce", "inspect"]),
     ("compare", &["judge", "statistics"]),
     ("reproduce", &["judge", "proof", "statistics"]),
     ("search", &["judge", "statistics"]),
     ("judge", &["proof", "statistics"]),
     ("proof", &["statistics"]),
+    ("inspect", &[]),
     ("statistics", &[]),
 ];
 

@@ -8,6 +8,7 @@ pub mod cliff;
 pub mod compare;
 pub mod comparison;
 pub mod csv;
+pub mod inspect;
 pub mod json;
 pub mod judged_run;
 pub mod line;

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod conformance;
 mod consent;
 pub mod doctor;
+pub mod inspect;
 pub mod methods;
 pub mod planned;
 mod prepare;

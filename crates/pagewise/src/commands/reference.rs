@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 use pagewise_analysis::compare::{Gated, Split};
+use pagewise_analysis::inspect::Inspection;
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::reproduce::Reproduction;
 use pagewise_model::misspelt::nearest;
@@ -77,6 +78,7 @@ pub fn schema(of: Schemas) -> Result<Exit> {
         Schemas::Compare => schema::of::<Gated>(),
         Schemas::CompareBy => schema::of::<Split>(),
         Schemas::Reproduce => schema::of::<Reproduction>(),
+        Schemas::Inspect => schema::of::<Inspection>(),
     };
     json::write_one(&mut output::stdout(), &schema)?;
     Ok(Exit::Answered)

@@ -1,6 +1,6 @@
 //! The only module that writes to a terminal, a pipe or a file for people.
 //!
-//! * [`stdout()`], [`lines()`], [`file()`] and [`file_again()`] take documents: results, tables, JSON, CSV, pages;
+//! * [`stdout()`], [`stderr()`], [`lines()`], [`file()`] and [`file_again()`] take documents: results, tables, JSON, CSV, pages;
 //! * [`say`] takes one line for stderr: errors, warnings, notes;
 //! * [`progress`] overwrites a line on a terminal;
 //! * [`confirm`] asks a question on a terminal;
@@ -40,6 +40,11 @@ fn document<'a>(out: impl Write + 'a) -> Document<'a> {
 /// Stdout for documents. Text is written when the writer is dropped or flushed.
 pub fn stdout() -> Document<'static> {
     document(Remembered(io::stdout().lock()))
+}
+
+/// Stderr for the document of a command whose own output has stdout.
+pub fn stderr() -> Document<'static> {
+    document(io::stderr().lock())
 }
 
 /// Print lines, coloured on a terminal.

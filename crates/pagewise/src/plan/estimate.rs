@@ -10,8 +10,8 @@ const DATASET_NS_PER_BYTE: u64 = 2;
 const GROUP_NS: u64 = 60_000_000;
 /// Windows in which the workload warms a cache that cannot hold all.
 const SETTLING_WINDOWS: u64 = 4;
-/// Windows of a cold start.
-const COLD_START_WINDOWS: u64 = 20;
+/// Windows of a cold start and of what shows that it is over.
+const COLD_START_WINDOWS: u64 = 5;
 /// Reading or writing memory: the pace of one-shot work that never waits for the device.
 const MEMORY_NS_PER_BYTE: u64 = 1;
 /// Cost of a record with most methods, however small; more with a call for each.
@@ -108,7 +108,7 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
 fn start_ns(worker: &Worker) -> u64 {
     match worker {
         Worker::Native => 0,
-        Worker::Jvm => 2_000_000_000,
+        Worker::Jvm => 1_500_000_000,
         Worker::Go | Worker::Python | Worker::Other(_) => 100_000_000,
     }
 }

@@ -16,6 +16,7 @@ mod documented;
 mod documents;
 mod filesystems;
 mod full;
+mod inspect;
 mod interrupted;
 mod killed_conditions;
 mod protocol;

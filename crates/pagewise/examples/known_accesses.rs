@@ -1,0 +1,63 @@
+//! A program whose accesses to a file are known, so that tests can tell what a watch of it has to see.
+//!
+//! `known_accesses FILE` reads FILE, of 32 MiB: with a descriptor of its own 300 blocks of 4 KiB in its first half, none where the
+//! one before ended, and in a second thread the first 100 blocks of 8 KiB in order. Then it maps the file and touches a byte
+//! of every 16th page of the second half. It ends with status 7. `known_accesses FILE again` does that again and
+//! again until its stdin ends.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use pagewise_sys::{Advice, FileMapping};
+use rustix::fs::{Advice as FileAdvice, fadvise};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 8192;
+
+fn main() -> io::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let path = Path::new(&arguments[0]);
+    if arguments.len() == 1 {
+        access(path)?;
+        return Ok(ExitCode::from(7));
+    }
+    thread::spawn(|| {
+        let mut rest = Vec::new();
+        let _ = io::stdin().read_to_end(&mut rest);
+        std::process::exit(0);
+    });
+    loop {
+        access(path)?;
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn access(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    // Pages that were written together would be mapped together, without a fault for each.
+    fadvise(&file, 0, None, FileAdvice::DontNeed)?;
+    fadvise(&file, 0, None, FileAdvice::Random)?;
+    let mut block = [0; PAGE];
+    for index in 0..300 {
+        file.read_exact_at(&mut block, (index * 37 % (PAGES / 2) * PAGE) as u64)?;
+    }
+    let owned = path.to_path_buf();
+    thread::spawn(move || in_order(&owned)).join().map_err(|_| io::ErrorKind::Other)??;
+    let mapping = FileMapping::new(&file, PAGES * PAGE, false)?;
+    mapping.advise(0..PAGES * PAGE, Advice::Random)?;
+    let bytes = mapping.bytes();
+    let sum: u64 = (PAGES / 2..PAGES).step_by(16).map(|page| u64::from(bytes[page * PAGE])).sum();
+    std::hint::black_box(sum);
+    Ok(())
+}
+
+fn in_order(path: &Path) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut block = [0; 2 * PAGE];
+    (0..100).try_for_each(|_| file.read_exact(&mut block))
+}

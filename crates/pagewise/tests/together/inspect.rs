@@ -1,0 +1,217 @@
+//! `pagewise inspect` of programs whose accesses are known.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{self, PAGEWISE, Place, expect_refused, is_root};
+
+/// 128 pages of each of two files would do; this is what `known_accesses` says of itself.
+const TOUCHED_PAGES: u64 = 256;
+
+fn known_accesses() -> String {
+    let directory = std::path::Path::new(PAGEWISE).parent().expect("a directory");
+    directory.join("examples/known_accesses").display().to_string()
+}
+
+fn data(place: &Place) -> String {
+    let bytes: Vec<u8> = (0..32u32 << 20).map(|index| (index >> 12) as u8).collect();
+    let path = place.write("known.bin", bytes);
+    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
+    path.display().to_string()
+}
+
+/// Inspect the known program as `arguments` say; what was seen of its file, and all of it.
+fn inspected(place: &Place, mut command: Command) -> (Value, Value) {
+    let finished = place.finish(command.spawn().expect("start")).expect_code(7);
+    let text = fs::read_to_string(place.file("seen.json")).unwrap_or_else(|_| panic!("{finished:?}"));
+    let seen: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&seen["complete"], &seen["lost_records"]), (&Value::Bool(true), &0.into()), "{seen}");
+    (of_file(&seen), seen)
+}
+
+fn of_file(seen: &Value) -> Value {
+    let is_ours = |file: &&Value| file["path"].as_str().is_some_and(|path| path.ends_with("known.bin"));
+    seen["files"].as_array().expect("files").iter().find(is_ours).cloned().unwrap_or_else(|| panic!("{seen}"))
+}
+
+fn missing(seen: &Value, sight: &str) -> Option<String> {
+    let missing = seen["missing"].as_array().expect("an array");
+    let missing = missing.iter().find(|missing| missing["sight"] == sight)?;
+    Some(missing["reason"].as_str().expect("a reason").to_string())
+}
+
+/// The watch needs tracefs for calls; if this user cannot have it, the test says so.
+fn sees_calls(name: &str) -> bool {
+    let open = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .iter()
+        .any(|place| fs::read_dir(format!("{place}/events/syscalls")).is_ok());
+    if !open {
+        support::skipped(name, "tracefs is not mounted, or closed to this user");
+    }
+    open
+}
+
+#[test]
+fn a_known_program_is_given_back() {
+    const NAME: &str = "a_known_program_is_given_back";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let words = ["inspect", "--json", "--out=seen.json", "--", &known_accesses(), &path];
+    let (file, seen) = inspected(&place, place.command(&words));
+    let reads = &file["reads"];
+    assert_eq!((&reads["count"], &reads["failed"]), (&400.into(), &0.into()), "{file}");
+    assert_eq!(reads["bytes"], 300 * 4096 + 100 * 8192);
+    assert_eq!(reads["sizes"], serde_json::json!([[4096, 300], [8192, 100]]));
+    // The first read of each descriptor has none before it.
+    assert_eq!((&reads["placed"], &reads["in_order"]), (&398.into(), &99.into()));
+    assert_eq!(reads["threads"], 2);
+    let mapping = &file["mapping"];
+    assert_eq!(mapping["faulted_pages"], TOUCHED_PAGES, "{mapping}");
+    let faults = |kind: &str| mapping[kind].as_u64().expect("faults");
+    assert_eq!(faults("major_faults") + faults("minor_faults"), TOUCHED_PAGES);
+    assert_eq!((&mapping["threads"], &file["file_bytes"]), (&1.into(), &(32 << 20).into()));
+    let threads = seen["threads"].as_array().expect("threads");
+    assert_eq!((threads.len(), &seen["processes"]), (2, &1.into()), "{seen}");
+    assert!(
+        threads.iter().all(|thread| thread["name"].as_str().is_some_and(|name| name.starts_with("known")))
+    );
+    assert_eq!(seen["subject"]["ended"], "it ended with status 7");
+    assert_eq!(seen["missing"], serde_json::json!([]), "root sees everything");
+    // What came in is at least what was asked for, if the file was cold.
+    if let Some(brought) = file["brought_in"].as_object() {
+        let bytes = |name: &str| brought[name].as_u64().expect("bytes");
+        assert_eq!(bytes("bytes"), bytes("by_calls_bytes") + bytes("by_faults_bytes"));
+        assert_eq!(
+            bytes("by_faults_bytes"),
+            faults("major_faults") * 4096,
+            "MADV_RANDOM reads nothing around"
+        );
+    }
+    for tally in seen["events"].as_array().expect("tallies") {
+        assert_eq!(tally["counted"], tally["recorded"], "{tally}");
+    }
+    place.expect_no_process();
+}
+
+#[test]
+fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
+    const NAME: &str = "without_root_faults_are_seen_and_what_is_not_has_its_reason";
+    if !is_root(NAME) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let words = ["inspect", "--json", "--out=seen.json", "--", &known_accesses(), &path];
+    let Some(command) = place.command_as(65_534, &words) else { return };
+    let (file, seen) = inspected(&place, command);
+    assert_eq!(file["mapping"]["faulted_pages"], TOUCHED_PAGES, "{file}");
+    assert!(missing(&seen, "page-cache").is_some_and(|reason| !reason.is_empty()));
+    let text = place.command_as(65_534, &["inspect", "--", &known_accesses(), &path]).expect("as above");
+    let told = place.finish({ text }.spawn().expect("start")).expect_code(7).stderr;
+    match missing(&seen, "calls") {
+        Some(reason) => {
+            assert!(reason.contains("trac"), "{reason}");
+            assert_eq!((&file["reads"], &seen["ring_requests"]), (&Value::Null, &Value::Null));
+            assert!(told.contains("Not seen: calls that read and write: "), "{told}");
+        }
+        None => assert_eq!(file["reads"]["count"], 400, "{file}"),
+    }
+}
+
+#[test]
+fn a_process_that_runs_is_inspected_and_goes_on() {
+    const NAME: &str = "a_process_that_runs_is_inspected_and_goes_on";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let mut program =
+        Command::new(known_accesses()).args([&path, "again"]).stdin(Stdio::piped()).spawn().expect("start");
+    let number = program.id().to_string();
+    let words = ["inspect", &number, "--seconds=0.5", "--json"];
+    let finished = place.run(&words).expect_code(0);
+    assert!(program.try_wait().expect("status").is_none(), "it was ended");
+    let seen: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    let file = of_file(&seen);
+    assert_eq!(seen["complete"], true, "{seen}");
+    let of = |size: u64| {
+        let sizes = file["reads"]["sizes"].as_array().expect("sizes");
+        sizes.iter().find(|one| one[0] == size).and_then(|one| one[1].as_u64()).unwrap_or(0)
+    };
+    // Three blocks of 4 KiB to one of 8 KiB, but for the round that it was in.
+    let (small, large) = (of(4096), of(8192));
+    assert!(large >= 100 && small.abs_diff(3 * large) <= 300, "{small} and {large}");
+    assert!(seen["subject"]["command"].as_str().is_some_and(|name| name.starts_with("known")), "{seen}");
+    let threads = fs::read_dir(format!("/proc/{number}/task")).expect("tasks");
+    let thread = threads.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let thread = thread.into_iter().find(|thread| *thread != number).expect("the one that waits for stdin");
+    let told = format!("{thread} is a thread of process {number}: inspect {number}");
+    expect_refused(&place.run(&["inspect", &thread]), &told);
+    drop(program.stdin.take());
+    program.wait().expect("its end");
+}
+
+#[test]
+fn the_status_is_that_of_the_command() {
+    let place = Place::new();
+    let script = place.write("text", "no program");
+    for (words, code) in [
+        (vec!["true"], 0),
+        (vec!["sh", "-c", "exit 42"], 42),
+        (vec!["sh", "-c", "kill -9 $$"], 137),
+        (vec!["no-such-command-anywhere"], 127),
+        (vec![script.to_str().expect("a path")], 126),
+    ] {
+        let words = [&["inspect", "--"], &words[..]].concat();
+        let finished = place.run(&words).expect_code(code);
+        assert_eq!(finished.stdout, "", "stdout is the command's");
+        let told = ["no-such-command-anywhere: there is no such command", "cannot be executed"];
+        assert_eq!(
+            code > 125 && code < 128,
+            told.iter().any(|told| finished.stderr.contains(told)),
+            "{finished:?}"
+        );
+    }
+    let finished = place.run(&["inspect", "--", "sh", "-c", "echo own; echo err >&2"]).expect_code(0);
+    assert_eq!(finished.stdout, "own\n");
+    assert!(finished.stderr.starts_with("err\n"), "{finished:?}");
+    place.expect_no_process();
+}
+
+#[test]
+fn what_cannot_be_inspected_is_refused_with_its_reason() {
+    let place = Place::new();
+    let out = place.write("there.json", "mine");
+    for (words, sentence) in [
+        (vec!["inspect"], "there is nothing to inspect: name a process, or a command behind --"),
+        (vec!["inspect", "1", "--", "true"], "a process and a command cannot both be inspected"),
+        (vec!["inspect", "4194304"], "there is no process 4194304"),
+        (vec!["inspect", "0"], "there is no process 0"),
+        (vec!["inspect", "2"], "process 2 is a thread of the kernel"),
+        (vec!["inspect", "all"], "invalid"),
+        (vec!["inspect", "--seconds=0", "1"], "write a number of seconds, from 0.1 to 86400"),
+        (vec!["inspect", "--seconds=NaN", "1"], "write a number of seconds, from 0.1 to 86400"),
+        (
+            vec!["inspect", "--out=there.json", "--", "touch", "executed"],
+            "there.json exists: name another file",
+        ),
+    ] {
+        if sentence.contains("of the kernel") && fs::metadata("/proc/2").is_err() {
+            continue;
+        }
+        expect_refused(&place.run(&words), sentence);
+    }
+    assert!(!place.file("executed").exists(), "the command was executed before its output was looked at");
+    assert_eq!(fs::read_to_string(out).expect("read"), "mine");
+    if rustix::process::geteuid().is_root() {
+        let Some(mut command) = place.command_as(65_534, &["inspect", "1"]) else { return };
+        let finished = place.finish(command.spawn().expect("start"));
+        expect_refused(&finished, "process 1 belongs to user 0: only root may inspect it");
+    }
+}

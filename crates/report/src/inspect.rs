@@ -1,0 +1,376 @@
+//! An inspected program as text: what its threads waited for, then its files, its threads, and what could not be attributed.
+
+use pagewise_analysis::inspect::inspection::{
+    BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
+};
+use pagewise_analysis::inspect::{Finding, findings};
+use pagewise_model::format::{bytes, counted, grouped, multiple, percent, time};
+use pagewise_model::untrusted::shell_word;
+use pagewise_model::watched::Sight;
+
+use crate::line::Line;
+use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+
+/// Files and threads that are shown without `all`.
+const SHOWN: usize = 8;
+/// Width of the name of a line.
+const NAME: usize = 11;
+
+/// The inspection, for a terminal of `width` columns; `all` files and threads, or the first ones.
+pub fn lines(inspection: &Inspection, width: usize, all: bool) -> Vec<Line> {
+    let width = width.clamp(NARROWEST, WIDEST);
+    let paragraph = |told: &str| wrapped("  ", told, width).into_iter().map(Line::plain).collect::<Vec<_>>();
+    let mut lines = vec![Line::strong(head(inspection))];
+    if !inspection.complete {
+        let told = lost(inspection);
+        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
+    }
+    for told in verdicts(inspection) {
+        lines.extend(paragraph(&told));
+    }
+    let (code, data): (Vec<&InspectedFile>, Vec<&InspectedFile>) =
+        inspection.files.iter().partition(|file| file.code);
+    let data: Vec<&InspectedFile> = data.into_iter().filter(|file| was_used(file)).collect();
+    let shown = if all { data.len() } else { data.len().min(SHOWN) };
+    for file in &data[..shown] {
+        lines.push(Line::new());
+        lines.push(Line::strong(title(file)));
+        for (name, told) in facts(file, inspection.page_bytes) {
+            lines.extend(labelled(name, &told, width));
+        }
+    }
+    lines.push(Line::new());
+    let more = data.len() - shown;
+    if more > 0 {
+        lines.extend(paragraph(&format!("{} more: --all shows them", counted(more as u64, "file"))));
+    }
+    lines.extend(of_code(&code).iter().flat_map(|told| paragraph(told)));
+    lines.extend(others(inspection).iter().flat_map(|told| paragraph(told)));
+    let shown = if all { inspection.threads.len() } else { inspection.threads.len().min(SHOWN) };
+    for thread in &inspection.threads[..shown] {
+        lines.extend(labelled("thread", &of_thread(thread, inspection), width));
+    }
+    let more = inspection.threads.len() - shown;
+    if more > 0 {
+        lines.extend(paragraph(&format!("{} more: --all shows them", counted(more as u64, "thread"))));
+    }
+    lines.push(Line::new());
+    for told in unseen(inspection) {
+        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::weak));
+    }
+    lines
+}
+
+/// A paragraph with a name before its first line.
+fn labelled(name: &str, told: &str, width: usize) -> Vec<Line> {
+    let mut lines = wrapped(&" ".repeat(2 + NAME), told, width);
+    if let Some(first) = lines.first_mut() {
+        *first = format!("  {name:NAME$}{}", first.trim_start());
+    }
+    lines.into_iter().map(Line::plain).collect()
+}
+
+fn head(inspection: &Inspection) -> String {
+    let subject = &inspection.subject;
+    let ended = subject.ended.as_ref().map_or(String::new(), |ended| format!(" · {ended}"));
+    format!(
+        "{} (process {}) · watched for {} · {} · {}{ended}",
+        shortened(&subject.command),
+        subject.process,
+        time(inspection.watched_ns),
+        processes(inspection.processes),
+        counted(inspection.threads.len() as u64, "thread")
+    )
+}
+
+/// The beginning of a command.
+fn shortened(command: &str) -> String {
+    const MOST: usize = 60;
+    let first = command.lines().next().unwrap_or_default();
+    match first.chars().count() > MOST || first.len() < command.len() {
+        true => format!("{} …", first.chars().take(MOST).collect::<String>()),
+        false => first.to_string(),
+    }
+}
+
+fn processes(count: u64) -> String {
+    if count == 1 { "1 process".to_string() } else { format!("{count} processes") }
+}
+
+fn lost(inspection: &Inspection) -> String {
+    match inspection.lost_records {
+        0 => {
+            "! incomplete: the kernel counted other numbers of events than were recorded; there is no verdict"
+                .into()
+        }
+        lost => format!(
+            "! incomplete: {} found no room, so times and shares below are too low; there is no verdict",
+            counted(lost, "record")
+        ),
+    }
+}
+
+/// What threads waited for; of files whose other methods can be measured, how.
+fn verdicts(inspection: &Inspection) -> Vec<String> {
+    if lacks(inspection, Sight::Faults) {
+        return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
+    }
+    if !inspection.complete {
+        return Vec::new();
+    }
+    let found = findings(inspection);
+    if found.is_empty() {
+        return vec!["No thread waited for a file for 10 % of its time or more.".to_string()];
+    }
+    found.iter().map(|finding| verdict(finding, inspection)).collect()
+}
+
+fn verdict(finding: &Finding, inspection: &Inspection) -> String {
+    let file = &inspection.files[finding.file];
+    let what = match finding.by {
+        By::Faults => "Mapping of",
+        By::Reads => "Reads of",
+        By::Writes => "Writes to",
+        By::Syncs => "Syncs of",
+    };
+    let who = match &finding.threads[..] {
+        [only] => format!("{} was", named(&inspection.threads[*only])),
+        several => format!("{} threads were", several.len()),
+    };
+    let shares = match finding.threads.len() {
+        1 => percent(finding.most),
+        _ => format!("{} to {}", percent(finding.least), percent(finding.most)),
+    };
+    let doing = match finding.by {
+        By::Faults => "in page faults",
+        By::Reads => "in reads",
+        By::Writes => "in writes",
+        By::Syncs => "in syncs",
+    };
+    let mut told = format!("{what} {}: {who} blocked {shares} of the time {doing}", name(file));
+    if let (By::Faults, Some(factor)) = (finding.by, amplified(file)) {
+        let factor = multiple(factor);
+        told += &format!(
+            "; {} bytes came in for each byte of the pages that faulted",
+            factor.trim_end_matches('x')
+        );
+    }
+    told += ". Whether another method waits less is not known from this";
+    match (&file.path, finding.by) {
+        (Some(path), By::Faults | By::Reads) => {
+            told + &format!("; how they differ for random reads of it: pagewise read {}", shell_word(path))
+        }
+        _ => told,
+    }
+}
+
+/// What came in over what faulted, if it is worth a word.
+fn amplified(file: &InspectedFile) -> Option<f64> {
+    file.brought_in.as_ref()?.per_faulted.filter(|factor| *factor >= 1.5)
+}
+
+fn name(file: &InspectedFile) -> String {
+    match &file.path {
+        Some(path) => path.clone(),
+        None => format!("inode {} of device {}:{}", file.identity.2, file.identity.0, file.identity.1),
+    }
+}
+
+fn named(thread: &InspectedThread) -> String {
+    format!("thread {} ({})", thread.thread, thread.name)
+}
+
+fn title(file: &InspectedFile) -> String {
+    let size = file.file_bytes.map(bytes);
+    let direct = file.direct.then(|| "O_DIRECT".to_string());
+    let facts = size.into_iter().chain(file.filesystem.clone()).chain(direct);
+    facts.fold(name(file), |told, fact| format!("{told} · {fact}"))
+}
+
+fn was_used(file: &InspectedFile) -> bool {
+    file.reads.is_some()
+        || file.writes.is_some()
+        || file.syncs.is_some()
+        || file.mapping.is_some()
+        || file.brought_in.is_some()
+}
+
+fn facts(file: &InspectedFile, page_bytes: u64) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    facts.extend(file.reads.iter().map(|reads| ("reads", calls(reads))));
+    facts.extend(file.writes.iter().map(|writes| ("writes", calls(writes))));
+    facts.extend(file.syncs.iter().map(|waits| ("syncs", waited(waits, waits.count))));
+    facts.extend(file.mapping.iter().map(|mapping| ("mapping", mapped(mapping, page_bytes))));
+    facts.extend(file.brought_in.iter().map(|brought| ("brought in", brought_in(brought))));
+    facts
+}
+
+fn calls(calls: &Calls) -> String {
+    let mut told = vec![format!("{} of {}", counted(calls.count, "call"), bytes(calls.bytes))];
+    if !calls.sizes.is_empty() {
+        let sizes: Vec<String> =
+            calls.sizes.iter().map(|(size, count)| format!("{} {}", grouped(*count), bytes(*size))).collect();
+        told.push(format!("most often {}", sizes.join(", ")));
+    }
+    if calls.placed > 0 {
+        told.push(format!("{} in order", percent(calls.in_order as f64 / calls.placed as f64)));
+    }
+    told.push(counted(calls.threads, "thread"));
+    if calls.failed > 0 {
+        told.push(format!("{} failed", grouped(calls.failed)));
+    }
+    told.push(waited(&calls.waits, calls.count));
+    told.join("; ")
+}
+
+fn mapped(mapping: &Mapped, page_bytes: u64) -> String {
+    let faults = mapping.minor_faults + mapping.major_faults;
+    let mut told = vec![
+        format!(
+            "{} major and {} over {}",
+            grouped(mapping.major_faults),
+            counted(mapping.minor_faults, "minor fault"),
+            bytes(mapping.faulted_pages * page_bytes)
+        ),
+        format!("{} in order", percent(mapping.in_order as f64 / faults.max(1) as f64)),
+        counted(mapping.threads, "thread"),
+    ];
+    if mapping.major_faults > 0 {
+        told.push(waited(&mapping.waits, mapping.major_faults));
+    }
+    told.join("; ")
+}
+
+/// `waited in 49 %: 124 ms, median 55 µs, longest 2 ms`.
+fn waited(waits: &Waits, of: u64) -> String {
+    let (Some(median_ns), Some(longest_ns)) = (waits.median_ns, waits.longest_ns) else {
+        return "none waited".to_string();
+    };
+    let share = if waits.count == of {
+        String::new()
+    } else {
+        format!(" in {}", percent(waits.count as f64 / of as f64))
+    };
+    let p99 = waits.p99_ns.map_or(String::new(), |p99_ns| format!(", p99 {}", time(p99_ns)));
+    format!(
+        "waited{share}: {} in all, median {}{p99}, longest {}",
+        time(waits.total_ns),
+        time(median_ns),
+        time(longest_ns)
+    )
+}
+
+fn brought_in(brought: &BroughtIn) -> String {
+    let mut told = vec![match (brought.by_calls_bytes, brought.by_faults_bytes) {
+        (0, faults) => format!("{} by faults", bytes(faults)),
+        (calls, 0) => format!("{} by calls", bytes(calls)),
+        (calls, faults) => {
+            format!("{}: {} by calls, {} by faults", bytes(brought.bytes), bytes(calls), bytes(faults))
+        }
+    }];
+    if let Some(factor) = brought.per_faulted.filter(|factor| *factor >= 1.5) {
+        told.push(format!("{} the pages that faulted", multiple(factor)));
+    }
+    match (brought.untouched_at_least, brought.untouched_at_most) {
+        (_, Some(0.0)) => told.push("all that faults brought in was touched".to_string()),
+        (Some(least), Some(most)) => {
+            told.push(format!("{} to {} of it was never touched", percent(least), percent(most)));
+        }
+        (None, Some(most)) => told.push(format!("at most {} of it was never touched", percent(most))),
+        _ => {}
+    }
+    if brought.again_bytes > 0 {
+        told.push(format!("{} for the second time", bytes(brought.again_bytes)));
+    }
+    told.join("; ")
+}
+
+/// The program and its libraries, together.
+fn of_code(code: &[&InspectedFile]) -> Option<String> {
+    let mappings = || code.iter().filter_map(|file| file.mapping.as_ref());
+    let major: u64 = mappings().map(|mapping| mapping.major_faults).sum();
+    let waited_ns: u64 = mappings().map(|mapping| mapping.waits.total_ns).sum();
+    let brought: u64 =
+        code.iter().filter_map(|file| file.brought_in.as_ref()).map(|brought| brought.bytes).sum();
+    let files = counted(code.len() as u64, "file");
+    let brought = if brought > 0 { format!(", {} brought in", bytes(brought)) } else { String::new() };
+    let waited = if major > 0 { format!(" that waited {}", time(waited_ns)) } else { String::new() };
+    (!code.is_empty())
+        .then(|| format!("Code of the program: {files}; {}{waited}{brought}.", counted(major, "major fault")))
+}
+
+/// What belongs to no file, or to one that nobody knows.
+fn others(inspection: &Inspection) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Some(other) = inspection.no_file.filter(|other| other.calls > 0) {
+        let (calls, moved) = (counted(other.calls, "call"), bytes(other.bytes));
+        told.push(format!("Pipes, sockets, devices: {calls} of {moved}."));
+    }
+    if let Some(other) = inspection.unknown.filter(|other| other.descriptors + other.calls > 0) {
+        told.push(format!(
+            "Not attributed: {} of {} on {}, closed before anybody could look at {}.",
+            counted(other.calls, "call"),
+            bytes(other.bytes),
+            counted(other.descriptors, "descriptor"),
+            if other.descriptors == 1 { "it" } else { "them" }
+        ));
+    }
+    if let Some(requests) = inspection.ring_requests.filter(|requests| *requests > 0) {
+        told.push(format!(
+            "io_uring: {}, whose files and offsets are not seen.",
+            counted(requests, "request")
+        ));
+    }
+    let totals = &inspection.totals;
+    if let (Some(device), Some(read)) = (totals.device_read_bytes, totals.read_call_bytes) {
+        told.push(format!(
+            "By /proc, when it was looked at last: {} read from devices, {} returned by calls.",
+            bytes(device),
+            bytes(read)
+        ));
+    }
+    if !inspection.files.iter().any(|file| !file.code && was_used(file)) && !lacks(inspection, Sight::Calls) {
+        told.push("No other file was accessed.".to_string());
+    }
+    told
+}
+
+fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
+    let share = |part_ns: u64| percent(part_ns as f64 / thread.watched_ns.max(1) as f64);
+    let mut told = vec![format!("{} ({}), {}", thread.thread, thread.name, time(thread.watched_ns))];
+    for wait in thread.waits.iter().take(3) {
+        let by = match wait.by {
+            By::Faults => "faults of",
+            By::Reads => "reads of",
+            By::Writes => "writes to",
+            By::Syncs => "syncs of",
+        };
+        told.push(format!("{} in {by} {}", share(wait.waited_ns), name(&inspection.files[wait.file])));
+    }
+    told.push(format!("{} blocked elsewhere", share(thread.blocked_elsewhere_ns)));
+    told.push(format!("{} without a CPU", share(thread.preempted_ns)));
+    told.join("; ")
+}
+
+fn lacks(inspection: &Inspection, sight: Sight) -> bool {
+    inspection.missing.iter().any(|missing| missing.sight == sight)
+}
+
+/// What nobody saw, and why: once for everything that has the same reason.
+fn unseen(inspection: &Inspection) -> Vec<String> {
+    let mut told = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for missing in &inspection.missing {
+        let what = match missing.sight {
+            Sight::Faults => "page faults, mappings and waits",
+            Sight::Calls => "calls that read and write",
+            Sight::PageCache => "pages that come into the page cache",
+        };
+        match reasons.iter_mut().find(|(reason, _)| *reason == missing.reason) {
+            Some((_, all)) => all.push(what),
+            None => reasons.push((&missing.reason, vec![what])),
+        }
+    }
+    told.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
+    told
+}
