@@ -23,7 +23,9 @@ fn main() -> io::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = Path::new(&arguments[0]);
     if arguments.len() == 1 {
-        access(path)?;
+        let _open = access(path)?;
+        // What descriptors are can be looked up as long as they are open.
+        thread::sleep(Duration::from_millis(500));
         return Ok(ExitCode::from(7));
     }
     thread::spawn(|| {
@@ -32,12 +34,13 @@ fn main() -> io::Result<ExitCode> {
         std::process::exit(0);
     });
     loop {
-        access(path)?;
+        let _open = access(path)?;
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn access(path: &Path) -> io::Result<()> {
+/// The files, still open.
+fn access(path: &Path) -> io::Result<(File, File)> {
     let file = File::open(path)?;
     // Pages that were written together would be mapped together, without a fault for each.
     fadvise(&file, 0, None, FileAdvice::DontNeed)?;
@@ -47,17 +50,18 @@ fn access(path: &Path) -> io::Result<()> {
         file.read_exact_at(&mut block, (index * 37 % (PAGES / 2) * PAGE) as u64)?;
     }
     let owned = path.to_path_buf();
-    thread::spawn(move || in_order(&owned)).join().map_err(|_| io::ErrorKind::Other)??;
+    let other = thread::spawn(move || in_order(&owned)).join().map_err(|_| io::ErrorKind::Other)??;
     let mapping = FileMapping::new(&file, PAGES * PAGE, false)?;
     mapping.advise(0..PAGES * PAGE, Advice::Random)?;
     let bytes = mapping.bytes();
     let sum: u64 = (PAGES / 2..PAGES).step_by(16).map(|page| u64::from(bytes[page * PAGE])).sum();
     std::hint::black_box(sum);
-    Ok(())
+    Ok((file, other))
 }
 
-fn in_order(path: &Path) -> io::Result<()> {
+fn in_order(path: &Path) -> io::Result<File> {
     let mut file = File::open(path)?;
     let mut block = [0; 2 * PAGE];
-    (0..100).try_for_each(|_| file.read_exact(&mut block))
+    (0..100).try_for_each(|_| file.read_exact(&mut block))?;
+    Ok(file)
 }

@@ -144,9 +144,12 @@ fn a_process_that_runs_is_inspected_and_goes_on() {
         let sizes = file["reads"]["sizes"].as_array().expect("sizes");
         sizes.iter().find(|one| one[0] == size).and_then(|one| one[1].as_u64()).unwrap_or(0)
     };
-    // Three blocks of 4 KiB to one of 8 KiB, but for the round that it was in.
-    let (small, large) = (of(4096), of(8192));
-    assert!(large >= 100 && small.abs_diff(3 * large) <= 300, "{small} and {large}");
+    // Three blocks of 4 KiB to one of 8 KiB, but for the round that it was in, and for descriptors that were closed before
+    // the look at them was over.
+    let (small, large, unknown) =
+        (of(4096), of(8192), seen["unknown"]["calls"].as_u64().expect("calls are seen"));
+    assert!(small + large + unknown >= 400, "{seen}");
+    assert!(small.abs_diff(3 * large) <= 300 + 3 * unknown, "{small}, {large}, {unknown}");
     assert!(seen["subject"]["command"].as_str().is_some_and(|name| name.starts_with("known")), "{seen}");
     let threads = fs::read_dir(format!("/proc/{number}/task")).expect("tasks");
     let thread = threads.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
