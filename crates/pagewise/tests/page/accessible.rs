@@ -4,22 +4,26 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::browser::browser;
+use crate::browser::{Browser, browser};
 use crate::{constructed, written};
 
 #[test]
 fn axe_finds_nothing_serious() {
     let Some(mut browser) = browser() else { return };
+    expect_accessible(&mut browser, &written("accessible", &constructed::complete()));
+}
+
+/// Rules of axe-core, in light and dark, with everything open.
+pub fn expect_accessible(browser: &mut Browser, page: &Path) {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/check-axe/node_modules/axe-core/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(&path) else {
         println!("skipped: axe: axe-core is not in target/check-axe, where ./check puts it");
         return;
     };
-    let page = written("accessible", &constructed::complete());
     for scheme in ["light", "dark"] {
         browser.resize(1280, scheme);
-        browser.open(&page);
+        browser.open(page);
         browser.draw_all();
         browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)");
         browser.evaluate(&format!("{axe}; null"));
@@ -40,15 +44,19 @@ fn nothing_is_wider_than_the_window() {
         ("pivot", constructed::pivot()),
         ("hostile", constructed::hostile()),
     ] {
-        let page = written(name, &run);
-        for width in [1280, 400] {
-            browser.resize(width, "light");
-            browser.open(&page);
-            browser.draw_all();
-            browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)");
-            let found = browser.evaluate("[document.documentElement.scrollWidth, innerWidth]");
-            assert_eq!(found, json!([width, width]), "{name}");
-        }
+        expect_narrow(&mut browser, &written(name, &run));
     }
     browser.expect_quiet();
+}
+
+/// No horizontal scroll on a desk and on a telephone.
+pub fn expect_narrow(browser: &mut Browser, page: &Path) {
+    for width in [1280, 400] {
+        browser.resize(width, "light");
+        browser.open(page);
+        browser.draw_all();
+        browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)");
+        let found = browser.evaluate("[document.documentElement.scrollWidth, innerWidth]");
+        assert_eq!(found, json!([width, width]), "{}", page.display());
+    }
 }

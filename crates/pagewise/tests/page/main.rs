@@ -11,8 +11,10 @@ mod cliff_run;
 mod constructed;
 mod drawn;
 mod isolated;
+mod several;
 mod tables;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pagewise_analysis::{Judged, judge};
@@ -23,9 +25,13 @@ use pagewise_report::page;
 /// The page of a run as a file of this name.
 fn written(name: &str, run: &Run) -> PathBuf {
     let judged: Judged = judge(run);
+    file(name, |out| page::write(out, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }]))
+}
+
+/// A page as a file of this name.
+fn file(name: &str, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> PathBuf {
     let mut text = Vec::new();
-    page::write(&mut text, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }])
-        .expect("memory");
+    write(&mut text).expect("memory");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join(format!("{name}.html"));
