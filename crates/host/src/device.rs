@@ -46,6 +46,14 @@ pub struct BlockDevice {
 #[error("{0}")]
 pub struct NoDevice(pub String);
 
+/// The name of the block device whose blocks are the pages of an inode, given as major number, minor number, inode: such an inode has the
+/// number of the device, on a filesystem of the kernel's own.
+pub fn of_blocks((major, _, inode): (u32, u32, u64)) -> Option<String> {
+    let link = format!("/sys/dev/block/{}:{}", inode >> 20, inode & 0xf_ffff);
+    let target = (major == 0).then(|| std::fs::read_link(link).ok()).flatten()?;
+    Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
 impl BlockDevice {
     /// Find the device of the filesystem that holds `path`; for overlayfs, of the layer that holds it.
     pub fn behind(path: &Path) -> Result<Self, NoDevice> {

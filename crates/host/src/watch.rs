@@ -29,8 +29,6 @@ use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
 use tracefs::Tracefs;
 
-/// Ring of what has to be looked at at once.
-const QUICK_RING_BYTES: usize = 32 << 10;
 /// What every watch has.
 const FAULTS: [(Kind, Source); 3] = [
     (Kind::Surroundings, Source::Surroundings),
@@ -116,9 +114,9 @@ impl Watch {
         };
         let wanted = watch.choose(calls, with_kernel, may);
         rights::room_for(wanted.len() as u64 * places)?;
-        let quick_bytes = if wanted.iter().any(|(kind, _)| kind.is_quick()) { QUICK_RING_BYTES } else { 0 };
+        let has_quick = wanted.iter().any(|(kind, _)| kind.is_quick());
         let tried = options(Source::Surroundings, with_kernel, 1);
-        let ring_bytes = rights::ring_bytes(&tried, process, &cpus, quick_bytes)?;
+        let (ring_bytes, quick_bytes) = rights::ring_bytes(&tried, process, &cpus, has_quick)?;
         for cpu in cpus {
             let (mut ring, mut quick) = (None, None);
             for thread in &threads {

@@ -115,7 +115,7 @@ fn verdicts(inspection: &Inspection) -> Vec<String> {
     if lacks(inspection, Sight::Faults) {
         return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
     }
-    if !inspection.complete {
+    if !inspection.complete || (inspection.cut_processes, inspection.processes) == (1, 1) {
         return Vec::new();
     }
     let found = findings(inspection);
@@ -170,9 +170,12 @@ fn amplified(file: &InspectedFile) -> Option<f64> {
 }
 
 fn name(file: &InspectedFile) -> String {
-    match &file.path {
-        Some(path) => path.clone(),
-        None => format!("inode {} of device {}:{}", file.identity.2, file.identity.0, file.identity.1),
+    match (&file.path, &file.block_device) {
+        (Some(path), _) => path.clone(),
+        (None, Some(device)) => format!("metadata on {device}"),
+        (None, None) => {
+            format!("inode {} of device {}:{}", file.identity.2, file.identity.0, file.identity.1)
+        }
     }
 }
 
@@ -201,7 +204,8 @@ fn facts(file: &InspectedFile, page_bytes: u64) -> Vec<(&'static str, String)> {
     facts.extend(file.writes.iter().map(|writes| ("writes", calls(writes))));
     facts.extend(file.syncs.iter().map(|waits| ("syncs", waited(waits, waits.count))));
     facts.extend(file.mapping.iter().map(|mapping| ("mapping", mapped(mapping, page_bytes))));
-    facts.extend(file.brought_in.iter().map(|brought| ("brought in", brought_in(brought))));
+    let mapped = file.mapping.is_some();
+    facts.extend(file.brought_in.iter().map(|brought| ("brought in", brought_in(brought, mapped))));
     facts
 }
 
@@ -260,12 +264,13 @@ fn waited(waits: &Waits, of: u64) -> String {
     )
 }
 
-fn brought_in(brought: &BroughtIn) -> String {
+fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
+    let other = if mapped { "by faults" } else { "otherwise" };
     let mut told = vec![match (brought.by_calls_bytes, brought.by_faults_bytes) {
-        (0, faults) => format!("{} by faults", bytes(faults)),
+        (0, faults) => format!("{} {other}", bytes(faults)),
         (calls, 0) => format!("{} by calls", bytes(calls)),
         (calls, faults) => {
-            format!("{}: {} by calls, {} by faults", bytes(brought.bytes), bytes(calls), bytes(faults))
+            format!("{}: {} by calls, {} {other}", bytes(brought.bytes), bytes(calls), bytes(faults))
         }
     }];
     if let Some(factor) = brought.per_faulted.filter(|factor| *factor >= 1.5) {
@@ -319,6 +324,12 @@ fn others(inspection: &Inspection) -> Vec<String> {
         told.push(format!(
             "io_uring: {}, whose files and offsets are not seen.",
             counted(requests, "request")
+        ));
+    }
+    if inspection.cut_processes > 0 {
+        told.push(format!(
+            "Not watched: {}, from the execution of a program that gains privileges on (setuid, capabilities of a file).",
+            processes(inspection.cut_processes)
         ));
     }
     let totals = &inspection.totals;

@@ -42,6 +42,10 @@ pub struct Accounts {
     memory_faults: u64,
     /// Pages were put in place before they were used, which raises no fault.
     populated: bool,
+    /// Threads that have executed a program and not faulted yet.
+    executed: HashSet<u32>,
+    /// Processes that the kernel let nobody watch any longer.
+    cut: HashSet<u32>,
 }
 
 /// Major number, minor number, inode.
@@ -132,6 +136,8 @@ impl Accounts {
             ring_requests: 0,
             memory_faults: 0,
             populated: false,
+            executed: HashSet::new(),
+            cut: HashSet::new(),
         }
     }
 
@@ -149,10 +155,17 @@ impl Accounts {
                 let name = self.threads.get(&parent).map(|parent| parent.name.clone()).unwrap_or_default();
                 self.threads.insert(thread, Thread::new(process, name, time_ns));
             }
-            What::Ended => self.end(thread, time_ns),
+            What::Ended => {
+                // No program runs without a fault: the kernel took its events away.
+                if self.executed.remove(&thread) {
+                    self.cut.insert(process);
+                }
+                self.end(thread, time_ns);
+            }
             What::Named { name, executed } => {
                 if executed {
                     self.processes.entry(process).or_default().mappings = Mappings::default();
+                    self.executed.insert(thread);
                 }
                 self.thread(process, thread, time_ns).name = name;
             }
@@ -341,6 +354,7 @@ impl Accounts {
 
     fn faulted(&mut self, process: u32, thread: u32, time_ns: u64, address: u64, major: bool) {
         let waited_ns = self.thread(process, thread, time_ns).faulted();
+        self.executed.remove(&thread);
         let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
         let Some((file, offset)) = mapped else {
             self.memory_faults += 1;
@@ -418,6 +432,7 @@ impl Accounts {
             watched_ns: ended_ns.saturating_sub(began_ns),
             page_bytes: self.page_bytes,
             processes: processes.len() as u64,
+            cut_processes: self.cut.len() as u64,
             missing: missing.to_vec(),
             complete: lost_records == 0 && events.iter().all(arrived),
             lost_records,
@@ -442,6 +457,7 @@ impl File {
             identity: self.identity,
             file_bytes: self.len,
             filesystem: None,
+            block_device: None,
             code: self.code,
             direct: self.direct,
             reads: self.reads.calls(),
@@ -456,7 +472,7 @@ impl File {
                 waits: faults.waits.waits(),
             }),
             brought_in: (cache && self.calls_pages + self.faults_pages > 0).then(|| {
-                let came = self.by_faults.len();
+                let came = if faulted_pages > 0 { self.by_faults.len() } else { 0 };
                 let share = |touched: u64| 1.0 - touched as f64 / came as f64;
                 // Calls use pages that faults brought in, and large pages are mapped without being told.
                 let bounded = !populated && !self.large && self.reads.count == 0;

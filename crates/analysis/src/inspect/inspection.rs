@@ -34,6 +34,8 @@ pub struct Inspection {
     pub page_bytes: u64,
     /// Processes that were seen.
     pub processes: u64,
+    /// Processes that were watched only until they executed a program that gains privileges (setuid, capabilities of a file).
+    pub cut_processes: u64,
     /// What was not seen, and why.
     pub missing: Vec<Missing>,
     /// True if every record arrived: what was counted is what was recorded. Otherwise shares are not to be trusted.
@@ -80,6 +82,8 @@ pub struct InspectedFile {
     pub file_bytes: Option<u64>,
     /// Type of its filesystem.
     pub filesystem: Option<String>,
+    /// It is no file but the blocks of this device: metadata of a filesystem, such as directories.
+    pub block_device: Option<String>,
     /// It holds code of the program or a library.
     pub code: bool,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
@@ -141,7 +145,7 @@ pub struct BroughtIn {
     pub bytes: u64,
     /// By calls.
     pub by_calls_bytes: u64,
-    /// By faults.
+    /// By faults; of what was never mapped, by calls that are not watched, such as stat(2) and execve(2).
     pub by_faults_bytes: u64,
     /// What had come in before while the program was watched, and had gone.
     pub again_bytes: u64,

@@ -242,3 +242,12 @@ fn descriptors_are_those_of_their_process_and_of_its_children() {
     assert_eq!(inspection.no_file.map(|other| (other.calls, other.bytes)), Some((1, 3)));
     assert_eq!(inspection.processes, 3);
 }
+
+#[test]
+fn a_program_that_ends_without_a_fault_was_not_watched() {
+    let named = || What::Named { name: "program".into(), executed: true };
+    let fault = What::Faulted { address: 1, major: false };
+    assert_eq!(inspected(vec![named(), What::Ended]).cut_processes, 1);
+    assert_eq!(inspected(vec![named(), fault, What::Ended]).cut_processes, 0);
+    assert_eq!(inspected(vec![named()]).cut_processes, 0, "it goes on");
+}

@@ -15,27 +15,25 @@ const LEAST_RING_BYTES: usize = 32 << 10;
 /// Descriptors that a watch leaves to the rest of the program.
 const SPARE_DESCRIPTORS: u64 = 64;
 
-/// The largest rings that this user may have, one for each CPU, beside `more` bytes for each.
+/// The largest ring that this user may have for each CPU, and with `quick` a second, smaller one.
 pub(super) fn ring_bytes(
     options: &EventOptions,
     thread: Pid,
     cpus: &[u32],
-    more: usize,
-) -> Result<usize, String> {
-    let events: Vec<Event> = cpus.iter().filter_map(|cpu| Event::open(options, thread, *cpu).ok()).collect();
-    let all = |bytes: usize| -> io::Result<()> {
-        let mut rings = Vec::new();
-        for event in &events {
-            rings.push(EventRing::map(event, bytes)?);
-        }
-        let others =
-            cpus.iter().filter_map(|cpu| Event::open(options, thread, *cpu).ok()).filter(|_| more > 0);
-        others.map(|event| EventRing::map(&event, more)).collect::<io::Result<Vec<_>>>().map(drop)
-    };
+    quick: bool,
+) -> Result<(usize, usize), String> {
     let mut bytes = MOST_RING_BYTES;
     loop {
-        match all(bytes) {
-            Ok(()) => return Ok(bytes),
+        let quick_bytes = if quick { (bytes / 8).max(LEAST_RING_BYTES) } else { 0 };
+        let sizes = [bytes, quick_bytes];
+        let wanted = cpus.iter().flat_map(|cpu| sizes.map(|size| (*cpu, size))).filter(|(_, size)| *size > 0);
+        let mapped = wanted.filter_map(|(cpu, size)| {
+            // A CPU may be off.
+            let event = Event::open(options, thread, cpu).ok()?;
+            Some(EventRing::map(&event, size))
+        });
+        match mapped.collect::<io::Result<Vec<EventRing>>>() {
+            Ok(_) => return Ok((bytes, quick_bytes)),
             Err(_) if bytes > LEAST_RING_BYTES => bytes /= 2,
             Err(error) => return Err(no_ring(&error)),
         }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use pagewise_analysis::inspect::{Accounts, Inspection, Subject};
+use pagewise_host::device;
 use pagewise_host::mounts::Mount;
 use pagewise_host::process::{self, ProcessKind};
 use pagewise_host::watch::{self, Target, Watch};
@@ -75,10 +76,7 @@ const USUAL_SECONDS: f64 = 10.0;
 
 /// `pagewise inspect`.
 pub fn inspect(arguments: &InspectArguments) -> Result<Exit> {
-    // What was seen would be lost.
-    if let Some(path) = arguments.out.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
-        bail!("{} exists: name another file", path.display());
-    }
+    arguments.out.as_deref().map_or(Ok(()), output::can_appear)?;
     match (arguments.process, arguments.command.is_empty()) {
         (Some(process), true) => running(process, arguments),
         (None, false) => started(arguments),
@@ -288,6 +286,9 @@ impl Watched {
         for file in &mut inspection.files {
             let mount = file.path.as_ref().and_then(|path| Mount::holding(path.as_ref()).ok().flatten());
             file.filesystem = mount.map(|mount| mount.filesystem);
+            if file.path.is_none() {
+                file.block_device = device::of_blocks(file.identity);
+            }
         }
         show(&inspection, arguments, is_command)
     }

@@ -22,7 +22,7 @@ use pagewise_host::scratch;
 use pagewise_model::Untrusted;
 use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 
 /// Width if that of the terminal is unknown.
 const DEFAULT_WIDTH: usize = 140;
@@ -62,6 +62,19 @@ pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>
             _ => anyhow::anyhow!("{path} cannot be written: {error}"),
         }
     })
+}
+
+/// Check beforehand that [`file()`] can write to `path`, where what is to be written cannot be had again.
+pub fn can_appear(path: &Path) -> Result<()> {
+    if std::fs::symlink_metadata(path).is_ok() {
+        anyhow::bail!("{} exists: name another file", path.display());
+    }
+    rustix::fs::access(parent(path), Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|errno| anyhow::anyhow!("{} cannot be written: {}", path.display(), io::Error::from(errno)))
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Write a file that appears when it is complete, in the place of an earlier one if that is a plain file that begins with text
@@ -111,7 +124,7 @@ fn appear(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) 
         let mut out = document(&mut file);
         write(&mut out).and_then(|()| out.flush())
     };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent(path);
     let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
     // Nothing remains of a nameless file, whatever ends the process. Not every filesystem has them (open(2), O_TMPFILE).
     if let Ok(nameless) = rustix::fs::open(parent, flags | OFlags::TMPFILE, mode) {

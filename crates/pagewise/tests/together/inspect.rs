@@ -123,6 +123,32 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
     }
 }
 
+/// The kernel takes the events of an unprivileged user away where a program gains privileges.
+#[test]
+fn a_program_that_gains_privileges_is_told_to_be_unseen() {
+    const NAME: &str = "a_program_that_gains_privileges_is_told_to_be_unseen";
+    if !is_root(NAME) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let Some(program) = ["/usr/bin/su", "/bin/su", "/usr/bin/passwd"].into_iter().find(|path| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o4000 != 0)
+    }) else {
+        return support::skipped(NAME, "there is no setuid program");
+    };
+    let words = ["inspect", "--json", "--out=seen.json", "--", program, "--help"];
+    let Some(mut command) = place.command_as(65_534, &words) else { return };
+    let finished = place.finish(command.spawn().expect("start"));
+    let text = fs::read_to_string(place.file("seen.json")).unwrap_or_else(|_| panic!("{finished:?}"));
+    let seen: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(seen["cut_processes"], 1, "{seen}");
+    let mut command = place.command_as(65_534, &["inspect", "--", program, "--help"]).expect("as above");
+    let told = place.finish(command.spawn().expect("start")).stderr;
+    assert!(told.contains("Not watched: 1 process, from the execution of a program"), "{told}");
+    assert!(!told.contains("No thread waited"), "{told}");
+}
+
 #[test]
 fn a_process_that_runs_is_inspected_and_goes_on() {
     const NAME: &str = "a_process_that_runs_is_inspected_and_goes_on";
