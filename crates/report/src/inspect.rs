@@ -4,7 +4,7 @@ use pagewise_analysis::inspect::inspection::{
     BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
 };
 use pagewise_analysis::inspect::{Finding, findings};
-use pagewise_model::format::{bytes, counted, grouped, multiple, percent, time};
+use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, time};
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::Sight;
 
@@ -158,10 +158,21 @@ fn verdict(finding: &Finding, inspection: &Inspection) -> String {
     told += ". Whether another method waits less is not known from this";
     match (&file.path, finding.by) {
         (Some(path), By::Faults | By::Reads) => {
-            told + &format!("; how they differ for random reads of it: pagewise read {}", shell_word(path))
+            let (accesses, question) =
+                if is_in_order(file) { ("one pass over it", "scan") } else { ("random reads of it", "read") };
+            told + &format!("; how they differ for {accesses}: pagewise {question} {}", shell_word(path))
         }
         _ => told,
     }
+}
+
+/// True if most accesses began where the one before had ended.
+fn is_in_order(file: &InspectedFile) -> bool {
+    let calls = file.reads.iter().map(|reads| (reads.in_order, reads.placed));
+    let faults =
+        file.mapping.iter().map(|mapping| (mapping.in_order, mapping.minor_faults + mapping.major_faults));
+    let (in_order, all) = calls.chain(faults).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    in_order * 10 > all * 9
 }
 
 /// What came in over what faulted, if it is worth a word.
@@ -273,6 +284,13 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
             format!("{}: {} by calls, {} {other}", bytes(brought.bytes), bytes(calls), bytes(faults))
         }
     }];
+    match brought.per_read {
+        Some(share) if share < 1.0 => {
+            told.push(format!("at least {} of what was read was cached", percent_down(1.0 - share)))
+        }
+        Some(factor) => told.push(format!("{} of what was read", multiple(factor))),
+        None => {}
+    }
     if let Some(factor) = brought.per_faulted.filter(|factor| *factor >= 1.5) {
         told.push(format!("{} the pages that faulted", multiple(factor)));
     }

@@ -482,6 +482,8 @@ impl File {
                     by_calls_bytes: self.calls_pages * page_bytes,
                     by_faults_bytes: self.faults_pages * page_bytes,
                     again_bytes: self.again_pages * page_bytes,
+                    per_read: (self.reads.bytes > 0)
+                        .then(|| (self.calls_pages * page_bytes) as f64 / self.reads.bytes as f64),
                     per_faulted: (faulted_pages > 0).then(|| self.faults_pages as f64 / faulted_pages as f64),
                     untouched_at_least: (came > 0 && bounded).then(|| share(touched_at_most())),
                     untouched_at_most: (came > 0)

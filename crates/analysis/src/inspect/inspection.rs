@@ -149,6 +149,8 @@ pub struct BroughtIn {
     pub by_faults_bytes: u64,
     /// What had come in before while the program was watched, and had gone.
     pub again_bytes: u64,
+    /// What came in by calls over what reads returned. What is below 1 was in the cache; readahead brings in more than is read.
+    pub per_read: Option<f64>,
     /// What came in by faults over the pages that faulted.
     pub per_faulted: Option<f64>,
     /// The least share of what came in by faults that was never touched; `None`: it could be all or nothing, as where large

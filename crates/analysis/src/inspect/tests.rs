@@ -187,6 +187,21 @@ fn what_was_never_touched_is_an_interval() {
 }
 
 #[test]
+fn what_calls_brought_in_is_compared_with_what_they_returned() {
+    let inspection = inspected(vec![
+        bound(3, 7),
+        read(3, Position::Offset(0)),
+        What::BroughtIn(pages(7, 0, 1)),
+        What::Returned(4096),
+        read(3, Position::Offset(0)),
+        What::Returned(4096),
+    ]);
+    let brought = only(&inspection).brought_in.clone().expect("pages");
+    assert_eq!((brought.by_calls_bytes, brought.per_read, brought.per_faulted), (PAGE, Some(0.5), None));
+    assert_eq!((brought.untouched_at_least, brought.untouched_at_most), (None, None));
+}
+
+#[test]
 fn what_was_not_seen_is_missing() {
     let lacking = |sight| Missing { sight, reason: "closed".into() };
     let all =
