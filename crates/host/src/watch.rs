@@ -221,6 +221,10 @@ impl Watch {
         };
         let of_cache = points.and_then(|points| {
             let events = permitted(points.events())?;
+            if points.mapped_around.is_none() {
+                let reason = "this kernel does not tell them (Linux 6.11 does)".to_string();
+                self.missing.push(Missing { sight: Sight::MappedAround, reason });
+            }
             self.cache = Some(points);
             Ok(events)
         });

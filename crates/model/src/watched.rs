@@ -199,6 +199,8 @@ pub enum Sight {
     Calls,
     /// Pages that come into the page cache, and faults that the kernel takes for the program.
     PageCache,
+    /// Pages that are put in place around a fault.
+    MappedAround,
 }
 
 /// A sight that the watch does not have, and why.

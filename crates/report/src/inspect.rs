@@ -1,4 +1,5 @@
-//! An inspected program as text: what its threads waited for, then its files, its threads, and what could not be attributed.
+//! An inspected program as text: what could not be seen, what its threads waited for, then its files, what could not be attributed,
+//! and its threads.
 
 use pagewise_analysis::inspect::inspection::{
     BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
@@ -21,6 +22,9 @@ pub fn lines(inspection: &Inspection, width: usize, all: bool) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST);
     let paragraph = |told: &str| wrapped("  ", told, width).into_iter().map(Line::plain).collect::<Vec<_>>();
     let mut lines = vec![Line::strong(head(inspection))];
+    for told in unseen(inspection) {
+        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::weak));
+    }
     if !inspection.complete {
         let told = lost(inspection);
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
@@ -53,10 +57,6 @@ pub fn lines(inspection: &Inspection, width: usize, all: bool) -> Vec<Line> {
     let more = inspection.threads.len() - shown;
     if more > 0 {
         lines.extend(paragraph(&format!("{} more: --all shows them", counted(more as u64, "thread"))));
-    }
-    lines.push(Line::new());
-    for told in unseen(inspection) {
-        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::weak));
     }
     lines
 }
@@ -166,13 +166,13 @@ fn verdict(finding: &Finding, inspection: &Inspection) -> String {
     }
 }
 
-/// True if most accesses began where the one before had ended.
+/// True if most accesses began where the one before had ended, as far as they had one before.
 fn is_in_order(file: &InspectedFile) -> bool {
     let calls = file.reads.iter().map(|reads| (reads.in_order, reads.placed));
     let faults =
         file.mapping.iter().map(|mapping| (mapping.in_order, mapping.minor_faults + mapping.major_faults));
     let (in_order, all) = calls.chain(faults).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    in_order * 10 > all * 9
+    in_order * 10 >= all * 9
 }
 
 /// What came in over what faulted, if it is worth a word.
@@ -261,6 +261,12 @@ fn waited(waits: &Waits, of: u64) -> String {
     let (Some(median_ns), Some(longest_ns)) = (waits.median_ns, waits.longest_ns) else {
         return "none waited".to_string();
     };
+    if (waits.count, of) == (1, 1) {
+        return format!("waited {}", time(longest_ns));
+    }
+    if waits.count == 1 {
+        return format!("waited once, {}", time(longest_ns));
+    }
     let share = if waits.count == of {
         String::new()
     } else {
@@ -296,6 +302,9 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
     }
     match (brought.untouched_at_least, brought.untouched_at_most) {
         (_, Some(0.0)) => told.push("all that faults brought in was touched".to_string()),
+        (Some(least), Some(most)) if percent(least) == percent(most) => {
+            told.push(format!("{} of it was never touched", percent(least)));
+        }
         (Some(least), Some(most)) => {
             told.push(format!("{} to {} of it was never touched", percent(least), percent(most)));
         }
@@ -351,7 +360,8 @@ fn others(inspection: &Inspection) -> Vec<String> {
         ));
     }
     let totals = &inspection.totals;
-    if let (Some(device), Some(read)) = (totals.device_read_bytes, totals.read_call_bytes) {
+    // A program that is over soon is not looked at after its beginning.
+    if let (Some(device), Some(read @ 1..)) = (totals.device_read_bytes, totals.read_call_bytes) {
         told.push(format!(
             "By /proc, when it was looked at last: {} read from devices, {} returned by calls.",
             bytes(device),
@@ -394,6 +404,7 @@ fn unseen(inspection: &Inspection) -> Vec<String> {
             Sight::Faults => "page faults, mappings and waits",
             Sight::Calls => "calls that read and write",
             Sight::PageCache => "pages that come into the page cache",
+            Sight::MappedAround => "pages that are mapped around a fault",
         };
         match reasons.iter_mut().find(|(reason, _)| *reason == missing.reason) {
             Some((_, all)) => all.push(what),
@@ -402,4 +413,86 @@ fn unseen(inspection: &Inspection) -> Vec<String> {
     }
     told.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_analysis::inspect::{Accounts, Subject};
+    use pagewise_model::watched::{
+        Access, Bound, Call, Happening, Missing, Pages, Position, Tally, WatchedFile, What,
+    };
+
+    fn file(path: &str) -> WatchedFile {
+        WatchedFile { device: (8, 1), inode: path.len() as u64, path: path.into() }
+    }
+
+    /// A thread that waits for a mapping half of its time, and reads another file in order.
+    fn inspection(lost: u64) -> Inspection {
+        let mut accounts = Accounts::new(4096);
+        let mut add = |time_ns, what| accounts.add(Happening { time_ns, process: 7, thread: 7, what });
+        add(0, What::Named { name: "server".into(), executed: true });
+        let map = Some((file("/data/a b.db"), 0));
+        add(0, What::Mapped { start: 0, len: 1 << 20, file: map, executable: false });
+        for fault in 0..2 {
+            let from = fault * 400_000;
+            add(from, What::Left { preempted: false });
+            let pages = Pages { device: (8, 1), inode: 12, first: fault * 100, count: 16 };
+            add(from + 1, What::BroughtIn(pages));
+            add(from + 250_000, What::Resumed);
+            add(from + 250_000, What::Faulted { address: fault * 100 * 4096, major: true });
+        }
+        let log = Bound::File { file: file("/data/log"), len: 1 << 20, direct: false };
+        add(700_000, What::Bound { descriptor: 3, to: log, anew: true });
+        for read in 0..3 {
+            let access = Access { descriptor: 3, at: Position::Current };
+            add(700_000 + read, What::Called(Call::Read(access)));
+            add(700_000 + read, What::Returned(if read < 2 { 8192 } else { -5 }));
+        }
+        add(1_000_000, What::Ended);
+        let subject =
+            Subject { command: "server --fast\nx".into(), process: 7, ended: Some("it ended".into()) };
+        let tally = Tally { event: "calls".into(), counted: 9, recorded: 9 - lost, lost: Some(lost) };
+        accounts.inspection(subject, (0, 1_000_000), &[], (vec![tally], 0))
+    }
+
+    fn text(inspection: &Inspection) -> String {
+        lines(inspection, 120, false).iter().map(|line| line.text() + "\n").collect()
+    }
+
+    #[test]
+    fn a_program_is_told_from_its_waits_to_its_threads() {
+        let expected = "\
+server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it ended
+  Not seen: accesses to mapped pages that raise no fault.
+  Mapping of /data/a b.db: thread 7 (server) was blocked 50 % of the time in page faults; 16 bytes came in for each byte
+    of the pages that faulted. Whether another method waits less is not known from this; how they differ for random
+    reads of it: pagewise read '/data/a b.db'
+
+/data/a b.db
+  mapping    2 major and 0 minor faults over 8 KiB; 0 % in order; 1 thread; waited: 500 µs in all, median 250 µs,
+               longest 250 µs
+  brought in 128 KiB by faults; 16x the pages that faulted; 94 % of it was never touched
+
+/data/log · 1 MiB
+  reads      3 calls of 16 KiB; most often 2 8 KiB; 100 % in order; 1 thread; 1 failed; none waited
+
+  thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked elsewhere; 0 % without a CPU
+";
+        assert_eq!(text(&inspection(0)), expected);
+    }
+
+    #[test]
+    fn what_is_incomplete_has_no_verdict_and_what_is_missing_its_reason() {
+        let torn = text(&inspection(2));
+        assert!(torn.contains("! incomplete: 2 records found no room"), "{torn}");
+        assert!(!torn.contains("was blocked"), "{torn}");
+        let mut blind = inspection(0);
+        let closed = |sight| Missing { sight, reason: "closed; as root: open it".into() };
+        blind.missing = vec![closed(Sight::Calls), closed(Sight::PageCache)];
+        let told = "Not seen: calls that read and write; pages that come into the page cache: closed; as root: open it.";
+        assert!(text(&blind).contains(told), "{}", text(&blind));
+        blind.missing.push(closed(Sight::Faults));
+        assert!(text(&blind).contains("What threads waited for was not seen: there is no verdict."));
+    }
 }

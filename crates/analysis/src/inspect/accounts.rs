@@ -403,10 +403,10 @@ impl Accounts {
     ) -> Inspection {
         let sees = |sight| !missing.iter().any(|missing| missing.sight == sight);
         let (calls, cache) = (sees(Sight::Calls), sees(Sight::PageCache));
-        let populated = self.populated || !calls;
+        let unseen = self.populated || !calls || !sees(Sight::MappedAround);
         let files = std::mem::take(&mut self.files);
         let files: Vec<InspectedFile> =
-            files.iter().map(|file| file.inspected(self.page_bytes, cache, populated)).collect();
+            files.iter().map(|file| file.inspected(self.page_bytes, cache, unseen)).collect();
         let mut order: Vec<usize> = (0..files.len()).collect();
         order.sort_by_key(|index| {
             let file = &files[*index];
@@ -449,7 +449,8 @@ impl Accounts {
 }
 
 impl File {
-    fn inspected(&self, page_bytes: u64, cache: bool, populated: bool) -> InspectedFile {
+    /// With `unseen`, pages may have been put in place without a happening that tells it.
+    fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
         let faults = &self.faults;
         let faulted_pages = faults.pages.len();
         InspectedFile {
@@ -475,7 +476,7 @@ impl File {
                 let came = if faulted_pages > 0 { self.by_faults.len() } else { 0 };
                 let share = |touched: u64| 1.0 - touched as f64 / came as f64;
                 // Calls use pages that faults brought in, and large pages are mapped without being told.
-                let bounded = !populated && !self.large && self.reads.count == 0;
+                let bounded = !unseen && !self.large && self.reads.count == 0;
                 let touched_at_most = || self.by_faults.shared_with(&[&faults.pages, &self.around]);
                 BroughtIn {
                     bytes: (self.calls_pages + self.faults_pages) * page_bytes,

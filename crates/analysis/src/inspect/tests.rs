@@ -184,6 +184,9 @@ fn what_was_never_touched_is_an_interval() {
         assert_eq!(found.untouched_at_least, None);
         assert!(found.untouched_at_most.expect("a bound") >= 0.99);
     }
+    let missing = [Missing { sight: Sight::MappedAround, reason: "an older kernel".into() }];
+    let found = brought(&inspected_with(all, &missing, Vec::new()));
+    assert_eq!((found.untouched_at_least, found.untouched_at_most), (None, Some(0.99)));
 }
 
 #[test]

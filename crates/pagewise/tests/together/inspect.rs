@@ -81,7 +81,10 @@ fn a_known_program_is_given_back() {
         threads.iter().all(|thread| thread["name"].as_str().is_some_and(|name| name.starts_with("known")))
     );
     assert_eq!(seen["subject"]["ended"], "it ended with status 7");
-    assert_eq!(seen["missing"], serde_json::json!([]), "root sees everything");
+    let unseen = seen["missing"].as_array().expect("an array").iter();
+    // Before Linux 6.11 nobody tells these.
+    let unseen: Vec<&Value> = unseen.filter(|missing| missing["sight"] != "mapped-around").collect();
+    assert!(unseen.is_empty(), "root sees everything: {unseen:?}");
     // What came in is at least what was asked for, if the file was cold.
     if let Some(brought) = file["brought_in"].as_object() {
         let bytes = |name: &str| brought[name].as_u64().expect("bytes");
