@@ -13,8 +13,9 @@ mod processes;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use pagewise_host::settings::record;
@@ -106,6 +107,15 @@ pub struct State {
     journal: Journal,
 }
 
+/// End of the description of a process that holds the right to sweep, and gives it back at once.
+pub const CLEANING: &str = "cleaning";
+
+/// Time for which a claim waits for one that sweeps, and the time between two tries.
+const PASSING: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(20);
+
+const LOCK_UNWRITTEN: &str = "the lock of the run cannot be written";
+
 /// Result of a claim.
 pub enum RunClaim {
     /// No other run is live: the right is ours, and the remains of a dead run have been removed.
@@ -167,19 +177,24 @@ impl State {
             .close_to_others(&[LOCK, journal::NAME, journal::NEW, journal::ASIDE])
             .with_context(unusable)?;
         let mut lock = directory.file(LOCK, OFlags::RDWR | OFlags::CREATE).with_context(unusable)?;
-        if !try_lock(&lock).map_err(|error| no_lock(&directory, &error))? {
+        let asked = Instant::now();
+        while !try_lock(&lock).map_err(|error| no_lock(&directory, &error))? {
             let mut holder = String::new();
-            let _ = lock.take(MAX_DESCRIPTION_BYTES).read_to_string(&mut holder);
+            let _ = (&lock).seek(SeekFrom::Start(0));
+            let _ = (&lock).take(MAX_DESCRIPTION_BYTES).read_to_string(&mut holder);
             let holder = holder.trim().to_string();
-            return Ok(RunClaim::Refused {
-                holder: if holder.is_empty() { "it is starting".into() } else { holder },
-            });
+            let passing = holder.is_empty() || holder.ends_with(CLEANING);
+            if !passing || asked.elapsed() >= PASSING {
+                let holder = if holder.is_empty() { "it is starting".into() } else { holder };
+                return Ok(RunClaim::Refused { holder });
+            }
+            std::thread::sleep(AGAIN);
         }
+        // Whoever had it before is not the one who sweeps.
+        lock.set_len(0).and_then(|()| lock.seek(SeekFrom::Start(0))).context(LOCK_UNWRITTEN)?;
         let mut journal = Journal::open(directory)?;
         let swept = journal.sweep(out_of_reach)?;
-        lock.set_len(0)
-            .and_then(|()| lock.write_all(format!("{description}\n").as_bytes()))
-            .context("the lock of the run cannot be written")?;
+        lock.write_all(format!("{description}\n").as_bytes()).context(LOCK_UNWRITTEN)?;
         Ok(RunClaim::Granted { state: State { _lock: lock, journal }, swept })
     }
 

@@ -8,12 +8,12 @@ use pagewise_model::Untrusted;
 use crate::arguments::CleanArguments;
 use crate::exit::Exit;
 use crate::output;
-use crate::state::{OutOfReach, RunClaim, State, Swept, sweep_machine};
+use crate::state::{CLEANING, OutOfReach, RunClaim, State, Swept, sweep_machine};
 
 /// Sweep.
 pub fn clean(arguments: &CleanArguments) -> Result<Exit> {
     let out_of_reach = if arguments.forget { OutOfReach::Forgotten } else { OutOfReach::Kept };
-    let description = format!("pid {}, cleaning", std::process::id());
+    let description = format!("pid {}, {CLEANING}", std::process::id());
     let (mut out, mut swept, mut live) = (output::stdout(), Swept::default(), false);
     // The rights are held until everything is done: a run started meanwhile would find half of it.
     let claims = State::claim_all(&description, out_of_reach)?;

@@ -51,6 +51,21 @@ fn a_second_run_is_refused_and_told_of_the_first() {
 }
 
 #[test]
+fn a_claim_waits_for_one_that_only_sweeps() {
+    let directory = place();
+    let claim = |description| {
+        let directory = Directory::open(directory.path()).expect("a directory of our own");
+        State::claim_in(directory, description, OutOfReach::Kept).expect("claim")
+    };
+    let cleaning = claim("pid 1, cleaning");
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| claim("pid 2"));
+        drop(cleaning);
+        assert!(matches!(second.join().expect("join"), RunClaim::Granted { .. }));
+    });
+}
+
+#[test]
 fn what_a_dead_run_left_is_removed_by_the_next() {
     let directory = place();
     let (mut state, _) = granted(directory.path());
