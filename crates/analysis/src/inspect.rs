@@ -13,6 +13,6 @@ mod tests;
 mod threads;
 mod waits;
 
-pub use accounts::Accounts;
+pub use accounts::{Accessed, Accounts};
 pub use findings::{Finding, findings};
 pub use inspection::{Inspection, Subject};

@@ -22,6 +22,7 @@ pub mod ring;
 pub mod run;
 pub mod sample;
 mod sync;
+pub mod trace;
 pub mod units;
 pub mod untrusted;
 pub mod watched;

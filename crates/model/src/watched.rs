@@ -1,7 +1,7 @@
 //! What a watched program did, one happening after the other, as the kernel told it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A happening in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ pub struct Pages {
 }
 
 /// How often an event happened, and how much of it was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// The event.
     pub event: String,
@@ -190,7 +190,7 @@ pub struct Tally {
 }
 
 /// A kind of happening that a watch may or may not see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sight {
     /// Page faults, waits of threads, mappings.
@@ -204,7 +204,7 @@ pub enum Sight {
 }
 
 /// A sight that the watch does not have, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     /// What is not seen.
     pub sight: Sight,

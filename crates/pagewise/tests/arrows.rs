@@ -19,13 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Rooms of the crate `analysis`, by the first name of a path in it: which may see which.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("lib", &["proof", "judge", "search", "compare", "reproduce", "inspect"]),
+    ("lib", &["proof", "judge", "search", "compare", "reproduce", "inspect", "record"]),
     ("compare", &["judge", "statistics"]),
     ("reproduce", &["judge", "proof", "statistics"]),
     ("search", &["judge", "statistics"]),
     ("judge", &["proof", "statistics"]),
     ("proof", &["statistics"]),
     ("inspect", &[]),
+    ("record", &["inspect"]),
     ("statistics", &[]),
 ];
 

@@ -69,6 +69,34 @@ struct Descriptor {
     used: bool,
 }
 
+/// Where an access was.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: u64,
+    len: u64,
+    /// It began where the one before had ended, if there was one.
+    in_order: Option<bool>,
+}
+
+/// A read by a call whose place is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accessed {
+    /// When the call was made.
+    pub time_ns: u64,
+    /// The process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// The file, as a number of these accounts ([`Accounts::identity`]).
+    pub file: usize,
+    /// Where.
+    pub offset: u64,
+    /// Bytes that it returned.
+    pub len: u64,
+    /// The offset was the descriptor's own.
+    pub at_position: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     File(usize),
@@ -141,8 +169,8 @@ impl Accounts {
         }
     }
 
-    /// Add what happened next.
-    pub fn add(&mut self, happening: Happening) {
+    /// Add what happened next; returns the read that this ended, if its place is known.
+    pub fn add(&mut self, happening: Happening) -> Option<Accessed> {
         let Happening { time_ns, process, thread, what } = happening;
         match what {
             What::Began { parent } => {
@@ -193,13 +221,11 @@ impl Accounts {
                     Call::Populate => self.populated = true,
                     _ => {}
                 }
-                self.thread(process, thread, time_ns).called(call);
+                self.thread(process, thread, time_ns).called(call, time_ns);
             }
             What::Returned(result) => {
                 let call = self.thread(process, thread, time_ns).returned();
-                if let Some(call) = call {
-                    self.returned(process, thread, &call, result);
-                }
+                return call.and_then(|call| self.returned(process, thread, &call, result));
             }
             What::Faulted { address, major } => self.faulted(process, thread, time_ns, address, major),
             What::BroughtIn(pages) => self.brought_in(process, thread, time_ns, pages),
@@ -208,6 +234,12 @@ impl Accounts {
                 self.files[file].around.insert(pages.first, pages.count);
             }
         }
+        None
+    }
+
+    /// Major number, minor number and inode of a file of these accounts, as [`InspectedFile::identity`] has them.
+    pub fn identity(&self, file: usize) -> (u32, u32, u64) {
+        self.files[file].identity
     }
 
     fn thread(&mut self, process: u32, thread: u32, time_ns: u64) -> &mut Thread {
@@ -258,26 +290,27 @@ impl Accounts {
         }
     }
 
-    fn returned(&mut self, process: u32, thread: u32, call: &InCall, result: i64) {
+    fn returned(&mut self, process: u32, thread: u32, call: &InCall, result: i64) -> Option<Accessed> {
         let (access, by) = match call.call {
             Call::Read(access) => (access, By::Reads),
             Call::Write(access) => (access, By::Writes),
-            Call::Sync { descriptor } => return self.synced(process, thread, descriptor, call.blocked_ns),
+            Call::Sync { descriptor } => {
+                self.synced(process, thread, descriptor, call.blocked_ns);
+                return None;
+            }
             Call::Seek { descriptor } => {
-                let state = self.descriptor(process, descriptor);
-                if let (Some(state), Ok(position)) = (state, u64::try_from(result)) {
-                    state.position = position;
-                }
-                return;
+                let state = self.descriptor(process, descriptor)?;
+                state.position = u64::try_from(result).unwrap_or(state.position);
+                return None;
             }
             Call::Close { descriptor } => {
                 self.processes.entry(process).or_default().descriptors.remove(&descriptor);
-                return;
+                return None;
             }
-            _ => return,
+            _ => return None,
         };
         let bytes = u64::try_from(result).ok();
-        let order = bytes.and_then(|bytes| self.order(process, &access, bytes));
+        let place = bytes.and_then(|bytes| self.place(process, &access, bytes));
         let state = self.descriptor(process, access.descriptor);
         let (to, is_first) =
             state.map_or((To::Unknown, false), |state| (state.to, !std::mem::replace(&mut state.used, true)));
@@ -288,7 +321,7 @@ impl Accounts {
                 other.descriptors += u64::from(is_first);
                 other.calls += 1;
                 other.bytes += bytes.unwrap_or(0);
-                return;
+                return None;
             }
         };
         let counts = match by {
@@ -306,7 +339,7 @@ impl Accounts {
             }
             None => counts.failed += 1,
         }
-        if let Some(in_order) = order {
+        if let Some(in_order) = place.and_then(|place| place.in_order) {
             counts.placed += 1;
             counts.in_order += u64::from(in_order);
         }
@@ -316,14 +349,17 @@ impl Accounts {
                 thread.waited(file, by, call.blocked_ns);
             }
         }
+        let place = place.filter(|_| by == By::Reads)?;
+        let (time_ns, at_position) = (call.at_ns, access.at == Position::Current);
+        Some(Accessed { time_ns, process, thread, file, offset: place.offset, len: place.len, at_position })
     }
 
     fn descriptor(&mut self, process: u32, descriptor: i32) -> Option<&mut Descriptor> {
         self.processes.get_mut(&process)?.descriptors.get_mut(&descriptor)
     }
 
-    /// Move the position of a descriptor; whether the access began where the one before had ended, if that is known.
-    fn order(&mut self, process: u32, access: &Access, bytes: u64) -> Option<bool> {
+    /// Move the position of a descriptor; where the access was, if that is known and it moved any bytes.
+    fn place(&mut self, process: u32, access: &Access, bytes: u64) -> Option<Place> {
         let state = self.descriptor(process, access.descriptor)?;
         let start = match access.at {
             Position::Offset(offset) => offset,
@@ -340,7 +376,8 @@ impl Accounts {
         if bytes == 0 {
             return None;
         }
-        state.last_end.replace(end).map(|last| last == start)
+        let in_order = state.last_end.replace(end).map(|last| last == start);
+        Some(Place { offset: start, len: bytes, in_order })
     }
 
     fn synced(&mut self, process: u32, thread: u32, descriptor: i32, waited_ns: u64) {

@@ -26,6 +26,8 @@ pub(super) struct Thread {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InCall {
     pub(super) call: Call,
+    /// When it was made.
+    pub(super) at_ns: u64,
     /// Time that it was blocked in it.
     pub(super) blocked_ns: u64,
 }
@@ -70,9 +72,9 @@ impl Thread {
         }
     }
 
-    pub(super) fn called(&mut self, call: Call) {
+    pub(super) fn called(&mut self, call: Call, at_ns: u64) {
         self.last_block_ns = None;
-        self.in_call = Some(InCall { call, blocked_ns: 0 });
+        self.in_call = Some(InCall { call, at_ns, blocked_ns: 0 });
     }
 
     /// The call that it was in.

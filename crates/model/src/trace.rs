@@ -1,0 +1,240 @@
+//! Traces: what calls a program made to read its files, in the order in which they began.
+//!
+//! A trace is a JSON line (the header), blocks of columns, and a JSON line (the trailer). What a recording was is known at its end,
+//! so a trace is readable only with its trailer: a torn one is refused.
+
+mod columns;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::FileIdentity;
+use crate::random::{STEP, mix};
+use crate::units::Bytes;
+use crate::watched::{Missing, Tally};
+
+/// Version of the format.
+pub const FORMAT: u32 = 1;
+/// Accesses in a block.
+pub const BLOCK_ACCESSES: usize = 8192;
+
+const BLOCK: u8 = b'B';
+const TRAILER: u8 = b'T';
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceHeader {
+    /// [`FORMAT`].
+    pub pagewise_trace: u32,
+    /// Version of pagewise that recorded it.
+    pub pagewise: String,
+    /// Size of a page.
+    pub page_bytes: u64,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// The command, in words.
+    pub command: Vec<String>,
+    /// The directory in which it was started.
+    pub directory: String,
+    /// Memory that it was limited to.
+    pub memory_limit: Option<Bytes>,
+}
+
+/// The last line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceTrailer {
+    /// Accesses in all blocks.
+    pub accesses: u64,
+    /// [`TraceDigest`] of all blocks, in hexadecimal.
+    pub digest: String,
+    /// True if every record arrived: what was counted is what was recorded.
+    pub complete: bool,
+    /// Records that found no room.
+    pub lost_records: u64,
+    /// How often each event happened.
+    pub events: Vec<Tally>,
+    /// What was not seen, and why.
+    pub missing: Vec<Missing>,
+    /// Files; an access has an index into them.
+    pub files: Vec<TraceFile>,
+    /// Threads; an access has an index into them.
+    pub threads: Vec<TraceThread>,
+    /// Bytes read by descriptors that were closed before anybody could look what they were.
+    pub unknown_bytes: u64,
+    /// Requests that were handed to io_uring, whose files and offsets are not seen.
+    pub ring_requests: u64,
+    /// What the program cost.
+    pub program: ProgramCost,
+}
+
+/// A file of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFile {
+    /// The path that its descriptor showed.
+    pub path: String,
+    /// The file at the end of the recording; `None`: it was not there any more, or was another one.
+    pub identity: Option<FileIdentity>,
+    /// Accesses in this trace.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Bytes of reads whose offsets are in memory of the program (sendfile, copy_file_range), which are not in this trace.
+    pub left_out_bytes: u64,
+    /// Calls that write.
+    pub writes: u64,
+    /// Past the page cache (O_DIRECT), by one of its descriptors.
+    pub direct: bool,
+    /// Faults of its mappings: accesses that this trace does not hold.
+    pub mapped_faults: u64,
+    /// What came into the page cache by reads; `None`: it was not seen.
+    pub brought_in_bytes: Option<u64>,
+    /// It was in memory at the beginning, as far as that is known: bytes.
+    pub resident_before: Option<u64>,
+}
+
+/// A thread of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceThread {
+    /// The process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// Its name.
+    pub name: String,
+    /// Accesses in this trace.
+    pub accesses: u64,
+}
+
+/// What a program cost, with its children.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramCost {
+    /// From its first instruction to its end.
+    pub wall_ns: u64,
+    /// Bytes read from devices.
+    pub device_read_bytes: Option<u64>,
+    /// The most memory without a file that was seen.
+    pub anonymous_bytes: Option<u64>,
+    /// How it ended.
+    pub ended: String,
+}
+
+/// A read by a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceAccess {
+    /// When the call was made, from the beginning of the recording on.
+    pub time_ns: u64,
+    /// Index of the file.
+    pub file: u32,
+    /// Index of the thread.
+    pub thread: u32,
+    /// Where.
+    pub offset: u64,
+    /// Bytes that it returned.
+    pub len: u64,
+    /// The offset was the descriptor's own (read), not the call's (pread).
+    pub at_position: bool,
+}
+
+/// A digest of the blocks of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceDigest(u64);
+
+impl TraceDigest {
+    /// Go on with these bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let word = u64::from_le_bytes(word) ^ (chunk.len() as u64) << 60;
+            self.0 = mix(self.0.wrapping_add(STEP) ^ word);
+        }
+    }
+
+    /// As it stands in the trailer.
+    pub fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+/// A trace, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The first line.
+    pub header: TraceHeader,
+    /// In the order of time.
+    pub accesses: Vec<TraceAccess>,
+    /// The last line.
+    pub trailer: TraceTrailer,
+}
+
+/// The bytes of a block. There are at most [`BLOCK_ACCESSES`] accesses in it.
+pub fn block(accesses: &[TraceAccess]) -> Vec<u8> {
+    let columns = columns::encode(accesses);
+    let mut block = vec![BLOCK];
+    block.extend((accesses.len() as u32).to_le_bytes());
+    block.extend((columns.len() as u32).to_le_bytes());
+    block.extend(columns);
+    block
+}
+
+/// The bytes of the trailer.
+pub fn trailer(trailer: &TraceTrailer) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = vec![TRAILER];
+    serde_json::to_writer(&mut bytes, trailer)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+impl Trace {
+    /// Read a trace from its bytes; the error says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let foreign = || "it is no trace of pagewise".to_string();
+        let first = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(foreign)?;
+        let version: Version = serde_json::from_slice(&bytes[..first]).map_err(|_| foreign())?;
+        if version.pagewise_trace != FORMAT {
+            let found = version.pagewise_trace;
+            return Err(format!("its format is {found}, and this pagewise reads format {FORMAT}"));
+        }
+        let damaged = |what: &str| format!("it is damaged: {what}");
+        let header: TraceHeader = serde_json::from_slice(&bytes[..first])
+            .map_err(|error| damaged(&format!("its first line: {error}")))?;
+        let (mut rest, mut accesses, mut digest) = (&bytes[first + 1..], Vec::new(), TraceDigest::default());
+        let torn = || "it is torn: its end is missing".to_string();
+        let trailer: TraceTrailer = loop {
+            match rest.split_first().ok_or_else(torn)? {
+                (&TRAILER, text) if text.last() == Some(&b'\n') => {
+                    break serde_json::from_slice(text)
+                        .map_err(|error| damaged(&format!("its last line: {error}")))?;
+                }
+                (&TRAILER, _) => return Err(torn()),
+                (&BLOCK, behind) => {
+                    let number =
+                        |at: usize| Some(u32::from_le_bytes(*behind.get(at..)?.first_chunk()?) as usize);
+                    let (count, len) = number(0).zip(number(4)).ok_or_else(torn)?;
+                    let columns = behind.get(8..8 + len).ok_or_else(torn)?;
+                    columns::decode(columns, count, &mut accesses)
+                        .ok_or_else(|| damaged("a block does not hold what it says"))?;
+                    let (block, behind) = rest.split_at(9 + len);
+                    digest.add(block);
+                    rest = behind;
+                }
+                _ => return Err(damaged("between two blocks is something else")),
+            }
+        };
+        if trailer.digest != digest.text() || trailer.accesses != accesses.len() as u64 {
+            return Err(damaged("its blocks are not those that were written"));
+        }
+        let (files, threads) = (trailer.files.len() as u32, trailer.threads.len() as u32);
+        if accesses.iter().any(|access| access.file >= files || access.thread >= threads) {
+            return Err(damaged("an access names a file or a thread that it does not have"));
+        }
+        Ok(Self { header, accesses, trailer })
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    pagewise_trace: u32,
+}
+
+#[cfg(test)]
+mod tests;

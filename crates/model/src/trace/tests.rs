@@ -1,0 +1,127 @@
+//! Traces that are read back, and ones that are refused.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn header() -> TraceHeader {
+    TraceHeader {
+        pagewise_trace: FORMAT,
+        pagewise: "0".into(),
+        page_bytes: 4096,
+        kernel: "6".into(),
+        command: vec!["a b".into(), "c\n".into()],
+        directory: "/".into(),
+        memory_limit: Some(Bytes::mib(64)),
+    }
+}
+
+fn bytes_of(blocks: &[Vec<TraceAccess>]) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(&header()).expect("json");
+    bytes.push(b'\n');
+    let mut digest = TraceDigest::default();
+    for accesses in blocks {
+        let block = block(accesses);
+        digest.add(&block);
+        bytes.extend(block);
+    }
+    let all: Vec<&TraceAccess> = blocks.iter().flatten().collect();
+    let file = TraceFile {
+        path: "/data".into(),
+        identity: None,
+        reads: 0,
+        read_bytes: 0,
+        left_out_bytes: 0,
+        writes: 0,
+        direct: false,
+        mapped_faults: 0,
+        brought_in_bytes: None,
+        resident_before: None,
+    };
+    let thread = TraceThread { process: 1, thread: 1, name: "t".into(), accesses: 0 };
+    let end = TraceTrailer {
+        accesses: all.len() as u64,
+        digest: digest.text(),
+        complete: true,
+        lost_records: 0,
+        events: Vec::new(),
+        missing: Vec::new(),
+        files: vec![file; all.iter().map(|access| access.file as usize + 1).max().unwrap_or(0)],
+        threads: vec![thread; all.iter().map(|access| access.thread as usize + 1).max().unwrap_or(0)],
+        unknown_bytes: 0,
+        ring_requests: 0,
+        program: ProgramCost::default(),
+    };
+    bytes.extend(trailer(&end).expect("json"));
+    bytes
+}
+
+fn access(index: u64) -> TraceAccess {
+    TraceAccess {
+        time_ns: index * 40_000,
+        file: 0,
+        thread: 0,
+        offset: mix(index) % (256 << 20) / 4096 * 4096,
+        len: 4096,
+        at_position: false,
+    }
+}
+
+prop_compose! {
+    fn any_access()(time_ns: u64, file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, at_position: bool) -> TraceAccess {
+        TraceAccess { time_ns, file, thread, offset, len, at_position }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read_back(blocks in prop::collection::vec(prop::collection::vec(any_access(), 0..40), 0..4)) {
+        let trace = Trace::parse(&bytes_of(&blocks)).expect("a trace");
+        prop_assert_eq!(trace.header, header());
+        prop_assert_eq!(trace.accesses, blocks.concat());
+    }
+
+    /// No byte of the blocks can change, and nothing can be cut off, without being noticed.
+    #[test]
+    fn a_changed_or_torn_trace_is_refused(count in 1u64..50, place: prop::sample::Index, bit in 0u8..8) {
+        let accesses: Vec<TraceAccess> = (0..count).map(access).collect();
+        let whole = bytes_of(std::slice::from_ref(&accesses));
+        let first = whole.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+        let blocks = first..first + block(&accesses).len();
+        let mut changed = whole.clone();
+        changed[blocks.start + place.index(blocks.len())] ^= 1 << bit;
+        prop_assert!(Trace::parse(&changed).is_err());
+        prop_assert!(Trace::parse(&whole[..place.index(whole.len())]).is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused(bytes: Vec<u8>, columns: Vec<u8>, count in 0usize..100) {
+        prop_assert!(Trace::parse(&bytes).is_err());
+        let _ = columns::decode(&columns, count, &mut Vec::new());
+    }
+}
+
+#[test]
+fn each_defect_has_its_sentence() {
+    let whole = bytes_of(&[vec![access(1)]]);
+    let text = String::from_utf8_lossy(&whole).into_owned();
+    let refused = |bytes: &[u8]| Trace::parse(bytes).expect_err("refused");
+    assert_eq!(refused(b""), "it is no trace of pagewise");
+    assert_eq!(refused(b"{\"format\":2}\n"), "it is no trace of pagewise");
+    let newer = text.replace("\"pagewise_trace\":1", "\"pagewise_trace\":9");
+    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads format 1");
+    assert_eq!(refused(&whole[..whole.len() - 1]), "it is torn: its end is missing");
+    let mut twice = bytes_of(&[]);
+    twice.splice(twice.len() - 1.., *b"x\n");
+    assert!(refused(&twice).starts_with("it is damaged: its last line: "), "{}", refused(&twice));
+}
+
+#[test]
+fn an_access_takes_few_bytes() {
+    let random: Vec<TraceAccess> = (0..BLOCK_ACCESSES as u64).map(access).collect();
+    assert!(block(&random).len() <= 9 * BLOCK_ACCESSES, "{}", block(&random).len());
+    let ordered: Vec<TraceAccess> = (0..BLOCK_ACCESSES as u64)
+        .map(|index| TraceAccess { offset: index * 4096, ..access(index) })
+        .collect();
+    assert!(block(&ordered).len() <= 6 * BLOCK_ACCESSES, "{}", block(&ordered).len());
+}
