@@ -16,6 +16,11 @@ use crate::kernel_files::{self, field, kib_field};
 pub use smaps::{MappingState, mapping, mappings};
 pub(crate) use smaps::{MapsLine, maps_file};
 
+/// Memory of a process without a file that is in place (RssAnon).
+pub fn anonymous_bytes(pid: u32) -> Option<u64> {
+    kib_field(&kernel_files::text(format!("/proc/{pid}/status"))?, "RssAnon")
+}
+
 /// Read the totals of process `pid`.
 pub fn totals(pid: u32) -> ProcessCounters {
     totals_with_threads(pid).0

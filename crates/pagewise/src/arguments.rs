@@ -12,6 +12,7 @@ use pagewise_model::{Bytes, Workload};
 
 use crate::commands::conformance::ConformanceArguments;
 use crate::commands::inspect::InspectArguments;
+use crate::commands::record::arguments::RecordArguments;
 use crate::exit::Exit;
 use crate::plan::resolve::Variant;
 use crate::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
@@ -121,6 +122,8 @@ pub enum Command {
     Reproduce(ReproduceArguments),
     /// Watch a program: what it does to its files, and what its threads wait for
     Inspect(InspectArguments),
+    /// Record which bytes of its files a program reads by calls
+    Record(RecordArguments),
     /// List methods and their options: meaning, system call, kernel, and whether they are available here
     Methods(MethodsArguments),
     /// List capabilities of this machine, reasons for missing ones, and settings that affect results

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Some(Command::Compare(compare)) => commands::compare::compare(compare),
         Some(Command::Reproduce(study)) => commands::reproduce::reproduce(study),
         Some(Command::Inspect(inspect)) => commands::inspect::inspect(inspect),
+        Some(Command::Record(record)) => commands::record::record(record),
         Some(Command::Methods(methods)) => commands::methods::methods(methods),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),
         Some(Command::Conformance(conformance)) => commands::conformance::conformance(conformance),

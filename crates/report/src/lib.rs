@@ -19,6 +19,7 @@ pub mod paragraph;
 pub mod pivot;
 pub mod plots;
 pub mod printed;
+pub mod record;
 pub mod reproduce;
 pub mod screen;
 pub mod svg;

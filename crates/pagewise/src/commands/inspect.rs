@@ -1,29 +1,19 @@
 //! `pagewise inspect`: a program watched by the kernel's own records. Nothing is changed in it.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use pagewise_analysis::inspect::{Accounts, Inspection, Subject};
-use pagewise_host::device;
-use pagewise_host::mounts::Mount;
+use pagewise_analysis::inspect::{Inspection, Subject};
 use pagewise_host::process::{self, ProcessKind};
-use pagewise_host::watch::{self, Target, Watch};
-use pagewise_model::ProcessCounters;
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_host::watch::Target;
 use pagewise_report::{inspect as text, json};
-use pagewise_sys::Held;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::watched::{Needed, Started, Watched, command_of, signals};
 use crate::exit::Exit;
 use crate::output;
 
@@ -69,8 +59,6 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "write a number of seconds, from 0.1 to 86400".to_string())
 }
 
-/// The rings are looked at this often, and whenever they fill.
-const LOOK: Duration = Duration::from_millis(100);
 /// Time that a running process is watched.
 const USUAL_SECONDS: f64 = 10.0;
 
@@ -90,94 +78,27 @@ fn running(number: u32, arguments: &InspectArguments) -> Result<Exit> {
     let process = watchable(number)?;
     let end = pidfd_open(process, PidfdFlags::empty()).map_err(|_| gone(number))?;
     let signal = signals()?;
-    let (watch, missing) = begin(Target::Running(process), arguments);
     let subject = Subject { command: process::name(number), process: number, ended: None };
-    let mut watched = Watched::new(watch, missing, subject);
+    let mut watched = Watched::begin(Target::Running(process), !arguments.no_calls, subject);
     let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
     let until = Instant::now() + Duration::from_secs_f64(seconds);
-    let ended = watched.follow(&end, || Instant::now() < until && signal.load(Ordering::Relaxed) == 0)?;
-    watched.subject.ended = ended.then(|| "it ended".to_string());
-    watched.print(arguments, false)?;
+    let goes_on = || Instant::now() < until && signal.load(Ordering::Relaxed) == 0;
+    let ended = watched.follow(&end, goes_on, |_, _| ())?;
+    watched.ended(ended.then(|| "it ended".to_string()));
+    watched.finish(|_, _| (), |inspection| show(inspection, arguments, false))?;
     Ok(Exit::Answered)
 }
 
 /// A command, from its first instruction on.
 fn started(arguments: &InspectArguments) -> Result<Exit> {
-    let [program, words @ ..] = &arguments.command[..] else { bail!("there is no command") };
-    let mut command = Command::new(program);
-    command.args(words);
-    let signal = signals()?;
-    let held = Held::spawn(command).context("no process can be started")?;
-    let process = held.process();
-    let end = pidfd_open(process, PidfdFlags::empty()).context("pidfd_open")?;
-    let (watch, missing) = begin(Target::Held(process), arguments);
-    let told = arguments.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let number = process.as_raw_nonzero().get() as u32;
-    let subject = Subject { command: told, process: number, ended: None };
-    let mut watched = Watched::new(watch, missing, subject);
-    let mut child = match held.release() {
-        Ok(child) => child,
-        Err(error) => return Err(not_executed(&program.to_string_lossy(), error)),
-    };
+    let command = command_of(&arguments.command)?;
+    let needed = if arguments.no_calls { Needed::NoCalls } else { Needed::Nothing };
+    let mut started = Started::begin(command, &arguments.command, needed)?;
     let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
-    let goes_on = || {
-        pass_on(&signal, process);
-        until.is_none_or(|until| Instant::now() < until)
-    };
-    if watched.follow(&end, goes_on)? {
-        let status = child.wait()?;
-        watched.subject.ended = Some(ending(status));
-        watched.print(arguments, true)?;
-        return Ok(exit_of(status));
-    }
-    watched.print(arguments, true)?;
-    Ok(exit_of(wait(&mut child, &signal, process)?))
-}
-
-/// Wait for a command that is not watched any more.
-fn wait(child: &mut Child, signal: &AtomicUsize, process: Pid) -> io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        pass_on(signal, process);
-        std::thread::sleep(LOOK);
-    }
-}
-
-/// Signals of this process: those of a terminal go to the command by themselves.
-fn signals() -> Result<Arc<AtomicUsize>> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_usize(number, signal.clone(), number as usize)
-            .context("the signal handlers cannot be set")?;
-    }
-    Ok(signal)
-}
-
-/// Pass a request to end on to the command.
-fn pass_on(signal: &AtomicUsize, process: Pid) {
-    let signal = match signal.swap(0, Ordering::Relaxed) as i32 {
-        SIGTERM => Signal::TERM,
-        SIGHUP => Signal::HUP,
-        _ => return,
-    };
-    // It may have ended meanwhile.
-    let _ = kill_process(process, signal);
-}
-
-fn begin(target: Target, arguments: &InspectArguments) -> (Option<Watch>, Vec<Missing>) {
-    match Watch::begin(target, !arguments.no_calls) {
-        Ok(watch) => {
-            let missing = watch.missing().to_vec();
-            (Some(watch), missing)
-        }
-        Err(reason) => {
-            let sights = [Sight::Faults, Sight::Calls, Sight::PageCache];
-            let missing = sights.map(|sight| Missing { sight, reason: reason.clone() });
-            (None, missing.into())
-        }
-    }
+    started.follow(|| until.is_none_or(|until| Instant::now() < until), |_, _| ())?;
+    let (watched, rest) = started.into_parts();
+    watched.finish(|_, _| (), |inspection| show(inspection, arguments, true))?;
+    rest.wait()
 }
 
 /// The process of this number, if it can be inspected.
@@ -200,98 +121,6 @@ fn watchable(number: u32) -> Result<Pid> {
 
 fn gone(number: u32) -> anyhow::Error {
     anyhow!("there is no process {number}")
-}
-
-/// The status of shells for a command that is not there (127), or that cannot be executed (126).
-fn not_executed(program: &str, error: io::Error) -> anyhow::Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => Exit::Program(127).because(anyhow!("{program}: there is no such command")),
-        _ => Exit::Program(126).because(anyhow!("{program} cannot be executed: {error}")),
-    }
-}
-
-fn ending(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => "it ended".to_string(),
-        (Some(code), _) => format!("it ended with status {code}"),
-        (None, signal) => format!("signal {} ended it", signal.unwrap_or_default()),
-    }
-}
-
-/// As a shell reports it: 128 and the number of the signal.
-fn exit_of(status: ExitStatus) -> Exit {
-    let signalled = || 128 + status.signal().unwrap_or(0);
-    Exit::Program(status.code().unwrap_or_else(signalled).try_into().unwrap_or(u8::MAX))
-}
-
-/// A program being watched.
-struct Watched {
-    watch: Option<Watch>,
-    missing: Vec<Missing>,
-    accounts: Accounts,
-    subject: Subject,
-    began_ns: u64,
-    first: ProcessCounters,
-    last: ProcessCounters,
-}
-
-impl Watched {
-    fn new(watch: Option<Watch>, missing: Vec<Missing>, subject: Subject) -> Self {
-        let first = process::totals(subject.process);
-        Self {
-            watch,
-            missing,
-            accounts: Accounts::new(rustix::param::page_size() as u64),
-            began_ns: watch::now_ns(),
-            last: first,
-            first,
-            subject,
-        }
-    }
-
-    /// Watch while `goes_on`; true if the process has ended.
-    fn follow(&mut self, end: &OwnedFd, goes_on: impl Fn() -> bool) -> Result<bool> {
-        loop {
-            let ended = match &mut self.watch {
-                Some(watch) => {
-                    let ended = watch.wait(end.as_fd(), LOOK)?;
-                    watch.drain().into_iter().for_each(|happening| self.accounts.add(happening));
-                    ended
-                }
-                None => watch::wait_for_end(end.as_fd(), LOOK)?,
-            };
-            if ended {
-                return Ok(true);
-            }
-            let totals = process::totals(self.subject.process);
-            if totals.device_read_bytes.is_some() {
-                self.last = totals;
-            }
-            if !goes_on() {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// Print what was seen; then the events are closed, which takes a while.
-    fn print(mut self, arguments: &InspectArguments, is_command: bool) -> Result<()> {
-        let (mut tallies, mut lost) = (Vec::new(), 0);
-        if let Some(watch) = &mut self.watch {
-            watch.finish()?.into_iter().for_each(|happening| self.accounts.add(happening));
-            (tallies, lost) = (watch.tallies()?, watch.lost());
-        }
-        let times = (self.began_ns, watch::now_ns());
-        let mut inspection = self.accounts.inspection(self.subject, times, &self.missing, (tallies, lost));
-        inspection.totals = ProcessCounters::difference(&self.first, &self.last);
-        for file in &mut inspection.files {
-            let mount = file.path.as_ref().and_then(|path| Mount::holding(path.as_ref()).ok().flatten());
-            file.filesystem = mount.map(|mount| mount.filesystem);
-            if file.path.is_none() {
-                file.block_device = device::of_blocks(file.identity);
-            }
-        }
-        show(&inspection, arguments, is_command)
-    }
 }
 
 /// On stdout; beside a command, whose own output that is, on stderr.

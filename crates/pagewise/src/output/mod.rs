@@ -9,20 +9,22 @@
 //! Two rules apply to all of it. Characters that a terminal would obey are escaped, wherever they come from. A broken
 //! output does not end a run: errors of stderr are ignored, and stdout keeps its first error for [`lost`].
 
+pub mod new_file;
 pub mod progress;
 
 use std::fmt::Display;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, StdinLock, StdoutLock, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::Result;
-use pagewise_host::scratch;
 use pagewise_model::Untrusted;
 use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::Access;
+
+use new_file::{NewFile, parent};
 
 /// Width if that of the terminal is unknown.
 const DEFAULT_WIDTH: usize = 140;
@@ -55,13 +57,18 @@ pub fn lines(lines: &[Line]) -> io::Result<()> {
 
 /// Write a new file that appears when it is complete. An existing one, above all a run file, is never overwritten.
 pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
-    appear(path, write).map_err(|error| {
-        let path = path.display();
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists: name another file"),
-            _ => anyhow::anyhow!("{path} cannot be written: {error}"),
-        }
-    })
+    NewFile::begin(path)
+        .and_then(|new| fill(&new, write).and_then(|()| new.appear()))
+        .map_err(|error| unwritten(path, &error))
+}
+
+/// The sentence about a new file that could not be written.
+pub fn unwritten(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists: name another file"),
+        _ => anyhow::anyhow!("{path} cannot be written: {error}"),
+    }
 }
 
 /// Check beforehand that [`file()`] can write to `path`, where what is to be written cannot be had again.
@@ -71,10 +78,6 @@ pub fn can_appear(path: &Path) -> Result<()> {
     }
     rustix::fs::access(parent(path), Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|errno| anyhow::anyhow!("{} cannot be written: {}", path.display(), io::Error::from(errno)))
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Write a file that appears when it is complete, in the place of an earlier one if that is a plain file that begins with text
@@ -88,11 +91,9 @@ pub fn file_again(
     if !is_plain || !beginning(path).is_ok_and(|text| is_ours(&text)) {
         return file(path, write);
     }
-    beside(path, RenameFlags::empty(), |mut file| {
-        let mut out = document(&mut file);
-        write(&mut out).and_then(|()| out.flush())
-    })
-    .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
+    NewFile::beside(path)
+        .and_then(|new| fill(&new, write).and_then(|()| new.replace()))
+        .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
 }
 
 /// The first bytes of a file.
@@ -102,38 +103,10 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Fill a file beside `path`, and give it that name.
-fn beside(path: &Path, flags: RenameFlags, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
-    let appeared = fill(&file).and_then(|()| Ok(rustix::fs::renameat_with(CWD, &part, CWD, path, flags)?));
-    if appeared.is_err() {
-        let _ = scratch::remove_same(&file, &part);
-    }
-    appeared
-}
-
-fn appear(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> io::Result<()> {
-    // This check only avoids useless work; the name is never taken from an existing file in any case.
-    if std::fs::symlink_metadata(path).is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    let filled = |mut file: &File| {
-        let mut out = document(&mut file);
-        write(&mut out).and_then(|()| out.flush())
-    };
-    let parent = parent(path);
-    let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
-    // Nothing remains of a nameless file, whatever ends the process. Not every filesystem has them (open(2), O_TMPFILE).
-    if let Ok(nameless) = rustix::fs::open(parent, flags | OFlags::TMPFILE, mode) {
-        let file = File::from(nameless);
-        filled(&file)?;
-        let descriptor = scratch::reopen_path(&file);
-        return Ok(rustix::fs::linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
-    }
-    beside(path, RenameFlags::NOREPLACE, filled)
+fn fill(new: &NewFile, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> io::Result<()> {
+    let mut file = new.file();
+    let mut out = document(&mut file);
+    write(&mut out).and_then(|()| out.flush())
 }
 
 /// Write one line to stderr, whatever the text contains. Errors are ignored.

@@ -10,12 +10,12 @@ use crate::support::{self, PAGEWISE, Place, expect_refused, is_root};
 /// 128 pages of each of two files would do; this is what `known_accesses` says of itself.
 const TOUCHED_PAGES: u64 = 256;
 
-fn known_accesses() -> String {
+pub fn known_accesses() -> String {
     let directory = std::path::Path::new(PAGEWISE).parent().expect("a directory");
     directory.join("examples/known_accesses").display().to_string()
 }
 
-fn data(place: &Place) -> String {
+pub fn data(place: &Place) -> String {
     let bytes: Vec<u8> = (0..32u32 << 20).map(|index| (index >> 12) as u8).collect();
     let path = place.write("known.bin", bytes);
     fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
@@ -43,7 +43,7 @@ fn missing(seen: &Value, sight: &str) -> Option<String> {
 }
 
 /// The watch needs tracefs for calls; if this user cannot have it, the test says so.
-fn sees_calls(name: &str) -> bool {
+pub fn sees_calls(name: &str) -> bool {
     let open = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
         .iter()
         .any(|place| fs::read_dir(format!("{place}/events/syscalls")).is_ok());

@@ -20,6 +20,7 @@ mod inspect;
 mod interrupted;
 mod killed_conditions;
 mod protocol;
+mod record;
 mod reproduce;
 mod schema;
 mod trust_kills;

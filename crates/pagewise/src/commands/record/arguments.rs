@@ -1,0 +1,36 @@
+//! The arguments of `pagewise record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use pagewise_model::Bytes;
+
+/// `pagewise record`.
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_HELP)]
+pub struct RecordArguments {
+    /// The command, recorded from its first instruction on
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+    /// Write the trace into this new file [default: the name of the command, and .trace]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Let the command and its children have this much memory, page cache included
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
+    /// Drop this file from the page cache first; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub cold: Vec<PathBuf>,
+}
+
+const RECORD_HELP: &str = "\
+Examples:
+  pagewise record -- sqlite3 my.db 'select count(*) from t'
+  pagewise record --memory 64MiB --cold my.db -o look-ups.trace -- ./look-ups my.db
+
+A trace holds which bytes were read when, never the bytes themselves. Reads by calls are recorded; accesses to mapped pages
+are not. If the trace cannot be written any more, the command goes on without it.
+
+Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be executed, 128 and its number if a
+signal ended it; 1 if the trace was lost, 2 for wrong use, 3 without the right to watch calls.";

@@ -1,0 +1,286 @@
+//! A program being watched, for the commands that do so: its start, what it does, its end, and its exit status.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use pagewise_analysis::inspect::{Accessed, Accounts, Inspection, Subject};
+use pagewise_host::mounts::Mount;
+use pagewise_host::watch::{self, Target, Watch};
+use pagewise_host::{device, process};
+use pagewise_model::ProcessCounters;
+use pagewise_model::watched::{Missing, Sight};
+use pagewise_sys::Held;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit::Exit;
+
+/// The rings are looked at this often, and whenever they fill.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A program being watched.
+pub(super) struct Watched {
+    watch: Option<Watch>,
+    missing: Vec<Missing>,
+    accounts: Accounts,
+    subject: Subject,
+    began_ns: u64,
+    first: ProcessCounters,
+    last: ProcessCounters,
+    anonymous_bytes: Option<u64>,
+}
+
+impl Watched {
+    /// Begin to watch, with as much as this user may see.
+    pub(super) fn begin(target: Target, calls: bool, subject: Subject) -> Self {
+        let (watch, missing) = match Watch::begin(target, calls) {
+            Ok(watch) => {
+                let missing = watch.missing().to_vec();
+                (Some(watch), missing)
+            }
+            Err(reason) => {
+                let sights = [Sight::Faults, Sight::Calls, Sight::PageCache];
+                (None, sights.map(|sight| Missing { sight, reason: reason.clone() }).into())
+            }
+        };
+        let first = process::totals(subject.process);
+        Self {
+            watch,
+            missing,
+            accounts: Accounts::new(rustix::param::page_size() as u64),
+            began_ns: watch::now_ns(),
+            last: first,
+            first,
+            subject,
+            anonymous_bytes: None,
+        }
+    }
+
+    /// When it began, on the clock of [`Accessed::time_ns`].
+    pub(super) fn began_ns(&self) -> u64 {
+        self.began_ns
+    }
+
+    /// The most memory without a file that was seen.
+    pub(super) fn anonymous_bytes(&self) -> Option<u64> {
+        self.anonymous_bytes
+    }
+
+    /// Watch while `goes_on`, and hand over reads; true if the process has ended.
+    pub(super) fn follow(
+        &mut self,
+        end: &OwnedFd,
+        goes_on: impl Fn() -> bool,
+        mut accessed: impl FnMut(&Accounts, Accessed),
+    ) -> Result<bool> {
+        loop {
+            let ended = match &mut self.watch {
+                Some(watch) => {
+                    let ended = watch.wait(end.as_fd(), LOOK)?;
+                    for happening in watch.drain() {
+                        if let Some(access) = self.accounts.add(happening) {
+                            accessed(&self.accounts, access);
+                        }
+                    }
+                    ended
+                }
+                None => watch::wait_for_end(end.as_fd(), LOOK)?,
+            };
+            if ended {
+                return Ok(true);
+            }
+            let totals = process::totals(self.subject.process);
+            if totals.device_read_bytes.is_some() {
+                self.last = totals;
+            }
+            self.anonymous_bytes = self.anonymous_bytes.max(process::anonymous_bytes(self.subject.process));
+            if !goes_on() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// How the program ended, if it did.
+    pub(super) fn ended(&mut self, ended: Option<String>) {
+        self.subject.ended = ended;
+    }
+
+    /// The last reads, and `show` what was seen; then the events are closed, which takes a while.
+    pub(super) fn finish(
+        mut self,
+        mut accessed: impl FnMut(&Accounts, Accessed),
+        show: impl FnOnce(&Inspection) -> Result<()>,
+    ) -> Result<()> {
+        let (mut tallies, mut lost) = (Vec::new(), 0);
+        if let Some(watch) = &mut self.watch {
+            for happening in watch.finish()? {
+                if let Some(access) = self.accounts.add(happening) {
+                    accessed(&self.accounts, access);
+                }
+            }
+            (tallies, lost) = (watch.tallies()?, watch.lost());
+        }
+        let times = (self.began_ns, watch::now_ns());
+        let mut inspection = self.accounts.inspection(self.subject, times, &self.missing, (tallies, lost));
+        inspection.totals = ProcessCounters::difference(&self.first, &self.last);
+        for file in &mut inspection.files {
+            let mount = file.path.as_ref().and_then(|path| Mount::holding(path.as_ref()).ok().flatten());
+            file.filesystem = mount.map(|mount| mount.filesystem);
+            if file.path.is_none() {
+                file.block_device = device::of_blocks(file.identity);
+            }
+        }
+        show(&inspection)
+    }
+}
+
+/// The command of these words.
+pub(super) fn command_of(words: &[OsString]) -> Result<Command> {
+    let [program, words @ ..] = words else { bail!("there is no command: write it behind --") };
+    let mut command = Command::new(program);
+    command.args(words);
+    Ok(command)
+}
+
+/// What has to be seen of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// Everything but calls, which are not watched.
+    NoCalls,
+    /// Nothing; what can be seen is watched.
+    Nothing,
+    /// Calls.
+    Calls,
+}
+
+/// A command that was started and is watched from its first instruction on.
+pub(super) struct Started {
+    watched: Watched,
+    end: OwnedFd,
+    rest: Rest,
+}
+
+/// The process of a command, watched or not.
+pub(super) struct Rest {
+    child: Child,
+    process: Pid,
+    status: Option<ExitStatus>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Started {
+    /// Start `command`, which the user wrote as `words`; not if what is needed cannot be seen.
+    pub(super) fn begin(command: Command, words: &[OsString], needed: Needed) -> Result<Self> {
+        let signal = signals()?;
+        let held = Held::spawn(command).context("no process can be started")?;
+        let process = held.process();
+        let end = pidfd_open(process, PidfdFlags::empty()).context("pidfd_open")?;
+        let told = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let number = process.as_raw_nonzero().get() as u32;
+        let subject = Subject { command: told, process: number, ended: None };
+        let watched = Watched::begin(Target::Held(process), needed != Needed::NoCalls, subject);
+        let unseen = watched.missing.iter().find(|missing| missing.sight == Sight::Calls);
+        if let Some(missing) = unseen.filter(|_| needed == Needed::Calls) {
+            let told = anyhow!("calls are not seen, so the command was not started: {}", missing.reason);
+            return Err(Exit::NotMeasurable.because(told));
+        }
+        let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+        let child = held.release().map_err(|error| not_executed(&program, error))?;
+        Ok(Self { watched, end, rest: Rest { child, process, status: None, signal } })
+    }
+
+    /// The program being watched.
+    pub(super) fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Watch while `goes_on` and until the end, and hand over reads.
+    pub(super) fn follow(
+        &mut self,
+        goes_on: impl Fn() -> bool,
+        accessed: impl FnMut(&Accounts, Accessed),
+    ) -> Result<()> {
+        let Self { watched, end, rest } = self;
+        let going_on = || {
+            pass_on(&rest.signal, rest.process);
+            goes_on()
+        };
+        if watched.follow(end, going_on, accessed)? {
+            let status = rest.child.wait()?;
+            rest.status = Some(status);
+            watched.ended(Some(ending(status)));
+        }
+        Ok(())
+    }
+
+    /// The watch, and the process.
+    pub(super) fn into_parts(self) -> (Watched, Rest) {
+        (self.watched, self.rest)
+    }
+}
+
+impl Rest {
+    /// Wait for the end, and return the exit status of the command.
+    pub(super) fn wait(mut self) -> Result<Exit> {
+        loop {
+            if let Some(status) = self.status {
+                return Ok(exit_of(status));
+            }
+            self.status = self.child.try_wait()?;
+            pass_on(&self.signal, self.process);
+            if self.status.is_none() {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
+/// Signals of this process: those of a terminal go to the command by themselves.
+pub(super) fn signals() -> Result<Arc<AtomicUsize>> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_usize(number, signal.clone(), number as usize)
+            .context("the signal handlers cannot be set")?;
+    }
+    Ok(signal)
+}
+
+/// Pass a request to end on to the command.
+fn pass_on(signal: &AtomicUsize, process: Pid) {
+    let signal = match signal.swap(0, Ordering::Relaxed) as i32 {
+        SIGTERM => Signal::TERM,
+        SIGHUP => Signal::HUP,
+        _ => return,
+    };
+    // It may have ended meanwhile.
+    let _ = kill_process(process, signal);
+}
+
+/// The status of shells for a command that is not there (127), or that cannot be executed (126).
+fn not_executed(program: &str, error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Exit::Program(127).because(anyhow!("{program}: there is no such command")),
+        _ => Exit::Program(126).because(anyhow!("{program} cannot be executed: {error}")),
+    }
+}
+
+fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "it ended".to_string(),
+        (Some(code), _) => format!("it ended with status {code}"),
+        (None, signal) => format!("signal {} ended it", signal.unwrap_or_default()),
+    }
+}
+
+/// As a shell reports it: 128 and the number of the signal.
+fn exit_of(status: ExitStatus) -> Exit {
+    let signalled = || 128 + status.signal().unwrap_or(0);
+    Exit::Program(status.code().unwrap_or_else(signalled).try_into().unwrap_or(u8::MAX))
+}

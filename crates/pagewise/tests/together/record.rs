@@ -1,0 +1,155 @@
+//! `pagewise record` of programs whose reads are known.
+
+use std::fs;
+use std::path::Path;
+
+use pagewise_model::trace::{Trace, TraceAccess};
+
+use crate::inspect::{data, known_accesses, sees_calls};
+use crate::support::{self, Place, expect_refused, expect_told, in_own_mounts, is_root};
+
+fn trace(path: &Path) -> Trace {
+    Trace::parse(&fs::read(path).expect("a file")).expect("a trace")
+}
+
+/// The reads of the file that the known program makes: by its first thread, and by its second.
+fn expected() -> [Vec<(u64, u64, bool)>; 2] {
+    let scattered = (0..300u64).map(|index| (index * 37 % 4096 * 4096, 4096, false)).collect();
+    let ordered = (0..100u64).map(|index| (index * 8192, 8192, true)).collect();
+    [scattered, ordered]
+}
+
+fn expect_given_back(trace: &Trace, path: &str) {
+    let is_ours = |file: &&pagewise_model::trace::TraceFile| file.path == path;
+    let file = trace.trailer.files.iter().find(is_ours).unwrap_or_else(|| panic!("{:?}", trace.trailer));
+    assert_eq!((file.reads, file.read_bytes, file.left_out_bytes), (400, 300 * 4096 + 100 * 8192, 0));
+    assert_eq!((file.mapped_faults, file.direct, file.writes), (256, false, 0));
+    assert_eq!(file.identity.as_ref().map(|identity| identity.file_bytes.0), Some(32 << 20));
+    let number = trace.trailer.files.iter().position(|file| file.path == path).expect("as above") as u32;
+    let of_file = || trace.accesses.iter().filter(|access| access.file == number);
+    let mut threads: Vec<u32> = of_file().map(|access| access.thread).collect();
+    threads.dedup();
+    assert_eq!(threads.len(), 2, "the second thread reads when the first has: {threads:?}");
+    for (thread, expected) in threads.iter().zip(expected()) {
+        let of_thread = of_file().filter(|access| access.thread == *thread);
+        let read = |access: &TraceAccess| (access.offset, access.len, access.at_position);
+        assert_eq!(of_thread.map(read).collect::<Vec<_>>(), expected);
+    }
+    assert!(trace.accesses.is_sorted_by_key(|access| access.time_ns));
+    assert!(trace.trailer.complete, "{:?}", trace.trailer.events);
+    assert_eq!(trace.trailer.program.ended, "it ended with status 7");
+}
+
+#[test]
+fn a_known_program_is_recorded_as_it_is() {
+    const NAME: &str = "a_known_program_is_recorded_as_it_is";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let cold = format!("--cold={path}");
+    let finished = place.run(&["record", &cold, "-o", "known.trace", "--", &known_accesses(), &path]);
+    let finished = finished.expect_code(7);
+    assert!(finished.stderr.starts_with("recorded "), "{finished:?}");
+    assert!(
+        finished.stderr.contains("not in the trace: accesses to its mapping (256 faults)"),
+        "{finished:?}"
+    );
+    let trace = trace(&place.file("known.trace"));
+    expect_given_back(&trace, &path);
+    let file = trace.trailer.files.iter().find(|file| file.path == path).expect("it is there");
+    assert_eq!(file.resident_before, Some(0));
+    // The scattered blocks are read without readahead, the ordered ones with it: at least what was asked for.
+    let came = file.brought_in_bytes.expect("root sees what comes in");
+    assert!(came >= 300 * 4096, "{came}");
+    expect_refused(
+        &place.run(&["record", "-o", "known.trace", "--", "touch", "executed"]),
+        "known.trace exists: name another file",
+    );
+    assert!(!place.file("executed").exists());
+    place.expect_no_trace();
+}
+
+/// Where tracefs lets this user see calls, nothing more is needed.
+#[test]
+fn without_root_a_program_is_recorded_as_it_is_or_not_started() {
+    const NAME: &str = "without_root_a_program_is_recorded_as_it_is_or_not_started";
+    if !is_root(NAME) {
+        return;
+    }
+    const OPEN: &str = "mount -t tracefs -o mode=755,gid=65534 pagewise-test /sys/kernel/tracing";
+    if !in_own_mounts(NAME, OPEN) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    place.give_to(65_534);
+    let words = ["record", "-o", "known.trace", "--", &known_accesses(), &path];
+    let Some(mut command) = place.command_as(65_534, &words) else { return };
+    let finished = place.finish(command.spawn().expect("start"));
+    if finished.code() == 7 {
+        return expect_given_back(&trace(&place.file("known.trace")), &path);
+    }
+    expect_told(&finished, 3, "calls are not seen, so the command was not started");
+    assert!(!place.file("known.trace").exists());
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_not_the_program() {
+    const NAME: &str = "a_full_disk_stops_the_recording_and_not_the_program";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    if !in_own_mounts(NAME, "mount -t tmpfs -o size=4k tmpfs /dev/shm") {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let script = format!("for once in 1 2 3; do {} {path}; done; echo done; exit 5", known_accesses());
+    let finished = place.run(&["record", "-o", "/dev/shm/t.trace", "--", "sh", "-c", &script]);
+    assert_eq!(finished.stdout, "done\n", "{finished:?}");
+    let told = "the recording stops, the command goes on: /dev/shm/t.trace cannot be written: No space left";
+    assert!(finished.stderr.contains(told), "{finished:?}");
+    finished.expect_code(5);
+    let script = script.replace("exit 5", "exit 0");
+    place.run(&["record", "-o", "/dev/shm/t.trace", "--", "sh", "-c", &script]).expect_code(1);
+    assert_eq!(fs::read_dir("/dev/shm").expect("list").count(), 0, "a torn trace is left");
+}
+
+#[test]
+fn a_limit_holds_for_the_command_and_is_gone_afterwards() {
+    const NAME: &str = "a_limit_holds_for_the_command_and_is_gone_afterwards";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    if let Some(reason) = support::without_memory_limit() {
+        return support::skipped(NAME, &reason);
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let program = "import sys; x = bytearray(200 << 20); print('kept')";
+    let words = ["record", "--memory=64MiB", "-o", "t.trace", "--", "python3", "-c", program];
+    let finished = place.run(&words);
+    assert_eq!((finished.stdout.as_str(), finished.code()), ("", 137), "{finished:?}");
+    assert_eq!(trace(&place.file("t.trace")).trailer.program.ended, "signal 9 ended it");
+    place.expect_no_trace();
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_before_the_command_is_started() {
+    let place = Place::new();
+    place.write("there", "data");
+    for (words, sentence) in [
+        (vec!["record"], "<COMMAND>"),
+        (vec!["record", "--cold=gone", "--", "touch", "executed"], "gone does not exist"),
+        (vec!["record", "--cold=.", "--", "touch", "executed"], "is a directory"),
+        (vec!["record", "--memory=64", "--", "touch", "executed"], "write a unit"),
+        (vec!["record", "--memory=1KiB", "--", "touch", "executed"], "the limit is 1KiB"),
+        (vec!["record", "-o", "gone/t.trace", "--", "touch", "executed"], "gone/t.trace cannot be written"),
+        (vec!["record", "-o", "there", "--", "touch", "executed"], "there exists: name another file"),
+    ] {
+        expect_refused(&place.run(&words), sentence);
+    }
+    assert!(!place.file("executed").exists());
+    assert_eq!(fs::read(place.file("there")).expect("read"), b"data");
+}

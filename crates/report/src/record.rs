@@ -1,0 +1,69 @@
+//! A recording, told in lines.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use pagewise_model::trace::TraceTrailer;
+use pagewise_model::{Untrusted, format};
+
+/// Files that are named one by one.
+const NAMED: usize = 5;
+
+/// What was recorded, and what was not; the trace is `written` bytes at `path`.
+pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
+    let reads = format::counted(trailer.accesses, "read");
+    let mut lines = vec![format!(
+        "recorded {reads} of {} by {} in {} ({})",
+        format::counted(trailer.files.len() as u64, "file"),
+        format::counted(trailer.threads.len() as u64, "thread"),
+        path.display(),
+        format::bytes(written)
+    )];
+    if !trailer.complete {
+        lines.push(format!(
+            "! incomplete: {} found no room, so the trace does not stand for the program",
+            format::counted(trailer.lost_records, "record")
+        ));
+    }
+    let mut files: Vec<_> = trailer.files.iter().collect();
+    files.sort_by_key(|file| Reverse(file.read_bytes));
+    for file in files.iter().take(NAMED) {
+        let mut told =
+            vec![format!("{} of {}", format::counted(file.reads, "read"), format::bytes(file.read_bytes))];
+        if let Some(came) = file.brought_in_bytes {
+            told.push(format!("{} came into the page cache for them", format::bytes(came)));
+        }
+        if file.left_out_bytes > 0 {
+            told.push(format!(
+                "not in the trace: {} at offsets in memory of the program",
+                format::bytes(file.left_out_bytes)
+            ));
+        }
+        if file.mapped_faults > 0 {
+            told.push(format!(
+                "not in the trace: accesses to its mapping ({})",
+                format::counted(file.mapped_faults, "fault")
+            ));
+        }
+        if file.identity.is_none() {
+            told.push("it is gone, or no file to be read again: it cannot be replayed".to_string());
+        }
+        lines.push(format!("  {}: {}", Untrusted(&file.path), told.join("; ")));
+    }
+    if files.len() > NAMED {
+        lines.push(format!("  {} more", format::counted((files.len() - NAMED) as u64, "file")));
+    }
+    if trailer.unknown_bytes > 0 {
+        lines.push(format!(
+            "! {} were read by descriptors that were closed before anybody could look what they were",
+            format::bytes(trailer.unknown_bytes)
+        ));
+    }
+    if trailer.ring_requests > 0 {
+        lines.push(format!(
+            "! {} of io_uring are not in the trace: their files and offsets are not seen",
+            format::counted(trailer.ring_requests, "request")
+        ));
+    }
+    lines
+}
