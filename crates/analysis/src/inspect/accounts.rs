@@ -209,8 +209,9 @@ impl Accounts {
             What::Bound { descriptor, to, anew } => {
                 let to = self.bound(to);
                 let descriptors = &mut self.processes.entry(process).or_default().descriptors;
-                // A look tells what is known already; the position stays.
-                if anew || descriptors.get(&descriptor).is_none_or(|known| known.to != to) {
+                // A look tells what is known already, and the position stays; one that came too late tells nothing.
+                let known = descriptors.get(&descriptor).map(|known| known.to);
+                if anew || known.is_none_or(|known| to != known && to != To::Unknown) {
                     let state = Descriptor { to, position: 0, last_end: None, used: false };
                     descriptors.insert(descriptor, state);
                 }

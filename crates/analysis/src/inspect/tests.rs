@@ -269,3 +269,14 @@ fn a_program_that_ends_without_a_fault_was_not_watched() {
     assert_eq!(inspected(vec![named(), fault, What::Ended]).cut_processes, 0);
     assert_eq!(inspected(vec![named()]).cut_processes, 0, "it goes on");
 }
+
+/// A descriptor that was seen when it was opened stays what it was, if a later look comes too late.
+#[test]
+fn a_look_that_comes_too_late_tells_nothing() {
+    let read = || What::Called(Call::Read(Access { descriptor: 3, at: Position::Current }));
+    let late = What::Bound { descriptor: 3, to: Bound::Unknown, anew: false };
+    let inspection =
+        inspected(vec![bound(3, 7), read(), What::Returned(10), late, read(), What::Returned(20)]);
+    assert_eq!(inspection.unknown.map(|unknown| unknown.bytes), Some(0));
+    assert_eq!(inspection.files[0].reads.as_ref().map(|reads| (reads.count, reads.bytes)), Some((2, 30)));
+}

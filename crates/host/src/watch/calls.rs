@@ -21,8 +21,8 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("pread64", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
     ("preadv", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
     ("preadv2", |arguments| Call::Read(at(arguments, offset_or_current(arguments[3])))),
-    ("sendfile64", |arguments| Call::Read(Access { descriptor: arguments[1] as i32, at: Position::Hidden })),
-    ("copy_file_range", |arguments| Call::Read(at(arguments, Position::Hidden))),
+    ("sendfile64", |arguments| Call::Read(Access { descriptor: arguments[1] as i32, at: hidden_or_current(arguments[2]) })),
+    ("copy_file_range", |arguments| Call::Read(at(arguments, hidden_or_current(arguments[1])))),
     ("write", |arguments| Call::Write(at(arguments, Position::Current))),
     ("writev", |arguments| Call::Write(at(arguments, Position::Current))),
     ("pwrite64", |arguments| Call::Write(at(arguments, Position::Offset(arguments[3])))),
@@ -58,6 +58,11 @@ fn offset_or_current(offset: u64) -> Position {
     if offset == u64::MAX { Position::Current } else { Position::Offset(offset) }
 }
 
+/// The offset is in the program's memory; without an address there, the descriptor's position.
+fn hidden_or_current(address: u64) -> Position {
+    if address == 0 { Position::Current } else { Position::Hidden }
+}
+
 /// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call has.
 pub(super) fn arguments(raw: &[u8]) -> Arguments {
     let mut arguments = Arguments::default();
@@ -88,7 +93,9 @@ mod tests {
         let read = |at| Call::Read(Access { descriptor: 3, at });
         assert_eq!(called("pread64", &[3, 0x7f00, 4096, 8192]), read(Position::Offset(8192)));
         assert_eq!(called("preadv2", &[3, 0, 1, u64::MAX, 0, 0]), read(Position::Current));
-        assert_eq!(called("sendfile64", &[9, 3, 0, 10]), read(Position::Hidden));
+        assert_eq!(called("sendfile64", &[9, 3, 0, 10]), read(Position::Current));
+        assert_eq!(called("sendfile64", &[9, 3, 0x7f00, 10]), read(Position::Hidden));
+        assert_eq!(called("copy_file_range", &[3, 0, 9, 0, 10]), read(Position::Current));
         assert_eq!(called("close", &[u64::from(u32::MAX)]), Call::Close { descriptor: -1 });
         assert_eq!(called("io_uring_enter", &[3, 32, 0, 0, 0, 0]), Call::Ring { submitted: 32 });
         assert_eq!(returned(&[0xff; 24]), Some(-1));
