@@ -18,6 +18,7 @@ pub mod latency;
 pub mod pivot;
 pub mod race;
 pub mod schema;
+pub mod self_replay;
 pub mod simulation;
 mod stall;
 pub mod syncs;
@@ -27,6 +28,7 @@ pub mod verdict;
 
 use std::collections::HashMap;
 
+use pagewise_model::Role;
 use pagewise_model::format::percent;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 
@@ -89,7 +91,8 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let validity = validity(samples, checked);
     let pivot = run.header.plan.pivot.as_ref();
     let pivot = pivot.map(|pivot| pivot::tables(run, pivot, by_id, &cells, &comparisons));
-    Judged {
+    let self_replay = self_replay::of(&run.header.plan, samples);
+    let judged = Judged {
         schema: SCHEMA_VERSION,
         warnings: warnings(run, &summary, checked)
             .into_iter()
@@ -107,7 +110,19 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         advice,
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
         pivot,
-    }
+        self_replay,
+    };
+    without_unproven(judged)
+}
+
+/// A run whose trace may not stand for its program tells nothing of other methods.
+fn without_unproven(mut judged: Judged) -> Judged {
+    let Some(unproven) = judged.self_replay.as_ref().filter(|replay| !replay.stands) else { return judged };
+    let own = &unproven.method;
+    judged.cells.retain(|cell| cell.method == *own || cell.role == Role::Ceiling);
+    judged.warnings.insert(0, unproven.sentence.clone());
+    (judged.comparisons, judged.advice, judged.cache_unknown) = Default::default();
+    judged
 }
 
 fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {

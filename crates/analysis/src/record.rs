@@ -131,7 +131,7 @@ impl Recording {
         });
         TraceTrailer {
             accesses: self.accesses,
-            digest: self.digest.text(),
+            digest: self.digest.key(),
             complete: inspection.complete,
             lost_records: inspection.lost_records,
             events: inspection.events.clone(),

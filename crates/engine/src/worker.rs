@@ -19,7 +19,7 @@ use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
 use crate::heartbeat::Heart;
 use crate::operations::Operations;
-use crate::reader::{self, TableReads};
+use crate::reader::{self, RecordedReads, TableReads};
 use crate::scanner::{self, Passes};
 use crate::writer;
 
@@ -36,6 +36,7 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         scan: words(Workload::Scan),
         append: words(Workload::Append),
         fill: words(Workload::Fill),
+        replay: words(Workload::Replay),
         sync_calls: SyncCall::ALL.iter().map(|call| call.name()).collect::<Vec<_>>().join(","),
         commit_threads: limits::MAX_THREADS,
     };
@@ -99,7 +100,8 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let Understood { work, per_thread } = job.understand().map_err(|error| nonsense(&error))?;
     let task = ParsedJob { method, work, per_thread };
     let reads_by_table = work.reads().is_some();
-    let table = if reads_by_table { Some(table(job)?) } else { None };
+    let has_table = reads_by_table || matches!(work, Work::Replay(_));
+    let table = if has_table { Some(table(job)?) } else { None };
     let started = now_ns();
     let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started })?;
@@ -176,7 +178,13 @@ impl ParsedJob {
                 let readers = reader::open(&self.method, job, reads.consume, self.per_thread)?;
                 Ok((TableReads::divide(readers, table, job), Bounds::timed(job)))
             }
-            (Work::RandomRead(_) | Work::SequentialRead(_), None) => {
+            (Work::Replay(replay), Some(table)) => {
+                let readers = reader::open(&self.method, job, replay.consume, self.per_thread)?;
+                // One-shot work is that of one thread.
+                let reader = readers.into_iter().next().expect("a reader for each thread");
+                Ok((vec![RecordedReads::of(reader, table, job)?], Bounds::fixed(job, 1)))
+            }
+            (Work::RandomRead(_) | Work::SequentialRead(_) | Work::Replay(_), None) => {
                 unreachable!("reads have a table")
             }
             (Work::Scan(scan), _) => {

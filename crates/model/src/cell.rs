@@ -149,6 +149,7 @@ impl Conditions {
             Work::Scan(_) => self.span_bytes.0,
             Work::Append(append) => append.record_bytes.0,
             Work::Fill(fill) => fill.block_bytes.0,
+            Work::Replay(replay) => replay.read_bytes.0,
         }
     }
 
@@ -157,7 +158,7 @@ impl Conditions {
     pub fn fixed_operations(&self) -> Option<u64> {
         match &self.work {
             Work::RandomRead(_) | Work::SequentialRead(_) => None,
-            Work::Scan(_) => Some(1),
+            Work::Scan(_) | Work::Replay(_) => Some(1),
             Work::Append(_) | Work::Fill(_) if self.is_committing() => None,
             Work::Append(_) | Work::Fill(_) => self.ring().map(|ring| ring.records()),
         }
@@ -191,10 +192,10 @@ impl Conditions {
     }
 
     /// Bytes that a cold sample may bring into the page cache: a quarter of the span, because a file that fills up while
-    /// it is measured is no longer cold. A scan accesses every page once.
+    /// it is measured is no longer cold. A scan accesses every page once, and a trace is replayed to its end.
     pub fn cold_budget_bytes(&self) -> u64 {
         match self.work {
-            Work::Scan(_) => self.span_bytes.0,
+            Work::Scan(_) | Work::Replay(_) => self.span_bytes.0,
             _ => self.span_bytes.0 / 4,
         }
     }

@@ -46,5 +46,5 @@ pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
 pub use sync::{Sync, SyncCall};
 pub use units::Bytes;
 pub use untrusted::Untrusted;
-pub use work::{Append, Fill, Reads, Scan, Work, Workload, Writes};
+pub use work::{Append, Fill, Reads, Replay, Scan, Work, Workload, Writes};
 pub use workers::{Delays, Heartbeat, WorkerChoices, WorkerFound, WorkerWarmup};

@@ -4,6 +4,7 @@
 use crate::cell::Conditions;
 use crate::plan::Plan;
 use crate::sample::Sample;
+use crate::trace::LONGEST_ENTRY;
 use crate::units::Bytes;
 use crate::work::{Reads, Work};
 
@@ -45,6 +46,16 @@ impl Conditions {
         match &self.work {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => check_reads(reads),
             Work::Scan(_) => Ok(()),
+            Work::Replay(replay) => {
+                ensure(replay.reads > 0 && replay.read_bytes.0 > 0, || "a trace without a read".to_string())?;
+                ensure((1..=LONGEST_ENTRY).contains(&replay.longest.0), || {
+                    format!(
+                        "a read of {} in a trace: it has at most {}",
+                        replay.longest,
+                        Bytes(LONGEST_ENTRY)
+                    )
+                })
+            }
             Work::Append(_) | Work::Fill(_) => self.check_writes(),
         }
     }

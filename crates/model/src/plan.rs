@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
-use crate::method::{Access, Alignment, Worker};
+use crate::method::{Access, Alignment, Method, Worker};
 use crate::pivot::Pivot;
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
@@ -121,8 +121,28 @@ pub struct Plan {
     /// The table of comparisons, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pivot: Option<Pivot>,
+    /// The trace that is replayed, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PlannedTrace>,
     /// The matrix. A search extends it during the run.
     pub cells: Vec<Cell>,
+}
+
+/// A trace that is replayed, and what its recording knows of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedTrace {
+    /// Its file.
+    pub path: String,
+    /// The command that was recorded.
+    pub command: Vec<String>,
+    /// The method by which it read the file.
+    pub method: Method,
+    /// Memory that it was limited to.
+    pub memory_limit: Option<Bytes>,
+    /// The file was in no part in memory when it began.
+    pub cold: bool,
+    /// Bytes that came from the device for its reads.
+    pub device_bytes: Option<u64>,
 }
 
 /// Search for the ratio of data to cache at which the order of two methods changes.
@@ -181,6 +201,7 @@ impl Plan {
             workers: WorkerChoices::default(),
             search: None,
             pivot: None,
+            trace: None,
             cells,
         }
     }

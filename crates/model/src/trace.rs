@@ -4,6 +4,7 @@
 //! so a trace is readable only with its trailer: a torn one is refused.
 
 mod columns;
+pub mod key;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use crate::plan::FileIdentity;
 use crate::random::{STEP, mix};
 use crate::units::Bytes;
 use crate::watched::{Missing, Tally};
+pub use key::TraceKey;
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -44,8 +46,8 @@ pub struct TraceHeader {
 pub struct TraceTrailer {
     /// Accesses in all blocks.
     pub accesses: u64,
-    /// [`TraceDigest`] of all blocks, in hexadecimal.
-    pub digest: String,
+    /// [`TraceDigest`] of all blocks.
+    pub digest: TraceKey,
     /// True if every record arrived: what was counted is what was recorded.
     pub complete: bool,
     /// Records that found no room.
@@ -150,8 +152,46 @@ impl TraceDigest {
     }
 
     /// As it stands in the trailer.
-    pub fn text(self) -> String {
-        format!("{:016x}", self.0)
+    pub fn key(self) -> TraceKey {
+        TraceKey::of(self.0)
+    }
+}
+
+/// The longest read of an entry of a table ([`entry`]).
+pub const LONGEST_ENTRY: u64 = 1 << LEN_BITS;
+/// Entries begin below this offset.
+pub const END_OF_ENTRIES: u64 = 1 << (64 - LEN_BITS);
+const LEN_BITS: u32 = 20;
+
+/// A read as an entry of a table: 44 bits of its offset, and 20 bits of its length less one.
+///
+/// # Panics
+/// If it is empty, longer than [`LONGEST_ENTRY`], or begins at [`END_OF_ENTRIES`] or behind it.
+pub fn entry(offset: u64, len: u64) -> u64 {
+    assert!((1..=LONGEST_ENTRY).contains(&len) && offset < END_OF_ENTRIES, "a read that fits into an entry");
+    offset << LEN_BITS | (len - 1)
+}
+
+/// Offset and length of an entry.
+#[inline(always)]
+pub const fn range_of(entry: u64) -> (u64, usize) {
+    (entry >> LEN_BITS, (entry & (LONGEST_ENTRY - 1)) as usize + 1)
+}
+
+impl Trace {
+    /// The entries of the reads of a file, in their order; `None` if one of them begins behind [`END_OF_ENTRIES`].
+    pub fn entries(&self, file: u32) -> Option<Vec<u64>> {
+        let mut entries = Vec::new();
+        for access in self.accesses.iter().filter(|access| access.file == file) {
+            let end = access.offset.checked_add(access.len)?;
+            for offset in (access.offset..end).step_by(LONGEST_ENTRY as usize) {
+                if offset >= END_OF_ENTRIES {
+                    return None;
+                }
+                entries.push(entry(offset, (end - offset).min(LONGEST_ENTRY)));
+            }
+        }
+        Some(entries)
     }
 }
 
@@ -220,7 +260,7 @@ impl Trace {
                 _ => return Err(damaged("between two blocks is something else")),
             }
         };
-        if trailer.digest != digest.text() || trailer.accesses != accesses.len() as u64 {
+        if trailer.digest != digest.key() || trailer.accesses != accesses.len() as u64 {
             return Err(damaged("its blocks are not those that were written"));
         }
         let (files, threads) = (trailer.files.len() as u32, trailer.threads.len() as u32);

@@ -8,6 +8,7 @@ use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
 use crate::host_settings::Skew;
 use crate::sync::{Sync, SyncCall};
+use crate::trace::key::TraceKey;
 use crate::units::Bytes;
 use crate::words::words;
 
@@ -24,19 +25,21 @@ words! {
         Append = "append",
         /// A new file in blocks, front to back, once.
         Fill = "fill",
+        /// The reads of a trace, in its order, once.
+        Replay = "replay",
     }
 }
 
 impl Workload {
     /// True if it reads; otherwise it writes.
     pub const fn is_reading(self) -> bool {
-        matches!(self, Workload::RandomRead | Workload::SequentialRead | Workload::Scan)
+        matches!(self, Workload::RandomRead | Workload::SequentialRead | Workload::Scan | Workload::Replay)
     }
 
-    /// True if its work is done once, front to back. Whether methods are ranked by their total or their rate follows
+    /// True if its work is done once. Whether methods are ranked by their total or their rate follows
     /// from the conditions ([`crate::Conditions::is_one_shot`]).
     pub const fn is_one_shot(self) -> bool {
-        matches!(self, Workload::Scan | Workload::Append | Workload::Fill)
+        matches!(self, Workload::Scan | Workload::Append | Workload::Fill | Workload::Replay)
     }
 }
 
@@ -54,6 +57,8 @@ pub enum Work {
     Append(Append),
     /// A new file in blocks; an operation is a block.
     Fill(Fill),
+    /// The reads of a trace; one operation.
+    Replay(Replay),
 }
 
 /// Reads by the offset table.
@@ -124,6 +129,32 @@ pub struct Fill {
     pub sync_call: Option<SyncCall>,
 }
 
+/// The reads of a trace of one file, in its order, by one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Replay {
+    /// The trace, as its trailer names it.
+    pub trace: TraceKey,
+    /// Index of the file in it.
+    pub file: u32,
+    /// Reads, those that are longer than [`crate::trace::LONGEST_ENTRY`] in pieces.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: Bytes,
+    /// The longest of them.
+    pub longest: Bytes,
+    /// Memory of the program without a file, which the worker holds too.
+    pub ballast: Bytes,
+    /// Consumption of the bytes.
+    pub consume: Consume,
+}
+
+impl Replay {
+    /// Consumption of the bytes on a machine with pages of `page_bytes`: reads begin anywhere.
+    pub fn consumption(&self, page_bytes: u64) -> Consumption {
+        Consumption::new(self.consume, page_bytes as usize, 1)
+    }
+}
+
 /// Common part of appending and filling: records of one size, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Writes {
@@ -176,6 +207,7 @@ impl Work {
             Work::Scan(_) => Workload::Scan,
             Work::Append(_) => Workload::Append,
             Work::Fill(_) => Workload::Fill,
+            Work::Replay(_) => Workload::Replay,
         }
     }
 
@@ -222,6 +254,7 @@ impl Work {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads.consume),
             Work::Scan(scan) => Some(scan.consume),
+            Work::Replay(replay) => Some(replay.consume),
             Work::Append(_) | Work::Fill(_) => None,
         }
     }
@@ -238,6 +271,7 @@ impl Work {
     pub const fn buffer_bytes(&self) -> u64 {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
+            Work::Replay(replay) => replay.longest.0.saturating_add(replay.ballast.0),
             _ => BUFFER_BYTES,
         }
     }
@@ -260,6 +294,10 @@ impl fmt::Display for Work {
                 formatter.write_str(if *dependent { ",dependent" } else { "" })
             }
             Work::Scan(Scan { consume }) => write!(formatter, "{consume}"),
+            Work::Replay(replay) => {
+                let Replay { trace, file, reads, read_bytes, longest: _, ballast, consume } = replay;
+                write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")
+            }
             Work::Append(append) => {
                 let Append { record_bytes, laps, sync: when, sync_call } = append;
                 write!(formatter, "{record_bytes},laps={laps}{}", sync(when, sync_call))

@@ -225,6 +225,9 @@ pub struct QuestionArguments {
     /// Read your own file instead of a dataset; it is never written
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Replay the reads of this trace, which pagewise record made
+    #[arg(long, value_name = "FILE", conflicts_with = "dir")]
+    pub trace: Option<PathBuf>,
     /// With a file of your own: allow dropping it from the page cache, as cold runs and memory limits need it. Other
     /// programs that read it then wait for the device
     #[arg(long)]
@@ -241,7 +244,7 @@ pub struct QuestionArguments {
     #[arg(long)]
     pub published: bool,
 
-    /// Workloads: random-read, sequential-read, scan, append, fill
+    /// Workloads: random-read, sequential-read, scan, append, fill, replay
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
     /// Methods and conditions to measure.

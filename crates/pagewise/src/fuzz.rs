@@ -82,6 +82,7 @@ impl Ground {
     fn machine(&mut self) -> Machine<'_> {
         let cpus = (0..self.environment.cpus).collect();
         Machine {
+            replay: None,
             environment: &self.environment,
             free_bytes: self.random.next_u64() >> self.random.below(64),
             write_pace: (self.random.below(2) == 0).then(|| self.random.next_u64() >> 30),

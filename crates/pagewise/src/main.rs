@@ -14,6 +14,7 @@ mod session;
 mod state;
 mod store;
 mod supervise;
+mod traced;
 mod usage;
 
 use std::process::ExitCode;

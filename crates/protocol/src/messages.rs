@@ -26,9 +26,10 @@
 use serde::{Deserialize, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
+use pagewise_model::trace::TraceKey;
 use pagewise_model::{
-    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, Reads, Scan, Skew, Sync,
-    SyncCall, Work, Workload,
+    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, Reads, Replay, Scan,
+    Skew, Sync, SyncCall, Work, Workload,
 };
 
 /// Version of the protocol. A worker that speaks another one is refused.
@@ -117,6 +118,9 @@ pub struct Hello {
     /// The same for `fill`.
     #[serde(default)]
     pub fill: String,
+    /// The same for `replay`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub replay: String,
     /// Calls by which it can make bytes of `append` and `fill` durable, separated by commas, besides the usual one of a
     /// method ([`SyncCall::usual`]).
     #[serde(default)]
@@ -135,6 +139,7 @@ impl Hello {
             Workload::Scan => &self.scan,
             Workload::Append => &self.append,
             Workload::Fill => &self.fill,
+            Workload::Replay => &self.replay,
         };
         list.split(',').map(str::trim).filter(|method| !method.is_empty()).collect()
     }
@@ -172,7 +177,7 @@ fn is_mapping(method: &str) -> bool {
 pub struct Job {
     /// Text of the method, without the name of the worker.
     pub method: String,
-    /// `random-read`, `sequential-read`, `scan`, `append` or `fill`.
+    /// `random-read`, `sequential-read`, `scan`, `append`, `fill` or `replay`.
     pub workload: String,
     /// The file. Each byte of a file that is written is 0 or known to the supervisor; the file has its final size
     /// already.
@@ -234,6 +239,9 @@ pub struct Job {
     pub gap_seed: u64,
     /// Hand-over file of verified bytes: read i of a `verify` is at `i * read_bytes`.
     pub handover_path: String,
+    /// Of `replay`: memory without a file to be held besides, all of it in place.
+    #[serde(default)]
+    pub ballast_bytes: u64,
     /// Interval of heartbeats; 0: none.
     pub heartbeat_ns: u64,
 }
@@ -257,6 +265,11 @@ impl Job {
             job.reads_per_op = reads.reads_per_op;
             job.dependent = u32::from(reads.dependent);
             job.touch_last = u32::from(reads.consumption(page_bytes).touch_last);
+        }
+        if let Work::Replay(replay) = &conditions.work {
+            job.read_bytes = replay.longest.0;
+            job.ballast_bytes = replay.ballast.0;
+            job.touch_last = u32::from(replay.consumption(page_bytes).touch_last);
         }
         if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
             job.record_bytes = writes.record_bytes.0;
@@ -315,6 +328,15 @@ impl Job {
             Workload::RandomRead => Work::RandomRead(reads()?),
             Workload::SequentialRead => Work::SequentialRead(reads()?),
             Workload::Scan => Work::Scan(Scan { consume: consume()? }),
+            Workload::Replay => Work::Replay(Replay {
+                trace: TraceKey::default(),
+                file: 0,
+                reads: self.table_reads,
+                read_bytes: Bytes(0),
+                longest: Bytes(self.read_bytes),
+                ballast: Bytes(self.ballast_bytes),
+                consume: consume()?,
+            }),
             Workload::Append => {
                 Work::Append(Append { record_bytes, laps, sync: sync()?, sync_call: sync_call()? })
             }

@@ -209,7 +209,7 @@ fn headings(ratios: &[f64]) -> Vec<String> {
     (0..ratios.len()).map(heading).collect()
 }
 
-fn capitalized(sentence: &str) -> String {
+pub(crate) fn capitalized(sentence: &str) -> String {
     let mut characters = sentence.chars();
     // Names of methods are lower case and do not begin a sentence.
     match characters.next() {

@@ -64,6 +64,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
             answer.push(Line::weak(format!("  and {more} more: the tables have them")));
         }
     }
+    answer.extend(proven(runs, width));
     answer.extend(syncs::lines(&situations, width));
     answer.extend(without_figures(&situations, width));
     answer.extend(cache_unknown(runs, width));
@@ -102,7 +103,8 @@ impl Answer {
     pub(crate) fn of(judged: &[&Judged]) -> Self {
         let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
         let situations = situation::all(judged.iter().copied());
-        let mut lines = syncs::lines(&situations, UNWRAPPED);
+        let mut lines = proven(&runs, UNWRAPPED);
+        lines.extend(syncs::lines(&situations, UNWRAPPED));
         lines.extend(without_figures(&situations, UNWRAPPED));
         lines.extend(cache_unknown(&runs, UNWRAPPED));
         Self {
@@ -111,6 +113,13 @@ impl Answer {
             lines,
         }
     }
+}
+
+/// Traces that stand for their programs; those that do not have a warning.
+fn proven(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+    let replays = runs.iter().filter_map(|(judged, _)| judged.self_replay.as_ref());
+    let stand = replays.filter(|replay| replay.stands);
+    stand.flat_map(|replay| wrapped("  ", &replay.sentence, width)).map(Line::weak).collect()
 }
 
 /// The conditions that all comparisons of a run have.

@@ -11,6 +11,7 @@ mod grid;
 pub(crate) mod heading;
 mod one_shot;
 mod reads;
+mod replay;
 pub(crate) mod rows;
 mod scan;
 pub(crate) mod standing;
@@ -199,6 +200,7 @@ fn each(workload: Workload, size: Option<Bytes>) -> String {
         Workload::Scan => "piece",
         Workload::Append => "record",
         Workload::Fill => "block",
+        Workload::Replay => "trace",
     };
     size.map_or_else(String::new, |size| format!(", {} a {of}", bytes(size)))
 }

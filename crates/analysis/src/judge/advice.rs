@@ -66,6 +66,7 @@ fn advise(case: &Case<'_>) -> Recommendation {
     let comparison = case.comparison;
     let (insight, buffers, notes) = match comparison.conditions.conditions.workload() {
         Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), read_advice::notes(case)),
+        Workload::Replay => (None, Vec::new(), Vec::new()),
         Workload::Scan => {
             let (insight, notes) = scan::explain(case);
             (insight, Vec::new(), notes)

@@ -13,6 +13,7 @@ use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
 use super::pivot::facts::Tables;
+use super::self_replay::SelfReplay;
 
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -43,6 +44,9 @@ pub struct Judged {
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
     pub pivot: Option<Tables>,
+    /// Whether a replayed trace stands for its program; `None` if none was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub self_replay: Option<SelfReplay>,
 }
 
 /// Summary of a run.

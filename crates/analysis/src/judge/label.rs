@@ -116,6 +116,13 @@ fn work_in_words(work: &Work) -> String {
             }
         }
         Work::Scan(Scan { consume }) => consume_in_words(*consume).to_string(),
+        Work::Replay(replay) => {
+            format!(
+                "{} of {} in all, in their order",
+                counted(replay.reads, "read"),
+                bytes(replay.read_bytes)
+            )
+        }
         Work::Append(append) => format!("records of {}", bytes(append.record_bytes)),
         Work::Fill(fill) => format!("blocks of {}", bytes(fill.block_bytes)),
     }
@@ -153,6 +160,10 @@ fn details(work: &Work) -> Vec<Option<String>> {
             ]
         }
         Work::Scan(Scan { consume: _ }) => Vec::new(),
+        Work::Replay(replay) => vec![
+            (replay.ballast.0 > 0).then(|| format!("beside {} of memory", bytes(replay.ballast))),
+            (replay.consume != Consume::Touch).then(|| consume_in_words(replay.consume).to_string()),
+        ],
         Work::Append(Append { record_bytes: _, laps: _, sync, sync_call })
         | Work::Fill(Fill { block_bytes: _, sync, sync_call }) => vec![synced(*sync, *sync_call)],
     }

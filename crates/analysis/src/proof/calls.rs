@@ -7,7 +7,7 @@ pub(crate) fn piece_bytes(method: &Method) -> u64 {
     method.buffer().unwrap_or(Method::DEFAULT_BUFFER).0.max(1)
 }
 
-/// Number of reads of `operations` of `cell`: those of the offset table, or the pieces of a scan; 0 for a workload that
+/// Number of reads of `operations` of `cell`: those of the offset table or the trace, or the pieces of a scan; 0 for a workload that
 /// writes. Saturating, as a worker may claim any number of operations.
 pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
     let conditions = &cell.conditions;
@@ -18,6 +18,7 @@ pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
         Work::Scan(_) => {
             operations.saturating_mul(conditions.span_bytes.0.div_ceil(piece_bytes(&cell.method)))
         }
+        Work::Replay(replay) => operations.saturating_mul(replay.reads),
         Work::Append(_) | Work::Fill(_) => 0,
     }
 }

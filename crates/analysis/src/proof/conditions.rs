@@ -1,6 +1,6 @@
 //! Checks that the condition held and that the method did what its name says.
 
-use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption, format::percent_of};
+use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption, Work, format::percent_of};
 
 use super::mappings;
 use super::subject::Subject;
@@ -75,6 +75,11 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     }
     if cache == CacheState::ColdStart {
         return not_started_cold(subject, in_setup);
+    }
+    if let Work::Replay(_) = cell.conditions.work {
+        // A program reads blocks twice, so what came from the device proves nothing here.
+        let unknown = "residency is unknown, so it is not proven to be cold".to_string();
+        return evidence.resident_before_bytes.is_none().then_some(unknown);
     }
     if evidence.requested_bytes > span {
         let requested = evidence.requested_bytes;

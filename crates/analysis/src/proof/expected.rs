@@ -3,7 +3,7 @@
 //! A method is more than its calls: it implies behaviour of the kernel. Counters that contradict it mean that something
 //! else was measured.
 
-use pagewise_model::{Access, Method, MethodOption, Workload};
+use pagewise_model::{Access, Method, MethodOption, Work, Workload};
 
 use super::kinds::kinds;
 use super::subject::Subject;
@@ -182,6 +182,11 @@ fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
 /// Requested bytes, widened to whole pages: exact if reads begin and end on pages, else an upper limit.
 pub(super) fn widened(subject: &Subject<'_>) -> u64 {
     let page = subject.context.page_bytes;
+    if let Work::Replay(_) = subject.cell.conditions.work {
+        // Each read may begin and end within a page.
+        let ends = subject.reads().saturating_mul(2 * page);
+        return subject.operations().saturating_mul(subject.cell.conditions.op_bytes()).saturating_add(ends);
+    }
     let Some(reads) = subject.cell.conditions.reads() else {
         // The pieces of a scan are adjacent, and so are records.
         let asked = subject.operations().saturating_mul(subject.cell.conditions.op_bytes());

@@ -16,17 +16,13 @@ struct AnonymousReader {
     target: ReadTarget,
 }
 
-pub(super) fn open(
-    target: &ReadTarget,
-    threads: usize,
-    dependent: bool,
-) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
+pub(super) fn open(target: &ReadTarget, threads: usize) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let memory = Arc::new(target.file.load()?);
     (0..threads)
         .map(|_| {
             let buffer = target.file.buffer(target.read_bytes)?;
             let reader = AnonymousReader { memory: memory.clone(), buffer, target: target.clone() };
-            Ok(reader.boxed(target, dependent))
+            Ok(reader.boxed(target))
         })
         .collect()
 }

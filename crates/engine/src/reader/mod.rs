@@ -8,6 +8,7 @@ mod mmap;
 mod order;
 mod pread;
 mod reads;
+mod recorded;
 mod table;
 mod uring;
 mod widening;
@@ -22,7 +23,9 @@ use crate::clock::now_ns;
 use crate::failure::refusal;
 use crate::file::DataFile;
 use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
+use order::OrderKind;
 pub use reads::{Due, ReadRange};
+pub use recorded::RecordedReads;
 pub use table::{TablePart, TableReads};
 
 /// A reader, bound to a file and one thread's buffer.
@@ -80,6 +83,7 @@ pub struct ReadTarget {
     read_bytes: usize,
     reads_per_op: usize,
     consumption: Consumption,
+    order: OrderKind,
 }
 
 /// Open the readers of a job's threads. This is set-up and timed as such.
@@ -93,6 +97,7 @@ pub fn open(
     per_thread: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let target = ReadTarget {
+        order: OrderKind::of(job),
         file: DataFile::new(job, method),
         read_bytes: job.read_bytes as usize,
         reads_per_op: job.reads_per_op as usize,
@@ -102,13 +107,12 @@ pub fn open(
             touch_last: job.touch_last == 1,
         },
     };
-    let dependent = job.dependent == 1;
     let threads = job.threads as usize;
     match method.access() {
-        Access::Mmap => mmap::open(&target, threads, per_thread, dependent),
-        Access::Pread => pread::open(&target, threads, per_thread, dependent),
-        Access::Uring => uring::open(&target, threads, per_thread, dependent),
-        Access::Anonymous => anonymous::open(&target, threads, dependent),
+        Access::Mmap => mmap::open(&target, threads, per_thread),
+        Access::Pread => pread::open(&target, threads, per_thread),
+        Access::Uring => uring::open(&target, threads, per_thread),
+        Access::Anonymous => anonymous::open(&target, threads),
         Access::Read | Access::Pwrite | Access::Write | Access::Unknown => Err(refusal(
             "open",
             &target.file.path,

@@ -1,21 +1,25 @@
-//! Order of reads: independent, each offset as the table has it, or dependent, each offset of an operation except the first
-//! from the data of the read before.
+//! Order of reads: independent, each offset as the table has it; dependent, each offset of an operation except the first
+//! from the data of the read before; recorded, each offset and length as a trace has them.
 //!
-//! A loop is compiled for each order, so that independent reads pay nothing for dependent ones. The address of a dependent
+//! A loop is compiled for each order, so that independent reads pay nothing for the others. The address of a dependent
 //! read is computed from a word loaded by the one before, so no CPU, compiler or queue can begin it earlier.
 
-use pagewise_model::Method;
-use pagewise_protocol::CallFailure;
+use pagewise_model::trace::range_of;
+use pagewise_model::{Method, Workload};
+use pagewise_protocol::{CallFailure, Job};
 
 use super::{Due, ReadTarget, Reader};
 use crate::failure::refusal;
 
 /// An order of reads.
 pub(super) trait Order: Copy {
+    /// Offset and length of the read at an entry, where those of this job have `len` bytes or at most so many.
+    fn range(self, entry: u64, len: usize) -> (u64, usize);
+
     /// The word of a read's bytes that the next offset follows from.
     fn link(self, bytes: &[u8]) -> u64;
 
-    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at an offset.
+    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at an entry.
     fn reads<E>(
         self,
         due: Due<'_>,
@@ -28,12 +32,52 @@ pub(super) trait ReadInOrder: Reader + Sized + 'static {
     /// Like [`Reader::read`], in this order.
     fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure>;
 
-    /// Box this reader, or a dependent reader made of it.
-    fn boxed(self, target: &ReadTarget, dependent: bool) -> Box<dyn Reader> {
-        if dependent {
-            return Box::new(DependentReader { chain: Chain::new(target), reader: self });
+    /// Box this reader, or one made of it for another order of the target.
+    fn boxed(self, target: &ReadTarget) -> Box<dyn Reader> {
+        match target.order {
+            OrderKind::Independent => Box::new(self),
+            OrderKind::Dependent => Box::new(DependentReader { chain: Chain::new(target), reader: self }),
+            OrderKind::Recorded => Box::new(RecordedReader(self)),
         }
-        Box::new(self)
+    }
+}
+
+/// Kinds of orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderKind {
+    /// Each entry is an offset.
+    Independent,
+    /// Each offset but the first follows from the data of the read before.
+    Dependent,
+    /// Each entry is an offset and a length ([`pagewise_model::trace::entry`]).
+    Recorded,
+}
+
+impl OrderKind {
+    /// The order of a job's reads.
+    pub(super) fn of(job: &Job) -> Self {
+        match job.workload == Workload::Replay.name() {
+            true => OrderKind::Recorded,
+            false if job.dependent == 1 => OrderKind::Dependent,
+            false => OrderKind::Independent,
+        }
+    }
+}
+
+/// A reader of recorded reads.
+struct RecordedReader<R>(R);
+
+impl<R: ReadInOrder> Reader for RecordedReader<R> {
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        self.0.read_in(due, Recorded)
+    }
+
+    fn warm_page_tables(&mut self) {
+        self.0.warm_page_tables();
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.0.fetch(offset, into)
     }
 }
 
@@ -86,6 +130,11 @@ pub(super) struct Independent;
 
 impl Order for Independent {
     #[inline(always)]
+    fn range(self, entry: u64, len: usize) -> (u64, usize) {
+        (entry, len)
+    }
+
+    #[inline(always)]
     fn link(self, _: &[u8]) -> u64 {
         0
     }
@@ -106,6 +155,32 @@ impl Order for Independent {
     }
 }
 
+/// Reads of a trace, each with a length of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Recorded;
+
+impl Order for Recorded {
+    #[inline(always)]
+    fn range(self, entry: u64, _: usize) -> (u64, usize) {
+        range_of(entry)
+    }
+
+    #[inline(always)]
+    fn link(self, _: &[u8]) -> u64 {
+        0
+    }
+
+    /// Timed region: that of [`Independent`].
+    #[inline(always)]
+    fn reads<E>(
+        self,
+        due: Due<'_>,
+        read: impl FnMut(u64) -> Result<(u64, u64), E>,
+    ) -> Result<u64, Stopped<E>> {
+        Independent.reads(due, read)
+    }
+}
+
 /// Dependent reads.
 #[derive(Clone, Copy)]
 struct Chain {
@@ -122,6 +197,11 @@ impl Chain {
 }
 
 impl Order for Chain {
+    #[inline(always)]
+    fn range(self, offset: u64, len: usize) -> (u64, usize) {
+        (offset, len)
+    }
+
     /// Shorter reads are refused beforehand.
     #[inline(always)]
     fn link(self, bytes: &[u8]) -> u64 {

@@ -24,7 +24,6 @@ pub(super) fn open(
     target: &ReadTarget,
     threads: usize,
     per_thread: bool,
-    dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let mode = IoMode::of(&target.file.effects);
     let files = share(threads, per_thread, || target.file.open_advised())?;
@@ -38,7 +37,7 @@ pub(super) fn open(
         let mut buffer = target.file.buffer(len)?;
         mode.try_out(&file, &mut buffer, &target.file)?;
         let reader = PreadReader { file, buffer, target: target.clone(), mode };
-        readers.push(reader.boxed(target, dependent));
+        readers.push(reader.boxed(target));
     }
     Ok(readers)
 }
@@ -50,12 +49,13 @@ fn reads<O: Order>(
     due: Due<'_>,
     order: O,
     buffer: &mut [u8],
-    place: impl Fn(u64) -> Widened,
+    place: impl Fn(u64, usize) -> Widened,
     call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
     (len, consume): (usize, impl Fn(&[u8]) -> u64),
 ) -> Result<u64, Stopped<FailedRead>> {
-    order.reads(due, |offset| {
-        let read = place(offset);
+    order.reads(due, |entry| {
+        let (offset, len) = order.range(entry, len);
+        let read = place(offset, len);
         let result = call(&mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
             return Err(FailedRead { offset, expected: read.expected, result });
@@ -71,8 +71,8 @@ impl ReadInOrder for PreadReader {
         let (file, buffer, len) = (&**file, buffer.bytes_mut(), target.read_bytes);
         let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
         let dontcache = |buffer: &mut [u8], offset| pread_dontcache(file, buffer, offset);
-        let as_asked = |offset| Widened { offset, len, expected: len, inner: 0 };
-        let aligned = |offset| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
+        let as_asked = |offset, len| Widened { offset, len, expected: len, inner: 0 };
+        let aligned = |offset, len| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
         let result = by_consumer!(target.consumption, |consume| match mode {
             IoMode::Cached => reads(due, order, buffer, as_asked, plain, (len, consume)),
             IoMode::DontCache => reads(due, order, buffer, as_asked, dontcache, (len, consume)),

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 
-use pagewise_model::content;
+use pagewise_model::checksum::weight;
 use pagewise_model::random::Random;
+use pagewise_model::trace::entry;
+use pagewise_model::{Worker, Workload, content};
 use pagewise_sys::{FileMapping, SharedMemory};
 
 use super::*;
@@ -67,6 +69,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         source_period: 0,
         gap_seed: 0,
         handover_path: String::new(),
+        ballast_bytes: 0,
         heartbeat_ns: 0,
     }
 }
@@ -356,6 +359,49 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
         for outside in [span - 4095, span, u64::MAX, u64::MAX - 4095] {
             let failure = reader.read(from_table(&[outside])).expect_err(text);
             assert_eq!((failure.call.as_str(), failure.offset), ("dependent read", outside), "{text}");
+        }
+    }
+}
+
+/// Each read of a trace has a length of its own; direct ones are widened, and the last ends with the file.
+#[test]
+fn recorded_reads_have_their_own_lengths() {
+    let fixture = Fixture::new((1 << 20) + 777);
+    let mut random = Random::new(9);
+    let mut ranges: Vec<(u64, u64)> = (0..200)
+        .map(|_| {
+            let most = 1 << random.below(16);
+            let len = 1 + random.below(most);
+            (random.below(fixture.file_bytes - len + 1), len)
+        })
+        .collect();
+    ranges.push((fixture.file_bytes - 1, 1));
+    ranges.push((fixture.file_bytes - 5000, 5000));
+    let entries: Vec<u64> = ranges.iter().map(|(offset, len)| entry(*offset, *len)).collect();
+    let longest = ranges.iter().map(|(_, len)| *len).max().expect("a read");
+    let mut job = Job { workload: "replay".into(), touch_last: 1, ..fixture.job(longest, 1, 1) };
+    (job.table_reads, job.ballast_bytes) = (entries.len() as u64, 1 << 20);
+    for consume in [Consume::Touch, Consume::Sum] {
+        let consumption = Consumption { consume, page_bytes: 4096, touch_last: true };
+        let expected = ranges.iter().zip(0u64..).fold(0u64, |total, ((offset, len), place)| {
+            let mut bytes = vec![0; *len as usize];
+            content::fill(SEED, *offset, &mut bytes);
+            total.wrapping_add(weight(place).wrapping_mul(consumption.of(&bytes)))
+        });
+        for text in Method::words(&Worker::Native, Workload::Replay).into_iter().chain([
+            "mmap:random",
+            "mmap:in-place",
+            "mmap:populate",
+            "pread:direct",
+            "pread:dontcache",
+        ]) {
+            let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
+            let reader = readers.pop().expect("a reader");
+            let mut work = RecordedReads::of(reader, mapped(&entries), &job).expect(text);
+            let done = work.perform(0, 1, 1).expect(text);
+            assert_eq!((done.operations, done.checksum), (1, expected), "{text}, {consume}");
+            assert_eq!(work.bytes(), ranges.iter().map(|(_, len)| len).sum::<u64>(), "{text}");
+            assert_eq!(work.perform(1, 1, 1).expect(text).operations, 0, "it is done once");
         }
     }
 }

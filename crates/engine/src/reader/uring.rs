@@ -40,7 +40,6 @@ pub(super) fn open(
     target: &ReadTarget,
     threads: usize,
     per_thread: bool,
-    dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let direct = target.file.effects.direct;
     let alignment = if direct { target.file.direct_alignment } else { 1 };
@@ -65,7 +64,7 @@ pub(super) fn open(
                 operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
-            Ok(reader.boxed(target, dependent))
+            Ok(reader.boxed(target))
         })
         .collect()
 }

@@ -12,6 +12,7 @@
 //!   about 1 MiB that leave gaps out.
 
 mod pass;
+mod recorded;
 pub(crate) mod source;
 pub(crate) mod windows;
 
@@ -25,6 +26,7 @@ use pagewise_model::{Conditions, Consume, Content, Reads, content};
 
 use crate::table::{OffsetTable, OperationOrder};
 pub use pass::{PassSource, pass, read_lines};
+pub use recorded::recorded;
 use source::{ByteSource, Formula, SourceReader, buffer};
 use windows::{WINDOW_BYTES, each_read};
 

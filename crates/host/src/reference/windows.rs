@@ -17,27 +17,41 @@ pub(crate) fn each_read(
     source: &mut dyn ByteSource,
     see: &mut dyn FnMut(usize, &[u8]),
 ) -> Result<(), ReferenceError> {
+    each_range(offsets.len(), read_bytes, &|read| (offsets[read], read_bytes), source, see)
+}
+
+/// Call `see` with the index and the bytes of each of `count` reads, whose offset and length `range` returns; none is longer than
+/// `read_bytes`.
+pub(crate) fn each_range(
+    count: usize,
+    read_bytes: u64,
+    range: &dyn Fn(usize) -> (u64, u64),
+    source: &mut dyn ByteSource,
+    see: &mut dyn FnMut(usize, &[u8]),
+) -> Result<(), ReferenceError> {
     let alignment = source.alignment();
     // Large reads that overlap share a window, so that their common bytes are read once.
     let several = (4 * read_bytes).clamp(WINDOW_BYTES, WINDOW_MAX_BYTES);
     let window_bytes = several.max(read_bytes + 2 * alignment).next_multiple_of(alignment);
     let mut window = buffer(window_bytes)?;
-    let mut order: Vec<u32> = (0..offsets.len() as u32).collect();
-    order.sort_unstable_by_key(|read| offsets[*read as usize]);
+    let of = |read: u32| range(read as usize);
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    order.sort_unstable_by_key(|read| of(*read).0);
     let mut rest = &order[..];
     while let Some(first) = rest.first() {
-        let start = offsets[*first as usize] / alignment * alignment;
+        let start = of(*first).0 / alignment * alignment;
         let mut end = start;
         let fits = |read: &&u32, end: u64| {
-            let offset = offsets[**read as usize];
-            offset + read_bytes <= start + window_bytes && (end == start || offset <= end + GAP_BYTES)
+            let (offset, len) = of(**read);
+            offset + len <= start + window_bytes && (end == start || offset <= end + GAP_BYTES)
         };
         let count = rest
             .iter()
             .take_while(|read| {
                 let taken = fits(read, end);
                 if taken {
-                    end = offsets[**read as usize] + read_bytes;
+                    let (offset, len) = of(**read);
+                    end = end.max(offset + len);
                 }
                 taken
             })
@@ -47,8 +61,9 @@ pub(crate) fn each_read(
         let filled = needed.next_multiple_of(alignment as usize);
         source.fill(start, &mut window.bytes_mut()[..filled], needed)?;
         for read in here {
-            let offset = (offsets[*read as usize] - start) as usize;
-            see(*read as usize, &window.bytes()[offset..offset + read_bytes as usize]);
+            let (offset, len) = of(*read);
+            let offset = (offset - start) as usize;
+            see(*read as usize, &window.bytes()[offset..offset + len as usize]);
         }
         rest = later;
     }

@@ -110,6 +110,16 @@ impl TableMemory {
         self.0.file()
     }
 
+    /// Put these entries there.
+    ///
+    /// # Panics
+    /// If the memory is too small.
+    pub fn put_entries(&mut self, entries: &[u64]) {
+        for (word, entry) in self.0.bytes_mut()[..entries.len() * 8].chunks_exact_mut(8).zip(entries) {
+            word.copy_from_slice(&entry.to_le_bytes());
+        }
+    }
+
     /// Put the entries of `table` that workers follow there, in this order; zeros follow them.
     ///
     /// # Panics

@@ -21,6 +21,8 @@ pub(crate) struct AccessMethod {
     pub(crate) one_of: Vec<MethodOption>,
     /// Accepted options in each workload, in the order of [`COLUMNS`]; `None`: not for this workload.
     taken: [Option<Vec<MethodOption>>; COLUMNS.len()],
+    /// Accepted options in `replay`, which the native worker alone does.
+    replay: Option<Vec<MethodOption>>,
 }
 
 /// Workloads in the order of the workers' tables.
@@ -37,6 +39,7 @@ impl AccessMethod {
             Workload::Scan => 1,
             Workload::Append => 2,
             Workload::Fill => 3,
+            Workload::Replay => return self.replay.as_deref(),
         };
         self.taken[column].as_deref()
     }
@@ -64,7 +67,14 @@ impl AccessMethod {
                         .collect()
                 })
             });
+        let replay = matches!(access, Access::Mmap | Access::Pread).then(|| {
+            let [reads, ..] = &taken;
+            // What is read ahead there are the next reads of a table, which a program may not know yet.
+            let ahead = |option: &MethodOption| option.name() == "prefetch";
+            reads.iter().flatten().copied().filter(|option| !ahead(option)).collect()
+        });
         Self {
+            replay,
             word: access.name(),
             access,
             meaning: String::new(),
@@ -87,6 +97,7 @@ impl AccessMethod {
             defaults: Vec::new(),
             one_of: Vec::new(),
             taken: Default::default(),
+            replay: None,
         };
         for column in &mut way.taken {
             let field = fields.next()?;

@@ -55,6 +55,7 @@ impl Method {
             Work::Scan(scan) => {
                 self.refuses_lines(scan.consume).or_else(|| self.refuses_buffer(work, alignment))
             }
+            Work::Replay(_) => None,
             Work::Append(_) | Work::Fill(_) => {
                 self.refuses_buffer(work, alignment).or_else(|| self.refuses_sync(&work.writes()?))
             }

@@ -48,14 +48,15 @@ fn a_buffer_has_a_size() {
 
 #[test]
 fn a_method_suits_some_work() {
-    use crate::work::Workload::{self, Append, Fill, RandomRead, Scan, SequentialRead};
+    use crate::work::Workload::{self, Append, Fill, RandomRead, Replay, Scan, SequentialRead};
     let unsuited = |text: &str, workload: Workload| {
         text.parse::<Method>().expect(text).unsuited(workload).unwrap_or_default()
     };
     for (text, workloads) in [
-        ("mmap", &[RandomRead, SequentialRead, Scan, Append, Fill][..]),
-        ("mmap:in-place", &[RandomRead, SequentialRead, Scan]),
-        ("pread", &[RandomRead, SequentialRead, Scan]),
+        ("mmap", &[RandomRead, SequentialRead, Scan, Append, Fill, Replay][..]),
+        ("mmap:in-place", &[RandomRead, SequentialRead, Scan, Replay]),
+        ("mmap:prefetch=8", &[RandomRead, SequentialRead]),
+        ("pread", &[RandomRead, SequentialRead, Scan, Replay]),
         ("read", &[Scan]),
         ("mmap:touch+willneed", &[Append, Fill]),
         ("mmap:buffer=4KiB", &[Scan, Append, Fill]),

@@ -41,7 +41,7 @@ fn bytes_of(blocks: &[Vec<TraceAccess>]) -> Vec<u8> {
     let thread = TraceThread { process: 1, thread: 1, name: "t".into(), accesses: 0 };
     let end = TraceTrailer {
         accesses: all.len() as u64,
-        digest: digest.text(),
+        digest: digest.key(),
         complete: true,
         lost_records: 0,
         events: Vec::new(),
@@ -124,4 +124,21 @@ fn an_access_takes_few_bytes() {
         .map(|index| TraceAccess { offset: index * 4096, ..access(index) })
         .collect();
     assert!(block(&ordered).len() <= 6 * BLOCK_ACCESSES, "{}", block(&ordered).len());
+}
+
+#[test]
+fn a_read_is_an_entry_and_a_long_one_several() {
+    for (offset, len) in [(0, 1), (END_OF_ENTRIES - 1, LONGEST_ENTRY), (12_345, 16)] {
+        assert_eq!(range_of(entry(offset, len)), (offset, len as usize));
+    }
+    let long = TraceAccess { offset: 10, len: 2 * LONGEST_ENTRY + 5, ..access(1) };
+    let mut trace = Trace::parse(&bytes_of(&[vec![access(1), long, TraceAccess { file: 1, ..access(2) }]]))
+        .expect("a trace");
+    let ranges =
+        |trace: &Trace| trace.entries(0).map(|all| all.into_iter().map(range_of).collect::<Vec<_>>());
+    let mib = LONGEST_ENTRY as usize;
+    let pieces = [(access(1).offset, 4096), (10, mib), (10 + (1 << 20), mib), (10 + (2 << 20), 5)];
+    assert_eq!(ranges(&trace).expect("entries"), pieces);
+    trace.accesses[0].offset = END_OF_ENTRIES;
+    assert_eq!(ranges(&trace), None);
 }

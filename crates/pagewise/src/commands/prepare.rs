@@ -14,6 +14,7 @@ use crate::output::say;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
 use crate::plan::{Lacking, Layer, OrNone, PlanText};
+use crate::traced::Traced;
 
 /// A question as typed.
 #[derive(Clone)]
@@ -22,6 +23,8 @@ pub(super) struct Asked {
     pub(super) variant: Variant,
     pub(super) chosen: Layer,
     pub(super) place: Destination,
+    /// The trace to be replayed, if there is one.
+    pub(super) traced: Option<Traced>,
 }
 
 /// A question with its plan.
@@ -86,6 +89,7 @@ impl Prepared {
             no_device: self.no_device.clone(),
             drop_caches: options.drop_caches,
             workers: &options.workers,
+            replay: self.asked.traced.as_ref().map(|traced| traced.work),
         };
         let Asked { text, variant, chosen, .. } = &mut self.asked;
         let mut resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
@@ -106,6 +110,7 @@ impl Prepared {
             _ => error,
         })?;
         self.plan.max_written_bytes = self.max_written_bytes;
+        self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
         Ok(())
     }
 

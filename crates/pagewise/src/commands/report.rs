@@ -187,8 +187,10 @@ fn ending(judged: &[Judged]) -> Exit {
     fn measured(judged: &Judged) -> impl Iterator<Item = Status> {
         judged.cells.iter().filter(|cell| cell.role == Role::Measured).map(|cell| cell.status)
     }
-    let is_short =
-        |judged: &Judged| judged.fell_short() || !measured(judged).any(|status| status == Status::Ok);
+    let is_unproven = |judged: &Judged| judged.self_replay.as_ref().is_some_and(|replay| !replay.stands);
+    let is_short = |judged: &Judged| {
+        is_unproven(judged) || judged.fell_short() || !measured(judged).any(|status| status == Status::Ok)
+    };
     if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {
         return Exit::NotMeasurable;
     }

@@ -131,7 +131,8 @@ fn prepare(
     for Loaded { name, study, plans } in studies {
         for (run, plan) in plans {
             let of_plan = default_place(plan, arguments.dir.as_deref()).and_then(|place| {
-                let asked = Asked { text: plan.clone(), variant, chosen: Layer::default(), place };
+                let asked =
+                    Asked { text: plan.clone(), variant, chosen: Layer::default(), place, traced: None };
                 let one = Prepared::of(asked, options)?;
                 study.lacking(run, &one.environment).map_or(Ok(()), |lacking| Err(anyhow!(lacking)))?;
                 ensure_settable(&one.plan, &one.control, options.all.dry_run)?;

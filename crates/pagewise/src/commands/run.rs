@@ -10,7 +10,7 @@ use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::{counted, duration};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Plan, Source, Worker, WorkerChoices};
+use pagewise_model::{Plan, Source, Worker, WorkerChoices, Workload};
 
 use super::begin::{
     Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, stop_flag,
@@ -23,11 +23,12 @@ use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::Variant;
 use crate::plan::shorten::{self, Free};
-use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, estimate, text};
+use crate::plan::{BEYOND_MEMORY, Lacking, Layer, OrNone, PlanText, QUESTIONS, REPLAY, estimate, text};
 use crate::session::RunSession;
 use crate::state::place;
 use crate::store::RunFile;
 use crate::supervise::answer_time;
+use crate::traced::Traced;
 
 /// A larger file is not a plan.
 const MAX_PLAN_BYTES: u64 = 1 << 20;
@@ -47,7 +48,10 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     for name in OVERVIEW {
         let text = question(name).expect("the question ships with the program")?;
         let place = default_place(&text, arguments.dir.as_deref())?;
-        prepared.push(Prepared::of(Asked { text, variant, chosen: Layer::default(), place }, &options)?);
+        prepared.push(Prepared::of(
+            Asked { text, variant, chosen: Layer::default(), place, traced: None },
+            &options,
+        )?);
     }
     if let Some(time_ns) = arguments.time {
         share(&mut prepared, time_ns, &options)?;
@@ -173,7 +177,9 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     let Some(what) = what else {
         bail!("missing question: write one of {} or the path of a plan file", question_names());
     };
-    let own_file = arguments.own_file();
+    let traced =
+        arguments.trace.as_deref().map(|path| Traced::load(path, arguments.own_file())).transpose()?;
+    let own_file = traced.as_ref().map(|traced| traced.file.as_path()).or(arguments.own_file());
     ensure!(
         own_file.is_some() || !arguments.evict,
         "--evict is for a file of your own: name one, as in --file index.bin"
@@ -190,7 +196,17 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
             None => default_place(&text, None)?,
         },
     };
-    let asked = Asked { text, variant: arguments.variant(), chosen: arguments.layer(), place };
+    let mut chosen = arguments.layer();
+    if let Some(traced) = &traced {
+        ensure!(
+            chosen.workload.as_ref().unwrap_or(&text.workloads()) == &[Workload::Replay],
+            "--trace is for a replay: write pagewise run replay --trace FILE"
+        );
+        traced.notes.iter().for_each(|note| say(format_args!("note: {note}")));
+        let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
+        chosen.axes.memory = chosen.axes.memory.take().or_else(usual);
+    }
+    let asked = Asked { text, variant: arguments.variant(), chosen, place, traced };
     let mut prepared = prepare_with_consent(asked, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
@@ -244,13 +260,13 @@ pub(super) fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Des
 
 /// The names of the shipped questions.
 pub(super) fn question_names() -> String {
-    QUESTIONS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    QUESTIONS.iter().chain([&REPLAY]).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// A shipped question; `None`: there is none of this name.
 pub(super) fn question(name: &str) -> Option<Result<PlanText>> {
     let name = if name == BEYOND_MEMORY { "cliff" } else { name };
-    let (_, text) = QUESTIONS.iter().find(|(known, _)| *known == name)?;
+    let (_, text) = QUESTIONS.iter().chain([&REPLAY]).find(|(known, _)| *known == name)?;
     Some(text::parse(name, text).with_context(|| format!("the question {name}")))
 }
 

@@ -19,7 +19,8 @@ use super::matrix::{distinct, vary};
 use super::{Layer, OrNone, OrUsual, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
-const CONSUMED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
+const CONSUMED: &[Workload] =
+    &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan, Workload::Replay];
 const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
 
 macro_rules! axes {

@@ -44,7 +44,8 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
         }
     };
     for cell in cells {
-        let is_copying = cell.copies() && cell.conditions.workload() != Workload::Scan;
+        let is_copying =
+            cell.copies() && !matches!(cell.conditions.workload(), Workload::Scan | Workload::Replay);
         // Records that are committed wait for the device, not for memory.
         if is_copying && is_in_memory(&cell.conditions) && !cell.conditions.is_committing() {
             let host_settings = HostSettings {

@@ -1,6 +1,6 @@
 //! The machine as a plan is resolved for it.
 
-use pagewise_model::{CpuList, Environment, WorkerChoices};
+use pagewise_model::{CpuList, Environment, Replay, WorkerChoices};
 
 /// Facts about the machine that resolving needs.
 pub struct Machine<'a> {
@@ -22,6 +22,8 @@ pub struct Machine<'a> {
     pub no_device: Option<String>,
     /// True if the whole page cache may be dropped.
     pub drop_caches: bool,
+    /// The trace to be replayed, if there is one.
+    pub replay: Option<Replay>,
     /// Choices about workers in other languages.
     pub workers: &'a WorkerChoices,
 }

@@ -38,6 +38,9 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("lucene", include_str!("../../../../questions/lucene.toml")),
 ];
 
+/// The question about a trace, by name; it needs one.
+pub const REPLAY: (&str, &str) = ("replay", include_str!("../../../../questions/replay.toml"));
+
 /// The published studies by name: their claims, and the plans that measure them again.
 pub const STUDIES: &[(&str, &str)] = &[
     ("append", include_str!("../../../../claims/append.toml")),

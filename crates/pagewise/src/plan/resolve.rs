@@ -413,6 +413,7 @@ impl Resolved {
         // The user's own file is left unchanged unless its cache state is named, or only pages that the worker brings in
         // count.
         let default_cache = match source {
+            _ if workload == Workload::Replay => CacheState::Cold,
             Source::File { .. } if !limited => CacheState::AsIs,
             Source::File { .. } if !workload.is_one_shot() => CacheState::Warm,
             Source::File { .. } => CacheState::Cold,
@@ -431,7 +432,7 @@ impl Resolved {
             threads,
             file_size,
             span: choose(layers, workload, |axes| &axes.span),
-            work: works(layers, workload)?,
+            work: works(layers, workload, machine.replay)?,
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
             host_settings,
@@ -557,6 +558,7 @@ fn default_methods(workload: Workload) -> Vec<Method> {
             &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"]
         }
         Workload::Scan => &["mmap:in-place", "read:buffer=64KiB", "read:direct+buffer=1MiB"],
+        Workload::Replay => &["mmap", "mmap:random", "pread", "pread:random", "pread:direct"],
         Workload::Append => &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
         Workload::Fill => &["mmap", "mmap:populate", "mmap:prealloc", "pwrite:buffer=64KiB"],
     };

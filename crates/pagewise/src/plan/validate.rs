@@ -4,7 +4,7 @@ use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::format::{bytes, time};
 use pagewise_model::{
     Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan, Reads,
-    Skew, Source, Work, Workload,
+    Replay, Skew, Source, Work, Workload,
 };
 
 use super::Lacking;
@@ -27,6 +27,7 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
     match conditions.work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
         Work::Scan(_) => ensure_scan(conditions)?,
+        Work::Replay(replay) => ensure_replay(conditions, &replay)?,
         Work::Append(_) | Work::Fill(_) => ensure_writes(conditions)?,
     }
     ensure_settable(conditions, machine)
@@ -118,6 +119,18 @@ fn ensure_scan(conditions: &Conditions) -> Result<()> {
             conditions.span_bytes
         );
     }
+    Ok(())
+}
+
+fn ensure_replay(conditions: &Conditions, replay: &Replay) -> Result<()> {
+    ensure_one_thread(conditions)?;
+    ensure!(
+        conditions.cache == CacheState::Cold,
+        "a trace is replayed from an empty cache: use --cache cold, not {}",
+        conditions.cache
+    );
+    ensure!(conditions.span_bytes == conditions.file_bytes, "a trace reads where it reads: leave --span out");
+    ensure!(replay.consume != Consume::Lines, "lines are counted in scans only: use --consume sum or touch");
     Ok(())
 }
 

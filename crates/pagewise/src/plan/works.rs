@@ -1,20 +1,28 @@
 //! The work of a plan: each combination of the axes that define the accesses of a workload.
 
-use anyhow::{Result, ensure};
-use pagewise_model::{Append, Bytes, Consume, Fill, Reads, Scan, Skew, Sync, SyncCall, Work, Workload};
+use anyhow::{Context, Result, ensure};
+use pagewise_model::{
+    Append, Bytes, Consume, Fill, Reads, Replay, Scan, Skew, Sync, SyncCall, Work, Workload,
+};
 
 use super::axes::choose;
 use super::matrix::{distinct, vary};
 use super::{Layer, OrUsual};
 
 /// All variants of a workload.
-pub(super) fn works(layers: &[&Layer], workload: Workload) -> Result<Vec<Work>> {
+pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay>) -> Result<Vec<Work>> {
     Ok(match workload {
         Workload::RandomRead => reads(layers, workload)?.into_iter().map(Work::RandomRead).collect(),
         Workload::SequentialRead => reads(layers, workload)?.into_iter().map(Work::SequentialRead).collect(),
         Workload::Scan => {
             let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![Consume::Lines]);
             consume.into_iter().map(|consume| Work::Scan(Scan { consume })).collect()
+        }
+        Workload::Replay => {
+            let replay =
+                replay.context("a replay needs a trace: write --trace FILE; pagewise record makes one")?;
+            let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![replay.consume]);
+            consume.into_iter().map(|consume| Work::Replay(Replay { consume, ..replay })).collect()
         }
         Workload::Append => {
             let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);

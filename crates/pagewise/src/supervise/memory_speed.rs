@@ -77,6 +77,7 @@ fn kind(cell: &Cell) -> CopyKind {
     let chunk_bytes = match &conditions.work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
         Work::Scan(_) => PIECE_BYTES,
+        Work::Replay(replay) => replay.read_bytes.0 / replay.reads.max(1),
         Work::Append(append) => append.record_bytes.0,
         Work::Fill(fill) => fill.block_bytes.0,
     };

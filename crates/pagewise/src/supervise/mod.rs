@@ -26,6 +26,7 @@ pub mod memory_speed;
 pub mod program;
 pub mod programs;
 mod records;
+mod replays;
 pub mod sample;
 pub mod task;
 pub mod warming;

@@ -1,4 +1,4 @@
-//! The task of a worker (offsets, a whole pass, records) and its expected checksum.
+//! The task of a worker (offsets, a whole pass, records, a trace) and its expected checksum.
 //!
 //! It depends on the conditions and the round, never on the method: all methods of a comparison do the same work in a round.
 //! One method of Java has another definition of a line, and an expected count of its own.
@@ -14,6 +14,7 @@ use pagewise_protocol::{Job, SampleReply};
 use super::accesses::{Accesses, AccessesCache};
 use super::files::Input;
 use super::records::RecordTask;
+use super::replays::ReplayTask;
 
 /// The task of a worker.
 pub enum Task<'a> {
@@ -26,6 +27,8 @@ pub enum Task<'a> {
     },
     /// Records, one after the other.
     Records(&'a RecordTask),
+    /// The reads of a trace.
+    Replay(&'a ReplayTask),
 }
 
 /// Checksum of a pass over an input; computed once, because it takes a pass.
@@ -43,6 +46,7 @@ pub struct Tasks {
     accesses: AccessesCache,
     passes: Vec<KnownPass>,
     records: Option<RecordTask>,
+    replay: Option<ReplayTask>,
 }
 
 impl Tasks {
@@ -67,6 +71,12 @@ impl Tasks {
         let input = input.expect("a cell that reads has an input");
         match conditions.work {
             Work::Scan(scan) => self.learn_pass(cell, scan.consume, page_bytes, input, stop),
+            Work::Replay(work) => {
+                if self.replay.as_ref().is_none_or(|kept| !kept.is_of(&work)) {
+                    self.replay = Some(ReplayTask::new(work, conditions, plan, page_bytes, input, stop)?);
+                }
+                Ok(())
+            }
             _ => self.accesses.load(conditions, round, plan, page_bytes, input, stop),
         }
     }
@@ -81,6 +91,7 @@ impl Tasks {
                 Task::Pass { checksum: known }
             }
             Work::RandomRead(_) | Work::SequentialRead(_) => Task::Reads(self.accesses.current()),
+            Work::Replay(_) => Task::Replay(self.replay.as_ref().expect("loaded before")),
         }
     }
 
@@ -121,7 +132,7 @@ impl Task<'_> {
                 let most = accesses.max_thread_operations();
                 bound_of_go(conditions, most).max(most.min(1))
             }
-            Task::Pass { .. } => 1,
+            Task::Pass { .. } | Task::Replay(_) => 1,
             Task::Records(records) => records.ring.records(),
         }
     }
@@ -131,7 +142,7 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) if anew => Some(accesses.table.anew(first_operation)),
             Task::Reads(accesses) => Some(accesses.table.as_drawn()),
-            Task::Pass { .. } | Task::Records(_) => None,
+            Task::Pass { .. } | Task::Records(_) | Task::Replay(_) => None,
         }
     }
 
@@ -139,6 +150,7 @@ impl Task<'_> {
     pub fn table_memory(&self) -> Result<Option<TableMemory>, TableError> {
         match self {
             Task::Reads(accesses) => TableMemory::new(accesses.table.reads()).map(Some),
+            Task::Replay(replay) => TableMemory::new(replay.entries.len() as u64).map(Some),
             Task::Pass { .. } | Task::Records(_) => Ok(None),
         }
     }
@@ -152,7 +164,9 @@ impl Task<'_> {
     ) -> Option<u64> {
         match self {
             Task::Reads(accesses) => accesses.expected_checksum(order?, reply, first_operation),
-            Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
+            Task::Replay(ReplayTask { checksum, .. }) | Task::Pass { checksum } => {
+                (reply.operations <= 1).then(|| checksum * reply.operations)
+            }
             // Written bytes are read back instead.
             Task::Records(_) => Some(0),
         }
@@ -171,6 +185,7 @@ impl Task<'_> {
                 };
             }
             Task::Pass { .. } => {}
+            Task::Replay(replay) => job.table_reads = replay.entries.len() as u64,
             Task::Records(records) => {
                 job.source_path = records.source_path();
                 job.gap_seed = mix(records.seed);

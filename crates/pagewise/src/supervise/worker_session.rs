@@ -250,9 +250,10 @@ impl WorkerSession<'_> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         progress.waiting.end(worker.pid());
-        if let (Task::Reads(accesses), Some(memory), Some(order)) = (&self.task, &mut inherited.table, &order)
-        {
-            memory.put(&accesses.table, order);
+        match (&self.task, &mut inherited.table, &order) {
+            (Task::Reads(accesses), Some(memory), Some(order)) => memory.put(&accesses.table, order),
+            (Task::Replay(replay), Some(memory), _) => memory.put_entries(&replay.entries),
+            _ => {}
         }
         let supervisor = CpuWait::begin();
         let started = Instant::now();

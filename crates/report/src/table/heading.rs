@@ -6,6 +6,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
+use crate::cliff::capitalized;
 use crate::paragraph::paragraph;
 use pagewise_model::format::{counted, grouped, percent_down, time};
 
@@ -24,6 +25,9 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
     for reason in &judged.validity.reasons {
         let line = format!("{} x {}, first: {}", reason.count, reason.kind.name(), reason.example);
         paragraph(out, "  ", &line, width)?;
+    }
+    for replay in judged.self_replay.iter().filter(|replay| replay.stands) {
+        paragraph(out, "", &capitalized(&replay.sentence), width)?;
     }
     for warning in &judged.warnings {
         paragraph(out, "", &format!("Warning: {warning}"), width)?;

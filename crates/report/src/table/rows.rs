@@ -10,7 +10,7 @@ use pagewise_model::{CacheState, Workload};
 use super::columns::{LIMITED_BY, STALL, stall};
 use super::grid::{Column, ComparisonView, fitting, table};
 use super::standing::{Standings, note};
-use super::{append, fill, reads, scan};
+use super::{append, fill, reads, replay, scan};
 use crate::paragraph::{paragraph, write_lines};
 use pagewise_model::format::time;
 
@@ -20,6 +20,7 @@ fn columns(workload: Workload) -> &'static [Column] {
         Workload::Scan => scan::COLUMNS,
         Workload::Append => append::COLUMNS,
         Workload::Fill => fill::COLUMNS,
+        Workload::Replay => replay::COLUMNS,
     }
 }
 

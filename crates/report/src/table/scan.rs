@@ -51,7 +51,7 @@ fn device_per_second(cell: &CellJudgement) -> Option<f64> {
 }
 
 /// Time of the measured region in which the thread did not run.
-fn wait_seconds(cell: &CellJudgement) -> Option<f64> {
+pub(super) fn wait_seconds(cell: &CellJudgement) -> Option<f64> {
     let cpu = cpu_ns(cell.evidence.as_ref()?)?;
     Some(cell.measured_ns?.saturating_sub(cpu) as f64 / SECOND_NS)
 }
@@ -61,7 +61,7 @@ fn cpu_ns(seen: &EvidenceMedians) -> Option<u64> {
 }
 
 /// A time that was counted in ticks.
-fn ticks(nanoseconds: u64) -> String {
+pub(super) fn ticks(nanoseconds: u64) -> String {
     if nanoseconds < FEW_TICKS_NS {
         return LITTLE.to_string();
     }
@@ -169,7 +169,7 @@ fn differences(mapped: &CellJudgement, stream: &CellJudgement) -> Vec<String> {
 }
 
 /// A difference of times that were counted in ticks; withheld if it is within a few ticks.
-fn ticks_less(
+pub(super) fn ticks_less(
     mapped: &CellJudgement,
     stream: &CellJudgement,
     figure: fn(&EvidenceMedians) -> Option<u64>,

@@ -27,6 +27,7 @@ pub(super) fn what(workload: Workload) -> &'static str {
         Workload::Scan => "a scan",
         Workload::Append => "appending",
         Workload::Fill => "filling a file",
+        Workload::Replay => "the reads of the trace",
     }
 }
 

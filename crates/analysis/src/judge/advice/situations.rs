@@ -28,5 +28,6 @@ fn name(workload: Workload) -> &'static str {
         Workload::Scan => "scan",
         Workload::Append => "append",
         Workload::Fill => "fill",
+        Workload::Replay => "replay",
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
-use super::order::{Independent, Order, ReadInOrder, Stopped};
+use super::order::{Independent, Order, OrderKind, ReadInOrder, Stopped};
 use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
 use crate::effects::Effects;
@@ -28,7 +28,6 @@ pub(super) fn open(
     target: &ReadTarget,
     threads: usize,
     per_thread: bool,
-    dependent: bool,
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let mappings = share(threads, per_thread, || target.file.map())?;
     mappings
@@ -38,8 +37,10 @@ pub(super) fn open(
             let Effects { prefetch, in_place, prefetch_window, .. } = target.file.effects;
             let reader = MmapReader { mapping, buffer, target: target.clone(), prefetch, in_place };
             Ok(match prefetch_window {
-                Some(window) if !dependent => Box::new(WindowReader::new(reader, window)),
-                _ => reader.boxed(target, dependent),
+                Some(window) if target.order == OrderKind::Independent => {
+                    Box::new(WindowReader::new(reader, window))
+                }
+                _ => reader.boxed(target),
             })
         })
         .collect()
@@ -80,9 +81,10 @@ fn copied<O: Order>(
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<Infallible>> {
-    order.reads(due, |offset| {
-        let start = offset as usize;
-        buffer.copy_from_slice(&source[start..start + buffer.len()]);
+    order.reads(due, |entry| {
+        let (offset, len) = order.range(entry, buffer.len());
+        let (start, buffer) = (offset as usize, &mut buffer[..len]);
+        buffer.copy_from_slice(&source[start..start + len]);
         Ok((order.link(buffer), consume(buffer)))
     })
 }
@@ -96,7 +98,8 @@ fn in_place<O: Order>(
     len: usize,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<Infallible>> {
-    order.reads(due, |offset| {
+    order.reads(due, |entry| {
+        let (offset, len) = order.range(entry, len);
         let start = offset as usize;
         let bytes = &source[start..start + len];
         Ok((order.link(bytes), consume(bytes)))

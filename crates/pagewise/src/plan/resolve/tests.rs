@@ -27,6 +27,7 @@ fn no_workers() -> &'static WorkerChoices {
 
 fn machine(environment: &Environment) -> Machine<'_> {
     Machine {
+        replay: None,
         environment,
         free_bytes: 100 << 30,
         write_pace: None,

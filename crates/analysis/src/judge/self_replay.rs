@@ -1,0 +1,122 @@
+//! Whether a trace stands for the program: its own method, replayed under the conditions of the recording, must read what the program
+//! read.
+
+use pagewise_model::format::{bytes, difference};
+use pagewise_model::plan::PlannedTrace;
+use pagewise_model::{CacheState, Plan, Role};
+
+use super::collected::CellSamples;
+use crate::statistics::median_count;
+
+/// Device bytes of the replay and of the program agree within this share.
+pub const WITHIN: f64 = 0.05;
+/// Of little more than this, single pages of readahead are over that share.
+const SLACK_BYTES: f64 = 256.0 * 1024.0;
+
+/// The replay of a trace by the program's own method, beside the program.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct SelfReplay {
+    /// The method by which the program read.
+    pub method: String,
+    /// Bytes that came from the device for the program's reads of the file, when it was recorded.
+    pub program_bytes: Option<u64>,
+    /// The same of the replay: the median of its valid samples.
+    pub replayed_bytes: Option<u64>,
+    /// The second over the first, less one.
+    pub difference: Option<f64>,
+    /// True if the trace stands for the program. Otherwise no other method is shown.
+    pub stands: bool,
+    /// What was found.
+    pub sentence: String,
+}
+
+/// The replay of the plan's trace by its own method; `None` if no trace is replayed.
+pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
+    let trace = plan.trace.as_ref()?;
+    let own =
+        samples.iter().find(|cell| cell.cell.role == Role::Measured && cell.cell.method == trace.method);
+    let replayed_bytes = own.and_then(|own| {
+        let read = own.valid().filter_map(|(_, evidence)| {
+            Some(evidence.device_read_bytes?.saturating_add(evidence.setup_device_read_bytes.unwrap_or(0)))
+        });
+        median_count(&read.collect::<Vec<u64>>())
+    });
+    let method = trace.method.to_string();
+    let told = |difference: Option<f64>, stands: bool, sentence: String| {
+        Some(SelfReplay {
+            method: method.clone(),
+            program_bytes: trace.device_bytes,
+            replayed_bytes,
+            difference,
+            stands,
+            sentence,
+        })
+    };
+    let unknown = |reason: String| {
+        told(
+            None,
+            false,
+            format!(
+                "whether the trace stands for the program is not known, so no other method is shown: {reason}"
+            ),
+        )
+    };
+    let Some(own) = own else {
+        return unknown(format!("its own method {method} was not replayed; add it to --methods"));
+    };
+    if let Some(reason) = other_conditions(trace, own) {
+        return unknown(reason);
+    }
+    let Some(program) = trace.device_bytes else {
+        return unknown(
+            "how much the program read from the device was not seen when it was recorded".to_string(),
+        );
+    };
+    let Some(replayed) = replayed_bytes else {
+        return unknown(format!("there is no valid replay by its own method {method}"));
+    };
+    let apart = replayed as f64 - program as f64;
+    let by = apart / (program as f64).max(1.0);
+    let stands = apart.abs() <= (program as f64 * WITHIN).max(SLACK_BYTES);
+    let figures = format!(
+        "its replay by {method}, the program's own method, read {} from the device, and the program {} ({} %)",
+        bytes(replayed),
+        bytes(program),
+        difference(by * 100.0)
+    );
+    told(
+        Some(by),
+        stands,
+        match stands {
+            true => format!("the trace stands for the program: {figures}"),
+            false => {
+                format!("the trace does not stand for the program, so no other method is shown: {figures}")
+            }
+        },
+    )
+}
+
+/// What is not as it was at the recording.
+fn other_conditions(trace: &PlannedTrace, own: &CellSamples<'_>) -> Option<String> {
+    let conditions = &own.cell.conditions;
+    if !trace.cold && conditions.cache == CacheState::Cold && !own.cell.method.is_direct() {
+        return Some(
+            "the file may have been in memory when the program was recorded; record it with --cold and the name of the file"
+                .to_string(),
+        );
+    }
+    let limit = conditions.host_settings.memory_limit_bytes;
+    (limit != trace.memory_limit).then(|| {
+        let told = |limit: Option<pagewise_model::Bytes>| {
+            limit.map_or_else(
+                || "without a memory limit".to_string(),
+                |limit| format!("with {limit} of memory"),
+            )
+        };
+        format!(
+            "the program was recorded {}, and its trace replayed {}; record it with that limit",
+            told(trace.memory_limit),
+            told(limit)
+        )
+    })
+}

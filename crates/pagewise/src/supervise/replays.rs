@@ -1,0 +1,51 @@
+//! The entries of a trace, and their expected checksum.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, ensure};
+use pagewise_host::reference;
+use pagewise_model::{Conditions, Plan, Replay};
+
+use super::files::Input;
+use crate::traced;
+
+/// The reads of a trace.
+pub struct ReplayTask {
+    work: Replay,
+    /// As workers follow them.
+    pub entries: Vec<u64>,
+    /// Expected checksum of all of them.
+    pub checksum: u64,
+}
+
+impl ReplayTask {
+    /// Read the trace of the plan, and the bytes that it reads.
+    pub fn new(
+        work: Replay,
+        conditions: &Conditions,
+        plan: &Plan,
+        page_bytes: u64,
+        input: &Input,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
+        let planned = plan.trace.as_ref().context("the plan has no trace")?;
+        let trace = traced::read(Path::new(&planned.path))?;
+        ensure!(
+            trace.trailer.digest == work.trace,
+            "{} is another trace than that of the plan",
+            planned.path
+        );
+        let entries = trace.entries(work.file).filter(|entries| entries.len() as u64 == work.reads);
+        let entries = entries.context("the trace has other reads than the plan")?;
+        let consumption = work.consumption(page_bytes);
+        let checksum =
+            reference::recorded(&entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
+        Ok(Self { work, entries, checksum })
+    }
+
+    /// True if it is the task of this work.
+    pub fn is_of(&self, work: &Replay) -> bool {
+        self.work == *work
+    }
+}

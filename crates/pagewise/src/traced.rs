@@ -1,0 +1,188 @@
+//! A trace to be replayed: read from its file, and checked against the file whose reads it holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use pagewise_host::files;
+use pagewise_model::plan::PlannedTrace;
+use pagewise_model::trace::{Trace, TraceFile, range_of};
+use pagewise_model::{Bytes, Consume, Replay, Untrusted, format};
+
+/// A larger trace does not fit beside what is measured.
+const MAX_TRACE_BYTES: u64 = 1 << 30;
+
+/// Read a trace.
+pub fn read(path: &Path) -> Result<Trace> {
+    let shown = path.display();
+    let metadata = fs::metadata(path).with_context(|| format!("the trace {shown} cannot be read"))?;
+    ensure!(metadata.is_file(), "{shown} is no trace: it is not a regular file");
+    let (size, most) = (Bytes(metadata.len()), Bytes(MAX_TRACE_BYTES));
+    ensure!(size <= most, "the trace {shown} has {size}: write one of at most {most}");
+    let bytes = fs::read(path).with_context(|| format!("the trace {shown} cannot be read"))?;
+    Trace::parse(&bytes).map_err(|reason| anyhow::anyhow!("{shown}: {reason}"))
+}
+
+/// A trace with the file whose reads are replayed.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// The file.
+    pub file: PathBuf,
+    /// The work.
+    pub work: Replay,
+    /// What the plan keeps of the recording.
+    pub planned: PlannedTrace,
+    /// What it leaves out, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Traced {
+    /// The trace at `path`, and the reads of `chosen`, or of the file of which most bytes were read.
+    pub fn load(path: &Path, chosen: Option<&Path>) -> Result<Self> {
+        let trace = read(path)?;
+        let shown = path.display();
+        let end = &trace.trailer;
+        ensure!(
+            end.complete,
+            "{shown} is incomplete: {} of the recording found no room, so it does not stand for the program",
+            format::counted(end.lost_records, "record")
+        );
+        let (number, file) = match chosen {
+            Some(chosen) => named(&trace, chosen, path)?,
+            None => most_read(&trace, path)?,
+        };
+        let Some(recorded) = &file.identity else {
+            bail!("{} was gone at the end of the recording, or another file", Untrusted(&file.path));
+        };
+        let file_path = PathBuf::from(&file.path);
+        let (_, found) = files::identify(&file_path)?;
+        ensure!(
+            found == *recorded,
+            "{} is not the file that was recorded: its size, its time of change or itself is another; record the program again",
+            file_path.display()
+        );
+        let page_bytes = rustix::param::page_size() as u64;
+        ensure!(
+            trace.header.page_bytes == page_bytes,
+            "{shown} was recorded with pages of {}, and this machine has pages of {}",
+            Bytes(trace.header.page_bytes),
+            Bytes(page_bytes)
+        );
+        let Some(entries) = trace.entries(number) else {
+            bail!("{shown} has a read behind 16 TiB of {}", file_path.display());
+        };
+        let ranges = || entries.iter().map(|entry| range_of(*entry));
+        if let Some((offset, len)) =
+            ranges().find(|(offset, len)| offset + *len as u64 > recorded.file_bytes.0)
+        {
+            bail!(
+                "{shown} has a read of {len} bytes at {offset} of {}, which ends at {}",
+                file_path.display(),
+                recorded.file_bytes.0
+            );
+        }
+        let work = Replay {
+            trace: end.digest,
+            file: number,
+            reads: entries.len() as u64,
+            read_bytes: Bytes(ranges().map(|(_, len)| len as u64).sum()),
+            longest: Bytes(ranges().map(|(_, len)| len as u64).max().unwrap_or(1)),
+            ballast: Bytes(end.program.anonymous_bytes.unwrap_or(0)),
+            consume: Consume::Touch,
+        };
+        let planned = PlannedTrace {
+            path: path
+                .canonicalize()
+                .ok()
+                .and_then(|path| path.to_str().map(str::to_string))
+                .with_context(|| format!("the path {shown} is not UTF-8: run files need UTF-8"))?,
+            command: trace.header.command.clone(),
+            method: own_method(file).parse().map_err(anyhow::Error::msg)?,
+            memory_limit: trace.header.memory_limit,
+            cold: file.resident_before == Some(0),
+            device_bytes: file.brought_in_bytes.filter(|_| !file.direct).or(end.program.device_read_bytes),
+        };
+        let notes = notes(&trace, number, file);
+        Ok(Self { file: file_path, work, planned, notes })
+    }
+}
+
+/// The method by which the program read.
+fn own_method(file: &TraceFile) -> &'static str {
+    if file.direct { "pread:direct" } else { "pread" }
+}
+
+/// The file of which most bytes were read, if it can be read again.
+fn most_read<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
+    let files = (0u32..).zip(&trace.trailer.files).filter(|(_, file)| file.reads > 0);
+    files
+        .max_by_key(|(_, file)| (file.identity.is_some(), file.read_bytes))
+        .with_context(|| format!("{} holds no read: the program accessed no file by calls", path.display()))
+}
+
+fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a TraceFile)> {
+    let wanted = chosen.canonicalize().unwrap_or_else(|_| chosen.to_path_buf());
+    let mut files = (0u32..).zip(&trace.trailer.files);
+    files.find(|(_, file)| Path::new(&file.path) == wanted && file.reads > 0).with_context(|| {
+        let known = trace.trailer.files.iter().filter(|file| file.reads > 0).take(5);
+        let known: Vec<String> = known.map(|file| Untrusted(&file.path).to_string()).collect();
+        format!(
+            "{} holds no read of {}: its files are {}",
+            path.display(),
+            chosen.display(),
+            known.join(", ")
+        )
+    })
+}
+
+/// What the replay leaves out.
+fn notes(trace: &Trace, number: u32, file: &TraceFile) -> Vec<String> {
+    let mut notes = Vec::new();
+    let end = &trace.trailer;
+    let mut threads: Vec<u32> =
+        trace.accesses.iter().filter(|access| access.file == number).map(|access| access.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    if threads.len() > 1 {
+        notes.push(format!(
+            "the reads of {} of the program are replayed one after another by one thread",
+            format::counted(threads.len() as u64, "thread")
+        ));
+    }
+    let all: u64 = end.files.iter().map(|file| file.read_bytes).sum();
+    let others = all.saturating_sub(file.read_bytes);
+    if others > 0 {
+        notes.push(format!(
+            "{} of {} that were read are of other files, which are not replayed",
+            format::bytes(others),
+            format::bytes(all)
+        ));
+    }
+    if file.mapped_faults > 0 {
+        notes.push(format!(
+            "the program also accessed a mapping of the file ({}), which is not replayed",
+            format::counted(file.mapped_faults, "fault")
+        ));
+    }
+    for (bytes, what) in [
+        (file.left_out_bytes, "at offsets in memory of the program"),
+        (end.unknown_bytes, "by descriptors that nobody could look at in time"),
+    ] {
+        if bytes > 0 {
+            notes.push(format!("{} were read {what}, which are not replayed", format::bytes(bytes)));
+        }
+    }
+    if file.writes > 0 {
+        notes.push(format!(
+            "the program also wrote the file ({}), which is not replayed",
+            format::counted(file.writes, "call")
+        ));
+    }
+    if end.ring_requests > 0 {
+        notes.push(format!(
+            "{} of io_uring are not replayed: what they read is not known",
+            format::counted(end.ring_requests, "request")
+        ));
+    }
+    notes
+}

@@ -1,0 +1,237 @@
+//! `pagewise run replay`: a trace by several methods, beside the program that was recorded.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use pagewise_model::Bytes;
+use pagewise_model::plan::FileIdentity;
+use pagewise_model::trace::{
+    self, FORMAT, ProgramCost, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread,
+    TraceTrailer,
+};
+use serde_json::Value;
+
+use crate::inspect::sees_calls;
+use crate::support::{Place, expect_refused, is_root};
+
+const FILE_BYTES: u64 = 8 << 20;
+
+fn data(place: &Place) -> String {
+    let bytes: Vec<u8> = (0..FILE_BYTES as u32).map(|index| (index >> 7) as u8).collect();
+    let path = place.write("data.bin", bytes);
+    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
+    path.display().to_string()
+}
+
+/// The whole file in its order, in reads of 100,000 bytes.
+fn in_order() -> Vec<TraceAccess> {
+    (0..FILE_BYTES)
+        .step_by(100_000)
+        .map(|offset| TraceAccess {
+            time_ns: offset,
+            file: 0,
+            thread: 0,
+            offset,
+            len: (FILE_BYTES - offset).min(100_000),
+            at_position: true,
+        })
+        .collect()
+}
+
+/// A trace of these reads of a file, as if so many bytes had come from the device for them.
+fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Trace {
+    let found = fs::metadata(path).expect("stat");
+    let file = TraceFile {
+        path: path.into(),
+        identity: Some(FileIdentity {
+            device: found.dev(),
+            inode: found.ino(),
+            file_bytes: Bytes(found.size()),
+            modified_ns: found.mtime() * 1_000_000_000 + found.mtime_nsec(),
+        }),
+        reads: accesses.len() as u64,
+        read_bytes: accesses.iter().map(|access| access.len).sum(),
+        left_out_bytes: 0,
+        writes: 0,
+        direct: false,
+        mapped_faults: 0,
+        brought_in_bytes: Some(device_bytes),
+        resident_before: Some(0),
+    };
+    let thread = TraceThread { process: 7, thread: 7, name: "t".into(), accesses: accesses.len() as u64 };
+    Trace {
+        header: TraceHeader {
+            pagewise_trace: FORMAT,
+            pagewise: "0".into(),
+            page_bytes: rustix::param::page_size() as u64,
+            kernel: "6".into(),
+            command: vec!["reader".into()],
+            directory: "/".into(),
+            memory_limit: None,
+        },
+        trailer: TraceTrailer {
+            accesses: accesses.len() as u64,
+            digest: TraceDigest::default().key(),
+            complete: true,
+            lost_records: 0,
+            events: Vec::new(),
+            missing: Vec::new(),
+            files: vec![file],
+            threads: vec![thread],
+            unknown_bytes: 0,
+            ring_requests: 0,
+            program: ProgramCost { anonymous_bytes: Some(1 << 20), ..ProgramCost::default() },
+        },
+        accesses,
+    }
+}
+
+fn store(trace: &Trace, path: &Path) {
+    let mut bytes = serde_json::to_vec(&trace.header).expect("json");
+    bytes.push(b'\n');
+    let block = trace::block(&trace.accesses);
+    let mut digest = TraceDigest::default();
+    digest.add(&block);
+    bytes.extend(block);
+    let trailer = TraceTrailer { digest: digest.key(), ..trace.trailer.clone() };
+    bytes.extend(trace::trailer(&trailer).expect("json"));
+    fs::write(path, bytes).expect("write");
+}
+
+const REPLAY: [&str; 8] = [
+    "run",
+    "replay",
+    "--trace=t.trace",
+    "--evict",
+    "--rounds=7",
+    "--no-ceilings",
+    "--json",
+    "--methods=pread,mmap:random,pread:direct",
+];
+
+/// The methods of a run; a method is measured twice where it is its own control.
+fn methods(judged: &Value) -> Vec<&str> {
+    let cells = judged["cells"].as_array().expect("cells").iter();
+    cells.filter(|cell| cell["role"] == "measured").filter_map(|cell| cell["method"].as_str()).collect()
+}
+
+#[test]
+fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    store(&trace_of(&path, in_order(), FILE_BYTES), &place.file("t.trace"));
+    let judged = place.run(&REPLAY).expect_code(0).judged();
+    assert_eq!(methods(&judged), ["pread", "mmap:random", "pread:direct"]);
+    let proof = &judged["self_replay"];
+    assert_eq!((&proof["stands"], &proof["method"]), (&true.into(), &"pread".into()), "{proof}");
+    assert_eq!(proof["program_bytes"], FILE_BYTES);
+    let replayed = proof["replayed_bytes"].as_u64().expect("bytes");
+    assert!(replayed.abs_diff(FILE_BYTES) <= FILE_BYTES / 20, "{proof}");
+    assert_eq!(judged["comparisons"].as_array().map(Vec::len), Some(1));
+    for cell in judged["cells"].as_array().expect("cells") {
+        assert_eq!((&cell["status"], &cell["samples"]), (&"ok".into(), &7.into()), "{cell}");
+    }
+    // A program that read twice as much was not this one.
+    store(&trace_of(&path, in_order(), 2 * FILE_BYTES), &place.file("t.trace"));
+    let finished = place.run(&REPLAY).expect_code(1);
+    let judged = finished.judged();
+    assert_eq!((methods(&judged), &judged["self_replay"]["stands"]), (vec!["pread"], &false.into()));
+    assert_eq!((&judged["comparisons"], &judged["advice"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    let warning = judged["warnings"][0].as_str().expect("a warning");
+    assert!(
+        warning.starts_with(
+            "the trace does not stand for the program, so no other method is shown: its replay by pread"
+        ),
+        "{warning}"
+    );
+    // One that may have found the file in memory proves nothing.
+    let mut warm = trace_of(&path, in_order(), FILE_BYTES);
+    warm.trailer.files[0].resident_before = None;
+    store(&warm, &place.file("t.trace"));
+    let judged = place.run(&REPLAY).expect_code(1).judged();
+    let told = judged["self_replay"]["sentence"].as_str().expect("a sentence");
+    assert!(told.contains("is not known") && told.contains("record it with --cold"), "{told}");
+    assert_eq!(methods(&judged), ["pread"]);
+    place.expect_no_trace();
+}
+
+#[test]
+fn what_cat_reads_is_recorded_and_replayed() {
+    const NAME: &str = "what_cat_reads_is_recorded_and_replayed";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let cold = format!("--cold={path}");
+    place.run(&["record", &cold, "-o", "t.trace", "--", "cat", &path]).expect_code(0);
+    let judged = place.run(&REPLAY).judged();
+    let told = format!(
+        "{} {:?}",
+        judged["self_replay"],
+        Trace::parse(&fs::read(place.file("t.trace")).expect("read")).expect("a trace").trailer
+    );
+    assert_eq!(judged["self_replay"]["stands"], true, "{told}");
+    assert_eq!(methods(&judged).len(), 3);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused() {
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let whole = trace_of(&path, in_order(), FILE_BYTES);
+    store(&whole, &place.file("whole.trace"));
+    let bytes = fs::read(place.file("whole.trace")).expect("read");
+    place.write("torn.trace", &bytes[..bytes.len() - 9]);
+    place.write("foreign.trace", b"{}\n");
+    place.write("empty.trace", b"");
+    let changed = |name: &str, change: &dyn Fn(&mut Trace)| {
+        let mut trace = whole.clone();
+        change(&mut trace);
+        store(&trace, &place.file(name));
+    };
+    changed("lossy.trace", &|trace| {
+        (trace.trailer.complete, trace.trailer.lost_records) = (false, 5);
+    });
+    changed("gone.trace", &|trace| trace.trailer.files[0].identity = None);
+    changed("other.trace", &|trace| {
+        trace.trailer.files[0].identity.as_mut().expect("it is there").modified_ns -= 1;
+    });
+    changed("pages.trace", &|trace| trace.header.page_bytes *= 2);
+    changed("behind.trace", &|trace| trace.accesses[3].offset = FILE_BYTES - 1);
+    changed("none.trace", &|trace| {
+        trace.accesses.clear();
+        (trace.trailer.accesses, trace.trailer.files[0].reads) = (0, 0);
+    });
+    for (more, sentence) in [
+        (&[][..], "a replay needs a trace: write --trace FILE"),
+        (&["--trace=missing.trace"], "the trace missing.trace cannot be read"),
+        (&["--trace=."], "is no trace: it is not a regular file"),
+        (&["--trace=torn.trace"], "torn.trace: it is torn: its end is missing"),
+        (&["--trace=foreign.trace"], "foreign.trace: it is no trace of pagewise"),
+        (&["--trace=empty.trace"], "empty.trace: it is no trace of pagewise"),
+        (&["--trace=lossy.trace"], "lossy.trace is incomplete: 5 records of the recording found no room"),
+        (&["--trace=gone.trace"], "was gone at the end of the recording, or another file"),
+        (&["--trace=other.trace"], "is not the file that was recorded"),
+        (&["--trace=pages.trace"], "and this machine has pages of"),
+        (&["--trace=behind.trace"], "which ends at 8388608"),
+        (&["--trace=none.trace"], "none.trace holds no read: the program accessed no file by calls"),
+        (
+            &["--trace=whole.trace", "--file=torn.trace"],
+            "whole.trace holds no read of torn.trace: its files are",
+        ),
+        (&["--trace=whole.trace"], "--evict"),
+        (&["--trace=whole.trace", "--evict", "--cache=warm"], "a trace is replayed from an empty cache"),
+        (&["--trace=whole.trace", "--evict", "--span=1MiB"], "leave --span out"),
+        (&["--trace=whole.trace", "--evict", "--threads=2"], "is done by one thread"),
+        (&["--trace=whole.trace", "--evict", "--methods=uring"], "'uring' is not a method for replay"),
+        (&["--trace=whole.trace", "--evict", "--methods=jvm/pread"], "is not a method for replay"),
+        (&["--trace=whole.trace", "--evict", "--methods=mmap:prefetch=8"], "does not apply to replay"),
+        (&["--trace=whole.trace", "--evict", "--consume=lines"], "lines are counted in scans only"),
+    ] {
+        expect_refused(&place.run(&[&["run", "replay"], more].concat()), sentence);
+    }
+    expect_refused(&place.run(&["read", "--trace=whole.trace"]), "--trace is for a replay");
+    place.expect_no_trace();
+}

@@ -1,0 +1,41 @@
+//! The columns of a replayed trace.
+
+use pagewise_analysis::judge::CellJudgement;
+use pagewise_model::format::{bytes, factor, grouped, time};
+
+use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
+use super::grid::{Column, or_missing};
+use super::one_shot::{faults, in_units, seen};
+use super::scan::{ticks, wait_seconds};
+
+const SECOND_NS: f64 = 1e9;
+
+/// All columns.
+pub(super) const COLUMNS: &[Column] = &[
+    METHOD,
+    PLACE,
+    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
+    VS_BEST,
+    Column::numbers("from device", 1, |_, cell| or_missing(device_bytes(cell), bytes)),
+    Column::numbers("of asked", 4, |view, cell| {
+        or_missing(share_of_asked(cell, view.comparison.conditions.conditions.op_bytes()), |share| {
+            factor(share, None)
+        })
+    }),
+    Column::numbers("wait s", 2, |_, cell| or_missing(wait_seconds(cell), |wait| format!("{wait:.2}"))),
+    Column::numbers("user s", 6, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
+    Column::numbers("system s", 5, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
+    Column::numbers("set-up", 8, |_, cell| or_missing(cell.prepared_ns(), time)),
+    Column::numbers("faults", 7, |_, cell| seen(cell, faults, grouped)),
+    stalls(3),
+    limit(9),
+];
+
+fn device_bytes(cell: &CellJudgement) -> Option<u64> {
+    cell.evidence.as_ref()?.device_read_bytes
+}
+
+/// What came from the device over what was asked for.
+fn share_of_asked(cell: &CellJudgement, asked: u64) -> Option<f64> {
+    Some(device_bytes(cell)? as f64 / asked.max(1) as f64)
+}
