@@ -22,6 +22,8 @@ pub mod measured;
 pub mod outside;
 pub mod overrun;
 pub mod plausible;
+#[cfg(test)]
+mod replays;
 pub mod runtime;
 pub mod scans;
 pub mod settings;

@@ -2,7 +2,8 @@
 
 use super::*;
 use pagewise_model::sample::Written;
-use pagewise_model::{Access, Append, Fill, MethodOption, Scan, Sync};
+use pagewise_model::trace::key::TraceKey;
+use pagewise_model::{Access, Append, Fill, MethodOption, Replay, Scan, Sync};
 
 fn once(method: &str, cache: CacheState, work: Work, file_bytes: Bytes) -> Cell {
     let mut cell = cell(method, cache);
@@ -20,6 +21,20 @@ fn once(method: &str, cache: CacheState, work: Work, file_bytes: Bytes) -> Cell 
 /// A cell that counts the lines of 64 MiB.
 pub(crate) fn scan(method: &str, cache: CacheState) -> Cell {
     once(method, cache, Work::Scan(Scan { consume: Consume::Lines }), Bytes::mib(64))
+}
+
+/// A cell that replays 20,000 reads of 100 MiB in all, of a file of 64 MiB.
+pub(crate) fn replay(method: &str) -> Cell {
+    let work = Replay {
+        trace: TraceKey::default(),
+        file: 0,
+        reads: 20_000,
+        read_bytes: Bytes::mib(100),
+        longest: Bytes::kib(64),
+        ballast: Bytes::mib(4),
+        consume: Consume::Touch,
+    };
+    once(method, CacheState::Cold, Work::Replay(work), Bytes::mib(64))
 }
 
 /// A cell that appends records of 100 B to a ring of 10 MiB, in one pass.

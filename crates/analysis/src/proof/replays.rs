@@ -1,0 +1,53 @@
+//! What the checks notice of a replayed trace.
+
+use crate::proof::honest::{kinds, replay};
+use pagewise_model::Evidence;
+use pagewise_model::FailureKind::{
+    InconsistentCounts, MethodContradicted, MissingReads, NotCold, NotInForce, WrongChecksum,
+};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn an_honest_replay_is_valid_although_it_reads_blocks_twice() {
+    for method in ["pread", "mmap", "mmap:random", "pread:random", "pread:direct"] {
+        assert_eq!(kinds(&replay(method), |_, _| ()), [], "{method}");
+    }
+    // Of what is read again, less comes from the device than is asked for.
+    let few = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(30 * MIB);
+    assert_eq!(kinds(&replay("pread"), few), []);
+}
+
+#[test]
+fn a_replay_that_did_not_begin_cold_is_noticed() {
+    let resident = |bytes| move |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = bytes;
+    assert_eq!(kinds(&replay("pread"), resident(Some(4096))), [NotCold]);
+    assert_eq!(kinds(&replay("mmap:random"), resident(None)), [NotCold], "nothing else proves it");
+    assert_eq!(kinds(&replay("pread:direct"), resident(Some(4096))), []);
+}
+
+#[test]
+fn reads_that_were_not_made_are_noticed() {
+    for method in ["pread", "pread:direct"] {
+        let calls = |_: &mut _, evidence: &mut Evidence| evidence.read_calls = Some(19_000);
+        assert_eq!(kinds(&replay(method), calls), [MissingReads], "{method}");
+    }
+    for method in ["pread", "mmap"] {
+        let other = |_: &mut _, evidence: &mut Evidence| evidence.checksum += 1;
+        assert_eq!(kinds(&replay(method), other), [WrongChecksum], "{method}");
+        let fewer = |_: &mut _, evidence: &mut Evidence| evidence.requested_bytes -= 1;
+        assert!(kinds(&replay(method), fewer).contains(&InconsistentCounts), "{method}");
+    }
+    let by_calls =
+        |_: &mut _, evidence: &mut Evidence| evidence.read_call_bytes = Some(evidence.requested_bytes);
+    assert_eq!(kinds(&replay("mmap"), by_calls), [NotInForce]);
+}
+
+#[test]
+fn direct_reads_are_widened_and_no_more() {
+    // 20,000 reads, each of which may begin and end within a page.
+    let read =
+        |mib: u64| move |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(mib * MIB);
+    assert_eq!(kinds(&replay("pread:direct"), read(250)), []);
+    assert_eq!(kinds(&replay("pread:direct"), read(300)), [MethodContradicted]);
+}
