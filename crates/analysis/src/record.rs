@@ -98,19 +98,26 @@ impl Recording {
         resident_before: impl Fn(&FileIdentity) -> Option<u64>,
     ) -> TraceTrailer {
         let mut files = Vec::new();
-        for ((_, reads, read_bytes), identity) in self.files.counts.iter().zip(&self.identities) {
-            let seen = inspection.files.iter().find(|file| file.identity == *identity);
+        let read = self.files.counts.iter().zip(&self.identities);
+        let read = read.map(|((_, reads, bytes), identity)| (*reads, *bytes, *identity));
+        // Files that were only mapped have no reads here, and their faults are told.
+        let mapped = inspection.files.iter().filter(|file| file.mapping.is_some() && !file.code);
+        let mapped =
+            mapped.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
+        for (reads, read_bytes, identity) in read.chain(mapped) {
+            let seen = inspection.files.iter().find(|file| file.identity == identity);
             let path = seen.and_then(|file| file.path.clone()).unwrap_or_default();
             let found = identify(&path).filter(|found| found.inode == identity.2);
             let all_bytes = seen.and_then(|file| file.reads.as_ref()).map_or(0, |reads| reads.bytes);
             let mapping = seen.and_then(|file| file.mapping.as_ref());
             files.push(TraceFile {
                 path,
-                reads: *reads,
-                read_bytes: *read_bytes,
-                left_out_bytes: all_bytes.saturating_sub(*read_bytes),
+                reads,
+                read_bytes,
+                left_out_bytes: all_bytes.saturating_sub(read_bytes),
                 writes: seen.and_then(|file| file.writes.as_ref()).map_or(0, |writes| writes.count),
                 direct: seen.is_some_and(|file| file.direct),
+                said_to_be_read: seen.map(|file| file.said_to_be_read).unwrap_or_default(),
                 mapped_faults: mapping.map_or(0, |mapped| mapped.minor_faults + mapped.major_faults),
                 brought_in_bytes: seen
                     .and_then(|file| file.brought_in.as_ref())

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::FileIdentity;
 use crate::random::{STEP, mix};
 use crate::units::Bytes;
-use crate::watched::{Missing, Tally};
+use crate::watched::{Missing, ReadOrder, Tally};
 pub use key::TraceKey;
 
 /// Version of the format.
@@ -85,6 +85,9 @@ pub struct TraceFile {
     pub writes: u64,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
     pub direct: bool,
+    /// How one of its descriptors was said to be read, the last one that was.
+    #[serde(default)]
+    pub said_to_be_read: ReadOrder,
     /// Faults of its mappings: accesses that this trace does not hold.
     pub mapped_faults: u64,
     /// What came into the page cache by reads; `None`: it was not seen.
@@ -161,9 +164,9 @@ impl TraceDigest {
 pub const LONGEST_ENTRY: u64 = 1 << LEN_BITS;
 /// Entries begin below this offset.
 pub const END_OF_ENTRIES: u64 = 1 << (64 - LEN_BITS);
-const LEN_BITS: u32 = 20;
+const LEN_BITS: u32 = 24;
 
-/// A read as an entry of a table: 44 bits of its offset, and 20 bits of its length less one.
+/// A read as an entry of a table: 40 bits of its offset, and 24 bits of its length less one.
 ///
 /// # Panics
 /// If it is empty, longer than [`LONGEST_ENTRY`], or begins at [`END_OF_ENTRIES`] or behind it.

@@ -105,6 +105,13 @@ pub enum Call {
     },
     /// The kernel is advised of pages that will be needed, or reads them ahead.
     Advise,
+    /// The kernel is told how a descriptor will be read, from now on.
+    Expect {
+        /// The descriptor.
+        descriptor: i32,
+        /// How.
+        order: ReadOrder,
+    },
     /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE, MADV_POPULATE_READ).
     Populate,
     /// Requests are handed to a ring (io_uring_enter(2)), whose files and offsets are not seen.
@@ -112,6 +119,19 @@ pub enum Call {
         /// How many.
         submitted: u32,
     },
+}
+
+/// How a descriptor is said to be read (posix_fadvise(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadOrder {
+    /// Nothing is said, or POSIX_FADV_NORMAL.
+    #[default]
+    Normal,
+    /// POSIX_FADV_RANDOM.
+    Random,
+    /// POSIX_FADV_SEQUENTIAL.
+    Sequential,
 }
 
 /// A read or a write by a call.

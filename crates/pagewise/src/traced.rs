@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::files;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::trace::{Trace, TraceFile, range_of};
+use pagewise_model::watched::ReadOrder;
 use pagewise_model::{Bytes, Consume, Replay, Untrusted, format};
 
 /// A larger trace does not fit beside what is measured.
@@ -69,7 +70,7 @@ impl Traced {
             Bytes(page_bytes)
         );
         let Some(entries) = trace.entries(number) else {
-            bail!("{shown} has a read behind 16 TiB of {}", file_path.display());
+            bail!("{shown} has a read behind 1 TiB of {}", file_path.display());
         };
         let ranges = || entries.iter().map(|entry| range_of(*entry));
         if let Some((offset, len)) =
@@ -109,7 +110,12 @@ impl Traced {
 
 /// The method by which the program read.
 fn own_method(file: &TraceFile) -> &'static str {
-    if file.direct { "pread:direct" } else { "pread" }
+    match (file.direct, file.said_to_be_read) {
+        (true, _) => "pread:direct",
+        (false, ReadOrder::Normal) => "pread",
+        (false, ReadOrder::Random) => "pread:random",
+        (false, ReadOrder::Sequential) => "pread:sequential",
+    }
 }
 
 /// The file of which most bytes were read, if it can be read again.
@@ -122,6 +128,14 @@ fn most_read<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> 
 
 fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a TraceFile)> {
     let wanted = chosen.canonicalize().unwrap_or_else(|_| chosen.to_path_buf());
+    let mut all = trace.trailer.files.iter();
+    if let Some(mapped) = all.find(|file| Path::new(&file.path) == wanted && file.reads == 0) {
+        bail!(
+            "the program accessed {} through a mapping ({}), and a trace holds reads by calls",
+            wanted.display(),
+            format::counted(mapped.mapped_faults, "fault")
+        );
+    }
     let mut files = (0u32..).zip(&trace.trailer.files);
     files.find(|(_, file)| Path::new(&file.path) == wanted && file.reads > 0).with_context(|| {
         let known = trace.trailer.files.iter().filter(|file| file.reads > 0).take(5);
@@ -169,7 +183,7 @@ fn notes(trace: &Trace, number: u32, file: &TraceFile) -> Vec<String> {
         (end.unknown_bytes, "by descriptors that nobody could look at in time"),
     ] {
         if bytes > 0 {
-            notes.push(format!("{} were read {what}, which are not replayed", format::bytes(bytes)));
+            notes.push(format!("{} were moved {what}, which are not replayed", format::bytes(bytes)));
         }
     }
     if file.writes > 0 {

@@ -12,9 +12,10 @@ const NAMED: usize = 5;
 /// What was recorded, and what was not; the trace is `written` bytes at `path`.
 pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
     let reads = format::counted(trailer.accesses, "read");
+    let read = trailer.files.iter().filter(|file| file.reads > 0).count();
     let mut lines = vec![format!(
         "recorded {reads} of {} by {} in {} ({})",
-        format::counted(trailer.files.len() as u64, "file"),
+        format::counted(read as u64, "file"),
         format::counted(trailer.threads.len() as u64, "thread"),
         path.display(),
         format::bytes(written)
@@ -26,10 +27,13 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         ));
     }
     let mut files: Vec<_> = trailer.files.iter().collect();
-    files.sort_by_key(|file| Reverse(file.read_bytes));
+    files.sort_by_key(|file| (Reverse(file.read_bytes), Reverse(file.mapped_faults)));
     for file in files.iter().take(NAMED) {
-        let mut told =
-            vec![format!("{} of {}", format::counted(file.reads, "read"), format::bytes(file.read_bytes))];
+        let mut told = Vec::new();
+        if file.reads > 0 {
+            let reads = format::counted(file.reads, "read");
+            told.push(format!("{reads} of {}", format::bytes(file.read_bytes)));
+        }
         if let Some(came) = file.brought_in_bytes {
             told.push(format!("{} came into the page cache for them", format::bytes(came)));
         }
@@ -55,7 +59,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
     }
     if trailer.unknown_bytes > 0 {
         lines.push(format!(
-            "! {} were read by descriptors that were closed before anybody could look what they were",
+            "! {} were moved by descriptors that were closed before anybody could look what they were",
             format::bytes(trailer.unknown_bytes)
         ));
     }

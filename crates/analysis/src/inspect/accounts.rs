@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use pagewise_model::ProcessCounters;
 use pagewise_model::watched::{
-    Access, Bound, Call, Happening, Missing, Pages, Position, Sight, Tally, WatchedFile, What,
+    Access, Bound, Call, Happening, Missing, Pages, Position, ReadOrder, Sight, Tally, WatchedFile, What,
 };
 
 use super::inspection::{
@@ -111,6 +111,7 @@ struct File {
     len: Option<u64>,
     code: bool,
     direct: bool,
+    order: ReadOrder,
     reads: CallCounts,
     writes: CallCounts,
     syncs: WaitCounts,
@@ -302,6 +303,14 @@ impl Accounts {
             Call::Seek { descriptor } => {
                 let state = self.descriptor(process, descriptor)?;
                 state.position = u64::try_from(result).unwrap_or(state.position);
+                return None;
+            }
+            Call::Expect { descriptor, order } => {
+                if let (Some(To::File(file)), 0) =
+                    (self.descriptor(process, descriptor).map(|state| state.to), result)
+                {
+                    self.files[file].order = order;
+                }
                 return None;
             }
             Call::Close { descriptor } => {
@@ -499,6 +508,7 @@ impl File {
             block_device: None,
             code: self.code,
             direct: self.direct,
+            said_to_be_read: self.order,
             reads: self.reads.calls(),
             writes: self.writes.calls(),
             syncs: (self.sync_count > 0).then(|| self.syncs.waits()),

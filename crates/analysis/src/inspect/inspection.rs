@@ -1,7 +1,7 @@
 //! What a program does to its files, as it is printed.
 
 use pagewise_model::ProcessCounters;
-use pagewise_model::watched::{Missing, Tally};
+use pagewise_model::watched::{Missing, ReadOrder, Tally};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -88,6 +88,8 @@ pub struct InspectedFile {
     pub code: bool,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
     pub direct: bool,
+    /// How one of its descriptors was said to be read, the last one that was (posix_fadvise(2)).
+    pub said_to_be_read: ReadOrder,
     /// Reads by calls; `None`: none, or calls were not watched.
     pub reads: Option<Calls>,
     /// Writes by calls.

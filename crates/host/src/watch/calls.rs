@@ -1,6 +1,6 @@
 //! The calls that concern files: one line each.
 
-use pagewise_model::watched::{Access, Call, Position};
+use pagewise_model::watched::{Access, Call, Position, ReadOrder};
 
 /// The arguments of a call.
 pub(super) type Arguments = [u64; 6];
@@ -9,6 +9,9 @@ pub(super) type Arguments = [u64; 6];
 const MAP_POPULATE: u64 = 0x8000;
 /// MADV_POPULATE_READ and MADV_POPULATE_WRITE.
 const POPULATING: [u64; 2] = [22, 23];
+
+/// POSIX_FADV_NORMAL, POSIX_FADV_RANDOM and POSIX_FADV_SEQUENTIAL.
+const READ_ORDERS: [ReadOrder; 3] = [ReadOrder::Normal, ReadOrder::Random, ReadOrder::Sequential];
 
 /// The meaning of a call with these arguments.
 type Meaning = fn(&Arguments) -> Call;
@@ -44,7 +47,10 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("mlock", |_| Call::Populate),
     ("mlock2", |_| Call::Populate),
     ("mlockall", |_| Call::Populate),
-    ("fadvise64", |_| Call::Advise),
+    ("fadvise64", |arguments| match READ_ORDERS.get(arguments[3] as usize) {
+        Some(order) => Call::Expect { descriptor: arguments[0] as i32, order: *order },
+        None => Call::Advise,
+    }),
     ("readahead", |_| Call::Advise),
     ("io_uring_enter", |arguments| Call::Ring { submitted: arguments[1] as u32 }),
 ];
@@ -96,6 +102,11 @@ mod tests {
         assert_eq!(called("sendfile64", &[9, 3, 0, 10]), read(Position::Current));
         assert_eq!(called("sendfile64", &[9, 3, 0x7f00, 10]), read(Position::Hidden));
         assert_eq!(called("copy_file_range", &[3, 0, 9, 0, 10]), read(Position::Current));
+        let expected = Call::Expect { descriptor: 3, order: ReadOrder::Random };
+        assert_eq!(
+            (called("fadvise64", &[3, 0, 0, 1]), called("fadvise64", &[3, 0, 0, 4])),
+            (expected, Call::Advise)
+        );
         assert_eq!(called("close", &[u64::from(u32::MAX)]), Call::Close { descriptor: -1 });
         assert_eq!(called("io_uring_enter", &[3, 32, 0, 0, 0, 0]), Call::Ring { submitted: 32 });
         assert_eq!(returned(&[0xff; 24]), Some(-1));

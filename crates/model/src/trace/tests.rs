@@ -34,6 +34,7 @@ fn bytes_of(blocks: &[Vec<TraceAccess>]) -> Vec<u8> {
         left_out_bytes: 0,
         writes: 0,
         direct: false,
+        said_to_be_read: ReadOrder::Random,
         mapped_faults: 0,
         brought_in_bytes: None,
         resident_before: None,
@@ -136,8 +137,9 @@ fn a_read_is_an_entry_and_a_long_one_several() {
         .expect("a trace");
     let ranges =
         |trace: &Trace| trace.entries(0).map(|all| all.into_iter().map(range_of).collect::<Vec<_>>());
-    let mib = LONGEST_ENTRY as usize;
-    let pieces = [(access(1).offset, 4096), (10, mib), (10 + (1 << 20), mib), (10 + (2 << 20), 5)];
+    let most = LONGEST_ENTRY as usize;
+    let pieces =
+        [(access(1).offset, 4096), (10, most), (10 + LONGEST_ENTRY, most), (10 + 2 * LONGEST_ENTRY, 5)];
     assert_eq!(ranges(&trace).expect("entries"), pieces);
     trace.accesses[0].offset = END_OF_ENTRIES;
     assert_eq!(ranges(&trace), None);

@@ -184,7 +184,7 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         own_file.is_some() || !arguments.evict,
         "--evict is for a file of your own: name one, as in --file index.bin"
     );
-    let text = match question(what) {
+    let mut text = match question(what) {
         Some(text) if own_file.is_some() => text?.for_own_file(),
         Some(text) => text?,
         None => plan_file(Path::new(what))?,
@@ -205,6 +205,13 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         traced.notes.iter().for_each(|note| say(format_args!("note: {note}")));
         let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
         chosen.axes.memory = chosen.axes.memory.take().or_else(usual);
+        // Whether the trace stands for the program is told by the program's own method.
+        let own = &traced.planned.method;
+        for methods in [&mut chosen.axes.methods, &mut text.base.axes.methods].into_iter().flatten() {
+            if !methods.contains(own) {
+                methods.push(own.clone());
+            }
+        }
     }
     let asked = Asked { text, variant: arguments.variant(), chosen, place, traced };
     let mut prepared = prepare_with_consent(asked, options)?;
