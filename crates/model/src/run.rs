@@ -323,10 +323,11 @@ impl Run {
             }
             Record::Resumed { .. } => self.resumptions += 1,
             Record::End { samples, elapsed_ns, .. } => {
-                if samples != self.samples.len() as u64 {
+                let held = self.samples.len() as u64;
+                if samples != held {
+                    let what = if held < samples { "lines are missing" } else { "lines were added" };
                     return Err(misplaced(&format!(
-                        "the run ended with {samples} samples, the file holds {}: lines are missing",
-                        self.samples.len()
+                        "the run ended with {samples} samples, the file holds {held}: {what}"
                     )));
                 }
                 self.elapsed_ns = Some(elapsed_ns);
@@ -481,6 +482,8 @@ mod tests {
         assert!(line(&[sample(0)]).expect_err("no header").starts_with("line 1"));
         assert!(line(&[header(), header()]).expect_err("two headers").starts_with("line 2: a second header"));
         assert!(line(&[header(), end(1)]).expect_err("lines missing").contains("lines are missing"));
+        let added = line(&[header(), sample(0), sample(0), end(1)]).expect_err("lines added");
+        assert!(added.ends_with("the file holds 2: lines were added"), "{added}");
         assert!(line(&[header(), end(0), sample(0)]).expect_err("behind the end").starts_with("line 3"));
         let garbage = format!("{}garbage\n{}", header().to_line(), sample(0).to_line());
         assert!(
