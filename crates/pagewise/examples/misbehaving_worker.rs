@@ -224,6 +224,7 @@ impl Bent {
         hello["scan"] = json!("pread");
         hello["append"] = json!("pwrite");
         hello["fill"] = json!("");
+        hello["replay"] = json!("");
         match self.kind.as_str() {
             "no-advice" => hello["random-read"] = json!("mmap:random"),
             "other-protocol" => hello["protocol"] = json!(3),

@@ -19,6 +19,7 @@ use super::matrix::{distinct, vary};
 use super::{Layer, OrNone, OrUsual, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
+const SPANNED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
 const CONSUMED: &[Workload] =
     &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan, Workload::Replay];
 const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
@@ -93,7 +94,7 @@ axes! {
     file_size: Size, Workload::ALL;
     /// Read only the first part of the file, this large; multiples of the cache as above
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    span: Size, CONSUMED;
+    span: Size, SPANNED;
     /// Size of a read
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     read_size: Bytes, READS;

@@ -11,3 +11,4 @@ mod known_caps;
 mod once;
 mod out_of_clock;
 mod published_defects;
+mod replay;

@@ -465,6 +465,17 @@ pub fn is_root(test: &str) -> bool {
     root
 }
 
+/// The watch needs tracefs for calls; if this user cannot have it, the test says so.
+pub fn sees_calls(name: &str) -> bool {
+    let open = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .iter()
+        .any(|place| fs::read_dir(format!("{place}/events/syscalls")).is_ok());
+    if !open {
+        skipped(name, "tracefs is not mounted, or closed to this user");
+    }
+    open
+}
+
 /// Tells why a test cannot be run here.
 pub fn skipped(name: &str, reason: &str) {
     println!("skipped: {name}: {reason}");

@@ -75,7 +75,7 @@ fn words_that_make_no_sense() {
             ("run append --resume --out none --record-size 1KiB", "--resume takes every choice from none"),
             (
                 "run write",
-                "'write' is neither a question (read, scan, append, fill, cliff, lucene) nor a file",
+                "'write' is neither a question (read, scan, append, fill, cliff, lucene, replay) nor a file",
             ),
         ],
     );
@@ -119,7 +119,7 @@ fn axes_that_the_workload_has_not() {
             ),
             (
                 "run append --consume lines",
-                "'consume' is for random-read, sequential-read, scan: append has none",
+                "'consume' is for random-read, sequential-read, scan, replay: append has none",
             ),
             ("run append --span 1MiB", "'span' is for random-read, sequential-read, scan: append has none"),
             (
@@ -313,7 +313,7 @@ fn plans_that_make_no_sense() {
         (
             "append",
             "consume = \"lines\"",
-            "'consume' is for random-read, sequential-read, scan: append has none",
+            "'consume' is for random-read, sequential-read, scan, replay: append has none",
         ),
     ];
     for (workload, text, sentence) in table {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{self, PAGEWISE, Place, expect_refused, is_root};
+use crate::support::{self, PAGEWISE, Place, expect_refused, is_root, sees_calls};
 
 /// 128 pages of each of two files would do; this is what `known_accesses` says of itself.
 const TOUCHED_PAGES: u64 = 256;
@@ -40,17 +40,6 @@ fn missing(seen: &Value, sight: &str) -> Option<String> {
     let missing = seen["missing"].as_array().expect("an array");
     let missing = missing.iter().find(|missing| missing["sight"] == sight)?;
     Some(missing["reason"].as_str().expect("a reason").to_string())
-}
-
-/// The watch needs tracefs for calls; if this user cannot have it, the test says so.
-pub fn sees_calls(name: &str) -> bool {
-    let open = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-        .iter()
-        .any(|place| fs::read_dir(format!("{place}/events/syscalls")).is_ok());
-    if !open {
-        support::skipped(name, "tracefs is not mounted, or closed to this user");
-    }
-    open
 }
 
 #[test]

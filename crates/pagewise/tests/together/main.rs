@@ -21,7 +21,6 @@ mod interrupted;
 mod killed_conditions;
 mod protocol;
 mod record;
-mod replay;
 mod reproduce;
 mod schema;
 mod trust_kills;

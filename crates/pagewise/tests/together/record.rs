@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pagewise_model::trace::{Trace, TraceAccess};
 
-use crate::inspect::{data, known_accesses, sees_calls};
-use crate::support::{self, Place, expect_refused, expect_told, in_own_mounts, is_root};
+use crate::inspect::{data, known_accesses};
+use crate::support::{self, Place, expect_refused, expect_told, in_own_mounts, is_root, sees_calls};
 
 fn trace(path: &Path) -> Trace {
     Trace::parse(&fs::read(path).expect("a file")).expect("a trace")

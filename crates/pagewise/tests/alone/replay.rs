@@ -13,8 +13,8 @@ use pagewise_model::trace::{
 use pagewise_model::watched::ReadOrder;
 use serde_json::Value;
 
-use crate::inspect::sees_calls;
-use crate::support::{Place, expect_refused, is_root};
+use crate::support::until::my_turn;
+use crate::support::{Place, expect_refused, is_root, sees_calls};
 
 const FILE_BYTES: u64 = 8 << 20;
 
@@ -120,6 +120,7 @@ fn methods(judged: &Value) -> Vec<&str> {
 
 #[test]
 fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
+    let _turn = my_turn();
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     store(&trace_of(&path, in_order(), FILE_BYTES), &place.file("t.trace"));
@@ -164,6 +165,7 @@ fn what_cat_reads_is_recorded_and_replayed() {
     if !is_root(NAME) || !sees_calls(NAME) {
         return;
     }
+    let _turn = my_turn();
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     let cold = format!("--cold={path}");
@@ -226,7 +228,10 @@ fn what_cannot_be_replayed_is_refused() {
         ),
         (&["--trace=whole.trace"], "--evict"),
         (&["--trace=whole.trace", "--evict", "--cache=warm"], "a trace is replayed from an empty cache"),
-        (&["--trace=whole.trace", "--evict", "--span=1MiB"], "leave --span out"),
+        (
+            &["--trace=whole.trace", "--evict", "--span=1MiB"],
+            "'span' is for random-read, sequential-read, scan: replay has none",
+        ),
         (&["--trace=whole.trace", "--evict", "--threads=2"], "is done by one thread"),
         (&["--trace=whole.trace", "--evict", "--methods=uring"], "'uring' is not a method for replay"),
         (&["--trace=whole.trace", "--evict", "--methods=jvm/pread"], "is not a method for replay"),
