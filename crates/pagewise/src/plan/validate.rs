@@ -129,7 +129,6 @@ fn ensure_replay(conditions: &Conditions, replay: &Replay) -> Result<()> {
         "a trace is replayed from an empty cache: use --cache cold, not {}",
         conditions.cache
     );
-    ensure!(conditions.span_bytes == conditions.file_bytes, "a trace reads where it reads: leave --span out");
     ensure!(replay.consume != Consume::Lines, "lines are counted in scans only: use --consume sum or touch");
     Ok(())
 }
