@@ -112,6 +112,12 @@ impl Held {
         self.process
     }
 
+    /// Let it end without having executed anything, and wait for that: a child that ends after this process would say so on stderr.
+    pub fn give_up(self) {
+        drop(self.gate);
+        let _ = ended(self.spawning);
+    }
+
     /// Let it execute its program; the error is that of exec, ENOENT if there is no such program.
     pub fn release(self) -> io::Result<Child> {
         rustix::io::write(&self.gate, b"1")?;
@@ -249,9 +255,7 @@ mod tests {
     fn a_held_child_that_is_given_up_ends_and_one_without_a_program_says_so() {
         let held = Held::spawn(shell("exit 0")).expect("start");
         let process = format!("/proc/{}", held.process().as_raw_nonzero());
-        let Held { gate, spawning, .. } = held;
-        drop(gate);
-        assert_eq!(ended(spawning).expect_err("not started").raw_os_error(), Some(libc::ECANCELED));
+        held.give_up();
         assert!(!std::path::Path::new(&process).exists());
         let held = Held::spawn(Command::new("/nowhere/program")).expect("start");
         assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);

@@ -189,6 +189,7 @@ impl Started {
         let unseen = watched.missing.iter().find(|missing| missing.sight == Sight::Calls);
         if let Some(missing) = unseen.filter(|_| needed == Needed::Calls) {
             let told = anyhow!("calls are not seen, so the command was not started: {}", missing.reason);
+            held.give_up();
             return Err(Exit::NotMeasurable.because(told));
         }
         let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
