@@ -102,8 +102,8 @@ trait Harness {
     fn rate(&self, contest: &Contest) -> Result<f64>;
 }
 
-/// What harnesses read, and where they may write.
-struct Ground<'a> {
+/// Files that harnesses read, and a folder for theirs.
+struct Inputs<'a> {
     scratch: &'a Scratch,
     dataset: &'a Dataset,
     table: &'a Operations,
@@ -133,11 +133,11 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let pagewise = options.place.find(&scratch)?;
     let dataset = Dataset::create(&scratch, options.pairs.file_size)?;
     let table = Operations::draw(&scratch, &dataset, options.pairs.seed)?;
-    let ground = Ground { scratch: &scratch, dataset: &dataset, table: &table, quick: options.quick };
+    let inputs = Inputs { scratch: &scratch, dataset: &dataset, table: &table, quick: options.quick };
     let harness: Box<dyn Harness + '_> = match options.harness {
-        Which::Jmh => Box::new(jmh::Jmh::new(ground, options.jdk.as_deref())?),
-        Which::Go => Box::new(go::GoTest::new(ground)?),
-        Which::Python => Box::new(python::Timeit::new(ground)?),
+        Which::Jmh => Box::new(jmh::Jmh::new(inputs, options.jdk.as_deref())?),
+        Which::Go => Box::new(go::GoTest::new(inputs)?),
+        Which::Python => Box::new(python::Timeit::new(inputs)?),
     };
     let contests = options.filter.select(harness.contests(), Contest::name)?;
     writeln!(

@@ -115,8 +115,8 @@ impl Contest {
     }
 }
 
-/// What all sides of a comparison work on.
-enum Ground<'a> {
+/// Files on which all sides of a comparison work.
+enum WorkFiles<'a> {
     Reads { dataset: &'a Dataset, table: &'a Operations },
     Append(Box<RingFile>),
 }
@@ -147,15 +147,15 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
         }
         let found = programs.iter().find(|(language, _)| *language == contest.language);
         let (_, programs) = found.context("just built")?;
-        let ground = match contest.work {
-            Work::Reads => Ground::Reads { dataset: &dataset, table: &table },
+        let files = match contest.work {
+            Work::Reads => WorkFiles::Reads { dataset: &dataset, table: &table },
             Work::Append { record_bytes, buffer_bytes } => {
-                Ground::Append(Box::new(RingFile::new(&scratch, ring(record_bytes, buffer_bytes))?))
+                WorkFiles::Append(Box::new(RingFile::new(&scratch, ring(record_bytes, buffer_bytes))?))
             }
         };
         let mut rates = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..pairs {
-            let pair = pair(contest, programs, &ground, options.slice, &mut random)
+            let pair = pair(contest, programs, &files, options.slice, &mut random)
                 .with_context(|| contest.name())?;
             rates.iter_mut().zip(pair).for_each(|(rates, rate)| rates.push(rate));
         }
@@ -183,7 +183,7 @@ fn ring(record_bytes: u64, buffer_bytes: u64) -> RingCell {
 fn pair(
     contest: &Contest,
     programs: &Programs,
-    ground: &Ground<'_>,
+    files: &WorkFiles<'_>,
     slice_ns: u64,
     random: &mut Random,
 ) -> Result<[f64; 3]> {
@@ -193,14 +193,14 @@ fn pair(
     for side in order {
         let name = ["the worker", "the bare program", "the bare program"][side];
         let mut opened = match side {
-            0 => Side::worker(programs, contest, ground)?,
-            _ => Side::bare(programs, contest, ground)?,
+            0 => Side::worker(programs, contest, files)?,
+            _ => Side::bare(programs, contest, files)?,
         };
-        if let Ground::Append(file) = ground {
+        if let WorkFiles::Append(file) = files {
             file.prepare()?;
         }
         warm_up(&mut opened, contest.warm_up_ns(), slice_ns).with_context(|| name)?;
-        if let Ground::Append(file) = ground {
+        if let WorkFiles::Append(file) = files {
             file.verify(name)?;
         }
         sides[side] = Some(opened);

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, Sampling, Scatter, simulate};
+use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, Scatter, SimulatedSampling, simulate};
 use pagewise_analysis::judge::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
 
 /// How often the verdict names a winner among equals, on made-up comparisons.
@@ -37,7 +37,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
         for methods in 2..=10 {
             for rounds in [QUICK_ROUNDS as usize, FULL_ROUNDS as usize] {
                 let tally = |truth: Vec<f64>| {
-                    let (sampling, noise) = (Sampling::Rounds(rounds), Noise::Scatter(scatter));
+                    let (sampling, noise) = (SimulatedSampling::Rounds(rounds), Noise::Scatter(scatter));
                     let scenario = ComparisonScenario { truth, sampling, noise };
                     simulate(&scenario, options.comparisons, options.seed)
                 };

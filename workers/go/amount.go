@@ -12,8 +12,8 @@ const (
 	steadyMeasures = 3
 )
 
-// course is how far an amount of work has come.
-type course struct {
+// progress is how far an amount of work has come.
+type progress struct {
 	work      work
 	position  uint64
 	end       uint64
@@ -38,24 +38,24 @@ func (c *crew) doFixed(member *member, request *request) error {
 	if c.job.Workload == "scan" {
 		end = first + 1
 	}
-	course := course{work: work, position: first, end: end, latencies: member.latencies, stalls: &part.stalls}
+	progress := progress{work: work, position: first, end: end, latencies: member.latencies, stalls: &part.stalls}
 	gaps := gaps{random: c.job.GapSeed, mean: 1}
 	part.begun = now()
 	deadline := addSaturating(part.begun, request.SampleNs)
-	for clock := part.begun; course.position < end && clock < deadline; {
+	for clock := part.begun; progress.position < end && clock < deadline; {
 		gap, begun := gaps.draw(), clock
 		var err error
-		if clock, err = course.stretch(gap, clock); err != nil {
+		if clock, err = progress.stretch(gap, clock); err != nil {
 			return err
 		}
-		if course.position < end && gaps.adapt(gap, clock-begun) {
-			course.earlyTaken = 0
+		if progress.position < end && gaps.adapt(gap, clock-begun) {
+			progress.earlyTaken = 0
 		}
-		if gaps.steady == steadyMeasures && course.earlyTaken > 0 {
-			course.recordEarly()
+		if gaps.steady == steadyMeasures && progress.earlyTaken > 0 {
+			progress.recordEarly()
 		}
-		if course.position < end {
-			if clock, err = course.stretch(1, clock); err != nil {
+		if progress.position < end {
+			if clock, err = progress.stretch(1, clock); err != nil {
 				return err
 			}
 		}
@@ -64,15 +64,15 @@ func (c *crew) doFixed(member *member, request *request) error {
 		return err
 	}
 	part.ended = now()
-	course.recordEarly()
-	part.operations, part.checksum = course.position-first, course.checksum
+	progress.recordEarly()
+	part.operations, part.checksum = progress.position-first, progress.checksum
 	part.bytes = work.bytes() - written
 	return nil
 }
 
 // stretch does `wanted` operations, fewer at the end, and returns the clock behind them. A single operation has a clock of
 // its own before it too, so that its latency is nothing but its own.
-func (c *course) stretch(wanted, before uint64) (uint64, error) {
+func (c *progress) stretch(wanted, before uint64) (uint64, error) {
 	begun := before
 	if wanted == 1 {
 		begun = now()
@@ -96,7 +96,7 @@ func (c *course) stretch(wanted, before uint64) (uint64, error) {
 	return after, nil
 }
 
-func (c *course) recordEarly() {
+func (c *progress) recordEarly() {
 	for _, took := range c.early[:c.earlyTaken] {
 		c.latencies.record(took)
 	}

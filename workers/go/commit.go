@@ -23,7 +23,7 @@ type log struct {
 	changed *sync.Cond
 	// The next record that nobody has taken, and how many are committed.
 	next, committed uint64
-	// Where records lie that no sync has begun for.
+	// Range of records that no sync has begun for.
 	unsynced span
 	// Syncs that began, and that ended. One is under way where they differ.
 	begun, ended uint64

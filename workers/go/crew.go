@@ -36,7 +36,7 @@ type crew struct {
 	members    []*member
 	ended      sync.WaitGroup
 	rendezvous barrier
-	// Whether any thread had batches of several operations.
+	// True if any thread had batches of several operations.
 	batched atomic.Bool
 	job     *job
 	task    *task

@@ -13,7 +13,7 @@ type supply struct {
 	source []byte
 	record int
 	period int
-	// Where in the source the next record begins; below the period.
+	// Start of the next record in the source; below the period.
 	place int
 	// From one record's place to the next one's: the record's size modulo the period.
 	step int

@@ -7,7 +7,7 @@ func pace(took, operations, wanted uint64) uint64 {
 	return uint64(float64(took) * float64(wanted) / float64(max(operations, 1)))
 }
 
-// What a batch must take beyond its operations' average to be called stalled.
+// Excess of a stalled batch over its operations' average.
 const stallNs = 1_000_000
 
 // stalls counts batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one
@@ -15,7 +15,7 @@ const stallNs = 1_000_000
 type stalls struct {
 	count     uint64
 	longestNs uint64
-	// What operations take without stalls.
+	// Operations without stalls, and their time.
 	operations, tookNs uint64
 	// The very first batch, until there is another to compare it with; alone it is no stall.
 	firstOperations, firstNs uint64

@@ -25,7 +25,7 @@ type task struct {
 	works []work
 	files []*dataFile
 	table *dataFile
-	// Whether a `go` is an amount of work; reads last a time.
+	// True if a `go` is an amount of work; reads last a time.
 	fixed bool
 	// Durations of syncs within the measured region; nil where nothing is written.
 	syncs *histogram

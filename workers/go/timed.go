@@ -12,7 +12,7 @@ const (
 	// A batch shorter than this is doubled; one of several operations longer than that is halved.
 	batchMinNs = 50_000
 	batchMaxNs = 200_000
-	// How often the device budget is looked at: it costs a system call.
+	// Interval between looks at the device budget: each costs a system call.
 	budgetCheckNs = 1_000_000
 	// Operations of the latency phase between two looks at the bounds, at most.
 	timedBatch = 256

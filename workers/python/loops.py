@@ -8,7 +8,7 @@ from failures import Failure, failed_call, short_call
 
 WORD_MASK = (1 << 64) - 1
 
-# How `size` bytes from `offset` on become `data`.
+# Expressions that make `data` of `size` bytes from `offset` on.
 MOVES = {
     "mmap": "data = mapping[offset:offset + size]",
     "pread": """\

@@ -1,4 +1,4 @@
-"""What the worker offers: `hello` is made of it, jobs are checked by it, and pagewise itself reads it."""
+"""The offers of the worker: `hello` is made of it, jobs are checked by it, and pagewise itself reads it."""
 
 import re
 

@@ -8,7 +8,7 @@ from loops import compiled
 from samples import now_ns
 from target import CALLS, RWF_DSYNC, RawTarget
 
-# How a record from `place` of the source gets to `offset`: of the file, or of a buffer.
+# Copies of a record from `place` of the source to `offset`: of the file, or of a buffer.
 MOVES = {
     "mmap": "target[offset:offset + record] = source[place:place + record]",
     "write": """\

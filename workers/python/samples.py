@@ -11,14 +11,14 @@ from stalls import Stalls
 # A batch shorter than this is doubled; one of several operations longer than that is halved.
 BATCH_MIN_NS = 50_000
 BATCH_MAX_NS = 200_000
-# How often the device budget is looked at: it costs a system call.
+# Interval between looks at the device budget: each costs a system call.
 BUDGET_CHECK_NS = 1_000_000
 
 now_ns = time.monotonic_ns
 
 
 class Part:
-    """What one thread did in a sample."""
+    """One thread's part of a sample."""
 
     def __init__(self):
         self.begun = self.ended = 0
@@ -43,7 +43,7 @@ class Budget:
         self.end = self.read_bytes() + size
 
     def read_bytes(self):
-        """What storage has read for the process."""
+        """Bytes that storage has read for the process."""
         text = os.pread(self.counters.fileno(), 512, 0)
         return int(text[text.index(b"\nread_bytes: ") + 13 :].split(b"\n", 1)[0])
 

@@ -1,6 +1,6 @@
 """Stalls: batches that took longer than their operations should."""
 
-# What a batch must take beyond its operations' average to be called stalled.
+# Excess of a stalled batch over its operations' average.
 STALL_NS = 1_000_000
 
 
@@ -10,7 +10,7 @@ class Stalls:
 
     def __init__(self):
         self.count = self.longest_ns = 0
-        # What operations take without stalls.
+        # Operations without stalls, and their time.
         self.operations = self.took_ns = 0
         # The very first batch, until there is another to compare it with; alone it is no stall.
         self.first = None
@@ -42,5 +42,5 @@ class Stalls:
 
 
 def pace(of, took_ns, operations):
-    """What `operations` take where so many took so long; by doubles, as in every language's worker."""
+    """Time of `operations` at the pace of others; by doubles, as in every language's worker."""
     return int(float(took_ns) * operations / of)

@@ -153,7 +153,7 @@ def sync_interval(job):
 
 
 class RawTarget(io.RawIOBase):
-    """What an io.BufferedWriter writes its buffer to when it is full; a record may go on in the next."""
+    """The raw file to which an io.BufferedWriter writes its full buffer; a record may go on in the next."""
 
     def __init__(self, target):
         super().__init__()

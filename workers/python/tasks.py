@@ -18,7 +18,7 @@ class Task:
         self.sources = []
         self.table = None
         self.works = []
-        # How a thread does a sample that is an amount of work; None: reads last a time.
+        # A thread's loop for a sample that is an amount of work; None: reads last a time.
         self.amount = None
         word, buffer_bytes = parse(job)
         if job.workload in ("append", "fill"):
@@ -112,7 +112,7 @@ class TableReads:
     def __init__(self, job, source, part, first_read, operations):
         self.source = source
         self.part = part
-        # What the checksum of the part's first read counts: 2 * its place in the table + 1.
+        # Weight of the checksum of the part's first read: 2 * its place in the table + 1.
         self.first_weight = 2 * first_read + 1
         self.operations = operations
         self.reads_per_op = job.reads_per_op

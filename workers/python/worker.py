@@ -96,7 +96,7 @@ def main():
 
 
 class Job:
-    """What `open` carries, by the names of ../PROTOCOL.md."""
+    """The fields of `open`, by the names of ../PROTOCOL.md."""
 
     def __init__(self, fields):
         self.__dict__.update(fields)

@@ -6,26 +6,26 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use pagewise_host::toolchain::Language;
 
-use super::{Contest, Ground, Harness, Tools, folder, said};
+use super::{Contest, Harness, Inputs, Tools, folder, said};
 
 const METHODS: [(&str, &str); 2] = [("go/mmap", "Mmap"), ("go/pread", "Pread")];
 
 /// The test program.
 pub struct GoTest<'a> {
-    ground: Ground<'a>,
+    inputs: Inputs<'a>,
     tools: Tools,
     program: PathBuf,
 }
 
 impl<'a> GoTest<'a> {
     /// Compiles it.
-    pub fn new(ground: Ground<'a>) -> Result<Self> {
+    pub fn new(inputs: Inputs<'a>) -> Result<Self> {
         let tools = Tools::of(Language::Go, None)?;
-        let program = std::path::absolute(ground.scratch.path("reading.test"))?;
+        let program = std::path::absolute(inputs.scratch.path("reading.test"))?;
         let mut go = Command::new(&tools.found.program);
         go.args(["test", "-c", "-o"]).arg(&program).arg(".").current_dir(folder("go"));
         said(go).context("the benchmark is not built")?;
-        Ok(Self { ground, tools, program })
+        Ok(Self { inputs, tools, program })
     }
 }
 
@@ -44,13 +44,13 @@ impl Harness for GoTest<'_> {
         command.arg(format!("-test.bench=^Benchmark{}{together}$", contest.benchmark));
         command.args([
             "-test.run=^$",
-            if self.ground.quick { "-test.benchtime=100ms" } else { "-test.benchtime=1s" },
+            if self.inputs.quick { "-test.benchtime=100ms" } else { "-test.benchtime=1s" },
         ]);
         if contest.threads > 1 {
             // RunParallel has as many goroutines as GOMAXPROCS.
             command.arg(format!("-test.cpu={}", contest.threads));
         }
-        command.arg("-file").arg(&self.ground.dataset.path).arg("-table").arg(&self.ground.table.path);
+        command.arg("-file").arg(&self.inputs.dataset.path).arg("-table").arg(&self.inputs.table.path);
         let told = said(command)?;
         Ok(1e9 / nanoseconds(&told).with_context(|| format!("no result: {told}"))?)
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use pagewise_host::toolchain::Language;
 use serde_json::Value;
 
-use super::{Contest, Ground, Harness, Tools, folder, said};
+use super::{Contest, Harness, Inputs, Tools, folder, said};
 
 /// pagewise's method and the benchmark's.
 const METHODS: [(&str, &str); 5] = [
@@ -24,14 +24,14 @@ const QUICK_FORK: [&str; 8] = ["-wi", "1", "-w", "100ms", "-i", "1", "-r", "200m
 
 /// The jar and what runs it.
 pub struct Jmh<'a> {
-    ground: Ground<'a>,
+    inputs: Inputs<'a>,
     tools: Tools,
     jar: PathBuf,
 }
 
 impl<'a> Jmh<'a> {
     /// Builds the jar unless it is newer than its sources.
-    pub fn new(ground: Ground<'a>, jdk: Option<&Path>) -> Result<Self> {
+    pub fn new(inputs: Inputs<'a>, jdk: Option<&Path>) -> Result<Self> {
         let tools = Tools::of(Language::Jvm, jdk)?;
         let project = folder("jmh");
         let jar = project.join("target/benchmarks.jar");
@@ -42,7 +42,7 @@ impl<'a> Jmh<'a> {
             maven.args(["-q", "-B", "-f"]).arg(project.join("pom.xml")).arg("package");
             said(unset(maven.env("JAVA_HOME", &tools.found.home), &tools)).context("JMH is not built")?;
         }
-        Ok(Self { ground, tools, jar })
+        Ok(Self { inputs, tools, jar })
     }
 
     /// Flags of the worker's JVM, all that stands before its class path.
@@ -81,14 +81,14 @@ impl Harness for Jmh<'_> {
     }
 
     fn rate(&self, contest: &Contest) -> Result<f64> {
-        let results = self.ground.scratch.path("jmh.json");
+        let results = self.inputs.scratch.path("jmh.json");
         let mut command = Command::new(&self.tools.built.program);
         command.arg("-jar").arg(&self.jar).arg(format!("ReadStrategies.{}$", contest.benchmark));
         command.args(["-f", "1", "-foe", "true", "-rf", "json", "-rff"]).arg(&results);
-        command.args(if self.ground.quick { QUICK_FORK } else { FORK });
+        command.args(if self.inputs.quick { QUICK_FORK } else { FORK });
         command.args(["-t", &contest.threads.to_string(), "-jvmArgs", &self.flags()]);
-        command.arg("-p").arg(format!("file={}", self.ground.dataset.path.canonicalize()?.display()));
-        command.arg("-p").arg(format!("table={}", self.ground.table.path.canonicalize()?.display()));
+        command.arg("-p").arg(format!("file={}", self.inputs.dataset.path.canonicalize()?.display()));
+        command.arg("-p").arg(format!("table={}", self.inputs.table.path.canonicalize()?.display()));
         let told = said(unset(&mut command, &self.tools))?;
         let text = std::fs::read(&results).with_context(|| format!("JMH left no results: {told}"))?;
         std::fs::remove_file(&results)?;

@@ -5,26 +5,26 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use pagewise_host::toolchain::Language;
 
-use super::{Contest, Ground, Harness, Tools, folder, said};
+use super::{Contest, Harness, Inputs, Tools, folder, said};
 
 const METHODS: [(&str, &str); 2] = [("python/mmap", "mmap"), ("python/pread", "pread")];
 const OF_NUMPY: (&str, &str) = ("python/numpy-memmap", "numpy-memmap");
 
 /// The interpreter that pagewise finds.
 pub struct Timeit<'a> {
-    ground: Ground<'a>,
+    inputs: Inputs<'a>,
     tools: Tools,
     has_numpy: bool,
 }
 
 impl<'a> Timeit<'a> {
     /// Asks whether numpy is there.
-    pub fn new(ground: Ground<'a>) -> Result<Self> {
+    pub fn new(inputs: Inputs<'a>) -> Result<Self> {
         let tools = Tools::of(Language::Python, None)?;
         let mut python = Command::new(&tools.built.program);
         python.args(["-c", "import importlib.util as u; print(u.find_spec('numpy') is not None)"]);
         let has_numpy = said(python)?.trim() == "True";
-        Ok(Self { ground, tools, has_numpy })
+        Ok(Self { inputs, tools, has_numpy })
     }
 }
 
@@ -42,8 +42,8 @@ impl Harness for Timeit<'_> {
     fn rate(&self, contest: &Contest) -> Result<f64> {
         let mut command = Command::new(&self.tools.built.program);
         command.arg(folder("python").join("reads.py")).arg(contest.benchmark);
-        command.arg(&self.ground.dataset.path).arg(&self.ground.table.path);
-        command.arg(if self.ground.quick { "0.1" } else { "1" });
+        command.arg(&self.inputs.dataset.path).arg(&self.inputs.table.path);
+        command.arg(if self.inputs.quick { "0.1" } else { "1" });
         let told = said(command)?;
         told.trim().parse().with_context(|| format!("no rate: {told}"))
     }

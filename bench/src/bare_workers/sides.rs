@@ -10,7 +10,7 @@ use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request};
 use pagewise_sys::child::die_with_parent;
 
-use super::{Contest, Ground, Work};
+use super::{Contest, Work, WorkFiles};
 use crate::dataset::Scratch;
 use crate::once::ring::RingFile;
 use crate::once::worker::{job, next, say};
@@ -132,7 +132,7 @@ impl Drop for Process {
 /// One side of a pair.
 pub struct Side<'a> {
     process: Process,
-    ground: &'a Ground<'a>,
+    files: &'a WorkFiles<'a>,
     /// Of the worker.
     job: Option<Job>,
     /// Operations done so far.
@@ -143,11 +143,11 @@ pub struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// pagewise's worker. A job of reads stays open; records are a job each time.
-    pub fn worker(programs: &Programs, contest: &Contest, ground: &'a Ground<'a>) -> Result<Self> {
+    pub fn worker(programs: &Programs, contest: &Contest, files: &'a WorkFiles<'a>) -> Result<Self> {
         let arguments = programs.worker.arguments.clone();
         let process = Process::new(programs.start(&programs.worker.program, arguments)?)?;
-        let job = match ground {
-            Ground::Reads { dataset, table } => Job {
+        let job = match files {
+            WorkFiles::Reads { dataset, table } => Job {
                 table_path: text(&table.path)?,
                 table_reads: table.len() * u64::from(READS_PER_OP),
                 read_bytes: READ_BYTES.0,
@@ -156,42 +156,42 @@ impl<'a> Side<'a> {
                 warm_page_tables: 1,
                 ..job(contest.method, "random-read", &text(&dataset.path)?, dataset.file_bytes)
             },
-            Ground::Append(file) => file.job(contest.method),
+            WorkFiles::Append(file) => file.job(contest.method),
         };
-        let mut side = Self { process, ground, job: Some(job), done: 0, pace: None };
+        let mut side = Self { process, files, job: Some(job), done: 0, pace: None };
         let Reply::Hello(hello) = side.process.next()? else { bail!("the worker did not greet") };
         ensure!(hello.protocol == PROTOCOL_VERSION, "the worker speaks version {}", hello.protocol);
-        if matches!(ground, Ground::Reads { .. }) {
+        if matches!(files, WorkFiles::Reads { .. }) {
             side.open()?;
         }
         Ok(side)
     }
 
     /// The bare program.
-    pub fn bare(programs: &Programs, contest: &Contest, ground: &'a Ground<'a>) -> Result<Self> {
+    pub fn bare(programs: &Programs, contest: &Contest, files: &'a WorkFiles<'a>) -> Result<Self> {
         let (program, first) = programs.bare.split_first().context("a command")?;
         let mut arguments: Vec<String> = first.iter().map(|word| text(word)).collect::<Result<_>>()?;
-        match (ground, contest.work) {
-            (Ground::Reads { dataset, table }, _) => {
+        match (files, contest.work) {
+            (WorkFiles::Reads { dataset, table }, _) => {
                 arguments.extend([contest.method.to_string(), text(&dataset.path)?, text(&table.path)?]);
             }
-            (Ground::Append(file), Work::Append { record_bytes, buffer_bytes }) => {
+            (WorkFiles::Append(file), Work::Append { record_bytes, buffer_bytes }) => {
                 arguments.extend(["append".into(), text(file.path())?, text(file.source_path())?]);
                 arguments
                     .extend([record_bytes, SOURCE_PERIOD, buffer_bytes].map(|number| number.to_string()));
                 arguments.push(contest.method.to_string());
             }
-            (Ground::Append(_), Work::Reads) => bail!("records are no reads"),
+            (WorkFiles::Append(_), Work::Reads) => bail!("records are no reads"),
         }
         let process = Process::new(programs.start(program, arguments)?)?;
-        Ok(Self { process, ground, job: None, done: 0, pace: None })
+        Ok(Self { process, files, job: None, done: 0, pace: None })
     }
 
     /// About `slice_ns` of reads, or all records of a ring. What was read is compared with what the file holds.
     pub fn slice(&mut self, slice_ns: u64) -> Result<Slice> {
-        let ground = self.ground;
-        match ground {
-            Ground::Reads { table, .. } => {
+        let files = self.files;
+        match files {
+            WorkFiles::Reads { table, .. } => {
                 let (slice, checksum) = match self.job {
                     Some(_) => self.go(slice_ns)?,
                     None => self.bare_reads(slice_ns)?,
@@ -199,7 +199,7 @@ impl<'a> Side<'a> {
                 self.verify(table, slice.operations, checksum)?;
                 Ok(slice)
             }
-            Ground::Append(file) => self.records(file),
+            WorkFiles::Append(file) => self.records(file),
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use pagewise_analysis::judge::race::Looks;
-use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, Sampling, simulate};
+use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, SimulatedSampling, simulate};
 
 fn settings() -> Vec<(&'static str, Vec<f64>)> {
     let with_best = |best: &[f64], others: f64, methods: usize| {
@@ -43,14 +43,14 @@ fn argument<T: FromStr>(index: usize) -> io::Result<Option<T>> {
     std::env::args().nth(index).map(parse).transpose()
 }
 
-fn samplings() -> Vec<(&'static str, Sampling)> {
+fn samplings() -> Vec<(&'static str, SimulatedSampling)> {
     vec![
-        ("9 rounds", Sampling::Rounds(9)),
-        ("33 rounds", Sampling::Rounds(33)),
+        ("9 rounds", SimulatedSampling::Rounds(9)),
+        ("33 rounds", SimulatedSampling::Rounds(33)),
         // The usual budget is twice what the first five rounds take; a short question has the least budget, which pays for more.
-        ("quick race of 10", Sampling::Race(Looks::quick(), 10.0)),
-        ("quick race of 16", Sampling::Race(Looks::quick(), 16.0)),
-        ("full race of 40", Sampling::Race(Looks::full(), 40.0)),
+        ("quick race of 10", SimulatedSampling::Race(Looks::quick(), 10.0)),
+        ("quick race of 16", SimulatedSampling::Race(Looks::quick(), 16.0)),
+        ("full race of 40", SimulatedSampling::Race(Looks::full(), 40.0)),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! What a watched program does to its files: happenings added up, and what follows from them.
+//! Accounts of a watched program's files: happenings added up, and conclusions from them.
 //!
 //! A pure function of the happenings. What a watch cannot see is missing here, never 0: calls that were not watched, pages whose
 //! way into the page cache was not seen, accesses to mapped pages that raise no fault.
@@ -14,5 +14,5 @@ mod threads;
 mod waits;
 
 pub use accounts::{Accessed, Accounts};
-pub use findings::{Finding, findings};
+pub use findings::{WaitFinding, findings};
 pub use inspection::{Inspection, Subject};

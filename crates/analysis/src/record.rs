@@ -156,7 +156,9 @@ impl Recording {
 mod tests {
     use super::*;
     use crate::inspect::{Accounts, Subject};
-    use pagewise_model::watched::{Access, Bound, Call, Happening, Position, WatchedFile, What};
+    use pagewise_model::watched::{
+        Call, DescriptorBinding, Happening, Position, Transfer, WatchedFile, What,
+    };
 
     /// Two threads that read two files, one of them at its own position.
     #[test]
@@ -171,10 +173,10 @@ mod tests {
         };
         for (descriptor, inode) in [(3, 10), (4, 20)] {
             let file = WatchedFile { device: (8, 1), inode, path: format!("/{inode}") };
-            let to = Bound::File { file, len: 1 << 20, direct: inode == 20 };
+            let to = DescriptorBinding::File { file, len: 1 << 20, direct: inode == 20 };
             add(0, 1, What::Bound { descriptor, to, anew: true });
         }
-        let read = |descriptor, at| What::Called(Call::Read(Access { descriptor, at }));
+        let read = |descriptor, at| What::Called(Call::Read(Transfer { descriptor, at }));
         add(2000, 1, read(3, Position::Offset(4096)));
         add(2100, 2, read(4, Position::Current));
         add(2200, 2, What::Returned(100));

@@ -12,7 +12,7 @@ use pagewise_model::{Cell, Plan};
 
 use schedule::{Ledger, Step};
 
-/// How a run goes on.
+/// The continuation of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Take these samples, as far as they are missing, then ask again.

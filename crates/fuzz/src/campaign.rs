@@ -58,13 +58,13 @@ pub struct Campaign {
 }
 
 /// One case.
-pub struct Case {
+pub struct FuzzCase {
     /// Source of its random choices.
     pub random: Random,
     keep: Option<PathBuf>,
 }
 
-impl Case {
+impl FuzzCase {
     /// Declare the input before it is parsed, so that a failing case can be examined.
     pub fn input(&self, bytes: &[u8]) {
         if let Some(path) = &self.keep {
@@ -85,7 +85,7 @@ impl Campaign {
     /// # Panics
     /// If a case panics, aborts, hangs or takes too much memory, with its number and the path of its input.
     #[track_caller]
-    pub fn run(&self, each: impl Fn(&mut Case)) {
+    pub fn run(&self, each: impl Fn(&mut FuzzCase)) {
         if let Some(mark) = std::env::var_os(MARK) {
             return self.run_here(Path::new(&mark), each);
         }
@@ -114,7 +114,7 @@ impl Campaign {
         (u128::from(all) * u128::from(share)).div_ceil(1000) as u64
     }
 
-    fn run_here(&self, mark: &Path, each: impl Fn(&mut Case)) {
+    fn run_here(&self, mark: &Path, each: impl Fn(&mut FuzzCase)) {
         self.limit();
         let mark = File::options().write(true).open(mark).expect("the mark");
         let (seed, only) = (seed(), number(ONLY));
@@ -126,7 +126,8 @@ impl Campaign {
         for number in cases {
             mark.write_all_at(&number.to_le_bytes(), 0).expect("the mark");
             let keep = std::env::var_os(KEEP).filter(|_| only.is_some()).map(PathBuf::from);
-            let mut case = Case { random: Random::new(stream ^ pagewise_model::random::mix(number)), keep };
+            let mut case =
+                FuzzCase { random: Random::new(stream ^ pagewise_model::random::mix(number)), keep };
             let started = cpu_time();
             each(&mut case);
             slowest = slowest.max((cpu_time().saturating_sub(started), number));
@@ -254,7 +255,7 @@ mod tests {
 
     /// Assert that a campaign that fails in `each` reports the case.
     #[track_caller]
-    fn expect_found(test: &'static str, told: &str, each: impl Fn(&mut Case)) {
+    fn expect_found(test: &'static str, told: &str, each: impl Fn(&mut FuzzCase)) {
         let campaign = Campaign { test, target: "words", data_bytes: 32 << 20 };
         if std::env::var_os(MARK).is_some() {
             return campaign.run(each);
@@ -268,7 +269,7 @@ mod tests {
     }
 
     /// The case of the number 7, known by its first draw.
-    fn is_seventh(case: &mut Case) -> bool {
+    fn is_seventh(case: &mut FuzzCase) -> bool {
         let stream = Random::for_purpose(seed(), "words").next_u64();
         let mut seventh = Random::new(stream ^ pagewise_model::random::mix(7));
         case.random.next_u64() == seventh.next_u64()

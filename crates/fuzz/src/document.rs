@@ -29,7 +29,7 @@ const TEXTS: [&str; 14] = [
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum DocumentChange {
     /// A number to an extreme value.
     Number,
     /// A text to another one.
@@ -48,18 +48,18 @@ pub enum Operation {
     Resize,
 }
 
-const OPERATIONS: [(Operation, u64); 8] = [
-    (Operation::Number, 50),
-    (Operation::Text, 10),
-    (Operation::Drop, 8),
-    (Operation::Double, 4),
-    (Operation::Swap, 8),
-    (Operation::Retype, 4),
-    (Operation::Transplant, 10),
-    (Operation::Resize, 6),
+const OPERATIONS: [(DocumentChange, u64); 8] = [
+    (DocumentChange::Number, 50),
+    (DocumentChange::Text, 10),
+    (DocumentChange::Drop, 8),
+    (DocumentChange::Double, 4),
+    (DocumentChange::Swap, 8),
+    (DocumentChange::Retype, 4),
+    (DocumentChange::Transplant, 10),
+    (DocumentChange::Resize, 6),
 ];
 
-impl Operation {
+impl DocumentChange {
     /// Draw one by its weight.
     pub fn draw(random: &mut Random) -> Self {
         let mut left = random.below(OPERATIONS.iter().map(|(_, weight)| weight).sum());
@@ -69,20 +69,20 @@ impl Operation {
                 Some(rest) => left = rest,
             }
         }
-        Operation::Number
+        DocumentChange::Number
     }
 }
 
 /// Change `document` by one operation at a suitable position; no change if there is none.
-pub fn change(random: &mut Random, document: &mut Value, donor: &Value, operation: Operation) {
+pub fn change(random: &mut Random, document: &mut Value, donor: &Value, operation: DocumentChange) {
     let suits = |value: &Value| match operation {
-        Operation::Number => value.is_number(),
-        Operation::Text => value.is_string(),
-        Operation::Drop | Operation::Double => children(value) > 0,
-        Operation::Swap => children(value) > 1,
-        Operation::Retype => true,
-        Operation::Transplant => value.is_object() && children(value) > 0,
-        Operation::Resize => value.is_array(),
+        DocumentChange::Number => value.is_number(),
+        DocumentChange::Text => value.is_string(),
+        DocumentChange::Drop | DocumentChange::Double => children(value) > 0,
+        DocumentChange::Swap => children(value) > 1,
+        DocumentChange::Retype => true,
+        DocumentChange::Transplant => value.is_object() && children(value) > 0,
+        DocumentChange::Resize => value.is_array(),
     };
     let places = count(document, &suits);
     if places == 0 {
@@ -91,17 +91,17 @@ pub fn change(random: &mut Random, document: &mut Value, donor: &Value, operatio
     let mut place = random.below(places);
     let Some(value) = find(document, &suits, &mut place) else { return };
     match operation {
-        Operation::Number => {
+        DocumentChange::Number => {
             let Value::Number(was) = &*value else { return };
             *value = numbers::value(random, was);
         }
-        Operation::Text => *value = Value::from(text(random, value.as_str().unwrap_or_default())),
-        Operation::Drop => drop_child(random, value),
-        Operation::Double => double_child(random, value),
-        Operation::Swap => swap_children(random, value),
-        Operation::Retype => *value = another_type(random, value),
-        Operation::Transplant => transplant(random, value, donor),
-        Operation::Resize => resize(random, value),
+        DocumentChange::Text => *value = Value::from(text(random, value.as_str().unwrap_or_default())),
+        DocumentChange::Drop => drop_child(random, value),
+        DocumentChange::Double => double_child(random, value),
+        DocumentChange::Swap => swap_children(random, value),
+        DocumentChange::Retype => *value = another_type(random, value),
+        DocumentChange::Transplant => transplant(random, value, donor),
+        DocumentChange::Resize => resize(random, value),
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_doubled_field_stands_twice_under_its_name() {
         let mut document: Value = serde_json::from_str(r#"{"only":1}"#).expect("json");
-        change(&mut Random::new(1), &mut document, &Value::Null, Operation::Double);
+        change(&mut Random::new(1), &mut document, &Value::Null, DocumentChange::Double);
         assert_eq!(to_text(&document), r#"{"only":1,"only":1}"#);
     }
 }

@@ -16,4 +16,4 @@ pub mod lines;
 pub mod numbers;
 pub mod run_file;
 
-pub use campaign::{Campaign, Case};
+pub use campaign::{Campaign, FuzzCase};

@@ -12,7 +12,7 @@ const MARKS: [&str; 22] = [
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum LineChange {
     /// A number to an extreme value.
     Number,
     /// A word left out, or twice.
@@ -31,46 +31,46 @@ pub enum Operation {
     Transplant,
 }
 
-const OPERATIONS: [Operation; 8] = [
-    Operation::Number,
-    Operation::Word,
-    Operation::Swap,
-    Operation::Line,
-    Operation::Reorder,
-    Operation::Tear,
-    Operation::Mark,
-    Operation::Transplant,
+const OPERATIONS: [LineChange; 8] = [
+    LineChange::Number,
+    LineChange::Word,
+    LineChange::Swap,
+    LineChange::Line,
+    LineChange::Reorder,
+    LineChange::Tear,
+    LineChange::Mark,
+    LineChange::Transplant,
 ];
 
-impl Operation {
+impl LineChange {
     /// Draw one; half of them change numbers.
     pub fn draw(random: &mut Random) -> Self {
         if random.below(3) == 0 {
-            return Operation::Number;
+            return LineChange::Number;
         }
         OPERATIONS[random.below(OPERATIONS.len() as u64) as usize]
     }
 }
 
 /// `text` after one operation.
-pub fn change(random: &mut Random, text: &str, donor: &str, operation: Operation) -> String {
+pub fn change(random: &mut Random, text: &str, donor: &str, operation: LineChange) -> String {
     match operation {
-        Operation::Number => with_piece(random, text, |byte| byte.is_ascii_digit(), numbers::text),
-        Operation::Word => with_piece(random, text, is_word, |random, was| {
+        LineChange::Number => with_piece(random, text, |byte| byte.is_ascii_digit(), numbers::text),
+        LineChange::Word => with_piece(random, text, is_word, |random, was| {
             if random.below(2) == 0 { String::new() } else { format!("{was} {was}") }
         }),
-        Operation::Swap => swap(random, text, is_word),
-        Operation::Line => with_piece(random, text, is_line, |random, was| {
+        LineChange::Swap => swap(random, text, is_word),
+        LineChange::Line => with_piece(random, text, is_line, |random, was| {
             if random.below(2) == 0 { String::new() } else { format!("{was}\n{was}") }
         }),
-        Operation::Reorder => swap(random, text, is_line),
-        Operation::Tear => text[..boundary(text, random.below(text.len() as u64 + 1) as usize)].to_string(),
-        Operation::Mark => {
+        LineChange::Reorder => swap(random, text, is_line),
+        LineChange::Tear => text[..boundary(text, random.below(text.len() as u64 + 1) as usize)].to_string(),
+        LineChange::Mark => {
             let at = boundary(text, random.below(text.len() as u64 + 1) as usize);
             let mark = MARKS[random.below(MARKS.len() as u64) as usize];
             format!("{}{mark}{}", &text[..at], &text[at..])
         }
-        Operation::Transplant => {
+        LineChange::Transplant => {
             let lines = pieces(donor, is_line);
             let Some((from, to)) = draw(random, &lines) else { return text.to_string() };
             let line = &donor[from..to];
@@ -83,7 +83,7 @@ pub fn change(random: &mut Random, text: &str, donor: &str, operation: Operation
 pub fn change_often(random: &mut Random, text: &str, donor: &str) -> String {
     let mut changed = text.to_string();
     for _ in 0..1 + random.below(4) {
-        let operation = Operation::draw(random);
+        let operation = LineChange::draw(random);
         changed = change(random, &changed, donor, operation);
     }
     changed
@@ -91,7 +91,7 @@ pub fn change_often(random: &mut Random, text: &str, donor: &str) -> String {
 
 /// A word similar to `was`: one change, within its line.
 pub fn word(random: &mut Random, was: &str) -> String {
-    let operation = Operation::draw(random);
+    let operation = LineChange::draw(random);
     change(random, was, was, operation)
 }
 

@@ -12,7 +12,7 @@ const MOST_RECORDS: usize = 60;
 
 /// A valid run file as JSON.
 #[derive(Clone, Debug)]
-pub struct RunFile {
+pub struct JsonRunFile {
     records: Vec<Value>,
 }
 
@@ -54,7 +54,7 @@ const OPERATIONS: [Operation; 14] = [
     Operation::Cells,
 ];
 
-impl RunFile {
+impl JsonRunFile {
     /// Parse a complete run file.
     ///
     /// # Panics
@@ -123,7 +123,7 @@ fn pick<T: Copy>(random: &mut Random, items: &[T]) -> Option<T> {
 
 /// A run file of `corpus` after a few operations; its last line may be torn, and rarely a byte differs under an
 /// unchanged check.
-pub fn changed(random: &mut Random, corpus: &[RunFile]) -> Vec<u8> {
+pub fn changed(random: &mut Random, corpus: &[JsonRunFile]) -> Vec<u8> {
     let draw = |random: &mut Random| random.below(corpus.len() as u64) as usize;
     let mut run = corpus[draw(random)].part(random);
     let donor = &corpus[draw(random)];
@@ -156,7 +156,7 @@ fn change(random: &mut Random, records: &mut Vec<Value>, donor: &[Value], operat
         Operation::Sample => {
             let (sample, other) = (pick(random, &samples), pick(random, &places(donor, "sample")));
             if let (Some(sample), Some(other)) = (sample, other) {
-                let within = document::Operation::draw(random);
+                let within = document::DocumentChange::draw(random);
                 document::change(random, &mut records[sample], &donor[other], within);
             }
         }
@@ -165,14 +165,14 @@ fn change(random: &mut Random, records: &mut Vec<Value>, donor: &[Value], operat
             let kind = kinds[random.below(kinds.len() as u64) as usize];
             if let Some(place) = pick(random, &places(records, kind)) {
                 let other = pick(random, &places(donor, kind)).map_or(&Value::Null, |other| &donor[other]);
-                let within = document::Operation::draw(random);
+                let within = document::DocumentChange::draw(random);
                 document::change(random, &mut records[place], other, within);
             }
         }
         Operation::Cell => {
             let Some(first) = pick(random, &samples) else { return };
             let cell = records[first]["cell"].clone();
-            let (seed, within) = (random.next_u64(), document::Operation::draw(random));
+            let (seed, within) = (random.next_u64(), document::DocumentChange::draw(random));
             for sample in records.iter_mut().filter(|record| record["cell"] == cell) {
                 // The same draws: the same position in samples of the same structure.
                 document::change(&mut Random::new(seed), sample, &Value::Null, within);

@@ -4,7 +4,7 @@ mod judged;
 
 use pagewise_analysis::judge::AsOf;
 use pagewise_analysis::{judge, proof};
-use pagewise_fuzz::run_file::{RunFile, changed};
+use pagewise_fuzz::run_file::{JsonRunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
 use pagewise_model::{FailureKind, Sample};
@@ -14,8 +14,8 @@ use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmst
 /// What a report may take: the largest case has some hundred KiB, and what is made of a number in it is GiB.
 const DATA_BYTES: u64 = 64 << 20;
 
-fn run_files() -> Vec<RunFile> {
-    corpus::files("run-files").into_iter().map(|(_, text)| RunFile::new(&text)).collect()
+fn run_files() -> Vec<JsonRunFile> {
+    corpus::files("run-files").into_iter().map(|(_, text)| JsonRunFile::new(&text)).collect()
 }
 
 /// The text of a run that was read.
@@ -128,7 +128,7 @@ fn the_corpus_is_whole() {
     for (name, text) in corpus::files("run-files") {
         assert!(report(&text, 100), "{name}");
         assert_eq!(
-            RunFile::new(&text).to_text().len(),
+            JsonRunFile::new(&text).to_text().len(),
             text.len(),
             "{name} is written as pagewise writes it"
         );
@@ -168,7 +168,7 @@ const MOST_TWICE: &str = "[18446744073709551615,18446744073709551615,1,1]";
 fn what_failed_once_is_reported_or_refused() {
     for (name, file, place, value) in FAILED {
         println!("{name}");
-        let run = RunFile::new(&corpus::file("run-files", &format!("{file}.jsonl")));
+        let run = JsonRunFile::new(&corpus::file("run-files", &format!("{file}.jsonl")));
         let changed = run.with(place, &serde_json::from_str(value).expect("json"));
         report(changed.to_text().as_bytes(), 100);
     }

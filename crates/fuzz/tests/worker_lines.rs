@@ -1,7 +1,7 @@
 //! What a worker may say, and what its words become in evidence that is judged.
 
 use pagewise_analysis::{Beating, Context, failures};
-use pagewise_fuzz::run_file::RunFile;
+use pagewise_fuzz::run_file::JsonRunFile;
 use pagewise_fuzz::{Campaign, corpus, document, lines, numbers};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
@@ -108,7 +108,7 @@ fn changed_lines_are_understood_or_refused() {
             _ => {
                 let mut changed = value.clone();
                 for _ in 0..1 + random.below(4) {
-                    let operation = document::Operation::draw(random);
+                    let operation = document::DocumentChange::draw(random);
                     document::change(random, &mut changed, donor, operation);
                 }
                 document::to_text(&changed)
@@ -147,7 +147,7 @@ fn samples() -> Vec<(Cell, Value)> {
     let mut all = Vec::new();
     for (_, text) in corpus::files("run-files") {
         let run = Run::parse(&text).expect("a run file of the corpus");
-        let records = RunFile::new(&text);
+        let records = JsonRunFile::new(&text);
         for record in records.records().iter().filter(|record| record["kind"] == "sample") {
             let mut cells = run.header.plan.cells.iter();
             let Some(cell) = cells.find(|cell| record["cell"] == cell.id().as_str()) else { continue };
@@ -185,7 +185,7 @@ fn changed_evidence_is_judged() {
         let cell = if random.below(8) == 0 { other } else { cell };
         let mut record = record.clone();
         for _ in 0..1 + random.below(5) {
-            let operation = document::Operation::draw(random);
+            let operation = document::DocumentChange::draw(random);
             document::change(random, &mut record, donor, operation);
         }
         let text = document::to_text(&record);

@@ -51,4 +51,4 @@ pub use process::MappingState;
 pub use reference::{Reference, ReferenceError, ReferenceSource};
 pub use settings::Readahead;
 pub use table::{OffsetTable, OperationOrder, TableError, TableMemory};
-pub use written::{NewFile, ReadBack};
+pub use written::{ReadBack, WrittenFile};

@@ -15,7 +15,7 @@ pub struct Mount {
     pub number: (u32, u32),
     /// The directory of the filesystem that is visible at the mount point: `/`, except for bind mounts and subvolumes.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// The directory on which it is mounted.
     pub mount_point: PathBuf,
     /// Type, such as `ext4`.
     pub filesystem: String,

@@ -131,7 +131,7 @@ pub fn options() -> Vec<Capability> {
     ignorable.filter_map(of_kernel).collect()
 }
 
-/// Whether the kernel's version has an option; `None`: all have it.
+/// Capability of the kernel's version to have an option; `None`: all have it.
 fn of_kernel(entry: &OptionEntry) -> Option<Capability> {
     let version = entry.since.version()?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();

@@ -198,7 +198,7 @@ pub fn total(threads: &[ThreadCounters], part: fn(&ThreadCounters) -> Option<u64
     threads.iter().map(part).reduce(add).flatten()
 }
 
-/// What a number stands for, to somebody who wants to watch it.
+/// The kind of a process number, to somebody who wants to watch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessKind {
     /// A program.
@@ -221,7 +221,7 @@ pub enum ProcessKind {
     },
 }
 
-/// What the number `pid` stands for.
+/// The kind of the number `pid`.
 pub fn kind(pid: u32) -> ProcessKind {
     let Some(status) = kernel_files::text(format!("/proc/{pid}/status")) else { return ProcessKind::Missing };
     kind_of(pid, &status, rustix::process::geteuid().as_raw())

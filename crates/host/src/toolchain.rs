@@ -98,7 +98,7 @@ pub struct Found {
 /// Reason that a worker is unavailable: one sentence with the candidates, their places, and their faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Missing(pub String);
+pub struct ToolchainError(pub String);
 
 /// The command of a worker that is ready to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,12 +163,12 @@ impl PartialEq for WorkerFolder {
 impl Eq for WorkerFolder {}
 
 /// Look for a toolchain.
-pub fn find(language: Language, choices: &Choices) -> Result<Found, Missing> {
+pub fn find(language: Language, choices: &Choices) -> Result<Found, ToolchainError> {
     ToolchainVariables::here().find(language, choices)
 }
 
 /// Build the worker, or use the one built before. Ends soon after `stop` is set.
-pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, Missing> {
+pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, ToolchainError> {
     ToolchainVariables::here().build(found, choices, found.language.sources(), stop)
 }
 
@@ -185,7 +185,7 @@ pub fn capabilities(choices: &Choices) -> Vec<Capability> {
 }
 
 impl ToolchainVariables {
-    fn find(&self, language: Language, choices: &Choices) -> Result<Found, Missing> {
+    fn find(&self, language: Language, choices: &Choices) -> Result<Found, ToolchainError> {
         match language {
             Language::Jvm => jvm::find(self, choices),
             Language::Go => go::find(self),
@@ -199,7 +199,7 @@ impl ToolchainVariables {
         choices: &Choices,
         sources: &[SourceFile],
         stop: &AtomicBool,
-    ) -> Result<Built, Missing> {
+    ) -> Result<Built, ToolchainError> {
         let store = WorkerStore::of(self)?;
         let mut built = match found.language {
             Language::Jvm => jvm::build(self, &store, found, choices, sources, stop)?,
@@ -230,7 +230,7 @@ impl ToolchainVariables {
                 }
                 Capability { name, state: Availability::Available, detail }
             }
-            Err(Missing(reason)) => {
+            Err(ToolchainError(reason)) => {
                 Capability { name, state: Availability::Unavailable { reason }, detail: String::new() }
             }
         }

@@ -14,8 +14,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use pagewise_model::watched::{Bound, Call, Happening, Missing, Sight, Tally, WatchedFile, What};
-use pagewise_sys::perf::{Event, EventOptions, EventRing, MappedRange, Record, Sample, Source};
+use pagewise_model::watched::{Call, DescriptorBinding, Happening, Missing, Sight, Tally, WatchedFile, What};
+use pagewise_sys::perf::{
+    Event, EventOptions, EventRecord, EventRing, EventSample, EventSource, MappedRange,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -29,14 +31,14 @@ use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
 use tracefs::Tracefs;
 
-/// What every watch has.
-const FAULTS: [(Kind, Source); 3] = [
-    (Kind::Surroundings, Source::Surroundings),
-    (Kind::MinorFault, Source::MinorFaults),
-    (Kind::MajorFault, Source::MajorFaults),
+/// Events of every watch.
+const FAULTS: [(Kind, EventSource); 3] = [
+    (Kind::SideBand, EventSource::SideBand),
+    (Kind::MinorFault, EventSource::MinorFaults),
+    (Kind::MajorFault, EventSource::MajorFaults),
 ];
 
-/// What to watch.
+/// The subject of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A process that has not executed its program yet.
@@ -87,7 +89,7 @@ impl Watch {
             wakeup_bytes,
         };
         let opens = |with_kernel| {
-            Event::open(&options(Source::MinorFaults, with_kernel, 1), process, cpus[0]).map(drop)
+            Event::open(&options(EventSource::MinorFaults, with_kernel, 1), process, cpus[0]).map(drop)
         };
         let with_kernel = opens(true).is_ok();
         if !with_kernel {
@@ -107,7 +109,7 @@ impl Watch {
         };
         let places = (threads.len() * cpus.len()) as u64;
         // A tracepoint takes a while to close, so what may be had is tried with one.
-        let may = |events: &[(Kind, Source)]| {
+        let may = |events: &[(Kind, EventSource)]| {
             let tried = Event::open(&options(events[0].1, with_kernel, 1), process, cpus[0]);
             tried.map(drop).map_err(|error| rights::refusal(&error))?;
             rights::room_for((FAULTS.len() + events.len()) as u64 * places)
@@ -115,7 +117,7 @@ impl Watch {
         let wanted = watch.choose(calls, with_kernel, may);
         rights::room_for(wanted.len() as u64 * places)?;
         let has_quick = wanted.iter().any(|(kind, _)| kind.is_quick());
-        let tried = options(Source::Surroundings, with_kernel, 1);
+        let tried = options(EventSource::SideBand, with_kernel, 1);
         let (ring_bytes, quick_bytes) = rights::ring_bytes(&tried, process, &cpus, has_quick)?;
         for cpu in cpus {
             let (mut ring, mut quick) = (None, None);
@@ -144,7 +146,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// What is not seen.
+    /// Sights that the watch does not have.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
@@ -154,7 +156,7 @@ impl Watch {
         wait_for(process, self.rings.iter().map(EventRing::descriptor), timeout)
     }
 
-    /// What has happened since, in the order of time. The newest happenings come with the next call: those of another CPU may
+    /// Happenings since the last call, in the order of time. The newest ones come with the next call: those of another CPU may
     /// have to go before them.
     pub fn drain(&mut self) -> Vec<Happening> {
         let until = self.looked_ns;
@@ -171,7 +173,7 @@ impl Watch {
         Ok(self.release(u64::MAX))
     }
 
-    /// How often each event happened, and how much of it was recorded. Exact once it has finished.
+    /// Counts of each event, and of its records. Exact once it has finished.
     pub fn tallies(&self) -> io::Result<Vec<Tally>> {
         let mut tallies: Vec<Tally> = Vec::new();
         for (kind, event) in &self.events {
@@ -205,11 +207,11 @@ impl Watch {
         &mut self,
         calls: bool,
         with_kernel: bool,
-        may: impl Fn(&[(Kind, Source)]) -> Result<(), String>,
-    ) -> Vec<(Kind, Source)> {
+        may: impl Fn(&[(Kind, EventSource)]) -> Result<(), String>,
+    ) -> Vec<(Kind, EventSource)> {
         let tracefs = Tracefs::find();
         let tracefs = tracefs.as_ref().map_err(String::clone);
-        let permitted = |events: Vec<(Kind, Source)>| may(&events).map(|()| events);
+        let permitted = |events: Vec<(Kind, EventSource)>| may(&events).map(|()| events);
         let of_calls = match calls {
             true => tracefs.clone().and_then(kinds::of_calls).and_then(permitted),
             false => Err("not asked for (--no-calls)".to_string()),
@@ -308,23 +310,25 @@ impl Watch {
         self.rings = rings;
     }
 
-    fn note(&mut self, record: Record<'_>) {
+    fn note(&mut self, record: EventRecord<'_>) {
         let (process, thread, time_ns, what) = match record {
-            Record::Sample(sample) => return self.note_sample(&sample),
-            Record::Mapped(range) => (range.process, range.thread, range.time_ns, mapped(&range)),
-            Record::Named { process, thread, time_ns, name, executed } => {
+            EventRecord::Sample(sample) => return self.note_sample(&sample),
+            EventRecord::Mapped(range) => (range.process, range.thread, range.time_ns, mapped(&range)),
+            EventRecord::Named { process, thread, time_ns, name, executed } => {
                 let name = String::from_utf8_lossy(name).into_owned();
                 (process, thread, time_ns, What::Named { name, executed })
             }
-            Record::Began { process, parent, thread, time_ns } => {
+            EventRecord::Began { process, parent, thread, time_ns } => {
                 (process, thread, time_ns, What::Began { parent })
             }
-            Record::Ended { process, thread, time_ns } => (process, thread, time_ns, What::Ended),
-            Record::Switched { process, thread, time_ns, out: true, preempted } => {
+            EventRecord::Ended { process, thread, time_ns } => (process, thread, time_ns, What::Ended),
+            EventRecord::Switched { process, thread, time_ns, out: true, preempted } => {
                 (process, thread, time_ns, What::Left { preempted })
             }
-            Record::Switched { process, thread, time_ns, .. } => (process, thread, time_ns, What::Resumed),
-            Record::Lost(count) => {
+            EventRecord::Switched { process, thread, time_ns, .. } => {
+                (process, thread, time_ns, What::Resumed)
+            }
+            EventRecord::Lost(count) => {
                 self.lost += count;
                 return;
             }
@@ -333,16 +337,16 @@ impl Watch {
         self.pending.push(Pending { happening, looked_ns: None });
     }
 
-    fn note_sample(&mut self, sample: &Sample<'_>) {
+    fn note_sample(&mut self, sample: &EventSample<'_>) {
         let Some(kind) = self.kinds.get(&sample.event).copied() else { return };
         *self.recorded.entry(kind).or_default() += 1;
-        let Sample { process, thread, time_ns, address, raw, .. } = *sample;
+        let EventSample { process, thread, time_ns, address, raw, .. } = *sample;
         let tell = |watch: &mut Self, what| {
             let happening = Happening { time_ns, process, thread, what };
             watch.pending.push(Pending { happening, looked_ns: None });
         };
         match kind {
-            Kind::Surroundings => {}
+            Kind::SideBand => {}
             Kind::MinorFault => tell(self, What::Faulted { address, major: false }),
             Kind::MajorFault => tell(self, What::Faulted { address, major: true }),
             Kind::Called(index) => {
@@ -377,21 +381,21 @@ impl Watch {
         }
     }
 
-    fn look_if_new(&mut self, sample: &Sample<'_>, descriptor: i32) {
+    fn look_if_new(&mut self, sample: &EventSample<'_>, descriptor: i32) {
         if self.descriptors.is_new((sample.process, descriptor)) {
             self.look_at(sample, descriptor, false);
         }
     }
 
-    fn look_at(&mut self, sample: &Sample<'_>, descriptor: i32, anew: bool) {
+    fn look_at(&mut self, sample: &EventSample<'_>, descriptor: i32, anew: bool) {
         let to = descriptors::look((sample.process, descriptor));
-        let Sample { process, thread, time_ns, .. } = *sample;
+        let EventSample { process, thread, time_ns, .. } = *sample;
         let what = What::Bound { descriptor, to, anew };
         let happening = Happening { time_ns, process, thread, what };
         self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
     }
 
-    /// What happened until `until`, in order. What descriptors were looked at by then is certain: everything that could have
+    /// Happenings until `until`, in order. Descriptors that were looked at by then are certain: everything that could have
     /// changed them since has been recorded.
     fn release(&mut self, until: u64) -> Vec<Happening> {
         self.pending.sort_by_key(|pending| pending.happening.time_ns);
@@ -401,7 +405,7 @@ impl Watch {
             if let (What::Bound { descriptor, to, .. }, Some(looked_ns)) = (&mut happening.what, looked_ns)
                 && descriptors.changed((happening.process, *descriptor), happening.time_ns, looked_ns)
             {
-                *to = Bound::Unknown;
+                *to = DescriptorBinding::Unknown;
             }
             happening
         });

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 
 use mounted::{Mounted, run, text};
-use pagewise_host::{NewFile, ReadBack, written};
+use pagewise_host::{ReadBack, WrittenFile, written};
 use pagewise_model::sample::Written;
 use pagewise_model::{Content, RecordRing};
 
@@ -26,7 +26,8 @@ fn what_did_not_fit_is_missing_and_looking_for_it_takes_no_room() {
     let ring = RecordRing::new(FILE_BYTES, 4096, 1);
     let mut source = vec![0; ring.source_bytes() as usize];
     Content::Random.fill(1, 0, &mut source);
-    let file = NewFile::create(&mounted.0.join("written"), FILE_BYTES).expect("a sparse file needs no room");
+    let file =
+        WrittenFile::create(&mounted.0.join("written"), FILE_BYTES).expect("a sparse file needs no room");
     assert!(!written::is_full(file.file()));
     let write = |record: u64| file.file().write_all_at(&source[ring.source_range(record)], record * 4096);
     let (fitted, error) = (0..ring.slots())
@@ -43,7 +44,7 @@ fn what_did_not_fit_is_missing_and_looking_for_it_takes_no_room() {
     }
     file.remove().expect("remove");
     let path = mounted.0.join("warm");
-    let mut warm = NewFile::create(&path, FILE_BYTES).expect("create");
+    let mut warm = WrittenFile::create(&path, FILE_BYTES).expect("create");
     let error = warm.make_warm(&ring, &source).expect_err("no room");
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     warm.remove().expect("remove");

@@ -31,7 +31,7 @@ pub struct CheckContext {
     pub beating: Option<Beating>,
 }
 
-/// What older files do not say may be so.
+/// The value of a fact that older files do not say: it may be so.
 fn unknown() -> bool {
     true
 }

@@ -3,7 +3,7 @@
 /// The least likeness of words, by Jaro and Winkler.
 const ALIKE: f64 = 0.8;
 
-/// What an unknown word may have been meant to be, as the end of a message: the nearest known one, or all of them.
+/// Suggestion for an unknown word, as the end of a message: the nearest known one, or all of them.
 pub fn meant(typed: &str, known: &[&str]) -> String {
     match nearest(typed, known.iter().copied()) {
         Some(nearest) => format!("the nearest known one is '{nearest}'"),

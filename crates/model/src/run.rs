@@ -49,7 +49,7 @@ pub enum Record {
     End {
         /// Samples in the file.
         samples: u64,
-        /// How long the run took, without interruptions.
+        /// Duration of the run, without interruptions.
         elapsed_ns: u64,
         /// Peak resident memory of the supervisor.
         supervisor_peak_bytes: Option<u64>,

@@ -52,9 +52,9 @@ pub struct TraceTrailer {
     pub complete: bool,
     /// Records that found no room.
     pub lost_records: u64,
-    /// How often each event happened.
+    /// Counts of each event.
     pub events: Vec<Tally>,
-    /// What was not seen, and why.
+    /// Sights that were missing, each with its reason.
     pub missing: Vec<Missing>,
     /// Files; an access has an index into them.
     pub files: Vec<TraceFile>,
@@ -64,7 +64,7 @@ pub struct TraceTrailer {
     pub unknown_bytes: u64,
     /// Requests that were handed to io_uring, whose files and offsets are not seen.
     pub ring_requests: u64,
-    /// What the program cost.
+    /// Cost of the program.
     pub program: ProgramCost,
 }
 
@@ -85,12 +85,12 @@ pub struct TraceFile {
     pub writes: u64,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
     pub direct: bool,
-    /// How one of its descriptors was said to be read, the last one that was.
+    /// The read order that one of its descriptors was given, the last one that was.
     #[serde(default)]
     pub said_to_be_read: ReadOrder,
     /// Faults of its mappings: accesses that this trace does not hold.
     pub mapped_faults: u64,
-    /// What came into the page cache by reads; `None`: it was not seen.
+    /// Bytes brought into the page cache by reads; `None`: it was not seen.
     pub brought_in_bytes: Option<u64>,
     /// It was in memory at the beginning, as far as that is known: bytes.
     pub resident_before: Option<u64>,
@@ -109,7 +109,7 @@ pub struct TraceThread {
     pub accesses: u64,
 }
 
-/// What a program cost, with its children.
+/// Cost of a program, with its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramCost {
     /// From its first instruction to its end.
@@ -118,7 +118,7 @@ pub struct ProgramCost {
     pub device_read_bytes: Option<u64>,
     /// The most memory without a file that was seen.
     pub anonymous_bytes: Option<u64>,
-    /// How it ended.
+    /// Its end: exit status or signal.
     pub ended: String,
 }
 
@@ -131,7 +131,7 @@ pub struct TraceAccess {
     pub file: u32,
     /// Index of the thread.
     pub thread: u32,
-    /// Where.
+    /// Offset in the file.
     pub offset: u64,
     /// Bytes that it returned.
     pub len: u64,

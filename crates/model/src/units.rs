@@ -30,7 +30,7 @@ pub struct Bytes(pub u64);
 const UNITS: [(&str, u64); 5] =
     [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
 
-/// What a unit as typed means.
+/// Meaning of a unit as typed.
 enum Unit {
     /// So many bytes.
     Bytes(u64),

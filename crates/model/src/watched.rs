@@ -1,4 +1,4 @@
-//! What a watched program did, one happening after the other, as the kernel told it.
+//! Happenings in a watched program, one after the other, as the kernel told them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ pub struct Happening {
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// What happened.
+    /// The happening.
     pub what: What,
 }
 
-/// What happened.
+/// A kind of happening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The thread made a call.
@@ -27,8 +27,8 @@ pub enum What {
     Bound {
         /// The descriptor.
         descriptor: i32,
-        /// What it is.
-        to: Bound,
+        /// Its binding.
+        to: DescriptorBinding,
         /// It was bound at this time; otherwise it was before, and has been looked at now.
         anew: bool,
     },
@@ -81,9 +81,9 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A read.
-    Read(Access),
+    Read(Transfer),
     /// A write.
-    Write(Access),
+    Write(Transfer),
     /// The position of a descriptor is set.
     Seek {
         /// The descriptor.
@@ -109,19 +109,19 @@ pub enum Call {
     Expect {
         /// The descriptor.
         descriptor: i32,
-        /// How.
+        /// The order.
         order: ReadOrder,
     },
     /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE, MADV_POPULATE_READ).
     Populate,
     /// Requests are handed to a ring (io_uring_enter(2)), whose files and offsets are not seen.
     Ring {
-        /// How many.
+        /// Number of requests.
         submitted: u32,
     },
 }
 
-/// How a descriptor is said to be read (posix_fadvise(2)).
+/// The order in which a descriptor is said to be read (posix_fadvise(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadOrder {
@@ -136,27 +136,27 @@ pub enum ReadOrder {
 
 /// A read or a write by a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct Transfer {
     /// The descriptor.
     pub descriptor: i32,
-    /// Where.
+    /// The place in the file.
     pub at: Position,
 }
 
-/// Where a call reads or writes.
+/// The place at which a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// At this offset.
     Offset(u64),
-    /// Where the access before ended.
+    /// At the end of the access before.
     Current,
     /// The offset is in memory of the program.
     Hidden,
 }
 
-/// What a descriptor is.
+/// The binding of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum DescriptorBinding {
     /// A regular file.
     File {
         /// The file.
@@ -192,16 +192,16 @@ pub struct Pages {
     pub inode: u64,
     /// The first page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub count: u64,
 }
 
-/// How often an event happened, and how much of it was recorded.
+/// Counts of an event, and of its records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// The event.
     pub event: String,
-    /// How often it happened.
+    /// Number of occurrences.
     pub counted: u64,
     /// Its records.
     pub recorded: u64,
@@ -226,7 +226,7 @@ pub enum Sight {
 /// A sight that the watch does not have, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
-    /// What is not seen.
+    /// The sight.
     pub sight: Sight,
     /// The reason, and what would change it.
     pub reason: String,

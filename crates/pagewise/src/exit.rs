@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The question was answered, or the command did its work.

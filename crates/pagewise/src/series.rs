@@ -15,7 +15,7 @@ use pagewise_model::counters::HostSecond;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the host once a second until it is dropped.
-pub struct Series {
+pub struct HostSeries {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -32,7 +32,7 @@ struct SeriesState {
     is_ending: bool,
 }
 
-impl Series {
+impl HostSeries {
     /// Start. `offset_ns` is the duration of the run before it was resumed; 0 for a new one.
     pub fn start(run_started: Instant, offset_ns: u64) -> io::Result<Self> {
         Self::every(INTERVAL, run_started, offset_ns)
@@ -54,7 +54,7 @@ impl Series {
 }
 
 /// Ends the thread, which is waiting unless it is reading.
-impl Drop for Series {
+impl Drop for HostSeries {
     fn drop(&mut self) {
         self.shared.lock().is_ending = true;
         self.shared.ended.notify_all();
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn readings_come_in_order_and_are_taken_once() {
         let started = Instant::now();
-        let series = Series::every(ms(2), started, 7_000_000_000).expect("a thread");
+        let series = HostSeries::every(ms(2), started, 7_000_000_000).expect("a thread");
         let mut seconds = Vec::new();
         while seconds.len() < 5 {
             seconds.extend(series.take());
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn it_ends_without_waiting_for_its_second() {
-        let series = Series::every(Duration::from_secs(1 << 20), Instant::now(), 0).expect("a thread");
+        let series = HostSeries::every(Duration::from_secs(1 << 20), Instant::now(), 0).expect("a thread");
         while series.take().is_empty() {
             thread::sleep(ms(1));
         }

@@ -20,7 +20,7 @@ use pagewise_model::{Bytes, Cell, Plan, Sample, Source};
 
 use crate::output::{self, progress::Progress};
 use crate::plan::estimate;
-use crate::series::Series;
+use crate::series::HostSeries;
 use crate::state::State;
 use crate::store::RunFile;
 use crate::supervise::conditions::ConditionSetter;
@@ -94,7 +94,7 @@ impl RunSession {
             return Ok(SamplingEnd::Interrupted);
         };
         let started = Instant::now();
-        let series = Series::start(started, self.elapsed_before_ns)?;
+        let series = HostSeries::start(started, self.elapsed_before_ns)?;
         let setting = self.setting(&plan, programs, patience)?;
         let sampler = Sampler::new(&plan, inputs, setting, stop);
         self.store.append(&Record::Checks(sampler.check_context()))?;
@@ -211,7 +211,7 @@ fn write_back(input: &Input) -> Result<()> {
 struct Rounds<'a> {
     session: &'a mut RunSession,
     sampler: Sampler<'a>,
-    series: Series,
+    series: HostSeries,
     started: Instant,
     stop: &'a AtomicBool,
     progress: &'a Progress,

@@ -31,9 +31,9 @@ pub struct Traced {
     pub file: PathBuf,
     /// The work.
     pub work: Replay,
-    /// What the plan keeps of the recording.
+    /// The part of the recording that the plan keeps.
     pub planned: PlannedTrace,
-    /// What it leaves out, in sentences.
+    /// Notes on the accesses that the replay leaves out, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a T
     })
 }
 
-/// What the replay leaves out.
+/// Notes on the accesses that the replay leaves out.
 fn notes(trace: &Trace, number: u32, file: &TraceFile) -> Vec<String> {
     let mut notes = Vec::new();
     let end = &trace.trailer;

@@ -1,6 +1,6 @@
 //! One sentence for a command line that makes no sense, with what was probably meant.
 //!
-//! What is named is visible in help and harms nothing: clap's own suggestions know neither.
+//! Every suggested word is visible in help and harms nothing: clap's own suggestions ensure neither.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub fn sentence(error: &Error, command: &Command, typed: &[String]) -> String {
     }
 }
 
-/// What was probably meant.
+/// The word that was probably meant.
 fn meant(error: &Error, command: &Command, typed: &[String]) -> Option<String> {
     let wrong = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.clone()),

@@ -1,4 +1,4 @@
-//! What a reply claims of a sample, and whether its numbers agree with each other, with the job and with the clock outside.
+//! Claims of a reply about a sample, and checks that its numbers agree with each other, with the job and with the clock outside.
 //!
 //! Samples of a run, those of a run file and trials of a worker are held to the same claims by the same tolerances. Each check is one
 //! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
@@ -11,17 +11,17 @@ use crate::messages::SampleReply;
 /// Factor by which the upper end of a latency's bucket may lie above the latency: buckets are not wider than 1 % of their
 /// value, and as much again is left for ends that are rounded outwards.
 pub const BUCKET_SLACK: f64 = 1.02;
-/// What the wall clock may show beyond the worker's own time, in ns: two messages through pipes, and the wake-up of who asks on
+/// Time that the wall clock may show beyond the worker's own, in ns: two messages through pipes, and the wake-up of who asks on
 /// a busy machine.
 pub const WALL_SLACK_NS: u64 = 10_000_000;
 /// The same as a share of the wall time.
 const WALL_SLACK_SHARE: f64 = 0.05;
-/// What an answer may take, in ns, where nobody has measured what it takes on this machine.
+/// Time that an answer may take, in ns, if nobody has measured it on this machine.
 pub const ANSWER_NS: u64 = 15_000_000;
 /// Share of a phase that its operations fill at least; the rest is clocks and what the worker does between them.
 const LATENCY_SHARE: f64 = 0.5;
 
-/// What a worker claims of a sample. Bytes, ns and counts of the fields of `sample` with these names.
+/// Claims of a worker about a sample. Bytes, ns and counts of the fields of `sample` with these names.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // They are the fields of [`SampleReply`].
 pub struct Claims<'a> {
@@ -39,7 +39,7 @@ pub struct Claims<'a> {
     pub stall_longest_ns: u64,
 }
 
-/// What was asked for.
+/// The requested work.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// Threads of the job.
@@ -48,11 +48,11 @@ pub struct Asked {
     pub op_bytes: u64,
     /// Operations that there are to do; `None`: as many as the time allows.
     pub operations: Option<u64>,
-    /// Whether what was not done to the end may still be staged, as records are.
+    /// True if unfinished work may still be staged, as records are.
     pub stages: bool,
     /// Operations that a thread has under way at once.
     pub depth: u32,
-    /// Whether a phase whose operations are all timed consists of nothing else.
+    /// True if a phase whose operations are all timed consists of nothing else.
     pub is_filled: bool,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
@@ -63,7 +63,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What the conditions ask for, of a method that has `depth` operations of a thread under way at once.
+    /// The work that the conditions ask for, of a method that has `depth` operations of a thread under way at once.
     pub fn of(conditions: &Conditions, depth: u32) -> Self {
         let writes = conditions.writes();
         Self {
@@ -79,7 +79,7 @@ impl Asked {
         }
     }
 
-    /// What the conditions ask for, of a method whose options are known.
+    /// The work that the conditions ask for, of a method whose options are known.
     pub fn of_method(conditions: &Conditions, method: &Method) -> Self {
         let asked = Self::of(conditions, method.depth());
         let buffer = method.buffer().map_or(0, |buffer| buffer.0);
@@ -104,7 +104,7 @@ impl Asked {
 }
 
 impl SampleReply {
-    /// What it claims.
+    /// Its claims.
     pub fn claims(&self) -> Claims<'_> {
         Claims {
             operations: self.operations,
@@ -134,7 +134,7 @@ impl SampleReply {
 }
 
 impl<'a> Claims<'a> {
-    /// What a sample claimed that was kept, with the bytes that it claimed.
+    /// The claims of a sample that was kept, with the bytes that it claimed.
     pub fn of(measurement: &'a Measurement, bytes: u64) -> Self {
         Self {
             operations: measurement.operations,
@@ -327,7 +327,7 @@ fn wrong_histogram(name: &str, ends: &[u64], counts: &[u64]) -> Option<String> {
     (!ends.is_sorted_by(|left, right| left < right)).then(|| format!("{name}_ns is not ascending"))
 }
 
-/// What may be missing of a wall time where an answer takes `answer_ns`.
+/// Time that may be missing from a wall time if an answer takes `answer_ns`.
 pub fn wall_slack(wall_ns: u64, answer_ns: u64) -> u64 {
     let share = (wall_ns as f64 * WALL_SLACK_SHARE) as u64;
     answer_ns.saturating_add(WALL_SLACK_NS).saturating_add(share)

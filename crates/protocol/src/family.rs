@@ -81,7 +81,7 @@ pub(crate) fn of_group(group: u32) -> Vec<u32> {
     living.map(|process| process.pid as u32).collect()
 }
 
-/// What /proc/PID/stat says of a process (proc_pid_stat(5)).
+/// Facts from /proc/PID/stat about a process (proc_pid_stat(5)).
 struct Process {
     pid: i32,
     state: String,

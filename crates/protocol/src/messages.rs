@@ -247,7 +247,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// What follows from the conditions alone. Paths, the table, bounds and alignments are for the caller to add.
+    /// The job that follows from the conditions alone. Paths, the table, bounds and alignments are for the caller to add.
     pub fn of(method: &str, conditions: &Conditions, page_bytes: u64) -> Self {
         let mut job = Self {
             method: method.to_string(),
@@ -293,12 +293,12 @@ impl Job {
     }
 }
 
-/// What a job asks for, its words understood.
+/// A job with its words understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Understood {
     /// Which accesses, and what is done with the bytes. A job says no more of where offsets are than the table does.
     pub work: Work,
-    /// Whether each thread has a descriptor and a mapping of its own.
+    /// True if each thread has a descriptor and a mapping of its own.
     pub per_thread: bool,
 }
 
@@ -348,7 +348,7 @@ impl Job {
         Ok(Understood { work, per_thread })
     }
 
-    /// What it says that buffers must be multiples of.
+    /// The divisors of buffers that it names.
     pub fn alignment(&self) -> Alignment {
         Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes }
     }

@@ -229,15 +229,15 @@ pub(crate) struct SituationText {
 pub(crate) struct DifferenceText {
     /// Sides and what differs between their environments.
     pub(crate) heading: Vec<String>,
-    /// What to know before the numbers.
+    /// Cautions before the numbers.
     pub(crate) warnings: Vec<String>,
     /// The situations.
     pub(crate) situations: Vec<SituationText>,
     /// Crossings.
     pub(crate) crossings: Vec<String>,
-    /// What one side alone has.
+    /// Methods and conditions of one side alone.
     pub(crate) unmatched: Vec<String>,
-    /// How many methods changed.
+    /// The number of methods that changed.
     pub(crate) summary: String,
 }
 

@@ -4,7 +4,7 @@
 use pagewise_analysis::inspect::inspection::{
     BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
 };
-use pagewise_analysis::inspect::{Finding, findings};
+use pagewise_analysis::inspect::{WaitFinding, findings};
 use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, time};
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::Sight;
@@ -110,7 +110,7 @@ fn lost(inspection: &Inspection) -> String {
     }
 }
 
-/// What threads waited for; of files whose other methods can be measured, how.
+/// Sentences on the files that threads waited for, with the command that measures other methods of reading them.
 fn verdicts(inspection: &Inspection) -> Vec<String> {
     if lacks(inspection, Sight::Faults) {
         return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
@@ -125,7 +125,7 @@ fn verdicts(inspection: &Inspection) -> Vec<String> {
     found.iter().map(|finding| verdict(finding, inspection)).collect()
 }
 
-fn verdict(finding: &Finding, inspection: &Inspection) -> String {
+fn verdict(finding: &WaitFinding, inspection: &Inspection) -> String {
     let file = &inspection.files[finding.file];
     let what = match finding.by {
         By::Faults => "Mapping of",
@@ -175,7 +175,7 @@ fn is_in_order(file: &InspectedFile) -> bool {
     in_order * 10 >= all * 9
 }
 
-/// What came in over what faulted, if it is worth a word.
+/// Bytes that came in over those that faulted, if it is worth a word.
 fn amplified(file: &InspectedFile) -> Option<f64> {
     file.brought_in.as_ref()?.per_faulted.filter(|factor| *factor >= 1.5)
 }
@@ -331,7 +331,7 @@ fn of_code(code: &[&InspectedFile]) -> Option<String> {
         .then(|| format!("Code of the program: {files}; {}{waited}{brought}.", counted(major, "major fault")))
 }
 
-/// What belongs to no file, or to one that nobody knows.
+/// Lines about accesses to no file, or to an unknown one.
 fn others(inspection: &Inspection) -> Vec<String> {
     let mut told = Vec::new();
     if let Some(other) = inspection.no_file.filter(|other| other.calls > 0) {
@@ -395,7 +395,7 @@ fn lacks(inspection: &Inspection, sight: Sight) -> bool {
     inspection.missing.iter().any(|missing| missing.sight == sight)
 }
 
-/// What nobody saw, and why: once for everything that has the same reason.
+/// Lines about missing sights, one for all of the same reason.
 fn unseen(inspection: &Inspection) -> Vec<String> {
     let mut told = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -420,7 +420,7 @@ mod tests {
     use super::*;
     use pagewise_analysis::inspect::{Accounts, Subject};
     use pagewise_model::watched::{
-        Access, Bound, Call, Happening, Missing, Pages, Position, Tally, WatchedFile, What,
+        Call, DescriptorBinding, Happening, Missing, Pages, Position, Tally, Transfer, WatchedFile, What,
     };
 
     fn file(path: &str) -> WatchedFile {
@@ -442,10 +442,10 @@ mod tests {
             add(from + 250_000, What::Resumed);
             add(from + 250_000, What::Faulted { address: fault * 100 * 4096, major: true });
         }
-        let log = Bound::File { file: file("/data/log"), len: 1 << 20, direct: false };
+        let log = DescriptorBinding::File { file: file("/data/log"), len: 1 << 20, direct: false };
         add(700_000, What::Bound { descriptor: 3, to: log, anew: true });
         for read in 0..3 {
-            let access = Access { descriptor: 3, at: Position::Current };
+            let access = Transfer { descriptor: 3, at: Position::Current };
             add(700_000 + read, What::Called(Call::Read(access)));
             add(700_000 + read, What::Returned(if read < 2 { 8192 } else { -5 }));
         }

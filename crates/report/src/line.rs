@@ -5,11 +5,11 @@
 pub enum Emphasis {
     /// None.
     Plain,
-    /// What to use.
+    /// A recommendation.
     Strong,
-    /// What to avoid.
+    /// A warning.
     Bad,
-    /// What is not certain, or beside the point.
+    /// An uncertain or secondary remark.
     Weak,
 }
 

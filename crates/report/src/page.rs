@@ -29,7 +29,7 @@ pub const MOST_BYTES: usize = 1_500_000;
 const MOST_CHOICES: usize = 200;
 /// Of a page: its head, its answer and its definitions.
 const FRAME_BYTES: usize = 90_000;
-/// What is left for runs.
+/// Bytes that are left for runs.
 const ROOM: usize = MOST_BYTES - scripts::BYTES - FRAME_BYTES;
 
 /// The element by which a page says which runs it is of: it stands in the first bytes.
@@ -123,7 +123,7 @@ pub fn write_split(out: &mut dyn Write, split: &Split) -> io::Result<()> {
     whole(out, &title, &mark([]), &page)
 }
 
-/// What to use in each situation, as on the screen.
+/// The recommendation for each situation, as on the screen.
 fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
     let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
     let mut answer = screen::Answer::of(&judged);

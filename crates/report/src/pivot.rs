@@ -265,8 +265,8 @@ fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Res
     let reads_per_op = f64::from(start.reads_per_op);
     let point = |window: &ColdWindow| (window.end_ns as f64, Some(window.ops_per_second * reads_per_op));
     let lines: Vec<Vec<(f64, Option<f64>)>> =
-        start.rows.iter().map(|row| row.course.iter().map(point).collect()).collect();
-    let ends: Vec<u64> = start.rows.iter().flat_map(|row| &row.course).map(|window| window.end_ns).collect();
+        start.rows.iter().map(|row| row.windows.iter().map(point).collect()).collect();
+    let ends: Vec<u64> = start.rows.iter().flat_map(|row| &row.windows).map(|window| window.end_ns).collect();
     let (Some(first), Some(last)) = (ends.iter().min(), ends.iter().max()) else { return Ok(()) };
     let middle = ((*first as f64) * (*last as f64)).sqrt() as u64;
     let ticks = [*first, middle, *last].map(|end| (end as f64, time(end))).to_vec();

@@ -9,7 +9,7 @@ use pagewise_model::{Untrusted, format};
 /// Files that are named one by one.
 const NAMED: usize = 5;
 
-/// What was recorded, and what was not; the trace is `written` bytes at `path`.
+/// Summary of a recording and of its gaps; the trace is `written` bytes at `path`.
 pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
     let reads = format::counted(trailer.accesses, "read");
     let read = trailer.files.iter().filter(|file| file.reads > 0).count();

@@ -59,7 +59,7 @@ fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], width: usize, all: bool
     lines
 }
 
-/// What was found, why, and what was wrong then, unless one of the claims before has it.
+/// The finding, its cause, and the fault of the published method, unless one of the claims before has it.
 fn told(claim: &JudgedClaim, before: &[JudgedClaim]) -> Vec<String> {
     let mut all: Vec<String> =
         claim.tests.iter().filter_map(found).map(|found| format!("here: {found}")).collect();

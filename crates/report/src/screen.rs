@@ -93,7 +93,7 @@ const UNWRAPPED: usize = usize::MAX;
 pub(crate) struct Answer {
     /// Machine and validity.
     pub(crate) heading: Vec<String>,
-    /// What to use in each situation.
+    /// The recommendation for each situation.
     pub(crate) choices: TextTable,
     /// The rest.
     pub(crate) lines: Vec<Line>,
@@ -272,7 +272,7 @@ fn cache_unknown(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     lines
 }
 
-/// How far a method may be behind where it is worst.
+/// The distance that a method may be behind in its worst case.
 fn at_worst(case: &WorstCase) -> String {
     match case.most {
         Some(most) => format!("at most {}x slower than the best, cached or cold", times(most)),
@@ -286,7 +286,7 @@ fn state(cache: CacheState) -> &'static str {
     if cache == CacheState::Warm { "when cached" } else { "when cold" }
 }
 
-/// Why a method reads more than it is asked for, and what to change.
+/// Reason that a method reads more than it is asked for, and the setting to change.
 fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let amplification = case.read_amplification.filter(|times| *times >= AMPLIFIED)?;
     let environment = &judged.environment;
@@ -336,7 +336,7 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     lines
 }
 
-/// What to know of the machine, once for all runs.
+/// Cautions about the machine, once for all runs.
 fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut known: Vec<&str> = Vec::new();
     for warning in runs.iter().flat_map(|(judged, _)| &judged.warnings) {

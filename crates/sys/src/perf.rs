@@ -1,7 +1,7 @@
 //! Events that the kernel records about other programs (perf_event_open(2)): page faults, switches, calls, mappings.
 //!
 //! An [`Event`] watches one thread on one CPU, with all threads and processes that it starts there. It writes records into the
-//! [`EventRing`] of its CPU, whose bytes [`Record`] decodes. What is not recorded is counted: an event knows how often it
+//! [`EventRing`] of its CPU, whose bytes [`EventRecord`] decodes. What is not recorded is counted: an event knows how often it
 //! happened and how many of its records found no room.
 
 mod record;
@@ -13,12 +13,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use perf_event_open_sys::bindings as kernel;
 use rustix::process::Pid;
 
-pub use record::{MappedRange, Record, Sample};
+pub use record::{EventRecord, EventSample, MappedRange};
 pub use ring::EventRing;
 
-/// What an event watches.
+/// Source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum EventSource {
     /// Page faults that needed no device.
     MinorFaults,
     /// Page faults that waited for a page to be read.
@@ -26,14 +26,14 @@ pub enum Source {
     /// A tracepoint, by its number in tracefs.
     Tracepoint(u64),
     /// Nothing itself: the ring gets records of mappings, names, starts and ends, and of switches between threads.
-    Surroundings,
+    SideBand,
 }
 
-/// How an event is opened.
+/// Options of opening an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventOptions {
-    /// What it watches.
-    pub source: Source,
+    /// The source of the event.
+    pub source: EventSource,
     /// With what the kernel does for the program, which only privileged users may see.
     pub with_kernel: bool,
     /// It starts when the thread executes a program; otherwise when it is enabled.
@@ -50,12 +50,12 @@ pub struct Event {
     counts_lost: bool,
 }
 
-/// How often an event happened.
+/// Counts of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCount {
-    /// How often it happened.
+    /// Number of occurrences.
     pub counted: u64,
-    /// How many of its records found no room in the ring; `None`: this kernel does not say (before Linux 6.0).
+    /// Number of its records that found no room in the ring; `None`: this kernel does not say (before Linux 6.0).
     pub lost: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl Event {
         check(unsafe { libc::ioctl(self.descriptor.as_raw_fd(), IOC_DISABLE, 0) })
     }
 
-    /// How often it happened so far, in all threads and processes that it watches.
+    /// Count so far, in all threads and processes that it watches.
     pub fn count(&self) -> io::Result<EventCount> {
         // The value, its id, and the lost records, as asked for by `read_format`.
         let mut words = [0u8; 24];
@@ -149,14 +149,14 @@ fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_a
     attributes.clockid = libc::CLOCK_MONOTONIC;
     let software = |config: kernel::perf_sw_ids| (kernel::PERF_TYPE_SOFTWARE, u64::from(config));
     (attributes.type_, attributes.config) = match options.source {
-        Source::MinorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MIN),
-        Source::MajorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
-        Source::Surroundings => software(kernel::PERF_COUNT_SW_DUMMY),
-        Source::Tracepoint(number) => (kernel::PERF_TYPE_TRACEPOINT, number),
+        EventSource::MinorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MIN),
+        EventSource::MajorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
+        EventSource::SideBand => software(kernel::PERF_COUNT_SW_DUMMY),
+        EventSource::Tracepoint(number) => (kernel::PERF_TYPE_TRACEPOINT, number),
     };
     match options.source {
-        Source::Tracepoint(_) => attributes.sample_type |= u64::from(kernel::PERF_SAMPLE_RAW),
-        Source::Surroundings => {
+        EventSource::Tracepoint(_) => attributes.sample_type |= u64::from(kernel::PERF_SAMPLE_RAW),
+        EventSource::SideBand => {
             attributes.set_mmap(1);
             attributes.set_mmap2(1);
             attributes.set_mmap_data(1);
@@ -165,7 +165,7 @@ fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_a
             attributes.set_task(1);
             attributes.set_context_switch(1);
         }
-        Source::MinorFaults | Source::MajorFaults => {}
+        EventSource::MinorFaults | EventSource::MajorFaults => {}
     }
     if counts_lost {
         attributes.read_format |= u64::from(kernel::PERF_FORMAT_LOST);

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** What one thread writes to a log of commits. */
+/** One thread's writer to a log of commits. */
 final class Commits extends Work {
     static final int MAX_THREADS = 256;
     /** In place of a time: there is no record left. */
@@ -57,7 +57,7 @@ final class Commits extends Work {
     }
 
     /**
-     * What the threads of a job share. Those that have written a record wait for a sync that began after it; if none is
+     * State that the threads of a job share. Those that have written a record wait for a sync that began after it; if none is
      * under way, one of them syncs for all (group commit).
      */
     private static final class Log {
@@ -72,7 +72,7 @@ final class Commits extends Work {
         /** The next record that nobody has taken, and how many are committed. */
         private long next;
         private long committed;
-        /** Where records lie that no sync has begun for. */
+        /** Range of records that no sync has begun for. */
         private long unsyncedFrom = Long.MAX_VALUE;
         private long unsyncedTo;
         /** Syncs that began, and that ended. One is under way where they differ. */

@@ -10,7 +10,7 @@ final class Crew {
     final Job job;
     private final Member[] members;
     final CyclicBarrier barrier;
-    /** Whether any thread found operations too short to time them one by one while it counts. */
+    /** True if any thread found operations too short to time them one by one while it counts. */
     final AtomicBoolean timedPhase = new AtomicBoolean();
 
     Crew(Job job) throws CallFailure {
@@ -95,7 +95,7 @@ final class Crew {
         }
     }
 
-    /** What a thread is to do. */
+    /** An order to a thread. */
     record Order(long firstOperation, long sampleNs, long latencyNs) {
         static final Order END = new Order(0, 0, 0);
     }

@@ -5,7 +5,7 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.nio.file.NoSuchFileException;
 
-/** What the JDK's exceptions stand for. */
+/** Meanings of the JDK's exceptions. */
 final class Failures {
     private static final int ENOENT = 2;
     private static final int EACCES = 13;

@@ -45,7 +45,7 @@ final class Gaps {
         return false;
     }
 
-    /** Whether the mean has stopped growing from 1. */
+    /** True if the mean has stopped growing from 1. */
     boolean isFound() {
         return steady == STEADY_MEASURES;
     }

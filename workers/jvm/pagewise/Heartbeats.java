@@ -219,7 +219,7 @@ final class Heartbeats {
             }
         }
 
-        /** What the log has new says of the safepoint requested last, in ns; -1: nothing. */
+        /** Time of the safepoint requested last, from new lines of the log, in ns; -1: none. */
         private long reached() throws IOException {
             long reachedNs = -1;
             int received = log.read(text.clear(), position);

@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.stream.IntStream;
 
 /**
- * How often which time was seen. Values below 256 have buckets of their own; above, a power of two is divided into
+ * Counts of times. Values below 256 have buckets of their own; above, a power of two is divided into
  * 128, so that no bucket is wider than 1/128 of its value.
  */
 final class Histogram {
@@ -32,7 +32,7 @@ final class Histogram {
         return held().mapToLong(Histogram::end).toArray();
     }
 
-    /** How much each of them holds. */
+    /** Their counts. */
     long[] counts() {
         return held().mapToLong(index -> counts[index]).toArray();
     }

@@ -9,7 +9,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What {@code open} asked for, and what was opened for it. */
+/** The request of {@code open}, and everything opened for it. */
 final class Job {
     final String method;
     final String workload;
@@ -45,11 +45,11 @@ final class Job {
     final String word;
     final List<String> options;
 
-    /** What each thread does. */
+    /** The work of each thread. */
     Work[] work;
     /** The offset table: zeros until {@code go}, and another one with each; its page tables are full. */
     MemorySegment table;
-    /** What records hold: the period and a record more. */
+    /** Source of the records: the period and a record more. */
     MemorySegment source;
 
     /**
@@ -148,7 +148,7 @@ final class Job {
         return refusal("the JVM's worker has no method '" + method + "' for " + workload, true);
     }
 
-    /** What was asked for cannot be: no call was made. */
+    /** Refusal of a job that cannot be done: no call was made. */
     CallFailure refusal(String detail, boolean unavailable) {
         return new CallFailure("open", 0, path, 0, detail, unavailable);
     }

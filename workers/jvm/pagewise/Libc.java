@@ -41,7 +41,7 @@ final class Libc {
         return LINKER.downcallHandle(function, descriptor, options);
     }
 
-    /** Where errno is captured: one for each thread. */
+    /** Memory in which errno is captured: one for each thread. */
     static MemorySegment state() {
         return Arena.ofAuto().allocate(Linker.Option.captureStateLayout());
     }

@@ -6,7 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** What the worker offers: {@code hello} is made of it, jobs are checked by it, and pagewise itself reads it. */
+/** The offers of the worker: {@code hello} is made of it, jobs are checked by it, and pagewise itself reads it. */
 final class Offers {
     /**
      * A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each
@@ -26,7 +26,7 @@ final class Offers {
 
     private Offers() { }
 
-    /** What a workload's column has: a word, then its options. */
+    /** A workload's column: a word, then its options. */
     private static List<String[]> column(String workload) {
         List<String[]> lines = TABLE.lines().map(line -> line.split(" +")).toList();
         int column = Arrays.asList(lines.get(0)).indexOf(workload.endsWith("-read") ? "reads" : workload);

@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 final class Part {
     final Job job;
     final MemorySegment table;
-    /** Where in the table it begins, and how many operations it has. */
+    /** Its start in the table, and its number of operations. */
     final long firstByte;
     final long operations;
     /** Bytes of the table that make an operation. */
@@ -23,7 +23,7 @@ final class Part {
         lastOffset = Math.max(0, job.spanBytes - job.readBytes);
     }
 
-    /** Where the read is that follows from the data of the one before it. */
+    /** Offset of the read that follows from the data of the one before it. */
     long follow(long entry, long link) throws CallFailure {
         long offset = table.get(Words.WORD_LAYOUT, entry) ^ link;
         if (Long.compareUnsigned(offset, lastOffset) > 0) {

@@ -74,7 +74,7 @@ abstract class Reader extends Work {
         return touches ? touchAll(from, to) : sumAll(from, to);
     }
 
-    /** What the checksum of the read at an entry is multiplied by: 2 * its place in the table + 1. */
+    /** Weight of the checksum of the read at an entry: 2 * its place in the table + 1. */
     private static long weight(long entry) {
         return entry / 4 + 1;
     }

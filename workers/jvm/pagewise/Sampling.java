@@ -16,7 +16,7 @@ abstract class Sampling {
     long bytes;
     long checksum;
     final Stalls stalls = new Stalls();
-    /** Why there is no sample; null: there is one. */
+    /** Reason that there is no sample; null: there is one. */
     CallFailure failure;
 
     Sampling(Crew crew, Work work) {

@@ -5,13 +5,13 @@ package pagewise;
  * in the average as what it should have taken, else one long stall would hide those after it.
  */
 final class Stalls {
-    /** What a batch must take beyond its operations' average to be called stalled. */
+    /** Excess of a stalled batch over its operations' average. */
     private static final long STALL_NS = 1_000_000;
 
     long count;
     /** The longest, less the average of the other operations in its batch. */
     long longestNs;
-    /** What operations take without stalls, and so many of them; none yet: 0. */
+    /** Operations without stalls, and their time; none yet: 0. */
     private long calmOperations;
     private long calmNs;
     /** The first batch, until there is another to compare it with; none: 0. */
@@ -61,7 +61,7 @@ final class Stalls {
         calmNs += countedNs;
     }
 
-    /** What {@code operations} take where so many took so long. */
+    /** Time of {@code operations} at the pace of others. */
     static long pace(long of, long tookNs, long operations) {
         return (long) ((double) tookNs * operations / of);
     }

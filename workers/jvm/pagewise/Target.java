@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.StandardOpenOption;
 
-/** Where records go: a ring of whole ones in the file, the cursor in it, and what is not synced yet. */
+/** The destination of records: a ring of whole ones in the file, the cursor in it, and what is not synced yet. */
 abstract class Target {
     final String path;
     /** Bytes of the file that records may take: whole ones. */
@@ -17,7 +17,7 @@ abstract class Target {
     /** Bytes after which a sync is due; {@link Long#MAX_VALUE} without syncs within the measured region. */
     private final long syncBytes;
     private long unsynced;
-    /** Where in the file the next byte goes. */
+    /** Offset in the file of the next byte. */
     long cursor;
     /** Bytes that reached the file. */
     long written;

@@ -19,7 +19,7 @@ final class TimedSampling extends Sampling {
     private static final long BATCH_MAX_NS = 200_000;
 
     private final DeviceBudget budget;
-    /** Whether any batch had more than one operation: then batch times are no latencies. */
+    /** True if any batch had more than one operation: then batch times are no latencies. */
     private boolean batched;
 
     TimedSampling(Crew crew, Work work) throws CallFailure {
@@ -108,7 +108,7 @@ final class TimedSampling extends Sampling {
 
     /** Stops a phase when storage has read enough for this process: a file that fills up is no longer cold. */
     private static final class DeviceBudget {
-        /** How often it is looked at: that costs a system call. */
+        /** Interval between looks at it: each costs a system call. */
         private static final long CHECK_NS = 1_000_000;
         private static final byte[] KEY = "\nread_bytes: ".getBytes(StandardCharsets.US_ASCII);
 

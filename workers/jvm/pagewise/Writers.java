@@ -43,7 +43,7 @@ final class Writers {
         };
     }
 
-    /** What records hold, in the memory that the method writes from: the period and a record more. */
+    /** Source of the records, in the memory that the method writes from: the period and a record more. */
     private static ByteBuffer source(Job job) {
         byte[] source = new byte[Math.addExact(job.sourcePeriod, job.recordBytes)];
         MemorySegment.copy(job.source, ValueLayout.JAVA_BYTE, 0, source, 0, source.length);
@@ -97,7 +97,7 @@ final class Writers {
         return -1;
     }
 
-    /** What records hold, and where they go. */
+    /** Source and destination of the records. */
     private static abstract class Writer extends Work {
         final Target target;
         /** The period and a record more; a record that was just made would be a byte array too. */
@@ -105,7 +105,7 @@ final class Writers {
         final int recordBytes;
         final int period;
         private long offered;
-        /** Where in the source the next record begins. */
+        /** Start of the next record in the source. */
         int place;
 
         Writer(Job job, Target target) {

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::digest::SituationDigest;
 
-/// What each side advises.
+/// The advice of both sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ChangedAdvice {
     /// Methods that runs of the first side advise, the most frequent first.
     pub base: Vec<Advised>,
     /// The same of the second side.
     pub new: Vec<Advised>,
-    /// What that says.
+    /// The finding.
     pub finding: AdviceFinding,
 }
 
@@ -24,7 +24,7 @@ pub struct Advised {
     pub runs: usize,
 }
 
-/// What two sides' advice says.
+/// Finding from the advice of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdviceFinding {

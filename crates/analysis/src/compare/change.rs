@@ -29,13 +29,13 @@ pub struct Change {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// What the interval says.
+    /// The finding from the interval.
     pub finding: ChangeFinding,
     /// Reason that a side has no figure.
     pub reason: Option<String>,
 }
 
-/// What an interval says of a change.
+/// Finding from the interval of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeFinding {

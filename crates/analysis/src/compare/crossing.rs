@@ -27,11 +27,11 @@ pub struct ChangedCrossing {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// What that says.
+    /// The finding.
     pub finding: CrossingFinding,
 }
 
-/// What two sides' crossings say.
+/// Finding from the crossings of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingFinding {
@@ -67,7 +67,7 @@ pub(super) fn changes(base: &[Digest], new: &[Digest]) -> Vec<ChangedCrossing> {
     found.iter().zip(intervals).map(|((key, base, new), interval)| key.change(base, new, interval)).collect()
 }
 
-/// What makes two crossings the same.
+/// Identity of a crossing on both sides.
 #[derive(Clone, Copy, PartialEq)]
 struct Key<'a> {
     label: &'a str,

@@ -12,7 +12,7 @@ use super::facts::{self, ChangedFact};
 use crate::judge::FigureKind;
 use pagewise_model::run::SCHEMA_VERSION;
 
-/// What differs between two sides.
+/// Differences between two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Version of this JSON.
@@ -27,13 +27,13 @@ pub struct Difference {
     pub noise_is_known: bool,
     /// Facts in which the sides differ.
     pub environment: Vec<ChangedFact>,
-    /// What to know before the numbers, one sentence each.
+    /// Cautions before the numbers, one sentence each.
     pub warnings: Vec<String>,
     /// The situations that both sides have.
     pub situations: Vec<ChangedSituation>,
     /// The crossings of searches that both sides have made.
     pub crossings: Vec<ChangedCrossing>,
-    /// What one side alone has.
+    /// Methods and conditions of one side alone.
     pub unmatched: Vec<Unmatched>,
 }
 

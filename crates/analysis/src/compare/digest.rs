@@ -18,7 +18,7 @@ use crate::statistics::ByRound;
 pub struct Digest {
     /// Its file, as it was named.
     pub name: String,
-    /// What tells it from other runs, whatever the file is called.
+    /// The identity of the run, whatever the file is called.
     pub identity: Identity,
     /// Facts that results depend on.
     pub facts: Facts,
@@ -30,7 +30,7 @@ pub struct Digest {
     pub doubts: Vec<String>,
 }
 
-/// What two copies of a run file have in common and two runs do not.
+/// Facts that two copies of a run file share and two runs do not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// When it began, seconds since 1970.
@@ -65,7 +65,7 @@ pub struct SituationDigest {
 pub struct RunFigure {
     /// As it is shown.
     pub shown: MedianInterval,
-    /// What it is ranked by, by round, the more the better.
+    /// The quantity by which it is ranked, by round; more is better.
     pub by_round: ByRound,
 }
 

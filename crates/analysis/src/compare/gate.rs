@@ -21,14 +21,14 @@ pub enum Gate {
     CrossoverMoved,
 }
 
-/// What a condition found.
+/// Findings about a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GateFindings {
     /// The condition.
     pub gate: String,
-    /// What the runs show against it, one sentence each: it failed if there are any.
+    /// Violations that the runs show, one sentence each: the gate failed if there are any.
     pub failed: Vec<String>,
-    /// What they do not decide.
+    /// Questions that the runs do not decide.
     pub undecided: Vec<String>,
 }
 

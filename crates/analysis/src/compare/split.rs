@@ -24,7 +24,7 @@ pub struct Split {
     pub values: Vec<ValueOfFact>,
     /// Every situation of any run. Sizes of files do not tell them apart, since they follow from the machine's memory.
     pub situations: Vec<SplitSituation>,
-    /// What to know before the numbers, one sentence each.
+    /// Cautions before the numbers, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub struct AdviceOfValue {
     pub advised: Vec<Advised>,
 }
 
-/// How far a fact explains a disagreement.
+/// The extent to which a fact explains a disagreement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// The fact.

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use pagewise_model::ProcessCounters;
 use pagewise_model::watched::{
-    Access, Bound, Call, Happening, Missing, Pages, Position, ReadOrder, Sight, Tally, WatchedFile, What,
+    Call, DescriptorBinding, Happening, Missing, Pages, Position, ReadOrder, Sight, Tally, Transfer,
+    WatchedFile, What,
 };
 
 use super::inspection::{
@@ -61,15 +62,15 @@ struct Process {
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     to: To,
-    /// Where the file's own position is, from its opening on.
+    /// The file's own position, from its opening on.
     position: u64,
-    /// Where the access before ended.
+    /// End of the access before.
     last_end: Option<u64>,
     /// A call has used it.
     used: bool,
 }
 
-/// Where an access was.
+/// The place of an access.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     offset: u64,
@@ -89,7 +90,7 @@ pub struct Accessed {
     pub thread: u32,
     /// The file, as a number of these accounts ([`Accounts::identity`]).
     pub file: usize,
-    /// Where.
+    /// Offset in the file.
     pub offset: u64,
     /// Bytes that it returned.
     pub len: u64,
@@ -278,11 +279,11 @@ impl Accounts {
         })
     }
 
-    fn bound(&mut self, to: Bound) -> To {
+    fn bound(&mut self, to: DescriptorBinding) -> To {
         match to {
-            Bound::NoFile => To::NoFile,
-            Bound::Unknown => To::Unknown,
-            Bound::File { file, len, direct } => {
+            DescriptorBinding::NoFile => To::NoFile,
+            DescriptorBinding::Unknown => To::Unknown,
+            DescriptorBinding::File { file, len, direct } => {
                 let index = self.file(file);
                 let file = &mut self.files[index];
                 file.len.get_or_insert(len);
@@ -369,7 +370,7 @@ impl Accounts {
     }
 
     /// Move the position of a descriptor; where the access was, if that is known and it moved any bytes.
-    fn place(&mut self, process: u32, access: &Access, bytes: u64) -> Option<Place> {
+    fn place(&mut self, process: u32, access: &Transfer, bytes: u64) -> Option<Place> {
         let state = self.descriptor(process, access.descriptor)?;
         let start = match access.at {
             Position::Offset(offset) => offset,

@@ -1,4 +1,4 @@
-//! What follows from an inspection, on a condition: what threads waited for, never how much another method would gain.
+//! Conclusions from an inspection: files that threads waited for, never how much another method would gain.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,10 +10,10 @@ pub const LEAST_SHARE: f64 = 0.1;
 
 /// Threads that waited for a file.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Finding {
+pub struct WaitFinding {
     /// Place of the file in [`Inspection::files`].
     pub file: usize,
-    /// What they did.
+    /// The kind of wait.
     pub by: By,
     /// Places of the threads in [`Inspection::threads`], the one that waited for the largest share of its time first.
     pub threads: Vec<usize>,
@@ -24,8 +24,8 @@ pub struct Finding {
 }
 
 /// The findings, the largest share first. Of a watch that lost records there are none.
-pub fn findings(inspection: &Inspection) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
+pub fn findings(inspection: &Inspection) -> Vec<WaitFinding> {
+    let mut found: Vec<WaitFinding> = Vec::new();
     if !inspection.complete {
         return found;
     }
@@ -43,7 +43,7 @@ pub fn findings(inspection: &Inspection) -> Vec<Finding> {
             }
             None => {
                 let (file, by) = (wait.file, wait.by);
-                found.push(Finding { file, by, threads: vec![index], most: share, least: share });
+                found.push(WaitFinding { file, by, threads: vec![index], most: share, least: share });
             }
         }
     }

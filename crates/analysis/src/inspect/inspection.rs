@@ -1,4 +1,4 @@
-//! What a program does to its files, as it is printed.
+//! The inspection of a program: its files and the waits of its threads, as printed.
 
 use pagewise_model::ProcessCounters;
 use pagewise_model::watched::{Missing, ReadOrder, Tally};
@@ -10,14 +10,14 @@ pub use super::waits::Waits;
 /// Version of this document. Its fields only ever grow.
 pub const SCHEMA: u32 = 1;
 
-/// What was watched.
+/// The watched program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Subject {
     /// The command, or the name of the process.
     pub command: String,
     /// The process.
     pub process: u32,
-    /// How it ended, if it did while it was watched.
+    /// Its end, if it came while it was watched.
     pub ended: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Subject {
 pub struct Inspection {
     /// Version of this document.
     pub schema: u32,
-    /// What was watched.
+    /// The watched program.
     pub subject: Subject,
     /// Time that it was watched.
     pub watched_ns: u64,
@@ -36,13 +36,13 @@ pub struct Inspection {
     pub processes: u64,
     /// Processes that were watched only until they executed a program that gains privileges (setuid, capabilities of a file).
     pub cut_processes: u64,
-    /// What was not seen, and why.
+    /// Sights that were missing, each with its reason.
     pub missing: Vec<Missing>,
     /// True if every record arrived: what was counted is what was recorded. Otherwise shares are not to be trusted.
     pub complete: bool,
     /// Records that found no room.
     pub lost_records: u64,
-    /// How often each event happened.
+    /// Counts of each event.
     pub events: Vec<Tally>,
     /// Files, those that were waited for the longest first.
     pub files: Vec<InspectedFile>,
@@ -56,7 +56,7 @@ pub struct Inspection {
     pub ring_requests: Option<u64>,
     /// Faults of memory without a file.
     pub memory_faults: u64,
-    /// What /proc told of the process when it was looked at last, less what it told at the beginning.
+    /// Counters of the process in /proc when it was looked at last, less those at the beginning.
     pub totals: ProcessCounters,
 }
 
@@ -88,7 +88,7 @@ pub struct InspectedFile {
     pub code: bool,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
     pub direct: bool,
-    /// How one of its descriptors was said to be read, the last one that was (posix_fadvise(2)).
+    /// The read order that one of its descriptors was given, the last one that was (posix_fadvise(2)).
     pub said_to_be_read: ReadOrder,
     /// Reads by calls; `None`: none, or calls were not watched.
     pub reads: Option<Calls>,
@@ -98,7 +98,7 @@ pub struct InspectedFile {
     pub syncs: Option<Waits>,
     /// Accesses to a mapping that raised a fault.
     pub mapping: Option<Mapped>,
-    /// What came into the page cache; `None`: nothing, or it was not watched.
+    /// Bytes brought into the page cache; `None`: none, or it was not watched.
     pub brought_in: Option<BroughtIn>,
 }
 
@@ -149,11 +149,11 @@ pub struct BroughtIn {
     pub by_calls_bytes: u64,
     /// By faults; of what was never mapped, by calls that are not watched, such as stat(2) and execve(2).
     pub by_faults_bytes: u64,
-    /// What had come in before while the program was watched, and had gone.
+    /// Bytes that had come in before while the program was watched, and had gone.
     pub again_bytes: u64,
-    /// What came in by calls over what reads returned. What is below 1 was in the cache; readahead brings in more than is read.
+    /// Bytes that came in by calls over those that reads returned. Below 1 the rest was in the cache; readahead brings in more than is read.
     pub per_read: Option<f64>,
-    /// What came in by faults over the pages that faulted.
+    /// Pages that came in by faults over those that faulted.
     pub per_faulted: Option<f64>,
     /// The least share of what came in by faults that was never touched; `None`: it could be all or nothing, as where large
     /// pages are mapped at once.
@@ -188,11 +188,11 @@ pub struct FileWait {
     pub file: usize,
     /// By what.
     pub by: By,
-    /// How long.
+    /// Time of its waits.
     pub waited_ns: u64,
 }
 
-/// What a thread did when it waited.
+/// The activity of a thread during a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {

@@ -10,7 +10,7 @@ struct Range {
     file: Option<(usize, u64)>,
 }
 
-/// What a process has mapped.
+/// The mappings of a process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mappings {
     /// By their first address; they do not overlap.

@@ -1,7 +1,7 @@
 //! Inspections of happenings that are made up.
 
 use pagewise_model::watched::{
-    Access, Bound, Call, Happening, Missing, Pages, Position, Sight, Tally, WatchedFile, What,
+    Call, DescriptorBinding, Happening, Missing, Pages, Position, Sight, Tally, Transfer, WatchedFile, What,
 };
 
 use super::inspection::{By, InspectedFile, Inspection, Subject};
@@ -15,11 +15,15 @@ fn file(inode: u64) -> WatchedFile {
 }
 
 fn bound(descriptor: i32, inode: u64) -> What {
-    What::Bound { descriptor, to: Bound::File { file: file(inode), len: 1 << 20, direct: false }, anew: true }
+    What::Bound {
+        descriptor,
+        to: DescriptorBinding::File { file: file(inode), len: 1 << 20, direct: false },
+        anew: true,
+    }
 }
 
 fn read(descriptor: i32, at: Position) -> What {
-    What::Called(Call::Read(Access { descriptor, at }))
+    What::Called(Call::Read(Transfer { descriptor, at }))
 }
 
 fn pages(inode: u64, first: u64, count: u64) -> Pages {
@@ -67,7 +71,7 @@ fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
     // A second look at it changes nothing.
     all.push(What::Bound {
         descriptor: 3,
-        to: Bound::File { file: file(7), len: 1 << 20, direct: false },
+        to: DescriptorBinding::File { file: file(7), len: 1 << 20, direct: false },
         anew: false,
     });
     all.extend([
@@ -141,7 +145,7 @@ fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
     let inspection = inspected(vec![
         What::Mapped { start: 0, len: PAGE, file: Some((file(8), 0)), executable: false },
         bound(3, 7),
-        What::Called(Call::Write(Access { descriptor: 3, at: Position::Current })),
+        What::Called(Call::Write(Transfer { descriptor: 3, at: Position::Current })),
         What::Left { preempted: false },
         What::Resumed,
         What::Faulted { address: 0, major: true },
@@ -168,7 +172,7 @@ fn what_was_never_touched_is_an_interval() {
     // Pages that came in twice, and those of a write, which come from nowhere.
     let mut again = all.clone();
     again.extend([What::BroughtIn(pages(7, 90, 20)), bound(3, 7)]);
-    again.push(What::Called(Call::Write(Access { descriptor: 3, at: Position::Current })));
+    again.push(What::Called(Call::Write(Transfer { descriptor: 3, at: Position::Current })));
     again.extend([What::BroughtIn(pages(7, 500, 1)), What::Returned(1)]);
     let found = brought(&inspected(again));
     assert_eq!((found.bytes, found.again_bytes), (120 * PAGE, 10 * PAGE));
@@ -250,7 +254,7 @@ fn descriptors_are_those_of_their_process_and_of_its_children() {
         add(process, read(3, Position::Offset(0)));
         add(process, What::Returned(10));
     }
-    add(2, What::Bound { descriptor: 4, to: Bound::NoFile, anew: false });
+    add(2, What::Bound { descriptor: 4, to: DescriptorBinding::NoFile, anew: false });
     add(2, read(4, Position::Current));
     add(2, What::Returned(3));
     let inspection = accounts.inspection(subject(), (0, time_ns), &[], (Vec::new(), 0));
@@ -273,8 +277,8 @@ fn a_program_that_ends_without_a_fault_was_not_watched() {
 /// A descriptor that was seen when it was opened stays what it was, if a later look comes too late.
 #[test]
 fn a_look_that_comes_too_late_tells_nothing() {
-    let read = || What::Called(Call::Read(Access { descriptor: 3, at: Position::Current }));
-    let late = What::Bound { descriptor: 3, to: Bound::Unknown, anew: false };
+    let read = || What::Called(Call::Read(Transfer { descriptor: 3, at: Position::Current }));
+    let late = What::Bound { descriptor: 3, to: DescriptorBinding::Unknown, anew: false };
     let inspection =
         inspected(vec![bound(3, 7), read(), What::Returned(10), late, read(), What::Returned(20)]);
     assert_eq!(inspection.unknown.map(|unknown| unknown.bytes), Some(0));

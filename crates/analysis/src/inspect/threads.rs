@@ -109,7 +109,7 @@ impl Thread {
         self.ended_ns = Some(time_ns);
     }
 
-    /// What it waited for until now; files by their place.
+    /// Its waits until now; files by their place.
     pub(super) fn inspected(&self, number: u32, now_ns: u64, place: &[usize]) -> InspectedThread {
         let mut waits: Vec<FileWait> = self
             .waits

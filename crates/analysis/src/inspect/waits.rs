@@ -18,7 +18,7 @@ pub(super) struct WaitCounts {
 /// Waits of threads for a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Waits {
-    /// How many.
+    /// Number of waits.
     pub count: u64,
     /// All together.
     pub total_ns: u64,

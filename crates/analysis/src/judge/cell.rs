@@ -9,7 +9,7 @@ use pagewise_model::{
 };
 use serde::Serialize;
 
-use super::cold_start::{ColdWindow, bytes_to_warm, course, times_to_warm};
+use super::cold_start::{ColdWindow, bytes_to_warm, times_to_warm, windows};
 use super::evidence::EvidenceMedians;
 use super::figure::{FigureKind, MedianInterval};
 use super::stall::{Stall, stall_withheld};
@@ -341,7 +341,7 @@ impl CellJudgement {
             stall_reason,
             time_to_warm_ns: MedianInterval::of(&times_to_warm(samples)),
             bytes_to_warm: MedianInterval::of(&bytes_to_warm(samples)),
-            cold_start: course(samples),
+            cold_start: windows(samples),
             setup_ns: ns(|measurement| measurement.setup_ns),
             warmup_ns: ns(|measurement| measurement.warmup_ns),
             measured_ns: ns(|measurement| measurement.measured_ns),

@@ -46,7 +46,7 @@ pub(super) fn bytes_to_warm(samples: &CellSamples<'_>) -> Vec<f64> {
 }
 
 /// The windows of a cold start; `None` for anything else and without a valid sample.
-pub(super) fn course(samples: &CellSamples<'_>) -> Option<Vec<ColdWindow>> {
+pub(super) fn windows(samples: &CellSamples<'_>) -> Option<Vec<ColdWindow>> {
     let evidence: Vec<&Evidence> =
         samples.valid().filter(|_| is_cold_start(samples)).map(|(_, evidence)| evidence).collect();
     let longest = evidence.iter().map(|seen| seen.windows.len()).max()?;

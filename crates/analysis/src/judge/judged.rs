@@ -44,7 +44,7 @@ pub struct Judged {
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
     pub pivot: Option<Tables>,
-    /// Whether a replayed trace stands for its program; `None` if none was replayed.
+    /// The proof that a replayed trace stands for its program, or does not; `None` if none was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub self_replay: Option<SelfReplay>,
 }

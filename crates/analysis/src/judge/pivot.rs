@@ -25,7 +25,7 @@ use facts::Data;
 
 pub use facts::*;
 pub use ratio::PairedRatio;
-pub use waits::{Cause, Waits};
+pub use waits::{Cause, ThreadWaits};
 
 /// The tables of a run, from its samples by cell, its judged cells and its comparisons.
 pub(crate) fn tables(

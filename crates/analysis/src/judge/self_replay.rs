@@ -1,4 +1,4 @@
-//! Whether a trace stands for the program: its own method, replayed under the conditions of the recording, must read what the program
+//! The proof that a trace stands for its program: its own method, replayed under the conditions of the recording, must read what the program
 //! read.
 
 use pagewise_model::format::{bytes, difference};
@@ -26,7 +26,7 @@ pub struct SelfReplay {
     pub difference: Option<f64>,
     /// True if the trace stands for the program. Otherwise no other method is shown.
     pub stands: bool,
-    /// What was found.
+    /// The finding, as a sentence.
     pub sentence: String,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay>
     )
 }
 
-/// What is not as it was at the recording.
+/// Conditions that differ from those of the recording.
 fn other_conditions(trace: &PlannedTrace, own: &CellSamples<'_>) -> Option<String> {
     let conditions = &own.cell.conditions;
     if !trace.cold && conditions.cache == CacheState::Cold && !own.cell.method.is_direct() {

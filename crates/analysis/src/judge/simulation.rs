@@ -15,7 +15,7 @@ use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 
 #[cfg(test)]
 pub(crate) use noise::normal;
-pub use noise::{Noise, Scatter, Source};
+pub use noise::{Noise, NoiseSource, Scatter};
 
 /// Rounds of the longest race.
 const MOST_ROUNDS: usize = 224;
@@ -24,9 +24,9 @@ const BESIDE_METHODS: [usize; 3] = [3, 5, 8];
 /// From this ratio on a method is far behind.
 const FAR: f64 = 1.2;
 
-/// How many rounds a simulated comparison takes.
+/// The number of rounds of a simulated comparison.
 #[derive(Clone, Debug)]
-pub enum Sampling {
+pub enum SimulatedSampling {
     /// A fixed number.
     Rounds(usize),
     /// A race with a budget of so many samples for each method on average.
@@ -39,7 +39,7 @@ pub struct ComparisonScenario {
     /// True rates of the methods. The first one is the best, or one of the best.
     pub truth: Vec<f64>,
     /// Its rounds.
-    pub sampling: Sampling,
+    pub sampling: SimulatedSampling,
     /// Noise.
     pub noise: Noise,
 }
@@ -75,7 +75,7 @@ impl ComparisonTally {
 /// Simulate and judge `comparisons` comparisons of one setting. The same seed gives the same tally.
 pub fn simulate(setting: &ComparisonScenario, comparisons: u32, seed: u64) -> ComparisonTally {
     let mut random = Random::for_purpose(seed, "verdicts");
-    let source = Source::new(&setting.noise);
+    let source = NoiseSource::new(&setting.noise);
     let mut tally = ComparisonTally { comparisons, ..ComparisonTally::default() };
     for _ in 0..comparisons {
         count(&mut tally, setting, &judged(setting, &source, &mut random));
@@ -83,10 +83,10 @@ pub fn simulate(setting: &ComparisonScenario, comparisons: u32, seed: u64) -> Co
     tally
 }
 
-fn judged(setting: &ComparisonScenario, source: &Source, random: &mut Random) -> Judgement {
+fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Random) -> Judgement {
     let most = match &setting.sampling {
-        Sampling::Rounds(rounds) => *rounds,
-        Sampling::Race(..) => MOST_ROUNDS + Plan::RETURN_ROUNDS as usize,
+        SimulatedSampling::Rounds(rounds) => *rounds,
+        SimulatedSampling::Race(..) => MOST_ROUNDS + Plan::RETURN_ROUNDS as usize,
     };
     let draw = |truth: &[f64], random: &mut Random| rates(truth, &source.draw(truth.len(), most, random));
     let mut run = vec![draw(&setting.truth, random)];
@@ -95,8 +95,8 @@ fn judged(setting: &ComparisonScenario, source: &Source, random: &mut Random) ->
         run.extend(BESIDE_METHODS.map(|methods| draw(&vec![1.0; methods], random)));
     }
     let (comparisons, looks) = match &setting.sampling {
-        Sampling::Rounds(_) => (entrants(&run, &tried(&run, u32::MAX)), &Looks::once()),
-        Sampling::Race(looks, budget) => (raced(&run, looks, *budget), looks),
+        SimulatedSampling::Rounds(_) => (entrants(&run, &tried(&run, u32::MAX)), &Looks::once()),
+        SimulatedSampling::Race(looks, budget) => (raced(&run, looks, *budget), looks),
     };
     let standing = race::standings(&comparisons, looks, true).remove(0);
     verdict::judge_standing(&comparisons[0], &standing)
@@ -181,15 +181,15 @@ mod tests {
 
     const COMPARISONS: u32 = 300;
 
-    fn setting(truth: &[f64], sampling: Sampling, noise: Noise) -> ComparisonScenario {
+    fn setting(truth: &[f64], sampling: SimulatedSampling, noise: Noise) -> ComparisonScenario {
         ComparisonScenario { truth: truth.to_vec(), sampling, noise }
     }
 
-    fn samplings() -> [Sampling; 3] {
+    fn samplings() -> [SimulatedSampling; 3] {
         [
-            Sampling::Rounds(QUICK_ROUNDS as usize),
-            Sampling::Rounds(FULL_ROUNDS as usize),
-            Sampling::Race(Looks::quick(), 16.0),
+            SimulatedSampling::Rounds(QUICK_ROUNDS as usize),
+            SimulatedSampling::Rounds(FULL_ROUNDS as usize),
+            SimulatedSampling::Race(Looks::quick(), 16.0),
         ]
     }
 
@@ -199,11 +199,15 @@ mod tests {
     #[test]
     fn equals_have_no_best() {
         for (name, noise) in Noise::all() {
-            for sampling in [Sampling::Rounds(QUICK_ROUNDS as usize), Sampling::Race(Looks::quick(), 16.0)] {
+            for sampling in [
+                SimulatedSampling::Rounds(QUICK_ROUNDS as usize),
+                SimulatedSampling::Race(Looks::quick(), 16.0),
+            ] {
                 let tally = simulate(&setting(&[1.0; 2], sampling.clone(), noise.clone()), COMPARISONS, 1);
                 let share = tally.share(tally.false_winner);
                 // Nine rounds show in part only what lasts from one to the next.
-                let in_part = matches!((&noise, &sampling), (Noise::Lasting(_), Sampling::Rounds(_)));
+                let in_part =
+                    matches!((&noise, &sampling), (Noise::Lasting(_), SimulatedSampling::Rounds(_)));
                 let most = if in_part { 0.08 } else { FALSE_AT_MOST };
                 assert!(share <= most, "{name}, {sampling:?}: {tally:?}");
             }
@@ -236,7 +240,7 @@ mod tests {
         let truth = [1.0, 1.0, 0.8, 0.8, 0.6];
         let noise = Noise::Real(&["read-warm"]);
         // Sixteen samples of a method, and its return rounds.
-        let race = Sampling::Race(Looks::quick(), 16.0 + f64::from(Plan::RETURN_ROUNDS));
+        let race = SimulatedSampling::Race(Looks::quick(), 16.0 + f64::from(Plan::RETURN_ROUNDS));
         let tally = simulate(&setting(&truth, race, noise), COMPARISONS, 3);
         assert!(f64::from(tally.far_behind) >= 0.98 * f64::from(tally.far), "{tally:?}");
     }
@@ -246,7 +250,7 @@ mod tests {
         for (name, noise) in Noise::all() {
             for rounds in [3, 4] {
                 let tally = |truth: &[f64]| {
-                    simulate(&setting(truth, Sampling::Rounds(rounds), noise.clone()), 4000, 5)
+                    simulate(&setting(truth, SimulatedSampling::Rounds(rounds), noise.clone()), 4000, 5)
                 };
                 let equal = tally(&[1.0; 4]);
                 assert_eq!(equal.not_comparable, equal.comparisons, "{name}, {rounds} rounds: {equal:?}");
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_tally() {
-        let setting = setting(&[1.0, 0.9], Sampling::Rounds(7), Noise::Scatter(Scatter::TYPICAL));
+        let setting = setting(&[1.0, 0.9], SimulatedSampling::Rounds(7), Noise::Scatter(Scatter::TYPICAL));
         assert_eq!(simulate(&setting, 100, 9), simulate(&setting, 100, 9));
     }
 }

@@ -107,7 +107,6 @@ pub enum Finding {
     /// The first is lower.
     Lower,
     /// The two are not distinguishable in these rounds.
-    #[serde(rename = "not-told-apart")]
     Indistinguishable,
     /// Too few rounds have both.
     TooFewRounds,

@@ -2,7 +2,7 @@
 //!
 //! The kernel counts for each thread how long it was runnable but not running. Where a worker's clock leaves time out, that
 //! wait may be the reason: of the worker's threads, which were woken late, or of the supervisor, which read the answer late.
-//! What it explains accuses nobody, and proves nothing either: the sample is [`Disturbed`](FailureKind::Disturbed).
+//! Such a wait accuses nobody, and proves nothing either: the sample is [`Disturbed`](FailureKind::Disturbed).
 
 use pagewise_model::{Access, Failure, FailureKind};
 

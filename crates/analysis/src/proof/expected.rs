@@ -129,7 +129,7 @@ const FAULT_SHARE: f64 = 0.02;
 const BYTES_SHARE: f64 = 0.02;
 
 /// Check that the counters match the method.
-pub(super) fn contradicts_method(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn method_contradicted(subject: &Subject<'_>) -> Option<String> {
     let expected = expected(&subject.cell.method, subject.cell.conditions.workload());
     wrong_faults(subject, expected.major_faults).or_else(|| wrong_bytes(subject, expected.device_bytes))
 }

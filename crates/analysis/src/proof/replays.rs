@@ -1,4 +1,4 @@
-//! What the checks notice of a replayed trace.
+//! Checks of a replayed trace, each with a sample that it notices.
 
 use crate::proof::honest::{kinds, replay};
 use pagewise_model::Evidence;

@@ -65,7 +65,7 @@ pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
 
 /// Under a limit, the part of the span in the page cache must be charged to the group. Cache brought in by another
 /// process is not, nor is a file in memory; it would make the limit look larger than it is.
-pub(super) fn charged_elsewhere(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn charged_to_other_cgroup(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     cell.conditions.host_settings.memory_limit_bytes?;
     let group = evidence.group.as_ref().filter(|_| cell.depends_on_cache())?;
@@ -182,7 +182,7 @@ pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// The cap must read back from the group as set; without a requested cap there must be none.
-pub(super) fn cap_not_as_set(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn cap_mismatch(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.device_cap;
     let Some(group) = &subject.evidence.group else {
         return asked.map(|cap| {
@@ -242,7 +242,7 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
 
 /// Each setting of the kernel must be as the cell requests, or as it was when the run began. Readahead does not affect
 /// work that only writes.
-pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn kernel_setting_mismatch(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.kernel.wanted().into_iter().find_map(|(name, set)| {
         let is_readahead = name == READAHEAD;
         if set.is_none() && is_readahead && subject.is_writing() {
@@ -264,7 +264,7 @@ pub(super) fn kernel_not_as_set(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// The worker may run on the cell's CPUs only; if its node matters too, on those of them that are on it.
-pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn cpus_mismatch(subject: &Subject<'_>) -> Option<String> {
     let host_settings = &subject.cell.conditions.host_settings;
     let asked = host_settings.cpus.as_ref()?;
     let of_node = |found: &CpuList| {
@@ -278,7 +278,7 @@ pub(super) fn cpus_not_as_set(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// The pages of the file must be on the requested node, relative to the worker's.
-pub(super) fn placement_not_as_set(subject: &Subject<'_>) -> Option<String> {
+pub(super) fn placement_mismatch(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.numa?;
     if subject.cell.access() == Access::Anonymous || !subject.cell.depends_on_cache() {
         return None;

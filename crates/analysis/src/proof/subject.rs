@@ -16,12 +16,12 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// What the worker claims.
+    /// The claims of the worker.
     pub(crate) fn claims(&self) -> Claims<'_> {
         Claims::of(self.measurement, self.evidence.requested_bytes)
     }
 
-    /// What it was asked for.
+    /// The work that it was asked for.
     pub(crate) fn asked(&self) -> Asked {
         Asked::of_method(&self.cell.conditions, &self.cell.method)
     }

@@ -94,7 +94,7 @@ pub(super) fn synced_late(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// What was synced was written to the device.
+/// Check that synced data were written to the device.
 pub(super) fn synced_bytes_missing(subject: &Subject<'_>) -> Option<String> {
     let sync = subject.measured_sync()?;
     let (evidence, context) = (subject.evidence, subject.context);

@@ -14,7 +14,7 @@ use crate::statistics::{ByRound, median, paired_differences, paired_log_ratios};
 /// Error probability of all cases of a test together, if they are said to be within their bounds, or beyond them (one-sided).
 const LEVEL: f64 = 0.025;
 
-/// Whether a case is within the bounds of its test.
+/// Position of a case relative to the bounds of its test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseFinding {
@@ -50,7 +50,7 @@ pub struct Case {
     pub conditions: String,
     /// The method.
     pub method: String,
-    /// What it is compared with: a method, or the conditions that differ.
+    /// The other side: a method, or the conditions that differ.
     pub against: Option<String>,
     /// The value; a ratio or a difference if it is compared.
     pub value: Option<f64>,
@@ -60,9 +60,9 @@ pub struct Case {
     pub high: Option<f64>,
     /// Common rounds.
     pub rounds: usize,
-    /// Whether it is within the bounds.
+    /// Its position relative to the bounds.
     pub finding: CaseFinding,
-    /// Why there is no value.
+    /// Reason that there is no value.
     pub reason: Option<String>,
     /// Distance from the nearest bound, on the scale of the value, or its logarithm; negative beyond it.
     #[serde(skip)]
@@ -127,7 +127,7 @@ impl<'a> Compared<'a> {
         compared
     }
 
-    /// Why a case has too few rounds.
+    /// Reason that a case has too few rounds.
     fn missing(&self) -> String {
         let lacking = [Some(self.of), self.against].into_iter().flatten().min_by_key(|one| one.rounds.len());
         let lacking = lacking.unwrap_or(self.of);

@@ -17,7 +17,7 @@ use crate::statistics::{ByRound, lasting, median};
 /// Share of cases that are most of them.
 const MOST: f64 = 0.8;
 
-/// What a claim is worth on this machine.
+/// The verdict on a claim on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
@@ -69,9 +69,9 @@ impl Reproduction {
 pub struct Reproduced {
     /// Its name.
     pub study: String,
-    /// What was measured then, on what, and when.
+    /// Subject, machine and date of the published measurement.
     pub published: String,
-    /// Why runs of it are missing.
+    /// Reasons that runs of it are missing.
     pub missing: Vec<String>,
     /// Its claims.
     pub claims: Vec<JudgedClaim>,
@@ -88,13 +88,13 @@ pub struct JudgedClaim {
     pub published: String,
     /// Its word here.
     pub word: Word,
-    /// Why it cannot be tested.
+    /// Reason that it cannot be tested.
     pub reason: Option<String>,
-    /// What was found, test by test.
+    /// Findings, test by test.
     pub tests: Vec<JudgedTest>,
-    /// What counters say about the cells that decided.
+    /// Counters of the cells that decided.
     pub because: Vec<Counters>,
-    /// What was wrong with the published method, and what is known here.
+    /// Faults of the published method, each with the figure that is known here.
     pub defects: Vec<JudgedDefect>,
 }
 
@@ -150,7 +150,7 @@ pub struct Counter {
 /// A defect of the published method.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct JudgedDefect {
-    /// What was wrong.
+    /// The fault.
     pub says: String,
     /// The quantity that this run has instead, in a sentence.
     pub told: &'static str,

@@ -2,7 +2,7 @@
 
 use pagewise_model::{CacheState, Cell, Conditions, Descriptor, DeviceCap, HostSettings, Numa, Role, Work};
 
-use super::study::{Cells, Size, Test};
+use super::study::{Cells, SizeRank, Test};
 use crate::judge::collected::CellSamples;
 use crate::judge::label::data_over_cache;
 
@@ -97,9 +97,9 @@ impl<'a> RunCells<'a> {
         let Cells { each: _, best: _, but: _, workload, cache, threads, data, record, device, numa, role: _ } =
             side;
         let conditions = &cell.conditions;
-        let is_size = |size: &Size| match size {
-            Size::Smallest => self.rank(cell) == 0,
-            Size::Largest => self.rank(cell) + 1 == self.sizes.len(),
+        let is_size = |size: &SizeRank| match size {
+            SizeRank::Smallest => self.rank(cell) == 0,
+            SizeRank::Largest => self.rank(cell) + 1 == self.sizes.len(),
         };
         let has_record =
             |sizes: &Vec<_>| conditions.writes().is_some_and(|writes| sizes.contains(&writes.record_bytes));

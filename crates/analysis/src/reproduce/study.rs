@@ -8,16 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::quantity::{Quantity, Unit};
 
-/// What was published, without the plans that measure it again.
+/// A published study, without the plans that measure it again.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// What was measured then, on what, and when.
+    /// Subject, machine and date of the published measurement.
     pub published: String,
     /// Its claims, in its order.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
-    /// What was wrong with its method.
+    /// Faults of its method.
     #[serde(rename = "defect", default)]
     pub defects: Vec<Defect>,
 }
@@ -32,13 +32,13 @@ pub struct Claim {
     pub says: String,
     /// The figures that were published for it.
     pub published: String,
-    /// What must be so for it to hold; every test must.
+    /// Tests; it holds if every one does.
     #[serde(rename = "test", default)]
     pub tests: Vec<Test>,
-    /// What a machine must have to test it.
+    /// Requirements on a machine that tests it.
     #[serde(default)]
     pub needs: Needs,
-    /// Why no run can test it.
+    /// Reason that no run can test it.
     #[serde(default)]
     pub untestable: Option<String>,
     /// Counters that explain what is found.
@@ -46,7 +46,7 @@ pub struct Claim {
     pub because: Vec<Quantity>,
 }
 
-/// What a machine must have.
+/// Requirements on a machine.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Needs {
@@ -77,7 +77,7 @@ pub struct Test {
     pub at_least: Option<f64>,
     /// The most.
     pub at_most: Option<f64>,
-    /// How many of the cases must be within the bounds.
+    /// The number of cases that must be within the bounds.
     #[serde(default)]
     pub cases: Cases,
 }
@@ -113,7 +113,7 @@ pub struct Cells {
     /// Threads.
     pub threads: Option<Vec<u32>>,
     /// Size of the data.
-    pub data: Option<Size>,
+    pub data: Option<SizeRank>,
     /// Sizes of a record.
     #[serde(deserialize_with = "sizes")]
     pub record: Option<Vec<Bytes>>,
@@ -129,7 +129,7 @@ pub struct Cells {
 /// A size among those of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Size {
+pub enum SizeRank {
     /// The smallest one.
     Smallest,
     /// The largest one.
@@ -142,16 +142,16 @@ pub enum Size {
 pub struct Defect {
     /// The claims that rest on it.
     pub claims: Vec<String>,
-    /// What was wrong.
+    /// The fault.
     pub says: String,
-    /// What this run has instead.
-    pub here: Shown,
+    /// The figure of this run in its place.
+    pub here: ShownQuantity,
 }
 
 /// A quantity that is shown.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shown {
+pub struct ShownQuantity {
     /// The run, by the name of its plan in the study.
     pub run: String,
     /// The quantity.
@@ -177,7 +177,7 @@ fn cap<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Option<DeviceCap>>
 }
 
 impl Needs {
-    /// What a machine lacks.
+    /// Requirements that a machine does not meet.
     pub fn lacking(&self, environment: &Environment) -> Option<String> {
         let Needs { cpus, numa_nodes } = self;
         let has = environment.cpus;
@@ -194,7 +194,7 @@ impl Needs {
 }
 
 impl Study {
-    /// What a machine lacks for every claim that a run tests.
+    /// Requirements that a machine does not meet, of every claim that a run tests.
     pub fn lacking(&self, run: &str, environment: &Environment) -> Option<String> {
         let mut claims = self.claims.iter().filter(|claim| claim.tests.iter().any(|test| test.run == run));
         let first = claims.next()?.needs.lacking(environment)?;

@@ -14,7 +14,7 @@ use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
 use crate::judge::race::{self, Compared, Entrant, Looks, Standing};
 
-/// What is kept for return rounds, in their mean cost: rounds before them may cost more than they did so far.
+/// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they did so far.
 const KEPT: f64 = 1.25;
 /// Share of the budget after which the first return round comes.
 const MIDDLE: f64 = 0.5;

@@ -45,7 +45,7 @@ pub fn sample(
     latencies: Latencies,
 ) -> Result<ThreadSample, CallFailure> {
     let bytes_before = work.bytes();
-    let mut course = WorkProgress {
+    let mut progress = WorkProgress {
         position: first_operation,
         end: first_operation.saturating_add(amount.operations),
         checksum: 0,
@@ -57,34 +57,34 @@ pub fn sample(
     let started_ns = now_ns();
     let deadline = started_ns.saturating_add(sample_ns);
     let mut now = started_ns;
-    while course.position < course.end && now < deadline {
+    while progress.position < progress.end && now < deadline {
         let gap = gaps.draw();
         let begun = now;
-        now = course.stretch(work, gap, now)?;
-        if course.position < course.end && gaps.adapt(gap, now - begun) {
-            course.early.len = 0;
+        now = progress.stretch(work, gap, now)?;
+        if progress.position < progress.end && gaps.adapt(gap, now - begun) {
+            progress.early.len = 0;
         }
-        if gaps.is_found() && course.early.len > 0 {
-            course.early.record(&mut course.latencies);
+        if gaps.is_found() && progress.early.len > 0 {
+            progress.early.record(&mut progress.latencies);
         }
-        if course.position < course.end {
-            now = course.stretch(work, 1, now)?;
+        if progress.position < progress.end {
+            now = progress.stretch(work, 1, now)?;
         }
     }
-    course.checksum = course.checksum.wrapping_add(work.finish()?);
+    progress.checksum = progress.checksum.wrapping_add(work.finish()?);
     let ended_ns = now_ns();
-    course.early.record(&mut course.latencies);
+    progress.early.record(&mut progress.latencies);
     Ok(ThreadSample {
         started_ns,
         ended_ns,
-        operations: course.position - first_operation,
+        operations: progress.position - first_operation,
         latency_span_ns: (0, 0),
         latency_operations: 0,
         bytes: work.bytes() - bytes_before,
-        checksum: course.checksum,
-        latencies: course.latencies,
+        checksum: progress.checksum,
+        latencies: progress.latencies,
         syncs: work.take_sync_durations(),
-        stalls: course.stalls,
+        stalls: progress.stalls,
     })
 }
 

@@ -17,9 +17,9 @@ pub struct SettingGuard {
     file: Result<SettingFile, String>,
     /// Held where cells set it: another run, of any user, would take our setting for what was there before.
     claim: Option<Lock>,
-    /// What is to be there again, and the text that makes it so.
+    /// The setting to be restored, and the text that does it.
     found: Option<(String, String)>,
-    /// What it was set to last, if it was.
+    /// The value set last, if one was.
     set: Option<String>,
 }
 

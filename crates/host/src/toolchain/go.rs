@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::child::{self, Said};
 use super::store::{BuildError, WorkerStore, Workshop};
 use super::variables::{ToolchainVariables, entries, is_program, numbers};
-use super::{Built, Found, Language, Missing, SourceFile};
+use super::{Built, Found, Language, SourceFile, ToolchainError};
 
 /// The first version with GOTOOLCHAIN, and with the language version of the worker.
 const MIN_VERSION: [u64; 2] = [1, 21];
@@ -19,7 +19,7 @@ pub(super) const BUILD_FLAGS: [&str; 3] = ["build", "-trimpath", "-buildvcs=fals
 /// Variables that affect a Go program. They reach the worker and are recorded with its flags.
 const OBEYED: [&str; 5] = ["GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK"];
 
-pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Missing> {
+pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, ToolchainError> {
     let on_path = toolchain_variables.on_path("go");
     let mut passed = Vec::new();
     if on_path.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
             Err(why) => passed.push(why),
         }
     }
-    Err(Missing(format!(
+    Err(ToolchainError(format!(
         "no {WANTED} was found: {}; none is in /usr/local/go/bin, ~/go/bin, ~/sdk/go*/bin",
         passed.join("; ")
     )))
@@ -98,7 +98,7 @@ pub(super) fn build(
     found: &Found,
     sources: &[SourceFile],
     stop: &AtomicBool,
-) -> Result<Built, Missing> {
+) -> Result<Built, ToolchainError> {
     store.check_executable(Language::Go)?;
     let folder = store.worker(Language::Go, super::folder(store, found, sources), stop, |workshop| {
         let work = workshop.work();

@@ -12,7 +12,7 @@ use super::child::{self, Said};
 use super::shell_words::split_words;
 use super::store::{BuildError, WorkerStore};
 use super::variables::{ToolchainVariables, entries, is_program, numbers};
-use super::{Built, Choices, Found, Language, Missing, SourceFile};
+use super::{Built, Choices, Found, Language, SourceFile, ToolchainError};
 
 /// JEP 454: the foreign-function and memory API is final in JDK 22.
 const MIN_VERSION: u64 = 22;
@@ -51,11 +51,14 @@ const SYSTEM_FOLDERS: [&str; 4] = ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java"
 /// Folders below the user's home that may hold JDKs.
 const USER_FOLDERS: [&str; 3] = [".sdkman/candidates/java", ".jdks", ".asdf/installs/java"];
 
-pub(super) fn find(toolchain_variables: &ToolchainVariables, choices: &Choices) -> Result<Found, Missing> {
+pub(super) fn find(
+    toolchain_variables: &ToolchainVariables,
+    choices: &Choices,
+) -> Result<Found, ToolchainError> {
     if let Some(jdk) = &choices.jdk {
         let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.clone());
         return check(toolchain_variables, &home)
-            .map_err(|why| Missing(format!("--jdk {}: {why}; a {WANTED} is needed", jdk.display())));
+            .map_err(|why| ToolchainError(format!("--jdk {}: {why}; a {WANTED} is needed", jdk.display())));
     }
     let mut search = JdkSearch { toolchain_variables, seen: BTreeSet::new(), passed: Vec::new() };
     let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
@@ -120,14 +123,14 @@ impl JdkSearch<'_> {
         }
     }
 
-    fn missing(self) -> Missing {
+    fn missing(self) -> ToolchainError {
         let below_home = USER_FOLDERS.map(|folder| format!("~/{folder}"));
         let folders = SYSTEM_FOLDERS
             .into_iter()
             .chain(["/opt"])
             .chain(below_home.iter().map(String::as_str))
             .collect::<Vec<_>>();
-        Missing(format!(
+        ToolchainError(format!(
             "no {} was found: {}; none is in {}; name one with --jdk DIR",
             WANTED,
             self.passed.join("; "),
@@ -259,12 +262,12 @@ pub(super) fn build(
     choices: &Choices,
     sources: &[SourceFile],
     stop: &AtomicBool,
-) -> Result<Built, Missing> {
+) -> Result<Built, ToolchainError> {
     let flags = flags(choices)?;
     let folder = super::folder(store, found, sources);
     if folder.to_string_lossy().contains(':') {
         let shown = folder.display();
-        return Err(Missing(format!(
+        return Err(ToolchainError(format!(
             "a JVM cannot take classes from {shown}, which holds a ':'; set XDG_CACHE_HOME"
         )));
     }
@@ -304,19 +307,21 @@ fn arguments(flags: &[String], folder: &Path) -> Vec<String> {
 }
 
 /// The flags of the JVM: pagewise's own or the user's, and native access.
-fn flags(choices: &Choices) -> Result<Vec<String>, Missing> {
+fn flags(choices: &Choices) -> Result<Vec<String>, ToolchainError> {
     let mut flags = match &choices.jvm_args {
         None => JVM_ARGS.map(str::to_string).to_vec(),
-        Some(text) => split_words(text).map_err(|error| Missing(format!("--jvm-args: {error}")))?,
+        Some(text) => split_words(text).map_err(|error| ToolchainError(format!("--jvm-args: {error}")))?,
     };
     if let Some(first) = flags.first()
         && !first.starts_with(['-', '@'])
     {
-        return Err(Missing(format!("--jvm-args: '{first}' is not a flag of a JVM: flags begin with '-'")));
+        return Err(ToolchainError(format!(
+            "--jvm-args: '{first}' is not a flag of a JVM: flags begin with '-'"
+        )));
     }
     let named = |flag: &&String| NOT_TO_CHOOSE.contains(&flag.split('=').next().unwrap_or_default());
     if let Some(flag) = flags.iter().find(named) {
-        return Err(Missing(format!("--jvm-args: '{flag}' would run something else than the worker")));
+        return Err(ToolchainError(format!("--jvm-args: '{flag}' would run something else than the worker")));
     }
     flags.extend(ALWAYS.map(str::to_string));
     Ok(flags)

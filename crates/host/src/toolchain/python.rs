@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::child::{self, Said};
 use super::store::WorkerStore;
 use super::variables::{ToolchainVariables, is_program, numbers};
-use super::{Built, Found, Language, Missing, SourceFile};
+use super::{Built, Found, Language, SourceFile, ToolchainError};
 
 const MIN_VERSION: [u64; 2] = [3, 8];
 const WANTED: &str = "Python 3.8 or newer";
@@ -36,7 +36,7 @@ except Exception as error:
     print("pagewise numpy numpy that cannot be imported: %s" % type(error).__name__)
 "#;
 
-pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Missing> {
+pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, ToolchainError> {
     let mut passed = Vec::new();
     let mut seen = BTreeSet::new();
     for name in ["python3", "python"] {
@@ -52,7 +52,7 @@ pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, Mi
             }
         }
     }
-    Err(Missing(format!("no {WANTED} was found: {}", passed.join("; "))))
+    Err(ToolchainError(format!("no {WANTED} was found: {}", passed.join("; "))))
 }
 
 /// Check a Python; the error is its fault.
@@ -90,7 +90,7 @@ pub(super) fn build(
     found: &Found,
     sources: &[SourceFile],
     stop: &AtomicBool,
-) -> Result<Built, Missing> {
+) -> Result<Built, ToolchainError> {
     let folder = store.worker(Language::Python, super::folder(store, found, sources), stop, |workshop| {
         workshop.write_all(&workshop.product(), sources).map(drop)
     })?;

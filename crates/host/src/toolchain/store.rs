@@ -24,7 +24,7 @@ use rustix::fs::{Access, FlockOperation, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::variables::ToolchainVariables;
-use super::{Found, Language, Missing, SourceFile, WorkerFolder};
+use super::{Found, Language, SourceFile, ToolchainError, WorkerFolder};
 use crate::trusted::{Directory, Refusal};
 
 /// Lists every product of its folder.
@@ -81,9 +81,9 @@ impl BuildError {
         if of_storage.contains(&true) { BuildError::Storage(sentence) } else { BuildError::Other(sentence) }
     }
 
-    fn of(self, language: Language) -> Missing {
+    fn of(self, language: Language) -> ToolchainError {
         let what = format!("the {language} worker cannot be built");
-        Missing(match self {
+        ToolchainError(match self {
             BuildError::Storage(sentence) => format!("{what}: {sentence}; {REMEDY}"),
             BuildError::Other(sentence) => format!("{what}: {sentence}"),
         })
@@ -92,7 +92,7 @@ impl BuildError {
 
 impl WorkerStore {
     /// `$XDG_CACHE_HOME`, which must be absolute by its specification, else `~/.cache`.
-    pub fn of(toolchain_variables: &ToolchainVariables) -> Result<Self, Missing> {
+    pub fn of(toolchain_variables: &ToolchainVariables) -> Result<Self, ToolchainError> {
         let mut notes: Vec<String> =
             toolchain_variables.another_home.iter().map(|home| home_note(home)).collect();
         let chosen = toolchain_variables.variable("XDG_CACHE_HOME").map(Path::new);
@@ -105,7 +105,7 @@ impl WorkerStore {
                 home.join(".cache")
             }
             (_, None) => {
-                return Err(Missing(
+                return Err(ToolchainError(
                     "no folder was found to build the worker in: neither XDG_CACHE_HOME nor HOME is set to an absolute \
                      path; set XDG_CACHE_HOME"
                         .to_string(),
@@ -114,7 +114,7 @@ impl WorkerStore {
         };
         if cache.to_str().is_none() {
             let shown = cache.display();
-            return Err(Missing(format!(
+            return Err(ToolchainError(format!(
                 "the cache folder {shown} has a name that is not UTF-8; set XDG_CACHE_HOME"
             )));
         }
@@ -131,18 +131,21 @@ impl WorkerStore {
     }
 
     /// Check that a worker exists or could be built, without building it.
-    pub fn check(&self, folder: &Path) -> Result<(), Missing> {
+    pub fn check(&self, folder: &Path) -> Result<(), ToolchainError> {
         match Directory::open(&self.workers) {
             Ok(workers) if complete(&workers, folder).is_some() => return Ok(()),
             Err(refusal) if !refusal.is_missing() => {
-                return Err(Missing(format!("its worker cannot be built: {refusal}; {REMEDY}")));
+                return Err(ToolchainError(format!("its worker cannot be built: {refusal}; {REMEDY}")));
             }
             Ok(_) | Err(_) => {}
         }
         let nearest = self.nearest();
         rustix::fs::access(nearest, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
             let error = io::Error::from(errno);
-            Missing(format!("its worker cannot be built: access {}: {error}; {REMEDY}", nearest.display()))
+            ToolchainError(format!(
+                "its worker cannot be built: access {}: {error}; {REMEDY}",
+                nearest.display()
+            ))
         })
     }
 
@@ -152,9 +155,9 @@ impl WorkerStore {
     }
 
     /// Check that files there may be executed.
-    pub fn check_executable(&self, language: Language) -> Result<(), Missing> {
+    pub fn check_executable(&self, language: Language) -> Result<(), ToolchainError> {
         match rustix::fs::statvfs(self.nearest()) {
-            Ok(stat) if stat.f_flag.contains(StatVfsMountFlags::NOEXEC) => Err(Missing(format!(
+            Ok(stat) if stat.f_flag.contains(StatVfsMountFlags::NOEXEC) => Err(ToolchainError(format!(
                 "the {language} worker cannot be run from {}: it is mounted noexec; set XDG_CACHE_HOME to a folder elsewhere",
                 self.workers.display()
             ))),
@@ -170,7 +173,7 @@ impl WorkerStore {
         folder: PathBuf,
         stop: &AtomicBool,
         make: impl FnOnce(&Workshop) -> Result<(), BuildError>,
-    ) -> Result<WorkerFolder, Missing> {
+    ) -> Result<WorkerFolder, ToolchainError> {
         let refused = |trouble: BuildError| trouble.of(language);
         match Directory::open(&self.workers) {
             Ok(workers) => {

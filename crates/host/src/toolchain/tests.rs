@@ -16,7 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::variables::ToolchainVariables;
-use super::{Built, Choices, Found, Language, Missing, SourceFile};
+use super::{Built, Choices, Found, Language, SourceFile, ToolchainError};
 
 const SOURCE: &str = "the source of a worker\n";
 /// The fake compilers ignore names, and Python is started with this one.
@@ -116,7 +116,7 @@ impl Fakes {
         self.program(below, &script)
     }
 
-    fn find(&self, language: Language) -> Result<Found, Missing> {
+    fn find(&self, language: Language) -> Result<Found, ToolchainError> {
         self.toolchain_variables.find(language, &Choices::default())
     }
 
@@ -134,7 +134,7 @@ impl Fakes {
         sentence
     }
 
-    fn build(&self, found: &Found) -> Result<Built, Missing> {
+    fn build(&self, found: &Found) -> Result<Built, ToolchainError> {
         self.toolchain_variables.build(found, &Choices::default(), SOURCES, &AtomicBool::new(false))
     }
 

@@ -1,6 +1,6 @@
 //! The calls that concern files: one line each.
 
-use pagewise_model::watched::{Access, Call, Position, ReadOrder};
+use pagewise_model::watched::{Call, Position, ReadOrder, Transfer};
 
 /// The arguments of a call.
 pub(super) type Arguments = [u64; 6];
@@ -24,7 +24,7 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("pread64", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
     ("preadv", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
     ("preadv2", |arguments| Call::Read(at(arguments, offset_or_current(arguments[3])))),
-    ("sendfile64", |arguments| Call::Read(Access { descriptor: arguments[1] as i32, at: hidden_or_current(arguments[2]) })),
+    ("sendfile64", |arguments| Call::Read(Transfer { descriptor: arguments[1] as i32, at: hidden_or_current(arguments[2]) })),
     ("copy_file_range", |arguments| Call::Read(at(arguments, hidden_or_current(arguments[1])))),
     ("write", |arguments| Call::Write(at(arguments, Position::Current))),
     ("writev", |arguments| Call::Write(at(arguments, Position::Current))),
@@ -55,8 +55,8 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("io_uring_enter", |arguments| Call::Ring { submitted: arguments[1] as u32 }),
 ];
 
-fn at(arguments: &Arguments, at: Position) -> Access {
-    Access { descriptor: arguments[0] as i32, at }
+fn at(arguments: &Arguments, at: Position) -> Transfer {
+    Transfer { descriptor: arguments[0] as i32, at }
 }
 
 /// An offset of -1 stands for the current position (preadv2(2)).
@@ -79,7 +79,7 @@ pub(super) fn arguments(raw: &[u8]) -> Arguments {
     arguments
 }
 
-/// What a call returned, in the record of its tracepoint.
+/// The result of a call, in the record of its tracepoint.
 pub(super) fn returned(raw: &[u8]) -> Option<i64> {
     Some(i64::from_ne_bytes(*raw.get(16..)?.first_chunk()?))
 }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn arguments_are_where_the_call_has_them() {
-        let read = |at| Call::Read(Access { descriptor: 3, at });
+        let read = |at| Call::Read(Transfer { descriptor: 3, at });
         assert_eq!(called("pread64", &[3, 0x7f00, 4096, 8192]), read(Position::Offset(8192)));
         assert_eq!(called("preadv2", &[3, 0, 1, u64::MAX, 0, 0]), read(Position::Current));
         assert_eq!(called("sendfile64", &[9, 3, 0, 10]), read(Position::Current));

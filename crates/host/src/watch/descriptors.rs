@@ -1,11 +1,11 @@
-//! What the descriptors of other processes are. Only /proc tells, and it tells what they are now: a descriptor that was bound
+//! Descriptors of other processes. Only /proc tells, and it tells what they are now: a descriptor that was bound
 //! anew between the call and the look is unknown.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use pagewise_model::watched::{Bound, WatchedFile};
+use pagewise_model::watched::{DescriptorBinding, WatchedFile};
 use rustix::fs::{OFlags, major, minor};
 
 use crate::kernel_files;
@@ -54,21 +54,29 @@ impl Descriptors {
     }
 }
 
-/// What a descriptor is now.
-pub(super) fn look((process, descriptor): Key) -> Bound {
+/// The present binding of a descriptor.
+pub(super) fn look((process, descriptor): Key) -> DescriptorBinding {
     let link = format!("/proc/{process}/fd/{descriptor}");
-    let (Ok(path), Ok(found)) = (fs::read_link(&link), fs::metadata(&link)) else { return Bound::Unknown };
+    let (Ok(path), Ok(found)) = (fs::read_link(&link), fs::metadata(&link)) else {
+        return DescriptorBinding::Unknown;
+    };
     if !found.is_file() {
-        return Bound::NoFile;
+        return DescriptorBinding::NoFile;
     }
     let info = kernel_files::text(format!("/proc/{process}/fdinfo/{descriptor}"));
-    let Some(flags) = info.and_then(|text| parse_fdinfo_flags(&text)) else { return Bound::Unknown };
+    let Some(flags) = info.and_then(|text| parse_fdinfo_flags(&text)) else {
+        return DescriptorBinding::Unknown;
+    };
     let file = WatchedFile {
         device: (major(found.dev()), minor(found.dev())),
         inode: found.ino(),
         path: path.to_string_lossy().into_owned(),
     };
-    Bound::File { file, len: found.len(), direct: OFlags::from_bits_retain(flags).contains(OFlags::DIRECT) }
+    DescriptorBinding::File {
+        file,
+        len: found.len(),
+        direct: OFlags::from_bits_retain(flags).contains(OFlags::DIRECT),
+    }
 }
 
 #[cfg(test)]
@@ -81,11 +89,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(file.path(), [0; 100]).expect("write");
         let key = (std::process::id(), file.as_file().as_raw_fd());
-        let Bound::File { file: found, len, direct } = look(key) else { panic!("a file") };
+        let DescriptorBinding::File { file: found, len, direct } = look(key) else { panic!("a file") };
         assert_eq!((found.path.as_str(), len, direct), (file.path().to_str().expect("a path"), 100, false));
         let (read, _write) = rustix::pipe::pipe().expect("a pipe");
-        assert_eq!(look((key.0, read.as_raw_fd())), Bound::NoFile);
-        assert_eq!(look((key.0, 100_000)), Bound::Unknown);
+        assert_eq!(look((key.0, read.as_raw_fd())), DescriptorBinding::NoFile);
+        assert_eq!(look((key.0, 100_000)), DescriptorBinding::Unknown);
     }
 
     #[test]

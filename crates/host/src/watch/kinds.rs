@@ -1,15 +1,15 @@
 //! The events of a watch: what their records mean, and which of them this user may have.
 
 use pagewise_model::watched::{Call, Pages};
-use pagewise_sys::perf::Source;
+use pagewise_sys::perf::EventSource;
 
 use super::calls::{Arguments, CALLS};
 use super::tracefs::{Tracefs, Tracepoint};
 
-/// What an event's records mean.
+/// The meaning of an event's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    Surroundings,
+    SideBand,
     MinorFault,
     MajorFault,
     Called(usize),
@@ -34,7 +34,7 @@ impl Kind {
 
     pub(super) fn told(self) -> &'static str {
         match self {
-            Self::Surroundings => "mappings and switches",
+            Self::SideBand => "mappings and switches",
             Self::MinorFault => "minor faults",
             Self::MajorFault => "major faults",
             Self::Called(_) => "calls",
@@ -64,15 +64,15 @@ impl CachePoints {
 }
 
 /// The tracepoints of calls.
-pub(super) fn of_calls(tracefs: &Tracefs) -> Result<Vec<(Kind, Source)>, String> {
+pub(super) fn of_calls(tracefs: &Tracefs) -> Result<Vec<(Kind, EventSource)>, String> {
     let mut found = Vec::new();
     for (index, (name, _)) in CALLS.iter().enumerate() {
         let entered = tracefs.tracepoint(&format!("syscalls/sys_enter_{name}"))?;
         let returned = tracefs.tracepoint(&format!("syscalls/sys_exit_{name}"))?;
         // Not every architecture has every call.
         let Some((entered, returned)) = entered.zip(returned) else { continue };
-        found.push((Kind::Called(index), Source::Tracepoint(entered.number)));
-        found.push((Kind::Returned(index), Source::Tracepoint(returned.number)));
+        found.push((Kind::Called(index), EventSource::Tracepoint(entered.number)));
+        found.push((Kind::Returned(index), EventSource::Tracepoint(returned.number)));
     }
     match found.is_empty() {
         true => Err("this kernel has no tracepoints of calls (CONFIG_FTRACE_SYSCALLS)".to_string()),
@@ -87,8 +87,8 @@ impl CachePoints {
         Ok(Self { brought_in, mapped_around: tracefs.tracepoint("filemap/mm_filemap_map_pages")? })
     }
 
-    pub(super) fn events(&self) -> Vec<(Kind, Source)> {
-        let of = |kind, point: &Tracepoint| (kind, Source::Tracepoint(point.number));
+    pub(super) fn events(&self) -> Vec<(Kind, EventSource)> {
+        let of = |kind, point: &Tracepoint| (kind, EventSource::Tracepoint(point.number));
         let around = self.mapped_around.iter().map(|point| of(Kind::MappedAround, point));
         [of(Kind::BroughtIn, &self.brought_in)].into_iter().chain(around).collect()
     }

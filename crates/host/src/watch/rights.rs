@@ -1,4 +1,4 @@
-//! What this user may open: events, descriptors, memory for rings; of a refusal the reason.
+//! Rights of this user: events, descriptors, memory for rings; of a refusal the reason.
 
 use std::io;
 
@@ -40,7 +40,7 @@ pub(super) fn ring_bytes(
     }
 }
 
-/// Why there is no ring.
+/// Reason that there is no ring.
 pub(super) fn no_ring(error: &io::Error) -> String {
     format!("no memory for what is recorded ({error}): see kernel.perf_event_mlock_kb and ulimit -l")
 }
@@ -62,7 +62,7 @@ pub(super) fn room_for(events: u64) -> Result<(), String> {
     rustix::process::setrlimit(Resource::Nofile, raised).map_err(|error| format!("setrlimit: {error}"))
 }
 
-/// Why perf_event_open(2) was refused.
+/// Reason that perf_event_open(2) was refused.
 pub(super) fn refusal(error: &io::Error) -> String {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let paranoid = kernel_files::number::<i32>("/proc/sys/kernel/perf_event_paranoid");

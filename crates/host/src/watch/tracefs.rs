@@ -28,7 +28,7 @@ struct Field {
 }
 
 impl Tracefs {
-    /// Where this user may read it; otherwise the reason, with what would open it.
+    /// The tracefs that this user may read; otherwise the reason, with what would open it.
     pub(super) fn find() -> Result<Self, String> {
         let mut reason = format!("tracefs is not mounted; as root: mount -t tracefs tracefs {}", PLACES[0]);
         for place in PLACES {

@@ -26,9 +26,9 @@ const SYNC_BYTES: u64 = 64 << 20;
 /// A filesystem with less free space than this is full: less is left than a write requests.
 const FULL_BYTES: u64 = 1 << 20;
 
-/// A file for a workload to write. Dropping it removes nothing: [`NewFile::remove`] does, or the sweep after a dead run.
+/// A file for a workload to write. Dropping it removes nothing: [`WrittenFile::remove`] does, or the sweep after a dead run.
 #[derive(Debug)]
-pub struct NewFile {
+pub struct WrittenFile {
     path: PathBuf,
     file: File,
     file_bytes: u64,
@@ -44,7 +44,7 @@ enum Before {
     Complement,
 }
 
-impl NewFile {
+impl WrittenFile {
     /// Make a sparse file of `file_bytes` that only this user may open. An existing name is an error.
     ///
     /// Call [`crate::dataset::check_space`] before to check that the bytes will fit. A file is always made anew and
@@ -101,7 +101,7 @@ impl NewFile {
         self.file_bytes
     }
 
-    /// The known state before a worker writes to it; [`NewFile::read_back`] fills in the rest.
+    /// The known state before a worker writes to it; [`WrittenFile::read_back`] fills in the rest.
     pub fn state_before(&self) -> Written {
         Written {
             dirty_before_bytes: self.dirty_bytes(),

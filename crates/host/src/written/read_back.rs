@@ -12,7 +12,7 @@ use pagewise_model::sample::Written;
 use pagewise_sys::{Advice, FileMapping};
 use rustix::io::Errno;
 
-use super::{Before, NewFile, record_bytes, stretch};
+use super::{Before, WrittenFile, record_bytes, stretch};
 
 /// Bytes compared together.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -37,7 +37,7 @@ impl ReadBack {
     }
 }
 
-impl NewFile {
+impl WrittenFile {
     /// Compare the file with its expected content once the first `records` records of all passes were written, and
     /// complete `written`. `source` is the content of records, by [`RecordRing::source_range`].
     ///

@@ -14,14 +14,14 @@ fn source(ring: &RecordRing) -> Vec<u8> {
     source
 }
 
-fn new_file(directory: &tempfile::TempDir, file_bytes: u64) -> NewFile {
+fn new_file(directory: &tempfile::TempDir, file_bytes: u64) -> WrittenFile {
     let path = directory.path().join("written");
     let _ = std::fs::remove_file(&path);
-    NewFile::create(&path, file_bytes).expect("create")
+    WrittenFile::create(&path, file_bytes).expect("create")
 }
 
 /// Write the first `records` records as an honest worker does.
-fn write(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) {
+fn write(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) {
     let record_bytes = record_bytes(ring);
     for record in 0..records {
         let at = record % ring.slots() * record_bytes;
@@ -29,14 +29,14 @@ fn write(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) {
     }
 }
 
-fn read_back(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64, by: ReadBack) -> Written {
+fn read_back(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64, by: ReadBack) -> Written {
     let mut written = Written::default();
     file.read_back(ring, source, records, by, &mut written).expect("read");
     written
 }
 
 /// Missing bytes, the offset of the first, foreign bytes.
-fn found(file: &NewFile, ring: &RecordRing, source: &[u8], records: u64) -> (u64, Option<u64>, u64) {
+fn found(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) -> (u64, Option<u64>, u64) {
     let [one, other] = WAYS.map(|way| {
         let written = read_back(file, ring, source, records, way);
         assert_eq!(written.read_back, way.name());
@@ -59,7 +59,7 @@ fn a_new_file_is_sparse_private_and_new() {
     let state = file.state_before();
     assert_eq!(state.allocated_before_bytes, Some(0));
     assert!(state.dirty_before_bytes.is_none_or(|bytes| bytes == 0));
-    let again = NewFile::create(file.path(), 1).expect_err("taken");
+    let again = WrittenFile::create(file.path(), 1).expect_err("taken");
     assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
     let path = file.path().to_path_buf();
     drop(file);
@@ -70,7 +70,7 @@ fn a_new_file_is_sparse_private_and_new() {
 fn a_size_that_cannot_be_leaves_nothing() {
     let directory = tempfile::tempdir().expect("directory");
     let path = directory.path().join("written");
-    assert!(NewFile::create(&path, u64::MAX).is_err());
+    assert!(WrittenFile::create(&path, u64::MAX).is_err());
     assert!(!path.exists());
 }
 

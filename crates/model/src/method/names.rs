@@ -86,7 +86,7 @@ pub fn methods_of(name: &str) -> Vec<String> {
     methods
 }
 
-/// What an unknown word of `worker` probably means, as the end of a message; empty if nothing is known.
+/// Suggestion for an unknown word of `worker`, as the end of a message; empty if nothing is known.
 pub(super) fn of_unknown(worker: &Worker, word: &str) -> String {
     let methods = methods_of(word);
     if !methods.is_empty() {
@@ -96,7 +96,7 @@ pub(super) fn of_unknown(worker: &Worker, word: &str) -> String {
     nearest(word, words).map_or_else(String::new, |word| format!("; did you mean '{word}'?"))
 }
 
-/// What an unknown option probably means, as the end of a message.
+/// Suggestion for an unknown option, as the end of a message.
 pub(super) fn of_unknown_option(option: &str, accepted: &str) -> String {
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
     let accepted: Vec<String> = accepted.split(", ").map(name).collect();

@@ -214,12 +214,12 @@ impl Method {
     }
 }
 
-/// What the sizes of buffers must be multiples of.
+/// Divisors of the sizes of buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
-    /// Where O_DIRECT is used, in bytes.
+    /// With O_DIRECT, in bytes.
     pub direct_bytes: u64,
-    /// Where a word of each page is touched: a page, in bytes.
+    /// If a word of each page is touched: a page, in bytes.
     pub page_bytes: u64,
 }
 

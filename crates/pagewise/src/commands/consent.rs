@@ -1,4 +1,4 @@
-//! What a run will do, said before it begins, and consent to much writing: flash wears.
+//! Announcement of a run's writes, and consent to many of them: flash wears.
 //!
 //! Up to 8 GiB are written to a device without a question. More is asked about on a terminal, and needs `--max-writes`
 //! elsewhere. What was allowed is a limit of the run: rounds after the first ones end before more is written.

@@ -1,4 +1,4 @@
-//! What a run will do, before it does anything: printed by `--dry-run`, for people or as JSON.
+//! The outlook of a run, printed by `--dry-run` for people or as JSON.
 
 use std::io::{self, Write};
 

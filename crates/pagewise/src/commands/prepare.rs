@@ -33,7 +33,7 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) environment: Environment,
     pub(super) control: Control,
-    /// Where its files lie: a device or a filesystem; `None` in memory.
+    /// The device or filesystem of its files; `None` in memory.
     pub(super) device: Option<String>,
     /// Limit of the bytes that its workloads write.
     pub(super) max_written_bytes: Option<Bytes>,

@@ -55,7 +55,7 @@ pub fn man(name: Option<&str>, directory: Option<&Path>) -> Result<Exit> {
     Ok(Exit::Answered)
 }
 
-/// What completes of a command: not what is hidden, which the generators of completions offer like all else.
+/// The command without its hidden parts, which the generators of completions offer like all else.
 fn visible(command: &Command) -> Command {
     // Names live as long as the program for clap, which parses once.
     let leaked = |name: &str| -> &'static str { name.to_string().leak() };

@@ -107,7 +107,7 @@ impl Watched {
         }
     }
 
-    /// How the program ended, if it did.
+    /// The end of the program, if it has ended.
     pub(super) fn ended(&mut self, ended: Option<String>) {
         self.subject.ended = ended;
     }
@@ -149,7 +149,7 @@ pub(super) fn command_of(words: &[OsString]) -> Result<Command> {
     Ok(command)
 }
 
-/// What has to be seen of a command.
+/// Sights without which a command cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
     /// Everything but calls, which are not watched.

@@ -266,7 +266,7 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
     Ok(())
 }
 
-/// How much is sampled.
+/// The amount of sampling.
 enum Amount {
     /// So many samples of each method.
     Rounds(u32),

@@ -1,6 +1,6 @@
 //! A plan for a time that the whole run may take.
 //!
-//! What the first rounds leave of it is the budget. Where it does not pay for them, samples get shorter and files smaller:
+//! The budget is what the first rounds leave of it. If it does not pay for them, samples get shorter and files smaller:
 //! fewer digits in less time, but every method in every round.
 
 use anyhow::{Result, ensure};
@@ -21,7 +21,7 @@ const LEAST_READ: Bytes = Bytes::mib(256);
 /// A shorter sample is none.
 const LEAST_SAMPLE_NS: u64 = 1_000_000;
 
-/// What nobody chose, so that it may be smaller.
+/// Parameters that nobody chose, so that they may be smaller.
 #[derive(Clone, Copy, Debug)]
 pub struct Free {
     samples: bool,
@@ -29,7 +29,7 @@ pub struct Free {
 }
 
 impl Free {
-    /// What is left open by the layer that was typed.
+    /// Parameters left open by the layer that was typed.
     pub fn beside(typed: &Layer) -> Self {
         Self {
             samples: typed.sampling.sample_ns.is_none() && typed.sampling.latency_ns.is_none(),

@@ -193,7 +193,7 @@ pub fn ensure_suited(
     Ok(())
 }
 
-/// What the sizes of buffers must be multiples of here.
+/// Divisors of the sizes of buffers on this machine.
 pub fn alignment(machine: &Machine<'_>) -> Alignment {
     let page_bytes = machine.environment.page_bytes;
     let direct_bytes = machine.environment.direct_alignment_bytes.unwrap_or(page_bytes);
@@ -297,7 +297,7 @@ pub fn ensure_capped_samples_fit(plan: &Plan, page_bytes: u64) -> Result<()> {
     );
 }
 
-/// What a cold sample under a device cap reads, and may read.
+/// The bytes that a cold sample under a device cap reads, and those that it may read.
 struct CappedNeed {
     cap: DeviceCap,
     sample_ns: u64,

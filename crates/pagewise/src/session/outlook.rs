@@ -1,4 +1,4 @@
-//! What is said of a run while it goes on: the time that is left, who leads, what was repeated.
+//! Reports on a run in progress: the time that is left, the leader, repeated samples.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ impl Leaders {
     }
 }
 
-/// What the line of progress says.
+/// The content of the line of progress.
 #[derive(Clone, Debug, Default)]
 pub struct ProgressLine<'a> {
     /// Number of this question and of all, if there are several.

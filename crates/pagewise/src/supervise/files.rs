@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pagewise_host::{
-    Dataset, EvictError, FileKey, NewFile, Residency, WarmError, cache, files, reference, written,
+    Dataset, EvictError, FileKey, Residency, WarmError, WrittenFile, cache, files, reference, written,
 };
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::{Conditions, Failure, FailureKind};
@@ -25,7 +25,7 @@ enum ContentSource {
     /// The file itself. It is compared by direct reads where the filesystem supports them.
     UserFile { file: File, direct: Option<File>, identity: FileIdentity },
     /// Written by a worker, and read back.
-    New { file: NewFile },
+    New { file: WrittenFile },
 }
 
 /// Alignment of offsets, lengths and memory of direct reads; suits every disk.
@@ -87,7 +87,7 @@ impl Input {
                 detail: format!("{} cannot be made: {error}", path.display()),
             }),
         };
-        let file = NewFile::create(path, file_bytes).map_err(failed)?;
+        let file = WrittenFile::create(path, file_bytes).map_err(failed)?;
         // From here on it is removed by the drop of this value.
         let key = FileKey::of(file.file());
         let bytes = ContentSource::New { file };
@@ -100,7 +100,7 @@ impl Input {
     }
 
     /// The file, if a worker writes it.
-    pub fn new_file(&self) -> Option<&NewFile> {
+    pub fn new_file(&self) -> Option<&WrittenFile> {
         match &self.bytes {
             ContentSource::New { file } => Some(file),
             ContentSource::Formula { .. } | ContentSource::UserFile { .. } => None,

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use pagewise_host::NewFile;
+use pagewise_host::WrittenFile;
 use pagewise_model::sample::Written;
 
 /// Time before the first look, and the shortest one between two.
@@ -16,14 +16,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Pause after a look, as a multiple of the time that it took.
 const PAUSE_OF_LOOK: u32 = 100;
 
-/// What looks found so far.
+/// Findings of looks so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
+pub struct DirtyLooks {
     count: u64,
     most_bytes: Option<u64>,
 }
 
-impl Looks {
+impl DirtyLooks {
     fn add(&mut self, dirty_bytes: Option<u64>) {
         self.count += u64::from(dirty_bytes.is_some());
         self.most_bytes = self.most_bytes.max(dirty_bytes);
@@ -36,11 +36,11 @@ impl Looks {
 }
 
 /// Run `work`, and look at `file` meanwhile.
-pub fn during<T>(file: &NewFile, work: impl FnOnce() -> T) -> (T, Looks) {
+pub fn during<T>(file: &WrittenFile, work: impl FnOnce() -> T) -> (T, DirtyLooks) {
     std::thread::scope(|scope| {
         let (over, ends): (Sender<()>, Receiver<()>) = channel();
-        let looking: ScopedJoinHandle<'_, Looks> = scope.spawn(move || {
-            let mut looks = Looks::default();
+        let looking: ScopedJoinHandle<'_, DirtyLooks> = scope.spawn(move || {
+            let mut looks = DirtyLooks::default();
             let mut pause = FIRST;
             while ends.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let begun = Instant::now();
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_most_that_was_seen_is_kept() {
-        let mut looks = Looks::default();
+        let mut looks = DirtyLooks::default();
         [None, Some(5), Some(9), None, Some(2)].into_iter().for_each(|seen| looks.add(seen));
         let mut written = Written::default();
         looks.tell(&mut written);

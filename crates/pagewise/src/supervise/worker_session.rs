@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
 use pagewise_host::{
-    BlockDevice, HostReader, NewFile, OperationOrder, ProcessCounters, TableMemory, process,
+    BlockDevice, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
 };
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
@@ -22,7 +22,7 @@ use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::evidence::{CpuWait, Stretches, Totals, between};
 use super::files::{Input, NoState, slowest};
-use super::looks::{self, Looks};
+use super::looks::{self, DirtyLooks};
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 
@@ -91,7 +91,7 @@ struct GoOutcome {
     /// Order of the table.
     order: Option<OperationOrder>,
     /// Looks at a file that was synced while it was written.
-    looks: Option<Looks>,
+    looks: Option<DirtyLooks>,
 }
 
 impl WorkerSession<'_> {
@@ -148,7 +148,7 @@ impl WorkerSession<'_> {
             progress.first_operation += furthest(&lead_in.reply);
         }
         let first_operation = progress.first_operation;
-        let mut written = self.input.new_file().map(NewFile::state_before);
+        let mut written = self.input.new_file().map(WrittenFile::state_before);
         let before = self.totals(worker);
         let outcome = match cold_start {
             true => self.cold_start(worker, inherited, &mut progress)?,

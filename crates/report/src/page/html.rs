@@ -61,7 +61,7 @@ impl Html {
         self.element("p", text);
     }
 
-    /// What the page has no room for.
+    /// A line about the items that the page has no room for.
     pub(super) fn left_out(&mut self, count: usize, what: &str) {
         let are = if count == 1 { "is" } else { "are" };
         let more = counted(count as u64, &format!("more {what}"));

@@ -21,7 +21,7 @@ const BETWEEN: &str = " · ";
 
 /// A map while it is collected.
 struct Map {
-    /// What a row is.
+    /// Meaning of a row.
     of: String,
     rows: Vec<String>,
     /// Conditions of each column.
@@ -151,7 +151,7 @@ fn draw(page: &mut Html, map: Map) {
     }
 }
 
-/// What all labels have, and each without it.
+/// The part that all labels share, and each without it.
 fn told(labels: &[String]) -> (String, Vec<String>) {
     let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(BETWEEN).collect()).collect();
     let is_shared = |part: &&str| parts.len() > 1 && parts.iter().all(|of_label| of_label.contains(part));

@@ -23,7 +23,7 @@ const PLOTS: &str = include_str!("plots.js");
 const D3: &str = include_str!("../../vendor/d3.min.js");
 const OBSERVABLE_PLOT: &str = include_str!("../../vendor/plot.umd.min.js");
 
-/// What is used of others: their licence asks that it stands in all copies.
+/// Licences of the parts of others, which must stand in all copies.
 const LICENCES: [(&str, &str); 2] = [
     ("d3", include_str!("../../vendor/d3.LICENSE")),
     ("Observable Plot", include_str!("../../vendor/plot.LICENSE")),

@@ -176,7 +176,7 @@ fn checks(page: &mut Html, judged: &Judged) {
     page.table(&table, "Every check");
 }
 
-/// How it was measured, and how it is printed again.
+/// The command that measured the run, and the one that prints it again.
 fn command(page: &mut Html, run: &JudgedRun<'_>) {
     let seed = run.judged.run.seed;
     match run.run.header.typed.as_slice() {

@@ -1,4 +1,4 @@
-//! Where the order of methods flips: rates over the size of the data, with the intervals of the crossings.
+//! Crossings of methods: rates over the size of the data, with the intervals of the crossings.
 
 use pagewise_model::format::{MISSING, bytes, multiple, rate};
 

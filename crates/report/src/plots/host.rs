@@ -1,4 +1,4 @@
-//! What the host did, second by second: the columns of vmstat.
+//! Activity of the host, second by second: the columns of vmstat.
 
 use pagewise_model::format::{bytes, plain, time};
 

@@ -1,4 +1,4 @@
-//! How long single operations take: quantiles by method.
+//! Duration of single operations: quantiles by method.
 
 use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::latency::Latency;

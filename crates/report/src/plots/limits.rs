@@ -1,4 +1,4 @@
-//! What limited each method: the share of the ceiling that it reached, or of the time that it spent.
+//! Limit of each method: the share of the ceiling that it reached, or of the time that it spent.
 
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{MISSING, percent, rate};

@@ -1,4 +1,4 @@
-//! Where the time of one-shot work goes: set-up, measured region and tear-down, one after the other.
+//! Time of one-shot work by phase: set-up, measured region and tear-down, one after the other.
 
 use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::format::time;

@@ -1,4 +1,4 @@
-//! How a cold start becomes warm: rates over time.
+//! Cold starts that become warm: rates over time.
 
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{bytes, rate, time};

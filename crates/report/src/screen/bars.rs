@@ -158,7 +158,7 @@ impl<'a> Bars<'a> {
         }
     }
 
-    /// How much slower it is than the leader, with a mark if that is not certain.
+    /// The factor by which it is slower than the leader, with a mark if that is not certain.
     fn factor(&self, method: &str) -> (String, bool) {
         if self.comparison.leader.as_deref() == Some(method) {
             let is_best = self.comparison.best.is_some();
@@ -175,7 +175,7 @@ impl<'a> Bars<'a> {
         (text, false)
     }
 
-    /// What limits the leader.
+    /// The limit of the leader.
     fn limit(&self) -> Option<String> {
         let leader = self.comparison.leader.as_deref()?;
         let limit = &self.cell(leader)?.limit;

@@ -1,4 +1,4 @@
-//! What to use, by situation: the recommended method, and how sure that is.
+//! Recommendations by situation: the method, and its certainty.
 
 use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::advice::Recommendation;
@@ -15,7 +15,7 @@ use crate::text_table::{TextCell, TextTable};
 pub(super) struct Choice {
     situation: String,
     method: Option<String>,
-    /// How sure that is, in decreasing length.
+    /// Its certainty in words, in decreasing length.
     certainty: Vec<String>,
     is_certain: bool,
 }

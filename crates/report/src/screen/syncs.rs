@@ -1,4 +1,4 @@
-//! What the syncs of an append or fill took, of the method that is advised.
+//! Duration of the syncs of an append or fill, by the method that is advised.
 
 use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::format::{MISSING, bytes, grouped, rate, time};

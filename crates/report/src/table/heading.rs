@@ -117,7 +117,7 @@ fn storage(judged: &Judged) -> String {
     parts.join(" · ")
 }
 
-/// How many samples are valid.
+/// The number of valid samples.
 pub(crate) fn validity(judged: &Judged) -> String {
     let validity = &judged.validity;
     let mut text = match validity.share {

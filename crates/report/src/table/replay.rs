@@ -35,7 +35,7 @@ fn device_bytes(cell: &CellJudgement) -> Option<u64> {
     cell.evidence.as_ref()?.device_read_bytes
 }
 
-/// What came from the device over what was asked for.
+/// Bytes from the device over those that were asked for.
 fn share_of_asked(cell: &CellJudgement, asked: u64) -> Option<f64> {
     Some(device_bytes(cell)? as f64 / asked.max(1) as f64)
 }

@@ -1,6 +1,6 @@
 //! A search for the size of the data from which on another method is faster.
 
-use pagewise_analysis::judge::simulation::{Noise, Scatter, Source};
+use pagewise_analysis::judge::simulation::{Noise, NoiseSource, Scatter};
 use pagewise_analysis::search::crossing::simulation::{CurveShape, SearchScenario, drive, plan};
 use pagewise_model::random::Random;
 use pagewise_model::run::Run;
@@ -58,7 +58,7 @@ pub fn cliff() -> Run {
     for (index, cell) in plan.cells.iter_mut().enumerate() {
         cell.conditions.span_bytes = SPANS[index / cells_of_ratio];
     }
-    let mut run = drive(plan, &mut Random::new(1), &Source::new(&QUIET), rate);
+    let mut run = drive(plan, &mut Random::new(1), &NoiseSource::new(&QUIET), rate);
     run.header.environment.readahead_bytes = Some(Bytes::mib(8));
     let cells = run.header.plan.cells.clone();
     for sample in &mut run.samples {

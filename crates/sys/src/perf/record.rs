@@ -8,11 +8,11 @@ pub(super) const SAMPLE_TYPE: u32 = kernel::PERF_SAMPLE_IDENTIFIER
     | kernel::PERF_SAMPLE_TIME
     | kernel::PERF_SAMPLE_ADDR;
 
-/// What the kernel recorded. Times are those of CLOCK_MONOTONIC, in nanoseconds.
+/// A record of the kernel. Times are those of CLOCK_MONOTONIC, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record<'a> {
+pub enum EventRecord<'a> {
     /// An event happened.
-    Sample(Sample<'a>),
+    Sample(EventSample<'a>),
     /// A range of addresses was mapped.
     Mapped(MappedRange<'a>),
     /// A thread got another name, or executed a program.
@@ -67,7 +67,7 @@ pub enum Record<'a> {
 
 /// A sample of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample<'a> {
+pub struct EventSample<'a> {
     /// The event, as by [`super::Event::id`].
     pub event: u64,
     /// The process.
@@ -95,7 +95,7 @@ pub struct MappedRange<'a> {
     pub start: u64,
     /// Bytes.
     pub len: u64,
-    /// Where in the file it begins, in bytes.
+    /// Offset of its start in the file, in bytes.
     pub offset: u64,
     /// Major and minor number of the file's device.
     pub device: (u32, u32),
@@ -109,7 +109,7 @@ pub struct MappedRange<'a> {
     pub path: &'a [u8],
 }
 
-impl<'a> Record<'a> {
+impl<'a> EventRecord<'a> {
     /// The record of these bytes; `None` for kinds that nobody asked for, and for bytes that are too few.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let kind = u32::from_ne_bytes(*bytes.first_chunk()?);
@@ -120,7 +120,7 @@ impl<'a> Record<'a> {
         let end = bytes.len().checked_sub(24)?;
         let (process, thread, time_ns) = (half(end), half(end + 4), word(end + 8));
         Some(match kind {
-            kernel::PERF_RECORD_SAMPLE => Self::Sample(Sample {
+            kernel::PERF_RECORD_SAMPLE => Self::Sample(EventSample {
                 event: word(8)?,
                 process: half(16)?,
                 thread: half(20)?,
@@ -171,7 +171,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What stands before the first zero.
+/// The bytes before the first zero.
 fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -195,34 +195,39 @@ mod tests {
     #[test]
     fn a_fault_and_a_tracepoint_are_samples() {
         let bytes = record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0x7000]);
-        let fault = Sample { event: 7, process: 10, thread: 11, time_ns: 99, address: 0x7000, raw: &[] };
-        assert_eq!(Record::decode(&bytes), Some(Record::Sample(fault)));
+        let fault = EventSample { event: 7, process: 10, thread: 11, time_ns: 99, address: 0x7000, raw: &[] };
+        assert_eq!(EventRecord::decode(&bytes), Some(EventRecord::Sample(fault)));
         let mut bytes =
             record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0, pair(4, 0x0403_0201)]);
         let raw = &[1, 2, 3, 4][..];
-        assert_eq!(Record::decode(&bytes), Some(Record::Sample(Sample { address: 0, raw, ..fault })));
+        assert_eq!(
+            EventRecord::decode(&bytes),
+            Some(EventRecord::Sample(EventSample { address: 0, raw, ..fault }))
+        );
         // A length that the record does not have is no sample.
         bytes[40] = 5;
-        assert_eq!(Record::decode(&bytes), None);
+        assert_eq!(EventRecord::decode(&bytes), None);
     }
 
     #[test]
     fn what_is_no_sample_has_its_thread_and_time_at_the_end() {
         let out =
             record(kernel::PERF_RECORD_SWITCH, kernel::PERF_RECORD_MISC_SWITCH_OUT, &[pair(10, 11), 99, 7]);
-        let expected = Record::Switched { process: 10, thread: 11, time_ns: 99, out: true, preempted: false };
-        assert_eq!(Record::decode(&out), Some(expected));
+        let expected =
+            EventRecord::Switched { process: 10, thread: 11, time_ns: 99, out: true, preempted: false };
+        assert_eq!(EventRecord::decode(&out), Some(expected));
         let name = u64::from_ne_bytes(*b"sh\0\0\0\0\0\0");
         let named = record(
             kernel::PERF_RECORD_COMM,
             kernel::PERF_RECORD_MISC_COMM_EXEC,
             &[pair(10, 11), name, pair(10, 11), 99, 7],
         );
-        let expected = Record::Named { process: 10, thread: 11, time_ns: 99, name: b"sh", executed: true };
-        assert_eq!(Record::decode(&named), Some(expected));
+        let expected =
+            EventRecord::Named { process: 10, thread: 11, time_ns: 99, name: b"sh", executed: true };
+        assert_eq!(EventRecord::decode(&named), Some(expected));
         assert_eq!(
-            Record::decode(&record(kernel::PERF_RECORD_LOST, 0, &[7, 12, 0, 0, 0])),
-            Some(Record::Lost(12))
+            EventRecord::decode(&record(kernel::PERF_RECORD_LOST, 0, &[7, 12, 0, 0, 0])),
+            Some(EventRecord::Lost(12))
         );
     }
 
@@ -244,14 +249,14 @@ mod tests {
             7,
         ];
         let bytes = record(kernel::PERF_RECORD_MMAP2, 0, &words);
-        let Some(Record::Mapped(mapped)) = Record::decode(&bytes) else { panic!("a mapping") };
+        let Some(EventRecord::Mapped(mapped)) = EventRecord::decode(&bytes) else { panic!("a mapping") };
         assert_eq!((mapped.start, mapped.len, mapped.offset), (0x1000, 0x2000, 0x3000));
         assert_eq!((mapped.device, mapped.inode, mapped.path), ((8, 1), 42, &b"/a"[..]));
         assert!(mapped.private && !mapped.executable && mapped.time_ns == 99);
         for len in 0..bytes.len() {
-            let _ = Record::decode(&bytes[..len]);
+            let _ = EventRecord::decode(&bytes[..len]);
         }
-        assert_eq!(Record::decode(&bytes[..20]), None);
-        assert_eq!(Record::decode(&record(kernel::PERF_RECORD_READ, 0, &[0; 8])), None);
+        assert_eq!(EventRecord::decode(&bytes[..20]), None);
+        assert_eq!(EventRecord::decode(&record(kernel::PERF_RECORD_READ, 0, &[0; 8])), None);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings as kernel;
 
-use super::{Event, Record};
+use super::{Event, EventRecord};
 
 /// The ring of one CPU.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl EventRing {
     }
 
     /// Hand every record that is there to `take`, and give their room back.
-    pub fn drain(&mut self, mut take: impl FnMut(Record<'_>)) {
+    pub fn drain(&mut self, mut take: impl FnMut(EventRecord<'_>)) {
         let (head, mut tail) = (self.head().load(Ordering::Acquire), self.tail().load(Ordering::Relaxed));
         while tail < head {
             let start = (tail % self.data_bytes as u64) as usize;
@@ -78,7 +78,7 @@ impl EventRing {
                         &joined
                     }
                 };
-                if let Some(record) = Record::decode(bytes) {
+                if let Some(record) = EventRecord::decode(bytes) {
                     take(record);
                 }
                 tail += length as u64;

@@ -240,7 +240,7 @@ impl Ceilings {
         Some(best(made_to_copy.map(CopyCeiling::bytes))?.low)
     }
 
-    /// What is shown: cells that were made to find a maximum, and any cell that exceeded all of those that apply to it.
+    /// The ceilings to show: cells that were made to find a maximum, and any cell that exceeded all of those that apply to it.
     pub fn shown(self) -> (Vec<DeviceCeiling>, Vec<CopyCeiling>, Vec<FlushCeiling>) {
         let exceeds = |one: &DeviceCeiling| {
             let like = |other: &&DeviceCeiling| {

@@ -79,7 +79,7 @@ fn row(comparison: &Comparison, samples: &CellSamples<'_>, cell: &CellJudgement)
         to_steady_ns: cell.time_to_warm_ns,
         bytes_to_steady: cell.bytes_to_warm,
         steady_ops_per_ms: of_each(&|_, steady| Some(steady / 1e3)),
-        course: cell.cold_start.clone().unwrap_or_default(),
+        windows: cell.cold_start.clone().unwrap_or_default(),
     }
 }
 

@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, CacheState, Workload};
 use serde::Serialize;
 
 use super::ratio::PairedRatio;
-use super::waits::Waits;
+use super::waits::ThreadWaits;
 use crate::judge::cell::{ById, CellJudgement, Status};
 use crate::judge::cold_start::ColdWindow;
 use crate::judge::collected::{CellSamples, SamplesById};
@@ -88,7 +88,7 @@ pub struct Score {
     /// Operations per millisecond.
     pub ops_per_ms: Option<MedianInterval>,
     /// Activity of its threads when they were not reading.
-    pub waits: Option<Waits>,
+    pub waits: Option<ThreadWaits>,
 }
 
 /// The fastest methods of a column.
@@ -182,7 +182,7 @@ pub struct ColdRow {
     /// Operations per millisecond when warm.
     pub steady_ops_per_ms: Option<MedianInterval>,
     /// The rate over time, window by window.
-    pub course: Vec<ColdWindow>,
+    pub windows: Vec<ColdWindow>,
 }
 
 /// Input of the tables.

@@ -233,7 +233,7 @@ fn what_scatter_hides_is_not_told() {
 }
 
 /// Reported waits of the threads of a channel.
-fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> Waits {
+fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> ThreadWaits {
     let method = "jvm/filechannel:direct-buffer";
     let cells = vec![rated(method, 0.5, 1, 20_000.0), rated(method, 0.5, threads, 21_000.0)];
     let found = tables_of(cells, move |cell, sample| {
@@ -346,7 +346,7 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
         [row.to_half_ns, row.to_ninety_ns, row.to_steady_ns].map(|time| time.expect("warm").median);
     assert_eq!(half, ninety);
     assert_eq!(ninety, steady);
-    assert_eq!(row.course.len(), 8);
+    assert_eq!(row.windows.len(), 8);
     assert_eq!(cold(4, 2).other_over_baseline.map(|ratio| ratio.told), Some(Finding::Lower));
     let alike = cold(3, 3);
     assert!(alike.sentence.contains("are not distinguishable"), "{}", alike.sentence);
@@ -366,7 +366,7 @@ fn one_that_is_not_there_cannot_be_told() {
         "At 2 threads it is unknown whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \
          newer)."
     );
-    assert_eq!((start.rows[1].status, start.rows[1].course.len()), (Status::Unavailable, 0));
+    assert_eq!((start.rows[1].status, start.rows[1].windows.len()), (Status::Unavailable, 0));
     let alone = tables_of(vec![cell("jvm/mmap")], |_, _| {});
     assert!(
         alone.cold_starts[0].sentence.contains("the run lacks pread"),

@@ -38,7 +38,7 @@ pub enum Cause {
 
 /// Use of time by a cell's threads, as medians over its valid samples.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Waits {
+pub struct ThreadWaits {
     /// CPUs that it may use.
     pub cpus: u32,
     /// CPU time of the worker as a share of that of the CPUs its threads can use at once.
@@ -62,7 +62,7 @@ pub struct Waits {
 }
 
 /// Use of time by the threads of a cell; `None` without a valid sample.
-pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> {
+pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<ThreadWaits> {
     samples.valid().next()?;
     let conditions = &samples.cell.conditions;
     let cpus = conditions.cpus(host_cpus);
@@ -77,7 +77,7 @@ pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> 
         let operations = operations(measurement);
         (operations > 0).then(|| count as f64 / operations as f64)
     };
-    let mut found = Waits {
+    let mut found = ThreadWaits {
         cpus,
         cpu_share: median_of(&|_, seen| Some(seen.cpu_ns? as f64 / of_wall(seen, cpus.min(threads)))),
         kernel_share: median_of(&|_, seen| {
@@ -104,7 +104,7 @@ pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Waits> 
     Some(found)
 }
 
-fn cause(found: &Waits) -> Cause {
+fn cause(found: &ThreadWaits) -> Cause {
     let least = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
     let uses_device = least(found.device_share, DEVICE_SHARE);
     if least(found.cpu_share, CPU_REACHED) {
@@ -126,7 +126,7 @@ fn cause(found: &Waits) -> Cause {
     Cause::Unknown
 }
 
-fn words(found: &Waits, threads: u32) -> String {
+fn words(found: &ThreadWaits, threads: u32) -> String {
     let in_kernel = found
         .kernel_share
         .map_or_else(String::new, |share| format!(" ({} of it in the kernel)", percent(share)));

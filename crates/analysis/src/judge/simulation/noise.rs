@@ -33,7 +33,7 @@ impl Scatter {
         Self { sample: 0.06, slowed_share: 0.2, slowed_by: (0.05, 3.0), round: 0.3, invalid_share: 0.02 };
 }
 
-/// Where the noise of samples comes from.
+/// Origin of the noise of samples.
 #[derive(Clone, Debug)]
 pub enum Noise {
     /// Lognormal, with slow samples and a factor common to each round.
@@ -73,7 +73,7 @@ impl Noise {
 }
 
 /// A source of log rates.
-pub struct Source {
+pub struct NoiseSource {
     noise: Noise,
     kinds: Vec<RealKind>,
 }
@@ -86,7 +86,7 @@ struct RealKind {
     residuals: Vec<f64>,
 }
 
-impl Source {
+impl NoiseSource {
     /// A source of this noise.
     pub fn new(noise: &Noise) -> Self {
         let overview = overview();

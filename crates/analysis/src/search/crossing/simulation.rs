@@ -17,7 +17,7 @@ use pagewise_model::{
 
 use super::next;
 use crate::judge::cliff::{Cliff, Precision, crossings};
-use crate::judge::simulation::{Noise, Source};
+use crate::judge::simulation::{Noise, NoiseSource};
 
 /// Names of simulated methods, in this order.
 const METHODS: [&str; 7] = [
@@ -125,7 +125,7 @@ impl SearchTally {
 pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTally {
     let mut tally = SearchTally { searches, ..SearchTally::default() };
     let plan = plan(setting);
-    let source = Source::new(&setting.noise);
+    let source = NoiseSource::new(&setting.noise);
     for search in 0..searches {
         let mut random = Random::for_purpose(seed.wrapping_add(u64::from(search)), "cliff");
         let run = drive(plan.clone(), &mut random, &source, |cell| Some(rate(setting, cell)));
@@ -143,7 +143,12 @@ pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTal
 ///
 /// # Panics
 /// If the search does not end, or adds a cell that exists already.
-pub fn drive(plan: Plan, random: &mut Random, noise: &Source, rate: impl Fn(&Cell) -> Option<f64>) -> Run {
+pub fn drive(
+    plan: Plan,
+    random: &mut Random,
+    noise: &NoiseSource,
+    rate: impl Fn(&Cell) -> Option<f64>,
+) -> Run {
     let mut batch = plan.cells.clone();
     let environment = Environment { page_bytes: 4096, ..Environment::default() };
     let header = Header { environment, ..Header::of(plan) };

@@ -9,7 +9,7 @@ use super::simulation::{
 };
 use super::*;
 use crate::judge::cliff::*;
-use crate::judge::simulation::{Noise, Scatter, Source};
+use crate::judge::simulation::{Noise, NoiseSource, Scatter};
 
 /// Three percent on each sample, and a drift from round to round.
 const THREE_PERCENT: Scatter =
@@ -90,7 +90,7 @@ fn curves_that_do_not_cross_have_no_crossing() {
 /// A run without noise.
 fn quiet(plan: Plan, rate: impl Fn(&Cell) -> Option<f64>) -> Run {
     let scatter = Scatter { sample: 0.0, round: 0.0, ..THREE_PERCENT };
-    drive(plan, &mut Random::new(1), &Source::new(&Noise::Scatter(scatter)), rate)
+    drive(plan, &mut Random::new(1), &NoiseSource::new(&Noise::Scatter(scatter)), rate)
 }
 
 fn with_methods(methods: &[&str], ratios: &[f64], windows: &[u32]) -> Plan {

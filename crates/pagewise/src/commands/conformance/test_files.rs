@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use pagewise_host::{Dataset, FileKey, NewFile, files, process};
+use pagewise_host::{Dataset, FileKey, WrittenFile, files, process};
 use pagewise_model::random::mix;
 use pagewise_model::{Alignment, Conditions, Content};
 use pagewise_protocol::{Conversation, Job, descriptor_path};
@@ -81,8 +81,8 @@ impl TestFiles {
     /// A file to write, removed with the value.
     pub fn new_file(&mut self, bytes: u64) -> Result<TemporaryFile> {
         let path = self.state.reserve(&self.directory, name(self.seed, &mut self.made))?;
-        let new =
-            NewFile::create(&path, bytes).with_context(|| format!("{} cannot be made", path.display()))?;
+        let new = WrittenFile::create(&path, bytes)
+            .with_context(|| format!("{} cannot be made", path.display()))?;
         Ok(TemporaryFile(new))
     }
 
@@ -187,7 +187,7 @@ pub fn process_name(pid: u32) -> String {
 }
 
 /// A file to write, removed with the value.
-pub struct TemporaryFile(pub NewFile);
+pub struct TemporaryFile(pub WrittenFile);
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
