@@ -34,13 +34,26 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
         operations => (cell.conditions.cold_budget_bytes() / operations).saturating_mul(UNEVEN),
     };
     let last_operations = of_operation.saturating_mul(threads).min(by_those_before);
-    let most = bound.saturating_add(last_operations);
+    let most = bound.saturating_add(last_operations).saturating_add(ahead_of_requests(subject));
     let resident = evidence.resident_after_bytes.filter(|resident| *resident > most)?;
     Some(format!(
         "{resident} bytes of the span ({}) were in the page cache after it, at most {most} may be: \
          it went on after its budget was spent",
         percent_of(resident, cell.conditions.span_bytes.0)
     ))
+}
+
+/// Readahead that requests in flight set off at once, each a window of its own, beyond what a single reader leaves in flight.
+fn ahead_of_requests(subject: &Subject<'_>) -> u64 {
+    let conditions = &subject.cell.conditions;
+    let at_once = conditions.reads().map_or(1, |reads| reads.reads_per_op).min(subject.cell.method.depth());
+    if at_once <= 1 {
+        return 0;
+    }
+    let readahead = subject.evidence.readahead_bytes.unwrap_or(READAHEAD_SLACK_BYTES);
+    (u64::from(at_once) * u64::from(conditions.threads))
+        .saturating_mul(readahead)
+        .saturating_sub(READAHEAD_SLACK_BYTES)
 }
 
 #[cfg(test)]
@@ -63,6 +76,25 @@ mod tests {
             kinds(&cell("mmap:willneed", Cold), after(256)),
             [ColdOverrun],
             "it fills no more than others"
+        );
+    }
+
+    #[test]
+    fn requests_in_flight_have_a_readahead_each() {
+        let after = |mib: u64| {
+            move |_: &mut _, evidence: &mut Evidence| {
+                (evidence.resident_after_bytes, evidence.readahead_bytes) = (Some(mib << 20), Some(8 << 20));
+            }
+        };
+        let ring = cell("uring:depth=4", Cold);
+        assert!(
+            !kinds(&ring, after(112)).contains(&ColdOverrun),
+            "4 windows, of which 16 MiB are every reader's"
+        );
+        assert!(kinds(&ring, after(160)).contains(&ColdOverrun));
+        assert!(
+            kinds(&cell("pread", Cold), after(112)).contains(&ColdOverrun),
+            "one at a time has no more than that"
         );
     }
 
