@@ -50,5 +50,5 @@ pub use probe::{Availability, Capability};
 pub use process::MappingState;
 pub use reference::{Reference, ReferenceError, ReferenceSource};
 pub use settings::Readahead;
-pub use table::{OffsetTable, OperationOrder, TableError, TableMemory};
+pub use table::{OffsetTable, OperationOrder, Permutation, TableError, TableMemory};
 pub use written::{ReadBack, WrittenFile};

@@ -155,13 +155,14 @@ pub enum Command {
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
-    /// Read the beginning of a file, within the group that is to be charged for it
+    /// Read a file into the page cache, within the group that is to be charged for it
     #[command(hide = true)]
     Warm {
         /// The file
         file: PathBuf,
-        /// Number of bytes
-        bytes: u64,
+        /// The part that is read
+        #[command(flatten)]
+        fill: crate::supervise::warming::CacheFill,
     },
 }
 

@@ -115,6 +115,13 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
             percent(uncertain)
         ));
     }
+    let page_bytes = subject.context.page_bytes;
+    if steady::has_prediction(cell, page_bytes) && !steady::is_lasting(cell, windows, page_bytes) {
+        return Some(
+            "the warm-up replaced less than half of the cache, and the device did not deliver what the cache lacks, within 10 %"
+                .to_string(),
+        );
+    }
     if let Some((before, own, share)) = departs {
         return Some(format!(
             "the device delivered {before:.0} bytes per operation in the warm-up and {own:.0} in the sample, a difference of at most {:.0} % may be",

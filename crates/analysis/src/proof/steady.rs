@@ -3,10 +3,11 @@
 //! The supervisor calls these functions to decide when to stop, and the checks call them afterwards, so both use the
 //! same definition.
 
-use pagewise_model::Cell;
 use pagewise_model::counters::RateWindow;
+use pagewise_model::{Cell, Skew};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::proof::expected::{DeviceBytes, expected};
 use crate::statistics::total;
 
 /// Share of an operation's requested bytes that may additionally come from the device in a warm window.
@@ -128,6 +129,53 @@ pub(crate) fn unsettled(cell: &Cell, windows: &[RateWindow]) -> Option<Option<Ap
     let is_replaced = difference <= allowed && replaced(windows)? >= REPLACED;
     let apart = Apart { before: before_mean, after: after_mean, uncertain: uncertain / before_mean.max(1.0) };
     Some((!is_shown && !is_replaced).then_some(apart))
+}
+
+/// True if what the last windows brought in does not depend on how the cache was filled: the windows have replaced as much of it as
+/// their positions may need, or their device bytes are those that the residency predicts.
+pub fn is_lasting(cell: &Cell, windows: &[RateWindow], page_bytes: u64) -> bool {
+    let capacity = cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
+    // Uniform reads find as much in any full cache; skewed ones must bring in their popular positions.
+    let skewed = cell.conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
+    let turnover = if skewed { capacity } else { capacity / 2 };
+    let mut delivered = windows.iter().filter_map(|window| window.device_read_bytes);
+    let read = delivered.clone().fold(0, u64::saturating_add);
+    // A workload that hardly reads from the device would never replace the cache.
+    read >= turnover
+        || delivered.next_back().is_some_and(|last| last < capacity / 1000)
+        || is_as_predicted(cell, windows, page_bytes)
+}
+
+/// True if the device bytes per operation of `cell` follow from what the cache holds: its reads are uniform, of whole pages, and
+/// bring in no others. Then it does not matter which pages are there, only how many.
+pub fn has_prediction(cell: &Cell, page_bytes: u64) -> bool {
+    let conditions = &cell.conditions;
+    let is_exact = expected(&cell.method, conditions.workload()).device_bytes == DeviceBytes::AtMostAsked;
+    conditions.reads().is_some_and(|reads| {
+        is_exact
+            && reads.skew == Skew::Uniform
+            && reads.read_bytes.0.is_multiple_of(page_bytes)
+            && reads.align_bytes.0.is_multiple_of(page_bytes)
+    })
+}
+
+/// True if the last windows brought in what their residency predicts, within 10 %: so the cache is what it will be, however it was
+/// filled. False if there is no prediction.
+fn is_as_predicted(cell: &Cell, windows: &[RateWindow], page_bytes: u64) -> bool {
+    if windows.len() < FEWEST_SETTLING || !has_prediction(cell, page_bytes) {
+        return false;
+    }
+    let last = last_halves(windows);
+    let operations: u64 = last.iter().map(|window| window.operations).fold(0, u64::saturating_add);
+    let resident: Option<Vec<f64>> =
+        last.iter().map(|window| window.resident_bytes.map(|bytes| bytes as f64)).collect();
+    let (Some(resident), Some(delivered), 1..) = (resident, delivered_bytes(last), operations) else {
+        return false;
+    };
+    let missing = (1.0 - mean(&resident) / cell.conditions.span_bytes.0.max(1) as f64).max(0.0);
+    let predicted = cell.conditions.op_bytes() as f64 * missing;
+    let allowed = (predicted * EQUIVALENT_SHARE).max(involved(cell));
+    (delivered as f64 / operations as f64 - predicted).abs() <= allowed
 }
 
 /// The share by which the device bytes per operation of a sample may differ from the settled `windows` before it, with
@@ -339,6 +387,39 @@ mod tests {
         assert!(!settles(&scattered(1024)));
         let drifting: Vec<RateWindow> = [150, 150, 170, 200, 230].map(|mib| window(1000, mib, 126)).to_vec();
         assert!(!settles(&drifting), "more and more");
+    }
+
+    #[test]
+    fn reads_without_readahead_miss_what_the_cache_does_not_hold() {
+        const PAGE: u64 = 4096;
+        let mut cell = honest::cell("pread:random", CacheState::Warm);
+        cell.conditions.host_settings.memory_limit_bytes = Some(pagewise_model::Bytes::mib(128));
+        cell.conditions.span_bytes = pagewise_model::Bytes::mib(512);
+        let op_bytes = cell.conditions.op_bytes();
+        // A quarter of the span is in the cache; the windows bring in a few pages of it.
+        let windows = |missing_percent: u64| {
+            let device = 20 * op_bytes * missing_percent / 100;
+            let resident_bytes = Some(128 * MIB);
+            [RateWindow { device_read_bytes: Some(device), resident_bytes, ..window(20, 0, 0) }; 5]
+        };
+        let lasts = |cell: &Cell, percent| is_lasting(cell, &windows(percent), PAGE);
+        assert_eq!(
+            [67, 68, 75, 82, 83].map(|percent| lasts(&cell, percent)),
+            [false, true, true, true, false]
+        );
+        let other = |change: &dyn Fn(&mut Cell)| {
+            let mut other = cell.clone();
+            change(&mut other);
+            lasts(&other, 75)
+        };
+        assert!(!other(&|cell| cell.method = "pread".parse().expect("a method")), "readahead");
+        assert!(other(&|cell| cell.method = "mmap:random".parse().expect("a method")));
+        assert!(!is_lasting(&cell, &windows(75)[..4], PAGE), "too few windows");
+        assert!(!is_lasting(&cell, &windows(75), 4 * op_bytes), "parts of pages");
+        let unknown = windows(75).map(|window| RateWindow { resident_bytes: None, ..window });
+        assert!(!is_lasting(&cell, &unknown, PAGE));
+        let replaced = windows(67).map(|window| RateWindow { device_read_bytes: Some(13 * MIB), ..window });
+        assert!(is_lasting(&cell, &replaced, PAGE), "half of the cache, by whatever it read");
     }
 
     #[test]

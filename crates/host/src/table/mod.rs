@@ -27,7 +27,7 @@ use pagewise_model::{CacheState, Conditions, Content, Method, Reads, Skew, Workl
 
 use blocks::SpanBlocks;
 pub use order::{OperationOrder, TableMemory};
-use permutation::Permutation;
+pub use permutation::Permutation;
 use zipf::PopularPlaces;
 
 /// Maximum reads in a table: 4 MiB of offsets, so that the supervisor stays small, including its sums.

@@ -21,7 +21,7 @@ use super::{command_lines, consent, planned, report, resume};
 use crate::arguments::{OverviewArguments, QuestionArguments, typed};
 use crate::exit::Exit;
 use crate::output::{self, say};
-use crate::plan::resolve::Variant;
+use crate::plan::resolve::{Variant, limited};
 use crate::plan::shorten::{self, Free};
 use crate::plan::{BEYOND_MEMORY, Lacking, Layer, OrNone, PlanText, QUESTIONS, REPLAY, estimate, text};
 use crate::session::RunSession;
@@ -216,6 +216,9 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     let asked = Asked { text, variant: arguments.variant(), chosen, place, traced };
     let mut prepared = prepare_with_consent(asked, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
+    if let Some(note) = not_measured(&prepared) {
+        say(format_args!("note: {note}"));
+    }
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
     }
@@ -224,6 +227,26 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     }
     let announcement = consent::announcement(std::slice::from_ref(&prepared));
     execute(prepared, options, Some(announcement), None)
+}
+
+/// Note on what a question measures without a memory limit alone, unless it is asked for.
+fn not_measured(prepared: &Prepared) -> Option<String> {
+    let Asked { text, variant, chosen, .. } = &prepared.asked;
+    let limited = limited(text, *variant, chosen)?;
+    let mut options = Vec::new();
+    if limited.axes.cache.is_some() && chosen.axes.cache.is_none() {
+        options.push("--cache warm,cold");
+    }
+    if limited.axes.threads.is_some() && chosen.axes.threads.is_none() && *variant == Variant::Standard {
+        options.push("--threads 1,cpus");
+    }
+    (!options.is_empty()).then(|| {
+        format!(
+            "under a memory limit {} is measured warm, by one thread; for more write {}",
+            text.name,
+            options.join(" ")
+        )
+    })
 }
 
 /// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now or on the command

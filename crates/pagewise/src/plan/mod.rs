@@ -180,6 +180,12 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// True if it sets a memory limit.
+    pub fn limits_memory(&self) -> bool {
+        let mut axes = std::iter::once(&self.axes).chain(self.by_workload.values());
+        axes.any(|axes| axes.memory.iter().flatten().any(|limit| limit.0.is_some()))
+    }
+
     /// True if it says which methods do a workload.
     pub fn chooses_methods(&self, workload: Workload) -> bool {
         let axes = [Some(&self.axes), self.by_workload.get(&workload)];
@@ -200,6 +206,8 @@ pub struct PlanText {
     pub quick: Layer,
     /// Changes of `--full`.
     pub full: Layer,
+    /// Changes under a memory limit, where a sample takes seconds; `--full` and `--published` have none.
+    pub limited: Option<Layer>,
     /// The matrix of the published study, if there is one.
     pub published: Option<Layer>,
     /// Additional matrix, over all variants except the published one.
@@ -217,8 +225,8 @@ impl PlanText {
     /// The question for a user's own file, which has its size, and whose cache is left unchanged unless the command line
     /// names a state.
     pub fn for_own_file(mut self) -> Self {
-        for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(&mut self.published)
-        {
+        let variants = self.published.iter_mut().chain(&mut self.limited);
+        for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(variants) {
             for axes in std::iter::once(&mut layer.axes).chain(layer.by_workload.values_mut()) {
                 (axes.cache, axes.file_size) = (None, None);
             }

@@ -69,6 +69,12 @@ pub enum Variant {
     Published,
 }
 
+/// The changes that `plan` has under the memory limit that is chosen.
+pub fn limited<'a>(plan: &'a PlanText, variant: Variant, chosen: &Layer) -> Option<&'a Layer> {
+    let is_shortened = matches!(variant, Variant::Standard | Variant::Quick);
+    plan.limited.as_ref().filter(|_| is_shortened && chosen.limits_memory())
+}
+
 /// Resolve `plan` with the choices of the command line.
 pub fn resolve(
     plan: &PlanText,
@@ -79,6 +85,7 @@ pub fn resolve(
 ) -> Result<Plan> {
     let is_full = variant == Variant::Full;
     let is_published = variant == Variant::Published;
+    let limited = limited(plan, variant, chosen);
     let also = plan.also.as_ref().filter(|_| !is_published);
     let variant = match variant {
         Variant::Standard => None,
@@ -89,7 +96,8 @@ pub fn resolve(
             Some(published.with_context(|| format!("'{}' has no published matrix", plan.name))?)
         }
     };
-    let layers: Vec<&Layer> = [Some(chosen), variant, Some(&plan.base)].into_iter().flatten().collect();
+    let layers: Vec<&Layer> =
+        [Some(chosen), limited, variant, Some(&plan.base)].into_iter().flatten().collect();
     let sampling = sampling(&layers, machine.fresh_seed)?;
     let (allowed, reason) = if chosen.sampling.is_trial {
         (TRIAL_ROUNDS, "since a trial has no verdict")

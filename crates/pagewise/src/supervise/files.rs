@@ -217,6 +217,12 @@ impl Input {
         }
     }
 
+    /// Let its pages go, as far as they go at once. A group that is charged for them is then removed in little time; emptying it page
+    /// by page takes five times as long.
+    pub fn let_go(&self) {
+        let _ = rustix::fs::fadvise(self.file(), 0, None, rustix::fs::Advice::DontNeed);
+    }
+
     /// Bring the span into the page cache, and verify it.
     pub fn make_warm(&self, span_bytes: u64, stop: &AtomicBool) -> Result<(), NoState> {
         match cache::warm(self.file(), span_bytes, stop) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use pagewise_analysis::proof;
 use pagewise_host::memory::Memory;
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache};
+use pagewise_model::random::mix;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Access, Alignment, Beating, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Outcome,
@@ -21,7 +22,7 @@ use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
 use super::records::RecordTask;
 use super::task::{Task, Tasks};
-use super::warming;
+use super::warming::{self, WarmSettings};
 use super::worker_session::{WorkerSession, idle_ns};
 use crate::state::State;
 
@@ -156,7 +157,14 @@ impl<'a> Sampler<'a> {
         let warmed = matches!(cell.conditions.cache, CacheState::Warm | CacheState::ReadOnce);
         let warmed_first = reading && warmed && cell.depends_on_cache();
         let prepare = || {
-            warming::prepare(cell, input, &guard, self.plan.drop_caches, self.machine.patience, self.stop)
+            let settings = WarmSettings {
+                drop_caches: self.plan.drop_caches,
+                patience: self.machine.patience,
+                page_bytes: self.machine.page_bytes,
+                seed: mix(!self.plan.seed ^ u64::from(round)),
+                stop: self.stop,
+            };
+            warming::prepare(cell, input, &guard, &settings)
                 .and_then(|()| guard.place_pages(input, cell.conditions.span_bytes.0))
                 .and_then(|()| if warmed_first { Ok(()) } else { self.machine.setter.cap_device(&guard) })
         };
@@ -202,6 +210,10 @@ impl<'a> Sampler<'a> {
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));
                 if let Err(error) = worker.end(EXIT_PATIENCE) {
                     return finish(error, None, input, &guard, self.stop);
+                }
+                // The next sample under the limit evicts it in any case.
+                if warmed_first && cell.conditions.cache_capacity().is_some() {
+                    input.let_go();
                 }
                 if let Some(reason) = proof::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });

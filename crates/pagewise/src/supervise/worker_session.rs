@@ -12,7 +12,7 @@ use pagewise_host::{
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow, Skew,
+    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow,
     WorkerWarmup,
 };
 use pagewise_protocol::{Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait, inherited_path};
@@ -296,8 +296,8 @@ impl WorkerSession<'_> {
         Ok(outcome)
     }
 
-    /// Let the workload warm a cache that does not hold the span, until it has replaced as much of the cache as its popular
-    /// positions may need and its device reads per operation are steady.
+    /// Let the workload warm a cache that does not hold the span, until its device reads per operation are steady, and they are those
+    /// that the residency predicts, or it has replaced as much of the cache as its popular positions may need.
     fn settle(
         &mut self,
         worker: &mut Conversation,
@@ -305,18 +305,11 @@ impl WorkerSession<'_> {
         progress: &mut GoProgress,
     ) -> Result<(), ConversationError> {
         let deadline = Instant::now() + SETTLING;
-        let capacity = self.cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
-        // Uniform reads find as much in any full cache; skewed ones must bring in their popular positions.
-        let skewed = self.cell.conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
-        let turnover = if skewed { capacity } else { capacity / 2 };
-        let mut read = 0u64;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
             self.window(worker, inherited, progress, WINDOW_NS)?;
-            let last = progress.windows.last().and_then(|window| window.device_read_bytes);
-            read = read.saturating_add(last.unwrap_or(0));
-            // A workload that hardly reads from the device would never replace the cache.
-            let turned_over = read >= turnover || last.is_some_and(|last| last < capacity / 1000);
-            if turned_over && steady::settled(self.cell, &progress.windows) {
+            let windows = &progress.windows;
+            if steady::is_lasting(self.cell, windows, self.page_bytes) && steady::settled(self.cell, windows)
+            {
                 break;
             }
         }

@@ -338,6 +338,29 @@ fn the_same_value_twice_is_one_cell() {
     assert_eq!(measured(&plan.expect("plan")), ["pread"]);
 }
 
+/// A sample above a memory limit takes long, so that fewer cells are measured unless more are asked for.
+#[test]
+fn a_memory_limit_leaves_out_what_does_not_depend_on_it() {
+    let states = |variant, text: &str| {
+        let chosen = text::parse("typed", &format!("memory = \"128MiB\"\n{text}")).expect("a layer").base;
+        let plan = resolved("read", variant, &chosen);
+        let mut states: Vec<String> = plan
+            .comparisons()
+            .iter()
+            .map(|conditions| format!("{} {}", conditions.cache, conditions.threads))
+            .collect();
+        states.sort_unstable();
+        states.dedup();
+        states.join(", ")
+    };
+    assert_eq!(states(Variant::Standard, ""), "warm 1");
+    assert_eq!(states(Variant::Quick, ""), "warm 1");
+    assert_eq!(states(Variant::Standard, "cache = [\"warm\", \"cold\"]\nthreads = 2"), "cold 2, warm 2");
+    assert_eq!(states(Variant::Full, ""), "cold 1, cold 4, warm 1, warm 4");
+    let plan = resolved("read", Variant::Standard, &Layer::default());
+    assert!(plan.comparisons().iter().any(|conditions| conditions.cache == CacheState::Cold), "no limit");
+}
+
 const LIMITED: &str = "workload = \"random-read\"\nmethods = [\"mmap\", \"pread\"]\nmemory = \"128MiB\"\n";
 
 #[test]
