@@ -46,8 +46,9 @@ fn has_flushes(samples: &[Sample]) -> bool {
     })
 }
 
+/// Every sample of the worker `kind` that others did not disturb fails by `expected`, and by nothing that is not in `also`.
 #[track_caller]
-fn caught(kind: &str, sync: &str, expected: FailureKind) {
+fn caught(kind: &str, sync: &str, expected: FailureKind, also: &[FailureKind]) {
     for _ in 0..RUNS {
         let samples = samples(kind, sync);
         let on_flushes = kind == "overstates-syncs";
@@ -57,8 +58,9 @@ fn caught(kind: &str, sync: &str, expected: FailureKind) {
         }
         for sample in &samples {
             assert!(sample.valid().is_none(), "{kind}, {sync}: {:?}", sample.outcome);
-            let others = kinds(sample).into_iter().filter(|kind| !FROM_OUTSIDE.contains(kind));
-            assert!(others.clone().all(|found| found == expected), "{kind}, {sync}: {:?}", sample.failures());
+            let mut others = kinds(sample).into_iter().filter(|kind| !FROM_OUTSIDE.contains(kind));
+            let is_known = |found: FailureKind| found == expected || also.contains(&found);
+            assert!(others.all(is_known), "{kind}, {sync}: {:?}", sample.failures());
         }
         if samples.iter().any(|sample| kinds(sample).contains(&expected)) {
             return;
@@ -84,15 +86,18 @@ fn an_honest_log_is_believed() {
 #[test]
 fn syncs_that_are_not_made_are_noticed() {
     for sync in ["every:256KiB", "commit"] {
-        caught("skips-syncs", sync, NotInForce);
-        caught("syncs-at-end", sync, NotInForce);
-        caught("overstates-syncs", sync, NotInForce);
+        // The durations of syncs that are not made are too short for whatever else the worker waits for: it is told so if it
+        // waits at all, which is up to the machine.
+        let also = [InconsistentCounts];
+        caught("skips-syncs", sync, NotInForce, &also);
+        caught("syncs-at-end", sync, NotInForce, &also);
+        caught("overstates-syncs", sync, NotInForce, &also);
     }
 }
 
 #[test]
 fn syncs_that_are_not_told_are_noticed() {
     for sync in ["every:256KiB", "commit"] {
-        caught("understates-syncs", sync, InconsistentCounts);
+        caught("understates-syncs", sync, InconsistentCounts, &[]);
     }
 }

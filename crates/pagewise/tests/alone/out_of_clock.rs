@@ -70,7 +70,12 @@ fn work_before_ready_that_is_not_told_is_noticed() {
 fn work_before_ready_that_is_told_counts_in_the_total() {
     for question in [SCAN, APPEND, FILL] {
         for kind in ["told", "honest"] {
-            let (_, cell) = run(kind, question);
+            let (run, cell) = run(kind, question);
+            // Where others had the CPU in every sample, nothing is accused, and there is no figure.
+            let is_disturbed = |sample: &_| kinds(sample).contains(&Disturbed);
+            if cell["status"] == "invalid" && run.samples.iter().all(is_disturbed) {
+                continue;
+            }
             assert_eq!(cell["status"], "ok", "{kind} {question:?}: {cell}");
             let total_ns = cell["total_ns"].as_u64().expect("a total");
             assert!(total_ns >= MOMENT_NS, "{kind} {question:?}: {total_ns} ns in all");

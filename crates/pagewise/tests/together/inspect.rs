@@ -152,12 +152,22 @@ fn a_process_that_runs_is_inspected_and_goes_on() {
     let mut program =
         Command::new(known_accesses()).args([&path, "again"]).stdin(Stdio::piped()).spawn().expect("start");
     let number = program.id().to_string();
-    let words = ["inspect", &number, "--seconds=0.5", "--json"];
-    let finished = place.run(&words).expect_code(0);
-    assert!(program.try_wait().expect("status").is_none(), "it was ended");
-    let seen: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    // A busy machine needs longer for one round of the program.
+    let mut seconds = 0.5;
+    let seen = loop {
+        let words = ["inspect", &number, &format!("--seconds={seconds}"), "--json"];
+        let finished = place.run(&words).expect_code(0);
+        assert!(program.try_wait().expect("status").is_none(), "it was ended");
+        let seen: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+        assert_eq!(seen["complete"], true, "{seen}");
+        let calls = |of: &Value| of.as_u64().expect("calls are seen");
+        if calls(&of_file(&seen)["reads"]["count"]) + calls(&seen["unknown"]["calls"]) >= 400 {
+            break seen;
+        }
+        seconds *= 2.0;
+        assert!(seconds < 100.0, "{seen}");
+    };
     let file = of_file(&seen);
-    assert_eq!(seen["complete"], true, "{seen}");
     let of = |size: u64| {
         let sizes = file["reads"]["sizes"].as_array().expect("sizes");
         sizes.iter().find(|one| one[0] == size).and_then(|one| one[1].as_u64()).unwrap_or(0)
@@ -166,7 +176,6 @@ fn a_process_that_runs_is_inspected_and_goes_on() {
     // the look at them was over.
     let (small, large, unknown) =
         (of(4096), of(8192), seen["unknown"]["calls"].as_u64().expect("calls are seen"));
-    assert!(small + large + unknown >= 400, "{seen}");
     assert!(small.abs_diff(3 * large) <= 300 + 3 * unknown, "{small}, {large}, {unknown}");
     assert!(seen["subject"]["command"].as_str().is_some_and(|name| name.starts_with("known")), "{seen}");
     let threads = fs::read_dir(format!("/proc/{number}/task")).expect("tasks");
