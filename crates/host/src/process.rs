@@ -29,48 +29,32 @@ pub fn totals(pid: u32) -> ProcessCounters {
 /// The same, with the totals of each of its threads: every file is read once.
 pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
     let process = PathBuf::from(format!("/proc/{pid}"));
-    let io = kernel_files::text(process.join("io")).map(|text| parse_io(&text)).unwrap_or_default();
     let stat = kernel_files::text(process.join("stat")).and_then(|text| parse_stat(&text));
     let status = kernel_files::text(process.join("status"));
     let threads = read_threads(&process);
-    let (sums, tick_ns) = (sum(&threads), tick_ns());
-    let counters = ProcessCounters {
-        device_read_bytes: io.read_bytes,
-        read_call_bytes: io.rchar,
-        read_calls: io.syscr,
-        write_call_bytes: io.wchar,
-        write_calls: io.syscw,
+    let tick_ns = tick_ns();
+    let mut counters = ProcessCounters {
         minor_faults: stat.map(|stat| stat.minor_faults),
         major_faults: stat.map(|stat| stat.major_faults),
         user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
         system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
-        cpu_ns: sums.cpu_ns,
-        run_queue_ns: sums.run_queue_ns,
-        voluntary_switches: sums.voluntary_switches,
-        involuntary_switches: sums.involuntary_switches,
         peak_bytes: status.and_then(|text| kib_field(&text, "VmHWM")),
+        ..ProcessCounters::of_threads(&threads)
     };
+    if let Some(text) = kernel_files::text(process.join("io")) {
+        add_io(&mut counters, &text);
+    }
     (counters, threads)
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Io {
-    read_bytes: Option<u64>,
-    rchar: Option<u64>,
-    syscr: Option<u64>,
-    wchar: Option<u64>,
-    syscw: Option<u64>,
-}
-
-fn parse_io(text: &str) -> Io {
+/// Add the counters of /proc/PID/io (proc_pid_io(5)). A kernel without CONFIG_TASK_IO_ACCOUNTING has a part of them.
+fn add_io(counters: &mut ProcessCounters, text: &str) {
     let number = |name| field(text, name).and_then(|value| value.parse().ok());
-    Io {
-        read_bytes: number("read_bytes"),
-        rchar: number("rchar"),
-        syscr: number("syscr"),
-        wchar: number("wchar"),
-        syscw: number("syscw"),
-    }
+    counters.device_read_bytes = number("read_bytes");
+    counters.read_call_bytes = number("rchar");
+    counters.read_calls = number("syscr");
+    counters.write_call_bytes = number("wchar");
+    counters.write_calls = number("syscw");
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +125,10 @@ fn read_threads(process: &Path) -> Vec<ThreadCounters> {
 
 fn read_thread(id: u32, directory: &Path) -> ThreadCounters {
     let text = |name| kernel_files::text(directory.join(name));
-    thread(id, text("stat").as_deref(), text("schedstat").as_deref(), text("status").as_deref(), tick_ns())
+    let (stat, schedstat, status) = (text("stat"), text("schedstat"), text("status"));
+    let read_calls = text("io").and_then(|text| field(&text, "syscr")?.parse().ok());
+    let counters = thread(id, stat.as_deref(), schedstat.as_deref(), status.as_deref(), tick_ns());
+    ThreadCounters { read_calls, ..counters }
 }
 
 /// schedstat of a thread: time on a CPU and time waiting for one (Documentation/scheduler/sched-stats.rst). The file of a
@@ -171,31 +158,8 @@ fn thread(
         run_queue_ns,
         voluntary_switches: switches("voluntary_ctxt_switches"),
         involuntary_switches: switches("nonvoluntary_ctxt_switches"),
+        read_calls: None,
     }
-}
-
-/// Sums over threads; unknown if one of them is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ThreadSums {
-    cpu_ns: Option<u64>,
-    run_queue_ns: Option<u64>,
-    voluntary_switches: Option<u64>,
-    involuntary_switches: Option<u64>,
-}
-
-fn sum(threads: &[ThreadCounters]) -> ThreadSums {
-    ThreadSums {
-        cpu_ns: total(threads, |thread| thread.cpu_ns),
-        run_queue_ns: total(threads, |thread| thread.run_queue_ns),
-        voluntary_switches: total(threads, |thread| thread.voluntary_switches),
-        involuntary_switches: total(threads, |thread| thread.involuntary_switches),
-    }
-}
-
-/// Sum of a counter over `threads`; unknown if it is unknown of one, or if there are none.
-pub fn total(threads: &[ThreadCounters], part: fn(&ThreadCounters) -> Option<u64>) -> Option<u64> {
-    let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
-    threads.iter().map(part).reduce(add).flatten()
 }
 
 /// The kind of a process number, to somebody who wants to watch it.
@@ -282,9 +246,11 @@ pub(crate) fn parse_fdinfo_flags(text: &str) -> Option<u32> {
 /// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str, file: &FileKey) {
-    parse_io(text);
     parse_fdinfo_flags(text);
-    sum(&[thread(1, Some(text), Some(text), Some(text), 10_000_000); 2]);
+    add_io(
+        &mut ProcessCounters::of_threads(&[thread(1, Some(text), Some(text), Some(text), 10_000_000); 2]),
+        text,
+    );
     smaps::read_anything(text, file);
 }
 
@@ -326,16 +292,21 @@ mod tests {
     #[test]
     fn io_lines_may_be_missing() {
         let text = "rchar: 6976\nwchar: 77\nsyscr: 10\nsyscw: 3\nread_bytes: 4096\nwrite_bytes: 0\n";
-        let wanted = Io {
-            read_bytes: Some(4096),
-            rchar: Some(6976),
-            syscr: Some(10),
-            wchar: Some(77),
-            syscw: Some(3),
+        let parsed = |text| {
+            let mut counters = ProcessCounters::default();
+            add_io(&mut counters, text);
+            counters
         };
-        assert_eq!(parse_io(text), wanted);
-        // A kernel without CONFIG_TASK_IO_ACCOUNTING.
-        assert_eq!(parse_io("rchar: 6976\nsyscr: 10\n").read_bytes, None);
+        let wanted = ProcessCounters {
+            device_read_bytes: Some(4096),
+            read_call_bytes: Some(6976),
+            read_calls: Some(10),
+            write_call_bytes: Some(77),
+            write_calls: Some(3),
+            ..ProcessCounters::default()
+        };
+        assert_eq!(parsed(text), wanted);
+        assert_eq!(parsed("rchar: 6976\nsyscr: 10\n").device_read_bytes, None);
     }
 
     const TICK_NS: u64 = 10_000_000;
@@ -346,12 +317,12 @@ mod tests {
     fn threads_are_summed_and_a_gap_is_unknown() {
         let one = thread(7, Some(STAT), Some("100 20 3"), Some(STATUS), TICK_NS);
         let two = thread(8, None, Some("50 1 1"), Some(STATUS), TICK_NS);
-        let total = sum(&[one, two]);
+        let total = ProcessCounters::of_threads(&[one, two]);
         assert_eq!((total.cpu_ns, total.run_queue_ns), (Some(150), Some(21)));
         assert_eq!((total.voluntary_switches, total.involuntary_switches), (Some(6), Some(8)));
-        let unknown = sum(&[one, thread(9, None, None, Some(STATUS), TICK_NS)]);
+        let unknown = ProcessCounters::of_threads(&[one, thread(9, None, None, Some(STATUS), TICK_NS)]);
         assert_eq!((unknown.cpu_ns, unknown.voluntary_switches), (None, Some(6)));
-        assert_eq!(sum(&[]), ThreadSums::default());
+        assert_eq!(ProcessCounters::of_threads(&[]), ProcessCounters::default());
     }
 
     #[test]
@@ -367,6 +338,7 @@ mod tests {
             run_queue_ns: Some(20),
             voluntary_switches: Some(3),
             involuntary_switches: Some(4),
+            read_calls: None,
         };
         assert_eq!(full, wanted);
         // A kernel without CONFIG_SCHED_INFO; a thread that ended before it was read.

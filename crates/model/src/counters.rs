@@ -80,7 +80,56 @@ counters! {
     }
 }
 
-counters! {
+/// The totals of a thread, for a macro: `with_thread_totals! { fields! { more } }` is `fields! { more totals { list } }`.
+#[macro_export]
+macro_rules! with_thread_totals {
+    ($fields:ident! { $($more:tt)* } $($before:tt)*) => {
+        $fields! {
+            $($more)*
+            totals {
+                $($before)*
+                /// Faults served without the device.
+                minor_faults,
+                /// Faults that waited for the device.
+                major_faults,
+                /// CPU time in user mode, in whole clock ticks.
+                user_ns,
+                /// CPU time in the kernel, in whole clock ticks.
+                system_ns,
+                /// CPU time; of a process, that of its live threads: /proc/PID/task/*/schedstat.
+                cpu_ns,
+                /// Time runnable but not running; of a process, that of its live threads.
+                run_queue_ns,
+                /// Voluntary context switches, to wait; of a process, those of its live threads.
+                voluntary_switches,
+                /// Involuntary context switches, preempted; of a process, those of its live threads.
+                involuntary_switches,
+                /// Read calls of any file: io syscr.
+                read_calls,
+            }
+        }
+    };
+}
+
+/// The totals of a process, likewise: its input and output, and the totals of its threads.
+#[macro_export]
+macro_rules! with_process_totals {
+    ($fields:ident! { $($more:tt)* }) => {
+        $crate::with_thread_totals! {
+            $fields! { $($more)* }
+            /// Bytes that storage read for the process: /proc/PID/io read_bytes.
+            device_read_bytes,
+            /// Bytes that came through read calls: /proc/PID/io rchar.
+            read_call_bytes,
+            /// Bytes that went through write calls: /proc/PID/io wchar.
+            write_call_bytes,
+            /// Write calls: /proc/PID/io syscw.
+            write_calls,
+        }
+    };
+}
+
+with_thread_totals! { counters! {
     /// Counters of one thread of the worker.
     ThreadCounters: Copy;
     kept {
@@ -88,25 +137,7 @@ counters! {
         thread: u32,
     }
     gauges {}
-    totals {
-        /// Faults served without the device.
-        minor_faults,
-        /// Faults that waited for the device.
-        major_faults,
-        /// CPU time in user mode, whole clock ticks.
-        user_ns,
-        /// CPU time in the kernel, whole clock ticks.
-        system_ns,
-        /// CPU time.
-        cpu_ns,
-        /// Time that it was runnable but not running.
-        run_queue_ns,
-        /// Voluntary context switches: the thread waited.
-        voluntary_switches,
-        /// Involuntary context switches: the thread was preempted.
-        involuntary_switches,
-    }
-}
+} }
 
 counters! {
     /// Counters of the whole host: running totals since boot, or their differences, and gauges. In a difference, gauges
@@ -179,7 +210,7 @@ counters! {
     }
 }
 
-counters! {
+with_process_totals! { counters! {
     /// Running totals of a process and its threads. `None`: unknown.
     ProcessCounters: Copy;
     kept {}
@@ -187,35 +218,24 @@ counters! {
         /// Peak resident memory: VmHWM.
         peak_bytes,
     }
-    totals {
-        /// Bytes that storage read for it: /proc/PID/io read_bytes.
-        device_read_bytes,
-        /// Bytes that came through read calls: rchar.
-        read_call_bytes,
-        /// Read calls: syscr.
-        read_calls,
-        /// Bytes that went through write calls: wchar.
-        write_call_bytes,
-        /// Write calls: syscw.
-        write_calls,
-        /// Faults served without the device.
-        minor_faults,
-        /// Faults that waited for the device.
-        major_faults,
-        /// CPU time in user mode; whole clock ticks.
-        user_ns,
-        /// CPU time in the kernel; whole clock ticks.
-        system_ns,
-        /// CPU time of the live threads: /proc/PID/task/*/schedstat.
-        cpu_ns,
-        /// Time that they were runnable but not running.
-        run_queue_ns,
-        /// Voluntary context switches of the live threads: they waited.
-        voluntary_switches,
-        /// Involuntary context switches: they were preempted.
-        involuntary_switches,
-    }
+} }
+
+macro_rules! of_threads {
+    (totals { $($(#[$doc:meta])* $total:ident,)* }) => {
+        impl ProcessCounters {
+            /// Sums over the threads of a process; unknown if one of them is, or if there are none.
+            pub fn of_threads(threads: &[ThreadCounters]) -> Self {
+                let sum = |part: fn(&ThreadCounters) -> Option<u64>| {
+                    let add = |left: Option<u64>, right: Option<u64>| left?.checked_add(right?);
+                    threads.iter().map(part).reduce(add).flatten()
+                };
+                Self { $($total: sum(|thread| thread.$total),)* ..Self::default() }
+            }
+        }
+    };
 }
+
+with_thread_totals! { of_threads! {} }
 
 /// The host at one moment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

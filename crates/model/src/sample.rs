@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
-use crate::counters::{GroupCounters, HostCounters, RateWindow, ThreadCounters};
+use crate::counters::{GroupCounters, HostCounters, ProcessCounters, RateWindow, ThreadCounters};
 use crate::host_settings::SettingsInForce;
 use crate::words::words;
 use crate::workers::{Heartbeat, WorkerWarmup};
@@ -162,164 +162,159 @@ pub struct Measurement {
     pub stall_longest_ns: u64,
 }
 
-/// The supervisor's observations around the measured region. `None`: unknown here.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Evidence {
-    /// From sending `go` to receiving `sample`, on the supervisor's clock.
-    pub wall_ns: u64,
-    /// From sending `open` to receiving `opened`, on the supervisor's clock.
-    #[serde(default)]
-    pub setup_wall_ns: Option<u64>,
-    /// From receiving `opened` to receiving `ready`, likewise.
-    #[serde(default)]
-    pub warmup_wall_ns: Option<u64>,
-    /// From sending `close` to receiving `closed`, likewise.
-    #[serde(default)]
-    pub teardown_wall_ns: Option<u64>,
-    /// Activity of the worker from `open` to `ready`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before_ready: Option<OutsideStretch>,
-    /// Its activity while it only beats, from `idle` to `idled`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idling: Option<OutsideStretch>,
-    /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and between `sample` and
-    /// `close`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<OutsideStretch>,
-    /// Its activity from `close` to `closed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closing: Option<OutsideStretch>,
-    /// Bytes requested or written by the accesses, in both phases.
-    pub requested_bytes: u64,
-    /// Bytes that storage read for the worker: /proc/PID/io read_bytes.
-    pub device_read_bytes: Option<u64>,
-    /// Bytes that any process read from or wrote to the block device, less the worker's own.
-    pub device_other_bytes: Option<u64>,
-    /// Read requests that the block device completed for any process.
-    pub device_read_requests: Option<u64>,
-    /// Sum of the durations of the read requests; divided by the wall time, it is the average number in flight.
-    #[serde(default)]
-    pub device_read_ns: Option<u64>,
-    /// Bandwidth of this machine's memory for the threads of the cell and reads or records of its size: of copying, or
-    /// of consuming in place if the method need not copy.
-    #[serde(default)]
-    pub memory_bytes_per_second: Option<u64>,
-    /// Bytes that came through read calls: /proc/PID/io rchar.
-    pub read_call_bytes: Option<u64>,
-    /// Read calls: /proc/PID/io syscr.
-    pub read_calls: Option<u64>,
-    /// Bytes that went through write calls: /proc/PID/io wchar.
-    #[serde(default)]
-    pub write_call_bytes: Option<u64>,
-    /// Write calls: /proc/PID/io syscw.
-    #[serde(default)]
-    pub write_calls: Option<u64>,
-    /// Bytes that any process wrote to the block device.
-    #[serde(default)]
-    pub device_written_bytes: Option<u64>,
-    /// Flushes of the device's volatile cache for any process; `None` if it has none, or they are not counted.
-    #[serde(default)]
-    pub device_flushes: Option<u64>,
-    /// Faults served without the device.
-    pub minor_faults: Option<u64>,
-    /// Faults that waited for the device.
-    pub major_faults: Option<u64>,
-    /// Bytes that storage read for the worker during set-up.
-    #[serde(default)]
-    pub setup_device_read_bytes: Option<u64>,
-    /// Faults during set-up, of both kinds.
-    #[serde(default)]
-    pub setup_faults: Option<u64>,
-    /// CPU time of the worker's threads: /proc/PID/task/*/schedstat.
-    pub cpu_ns: Option<u64>,
-    /// Time that its threads were runnable but not running.
-    pub run_queue_ns: Option<u64>,
-    /// Time that the supervisor's thread was runnable but not running between `go` and `sample`.
-    #[serde(default)]
-    pub supervisor_run_queue_ns: Option<u64>,
-    /// CPU time in user mode, in clock ticks as nanoseconds.
-    pub user_ns: Option<u64>,
-    /// CPU time in the kernel, in clock ticks as nanoseconds.
-    pub system_ns: Option<u64>,
-    /// Voluntary context switches: a thread waited.
-    pub voluntary_switches: Option<u64>,
-    /// Involuntary context switches: a thread was preempted.
-    pub involuntary_switches: Option<u64>,
-    /// CPU steal: time that the hypervisor gave to other guests, all CPUs.
-    pub steal_ns: Option<u64>,
-    /// Bytes of the span in the page cache before the clock started.
-    pub resident_before_bytes: Option<u64>,
-    /// Bytes of the span in the page cache after the clock stopped.
-    pub resident_after_bytes: Option<u64>,
-    /// Source of the residency: `cachestat`, `mincore`, or the reason it is unknown.
-    pub residency_source: String,
-    /// Bytes of the mapping in huge pages: smaps.
-    pub huge_mapped_bytes: Option<u64>,
-    /// VmFlags of the mapping, such as `rr` for MADV_RANDOM.
-    pub mapping_flags: Option<String>,
-    /// The mapping's line in /proc/PID/maps: addresses, rights, offset, device, inode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapping_line: Option<String>,
-    /// True if the worker's descriptor has O_DIRECT: fdinfo.
-    pub descriptor_direct: Option<bool>,
-    /// Peak resident memory of the worker: VmHWM.
-    pub worker_peak_bytes: Option<u64>,
-    /// Expected checksum of the accesses.
-    pub expected_checksum: Option<u64>,
-    /// Checksum reported by the worker.
-    pub checksum: u64,
-    /// The worker's cgroup after the clock stopped. Totals are since the group was made, except refaults, scanned and
-    /// reclaimed pages, kills and device bytes, which are those of the measured region.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<GroupCounters>,
-    /// Counters of each thread of the worker.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub threads: Vec<ThreadCounters>,
-    /// Counters of the whole host during the region.
-    #[serde(default)]
-    pub host: HostCounters,
-    /// Divergence of the wall clock from the monotonic one.
-    #[serde(default)]
-    pub clock_step_ns: Option<i64>,
-    /// Readahead of the device when the sample began.
-    #[serde(default)]
-    pub readahead_bytes: Option<u64>,
-    /// Settings of the kernel when the region ended.
-    #[serde(default)]
-    pub settings: SettingsInForce,
-    /// CPUs that the worker was allowed to use: Cpus_allowed_list.
-    #[serde(default)]
-    pub cpus_allowed: Option<String>,
-    /// If placement was asked for: the node of the worker's CPUs, and pages of the span by node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<Placement>,
-    /// Intervals before the measured region in which the workload warmed the cache itself, or those of a cold start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<RateWindow>,
-    /// Delays of the worker's heartbeats, one entry for each kind; empty without heartbeats.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub heartbeats: Vec<Heartbeat>,
-    /// Warm-up of a worker whose code is compiled as it runs.
-    #[serde(default, alias = "practice", skip_serializing_if = "Option::is_none")]
-    pub worker_warmup: Option<WorkerWarmup>,
-    /// Mappings of the file that the worker had when the measured region ended.
-    #[serde(default)]
-    pub mappings: Option<u64>,
-    /// Mappings of the file that were left when the worker reported that it had closed the file.
-    #[serde(default)]
-    pub mappings_left: Option<u64>,
-    /// Content of the written file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Written>,
-    /// Reads compared byte for byte after the clock stopped.
-    pub verified_reads: u64,
-    /// Reads that differed when they were compared.
-    pub differing_reads: u64,
-    /// Faults that the supervisor observed while it measured and that no check can find again: the file was changed by
-    /// someone, or could not be read back.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub witnessed: Vec<Failure>,
+/// Defines the evidence: its own fields, and the totals of a process.
+macro_rules! evidence {
+    (own { $($own:tt)* } totals { $($(#[$doc:meta])* $total:ident,)* }) => {
+        /// The supervisor's observations around the measured region. `None`: unknown here.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+        pub struct Evidence {
+            $($own)*
+            $($(#[$doc])* pub $total: Option<u64>,)*
+        }
+
+        impl Evidence {
+            /// The part of it that counters of the worker's process tell.
+            pub fn of_process(counters: &ProcessCounters) -> Self {
+                Self {
+                    worker_peak_bytes: counters.peak_bytes,
+                    $($total: counters.$total,)*
+                    ..Self::default()
+                }
+            }
+        }
+    };
 }
+
+crate::with_process_totals! { evidence! {
+    own {
+        /// From sending `go` to receiving `sample`, on the supervisor's clock.
+        pub wall_ns: u64,
+        /// From sending `open` to receiving `opened`, on the supervisor's clock.
+        #[serde(default)]
+        pub setup_wall_ns: Option<u64>,
+        /// From receiving `opened` to receiving `ready`, likewise.
+        #[serde(default)]
+        pub warmup_wall_ns: Option<u64>,
+        /// From sending `close` to receiving `closed`, likewise.
+        #[serde(default)]
+        pub teardown_wall_ns: Option<u64>,
+        /// Activity of the worker from `open` to `ready`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub before_ready: Option<OutsideStretch>,
+        /// Its activity while it only beats, from `idle` to `idled`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub idling: Option<OutsideStretch>,
+        /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and between `sample` and
+        /// `close`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub waiting: Option<OutsideStretch>,
+        /// Its activity from `close` to `closed`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub closing: Option<OutsideStretch>,
+        /// Bytes requested or written by the accesses, in both phases.
+        pub requested_bytes: u64,
+        /// Bytes that any process read from or wrote to the block device, less the worker's own.
+        pub device_other_bytes: Option<u64>,
+        /// Read requests that the block device completed for any process.
+        pub device_read_requests: Option<u64>,
+        /// Sum of the durations of the read requests; divided by the wall time, it is the average number in flight.
+        #[serde(default)]
+        pub device_read_ns: Option<u64>,
+        /// Bandwidth of this machine's memory for the threads of the cell and reads or records of its size: of copying, or
+        /// of consuming in place if the method need not copy.
+        #[serde(default)]
+        pub memory_bytes_per_second: Option<u64>,
+        /// Bytes that any process wrote to the block device.
+        #[serde(default)]
+        pub device_written_bytes: Option<u64>,
+        /// Flushes of the device's volatile cache for any process; `None` if it has none, or they are not counted.
+        #[serde(default)]
+        pub device_flushes: Option<u64>,
+        /// Bytes that storage read for the worker during set-up.
+        #[serde(default)]
+        pub setup_device_read_bytes: Option<u64>,
+        /// Faults during set-up, of both kinds.
+        #[serde(default)]
+        pub setup_faults: Option<u64>,
+        /// Time that the supervisor's thread was runnable but not running between `go` and `sample`.
+        #[serde(default)]
+        pub supervisor_run_queue_ns: Option<u64>,
+        /// CPU steal: time that the hypervisor gave to other guests, all CPUs.
+        pub steal_ns: Option<u64>,
+        /// Bytes of the span in the page cache before the clock started.
+        pub resident_before_bytes: Option<u64>,
+        /// Bytes of the span in the page cache after the clock stopped.
+        pub resident_after_bytes: Option<u64>,
+        /// Source of the residency: `cachestat`, `mincore`, or the reason it is unknown.
+        pub residency_source: String,
+        /// Bytes of the mapping in huge pages: smaps.
+        pub huge_mapped_bytes: Option<u64>,
+        /// VmFlags of the mapping, such as `rr` for MADV_RANDOM.
+        pub mapping_flags: Option<String>,
+        /// The mapping's line in /proc/PID/maps: addresses, rights, offset, device, inode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub mapping_line: Option<String>,
+        /// True if the worker's descriptor has O_DIRECT: fdinfo.
+        pub descriptor_direct: Option<bool>,
+        /// Peak resident memory of the worker: VmHWM.
+        pub worker_peak_bytes: Option<u64>,
+        /// Expected checksum of the accesses.
+        pub expected_checksum: Option<u64>,
+        /// Checksum reported by the worker.
+        pub checksum: u64,
+        /// The worker's cgroup after the clock stopped. Totals are since the group was made, except refaults, scanned and
+        /// reclaimed pages, kills and device bytes, which are those of the measured region.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub group: Option<GroupCounters>,
+        /// Counters of each thread of the worker.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub threads: Vec<ThreadCounters>,
+        /// Counters of the whole host during the region.
+        #[serde(default)]
+        pub host: HostCounters,
+        /// Divergence of the wall clock from the monotonic one.
+        #[serde(default)]
+        pub clock_step_ns: Option<i64>,
+        /// Readahead of the device when the sample began.
+        #[serde(default)]
+        pub readahead_bytes: Option<u64>,
+        /// Settings of the kernel when the region ended.
+        #[serde(default)]
+        pub settings: SettingsInForce,
+        /// CPUs that the worker was allowed to use: Cpus_allowed_list.
+        #[serde(default)]
+        pub cpus_allowed: Option<String>,
+        /// If placement was asked for: the node of the worker's CPUs, and pages of the span by node.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub placement: Option<Placement>,
+        /// Intervals before the measured region in which the workload warmed the cache itself, or those of a cold start.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub windows: Vec<RateWindow>,
+        /// Delays of the worker's heartbeats, one entry for each kind; empty without heartbeats.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub heartbeats: Vec<Heartbeat>,
+        /// Warm-up of a worker whose code is compiled as it runs.
+        #[serde(default, alias = "practice", skip_serializing_if = "Option::is_none")]
+        pub worker_warmup: Option<WorkerWarmup>,
+        /// Mappings of the file that the worker had when the measured region ended.
+        #[serde(default)]
+        pub mappings: Option<u64>,
+        /// Mappings of the file that were left when the worker reported that it had closed the file.
+        #[serde(default)]
+        pub mappings_left: Option<u64>,
+        /// Content of the written file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub written: Option<Written>,
+        /// Reads compared byte for byte after the clock stopped.
+        pub verified_reads: u64,
+        /// Reads that differed when they were compared.
+        pub differing_reads: u64,
+        /// Faults that the supervisor observed while it measured and that no check can find again: the file was changed by
+        /// someone, or could not be read back.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub witnessed: Vec<Failure>,
+    }
+} }
 
 /// Activity of the worker's process outside of the measured region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

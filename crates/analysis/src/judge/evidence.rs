@@ -9,12 +9,14 @@ use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::{median, median_count, total};
 
-/// Defines the medians of numbers in [`Evidence`] that may be missing: its own fields, its group's and the host's.
+/// Defines the medians of numbers in [`Evidence`] that may be missing: its own fields, its group's, the host's, and the
+/// totals of the worker's process.
 macro_rules! evidence_medians {
     (
         own { $($(#[$own_doc:meta])* $own:ident,)+ }
         group { $($(#[$group_doc:meta])* $group:ident: $group_field:ident,)+ }
         host { $($(#[$host_doc:meta])* $host:ident,)+ }
+        totals { $($(#[$total_doc:meta])* $total:ident,)+ }
     ) => {
         /// Medians over valid samples of the supervisor's observations; `None`: unknown in all samples.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
@@ -23,6 +25,7 @@ macro_rules! evidence_medians {
             pub wall_ns: u64,
             /// Bytes requested in both phases, or written to the file.
             pub requested_bytes: u64,
+            $($(#[$total_doc])* pub $total: Option<u64>,)+
             $($(#[$own_doc])* pub $own: Option<u64>,)+
             $($(#[$group_doc])* pub $group: Option<u64>,)+
             $($(#[$host_doc])* pub $host: Option<u64>,)+
@@ -65,6 +68,7 @@ macro_rules! evidence_medians {
                     of(&|seen| seen.group.as_ref().and_then(|group| field(group)))
                 };
                 Self {
+                    $($total: of(&|seen| seen.$total),)+
                     $($own: of(&|seen| seen.$own),)+
                     $($group: of_group(&|group| group.$group_field),)+
                     $($host: of(&|seen| seen.host.$host),)+
@@ -77,42 +81,16 @@ macro_rules! evidence_medians {
     };
 }
 
-evidence_medians! {
+pagewise_model::with_process_totals! { evidence_medians! {
     own {
-        /// Bytes that storage read for the worker.
-        device_read_bytes,
         /// Bytes that other processes moved on the device.
         device_other_bytes,
         /// Read requests that the device completed for any process.
         device_read_requests,
-        /// Bytes that came through read calls.
-        read_call_bytes,
-        /// Read calls.
-        read_calls,
-        /// Bytes that went through write calls.
-        write_call_bytes,
-        /// Write calls.
-        write_calls,
         /// Bytes that any process wrote to the device.
         device_written_bytes,
-        /// Faults served without the device.
-        minor_faults,
-        /// Faults that waited for the device.
-        major_faults,
         /// Faults of set-up, of both kinds.
         setup_faults,
-        /// CPU time of the worker's threads.
-        cpu_ns,
-        /// Time that its threads were runnable but not running.
-        run_queue_ns,
-        /// CPU time in user mode.
-        user_ns,
-        /// CPU time in the kernel.
-        system_ns,
-        /// Voluntary context switches: a thread waited.
-        voluntary_switches,
-        /// Involuntary context switches: a thread was preempted.
-        involuntary_switches,
         /// CPU steal: time that the hypervisor gave to other guests.
         steal_ns,
         /// Bytes of the span in the page cache before.
@@ -170,7 +148,7 @@ evidence_medians! {
         /// Time in which all of them did.
         io_full_ns,
     }
-}
+} }
 
 /// A part and its whole.
 type Parts = Option<(u64, u64)>;

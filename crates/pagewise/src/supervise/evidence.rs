@@ -79,11 +79,11 @@ impl Stretches {
         let Some(begun) = self.since.take() else { return };
         let (process, threads) = process::totals_with_threads(pid);
         let now = ProcessCounters::difference(&begun.process, &process);
-        let threads = process::thread_differences(&begun.threads, &threads);
+        let threads = ProcessCounters::of_threads(&process::thread_differences(&begun.threads, &threads));
         let stretch = OutsideStretch {
             wall_ns: begun.at.elapsed().as_nanos() as u64,
-            cpu_ns: process::total(&threads, |thread| thread.cpu_ns),
-            run_queue_ns: process::total(&threads, |thread| thread.run_queue_ns),
+            cpu_ns: threads.cpu_ns,
+            run_queue_ns: threads.run_queue_ns,
             supervisor_run_queue_ns: begun.supervisor.ns(),
             device_read_bytes: now.device_read_bytes,
             read_call_bytes: now.read_call_bytes,
@@ -133,33 +133,19 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
     Evidence {
         // As claimed by the worker; checks compare it with the claimed operations.
         requested_bytes: reply.bytes,
-        device_read_bytes: own,
         device_other_bytes: device
             .zip(own)
             .map(|(device, own)| (device.read_bytes + device.written_bytes).saturating_sub(own)),
         device_read_requests: device.map(|device| device.read_requests),
         device_read_ns: device.map(|device| device.read_ns),
-        read_call_bytes: process.read_call_bytes,
-        read_calls: process.read_calls,
-        write_call_bytes: process.write_call_bytes,
-        write_calls: process.write_calls,
         device_written_bytes: device.map(|device| device.written_bytes),
         device_flushes: device.and_then(|device| device.flushes),
-        minor_faults: process.minor_faults,
-        major_faults: process.major_faults,
-        cpu_ns: process.cpu_ns,
-        run_queue_ns: process.run_queue_ns,
-        user_ns: process.user_ns,
-        system_ns: process.system_ns,
-        voluntary_switches: process.voluntary_switches,
-        involuntary_switches: process.involuntary_switches,
         steal_ns: host.steal_ns,
         mappings,
         huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
         mapping_line: mapping.as_ref().map(|mapping| mapping.line.clone()),
         mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),
         descriptor_direct: process::descriptor_direct(pid, file),
-        worker_peak_bytes: process.peak_bytes,
         checksum: u64::from_str_radix(&reply.checksum, 16).unwrap_or(0),
         group: before
             .group
@@ -170,6 +156,6 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         host,
         clock_step_ns: Some(ClockPair::step_ns(&before.clocks, &after.clocks)),
         cpus_allowed: process::cpus_allowed(pid),
-        ..Evidence::default()
+        ..Evidence::of_process(&process)
     }
 }
