@@ -4,8 +4,8 @@
 //! way into the page cache was not seen, accesses to mapped pages that raise no fault.
 
 pub mod accounts;
+mod files;
 pub mod findings;
-pub mod inspection;
 mod mappings;
 mod pages;
 #[cfg(test)]
@@ -15,4 +15,4 @@ mod waits;
 
 pub use accounts::{Accessed, Accounts};
 pub use findings::{WaitFinding, findings};
-pub use inspection::{Inspection, Subject};
+pub use pagewise_model::inspection::{Inspection, Subject};

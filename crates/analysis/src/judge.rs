@@ -30,6 +30,7 @@ use std::collections::HashMap;
 
 use pagewise_model::Role;
 use pagewise_model::format::percent;
+use pagewise_model::inspection::Inspection;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
 
 use crate::proof::{self, Again};
@@ -91,6 +92,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let validity = validity(samples, checked);
     let pivot = run.header.plan.pivot.as_ref();
     let pivot = pivot.map(|pivot| pivot::tables(run, pivot, by_id, &cells, &comparisons));
+    let trace = run.header.plan.trace.as_ref();
     let self_replay = self_replay::of(&run.header.plan, samples);
     let judged = Judged {
         schema: SCHEMA_VERSION,
@@ -111,6 +113,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
         pivot,
         self_replay,
+        inspection: trace.and_then(|trace| trace.inspection.clone()).filter(Inspection::is_sound),
     };
     without_unproven(judged)
 }

@@ -148,6 +148,7 @@ impl Recording {
             unknown_bytes: inspection.unknown.map_or(0, |unknown| unknown.bytes),
             ring_requests: inspection.ring_requests.unwrap_or(0),
             program,
+            inspection: Some(inspection.shortened()),
         }
     }
 }
@@ -199,17 +200,7 @@ mod tests {
             })
         };
         let end = recording.trailer(&inspection, ProgramCost::default(), identify, |_| Some(9));
-        let header = trace::TraceHeader {
-            pagewise_trace: trace::FORMAT,
-            pagewise: String::new(),
-            page_bytes: 4096,
-            kernel: String::new(),
-            command: Vec::new(),
-            directory: String::new(),
-            memory_limit: None,
-        };
-        let mut bytes = serde_json::to_vec(&header).expect("json");
-        bytes.push(b'\n');
+        let mut bytes = trace::header(&trace::TraceHeader::default()).expect("json");
         bytes.extend(block);
         bytes.extend(trace::trailer(&end).expect("json"));
         let found = trace::Trace::parse(&bytes).expect("a trace");

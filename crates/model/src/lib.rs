@@ -3,6 +3,7 @@
 //! Nothing here reads a file, a clock or the machine. All other crates use these types: the same values are parsed from
 //! the user's text, sent to a worker and stored in a run file.
 
+pub mod access_map;
 pub mod cell;
 mod check_context;
 pub mod checksum;
@@ -12,6 +13,7 @@ pub mod date;
 pub mod environment;
 pub mod format;
 pub mod host_settings;
+pub mod inspection;
 pub mod limits;
 pub mod method;
 pub mod misspelt;

@@ -8,8 +8,10 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::access_map::AccessMap;
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
+use crate::inspection::Inspection;
 use crate::method::{Access, Alignment, Method, Worker};
 use crate::pivot::Pivot;
 use crate::units::Bytes;
@@ -79,7 +81,7 @@ fn is_one(number: &u32) -> bool {
 }
 
 /// All cells and the way they are sampled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The question or the plan file's name.
     pub question: String,
@@ -129,7 +131,7 @@ pub struct Plan {
 }
 
 /// A trace that is replayed, and what its recording knows of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTrace {
     /// Its file.
     pub path: String,
@@ -143,6 +145,12 @@ pub struct PlannedTrace {
     pub cold: bool,
     /// Bytes that came from the device for its reads.
     pub device_bytes: Option<u64>,
+    /// Map of its reads over offset and time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<AccessMap>,
+    /// The inspection of the program when it was recorded: its files, and the waits of its threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<Inspection>,
 }
 
 /// Search for the ratio of data to cache at which the order of two methods changes.

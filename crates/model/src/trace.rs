@@ -8,6 +8,7 @@ pub mod key;
 
 use serde::{Deserialize, Serialize};
 
+use crate::inspection::Inspection;
 use crate::plan::FileIdentity;
 use crate::random::{STEP, mix};
 use crate::units::Bytes;
@@ -41,8 +42,23 @@ pub struct TraceHeader {
     pub memory_limit: Option<Bytes>,
 }
 
+impl Default for TraceHeader {
+    /// The header of a recording of which nothing is known.
+    fn default() -> Self {
+        Self {
+            pagewise_trace: FORMAT,
+            pagewise: String::new(),
+            page_bytes: 4096,
+            kernel: String::new(),
+            command: Vec::new(),
+            directory: String::new(),
+            memory_limit: None,
+        }
+    }
+}
+
 /// The last line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceTrailer {
     /// Accesses in all blocks.
     pub accesses: u64,
@@ -66,10 +82,33 @@ pub struct TraceTrailer {
     pub ring_requests: u64,
     /// Cost of the program.
     pub program: ProgramCost,
+    /// The inspection of the program: its files, and the waits of its threads.
+    #[serde(default)]
+    pub inspection: Option<Inspection>,
+}
+
+impl Default for TraceTrailer {
+    /// The trailer of a complete recording without an access.
+    fn default() -> Self {
+        Self {
+            accesses: 0,
+            digest: TraceDigest::default().key(),
+            complete: true,
+            lost_records: 0,
+            events: Vec::new(),
+            missing: Vec::new(),
+            files: Vec::new(),
+            threads: Vec::new(),
+            unknown_bytes: 0,
+            ring_requests: 0,
+            program: ProgramCost::default(),
+            inspection: None,
+        }
+    }
 }
 
 /// A file of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFile {
     /// The path that its descriptor showed.
     pub path: String,
@@ -97,7 +136,7 @@ pub struct TraceFile {
 }
 
 /// A thread of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceThread {
     /// The process.
     pub process: u32,
@@ -199,7 +238,7 @@ impl Trace {
 }
 
 /// A trace, whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The first line.
     pub header: TraceHeader,
@@ -207,6 +246,13 @@ pub struct Trace {
     pub accesses: Vec<TraceAccess>,
     /// The last line.
     pub trailer: TraceTrailer,
+}
+
+/// The bytes of the header.
+pub fn header(header: &TraceHeader) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(header)?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 /// The bytes of a block. There are at most [`BLOCK_ACCESSES`] accesses in it.

@@ -223,6 +223,13 @@ pub enum Sight {
     MappedAround,
 }
 
+impl Missing {
+    /// The one of this sight, if it is missing.
+    pub fn of(all: &[Self], sight: Sight) -> Option<&Self> {
+        all.iter().find(|missing| missing.sight == sight)
+    }
+}
+
 /// A sight that the watch does not have, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {

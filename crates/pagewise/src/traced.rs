@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::files;
+use pagewise_model::access_map::AccessMap;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::trace::{Trace, TraceFile, range_of};
 use pagewise_model::watched::ReadOrder;
@@ -102,10 +103,18 @@ impl Traced {
             memory_limit: trace.header.memory_limit,
             cold: file.resident_before == Some(0),
             device_bytes: file.brought_in_bytes.filter(|_| !file.direct).or(end.program.device_read_bytes),
+            map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
+            inspection: end.inspection.clone(),
         };
         let notes = notes(&trace, number, file);
         Ok(Self { file: file_path, work, planned, notes })
     }
+}
+
+/// Time, offset and length of each read of a file.
+fn reads_of(trace: &Trace, number: u32) -> impl Iterator<Item = (u64, u64, u64)> + Clone + '_ {
+    let accesses = trace.accesses.iter().filter(move |access| access.file == number);
+    accesses.map(|access| (access.time_ns, access.offset, access.len))
 }
 
 /// The method by which the program read.

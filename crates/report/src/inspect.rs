@@ -1,25 +1,50 @@
 //! An inspected program as text: what could not be seen, what its threads waited for, then its files, what could not be attributed,
 //! and its threads.
 
-use pagewise_analysis::inspect::inspection::{
-    BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
-};
 use pagewise_analysis::inspect::{WaitFinding, findings};
 use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, time};
+use pagewise_model::inspection::{
+    BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
+};
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::watched::Sight;
+use pagewise_model::watched::{Missing, Sight};
 
 use crate::line::Line;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 
-/// Files and threads that are shown without `all`.
-const SHOWN: usize = 8;
+/// Files and threads that are usually shown.
+pub const SHOWN: usize = 8;
+/// The way to see the others of `inspect`.
+pub const ALL: &str = "--all shows them";
+/// The way to see those of a replay, as far as a run file keeps them.
+pub const PAGE: &str = "the page has them";
 /// Width of the name of a line.
 const NAME: usize = 11;
 
-/// The inspection, for a terminal of `width` columns; `all` files and threads, or the first ones.
-pub fn lines(inspection: &Inspection, width: usize, all: bool) -> Vec<Line> {
-    let width = width.clamp(NARROWEST, WIDEST);
+/// The part of an inspection to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// So many files and threads.
+    pub most: usize,
+    /// A file whose reads are replayed: what other methods would bring is told there.
+    pub replayed: Option<&'a str>,
+    /// The way to see the others.
+    pub others: Option<&'static str>,
+}
+
+/// The inspection, for a terminal of `width` columns.
+pub fn lines(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> {
+    within(inspection, width.clamp(NARROWEST, WIDEST), shown)
+}
+
+/// The inspection for a page, which has no rows and columns.
+pub(crate) fn unwrapped(inspection: &Inspection, shown: Shown<'_>) -> Vec<Line> {
+    within(inspection, usize::MAX, shown)
+}
+
+fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> {
+    let left_out = &inspection.left_out;
+    let more = |hidden: usize, left_out: u64, what: &str| more(hidden, left_out, what, shown.others);
     let paragraph = |told: &str| wrapped("  ", told, width).into_iter().map(Line::plain).collect::<Vec<_>>();
     let mut lines = vec![Line::strong(head(inspection))];
     for told in unseen(inspection) {
@@ -29,14 +54,14 @@ pub fn lines(inspection: &Inspection, width: usize, all: bool) -> Vec<Line> {
         let told = lost(inspection);
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
     }
-    for told in verdicts(inspection) {
+    for told in verdicts(inspection, shown.replayed) {
         lines.extend(paragraph(&told));
     }
     let (code, data): (Vec<&InspectedFile>, Vec<&InspectedFile>) =
         inspection.files.iter().partition(|file| file.code);
     let data: Vec<&InspectedFile> = data.into_iter().filter(|file| was_used(file)).collect();
-    let shown = if all { data.len() } else { data.len().min(SHOWN) };
-    for file in &data[..shown] {
+    let named = data.len().min(shown.most);
+    for file in &data[..named] {
         lines.push(Line::new());
         lines.push(Line::strong(title(file)));
         for (name, told) in facts(file, inspection.page_bytes) {
@@ -44,21 +69,25 @@ pub fn lines(inspection: &Inspection, width: usize, all: bool) -> Vec<Line> {
         }
     }
     lines.push(Line::new());
-    let more = data.len() - shown;
-    if more > 0 {
-        lines.extend(paragraph(&format!("{} more: --all shows them", counted(more as u64, "file"))));
-    }
-    lines.extend(of_code(&code).iter().flat_map(|told| paragraph(told)));
+    lines.extend(more(data.len() - named, left_out.files, "file").iter().flat_map(|told| paragraph(told)));
+    lines.extend(of_code(&code, left_out.files).iter().flat_map(|told| paragraph(told)));
     lines.extend(others(inspection).iter().flat_map(|told| paragraph(told)));
-    let shown = if all { inspection.threads.len() } else { inspection.threads.len().min(SHOWN) };
-    for thread in &inspection.threads[..shown] {
+    let named = inspection.threads.len().min(shown.most);
+    for thread in &inspection.threads[..named] {
         lines.extend(labelled("thread", &of_thread(thread, inspection), width));
     }
-    let more = inspection.threads.len() - shown;
-    if more > 0 {
-        lines.extend(paragraph(&format!("{} more: --all shows them", counted(more as u64, "thread"))));
-    }
+    let hidden = inspection.threads.len() - named;
+    lines.extend(more(hidden, left_out.threads, "thread").iter().flat_map(|told| paragraph(told)));
     lines
+}
+
+/// The number of hidden items, and the way to see them.
+fn more(hidden: usize, left_out: u64, what: &str, others: Option<&str>) -> Option<String> {
+    match (hidden as u64 + left_out, others) {
+        (0, _) => None,
+        (all, Some(others)) if left_out == 0 => Some(format!("{} more: {others}", counted(all, what))),
+        (all, _) => Some(format!("{} more", counted(all, what))),
+    }
 }
 
 /// A paragraph with a name before its first line.
@@ -79,7 +108,7 @@ fn head(inspection: &Inspection) -> String {
         subject.process,
         time(inspection.watched_ns),
         processes(inspection.processes),
-        counted(inspection.threads.len() as u64, "thread")
+        counted(inspection.threads.len() as u64 + inspection.left_out.threads, "thread")
     )
 }
 
@@ -111,7 +140,7 @@ fn lost(inspection: &Inspection) -> String {
 }
 
 /// Sentences on the files that threads waited for, with the command that measures other methods of reading them.
-fn verdicts(inspection: &Inspection) -> Vec<String> {
+fn verdicts(inspection: &Inspection, replayed: Option<&str>) -> Vec<String> {
     if lacks(inspection, Sight::Faults) {
         return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
     }
@@ -122,10 +151,10 @@ fn verdicts(inspection: &Inspection) -> Vec<String> {
     if found.is_empty() {
         return vec!["No thread waited for a file for 10 % of its time or more.".to_string()];
     }
-    found.iter().map(|finding| verdict(finding, inspection)).collect()
+    found.iter().map(|finding| verdict(finding, inspection, replayed)).collect()
 }
 
-fn verdict(finding: &WaitFinding, inspection: &Inspection) -> String {
+fn verdict(finding: &WaitFinding, inspection: &Inspection, replayed: Option<&str>) -> String {
     let file = &inspection.files[finding.file];
     let what = match finding.by {
         By::Faults => "Mapping of",
@@ -154,6 +183,9 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection) -> String {
             "; {} bytes came in for each byte of the pages that faulted",
             factor.trim_end_matches('x')
         );
+    }
+    if file.path.is_some() && file.path.as_deref() == replayed && finding.by == By::Reads {
+        return told + ".";
     }
     told += ". Whether another method waits less is not known from this";
     match (&file.path, finding.by) {
@@ -318,7 +350,8 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
 }
 
 /// The program and its libraries, together.
-fn of_code(code: &[&InspectedFile]) -> Option<String> {
+fn of_code(code: &[&InspectedFile], left_out: u64) -> Option<String> {
+    let least = if left_out > 0 { "at least " } else { "" };
     let mappings = || code.iter().filter_map(|file| file.mapping.as_ref());
     let major: u64 = mappings().map(|mapping| mapping.major_faults).sum();
     let waited_ns: u64 = mappings().map(|mapping| mapping.waits.total_ns).sum();
@@ -327,8 +360,9 @@ fn of_code(code: &[&InspectedFile]) -> Option<String> {
     let files = counted(code.len() as u64, "file");
     let brought = if brought > 0 { format!(", {} brought in", bytes(brought)) } else { String::new() };
     let waited = if major > 0 { format!(" that waited {}", time(waited_ns)) } else { String::new() };
-    (!code.is_empty())
-        .then(|| format!("Code of the program: {files}; {}{waited}{brought}.", counted(major, "major fault")))
+    (!code.is_empty()).then(|| {
+        format!("Code of the program: {least}{files}; {}{waited}{brought}.", counted(major, "major fault"))
+    })
 }
 
 /// Lines about accesses to no file, or to an unknown one.
@@ -392,7 +426,7 @@ fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
 }
 
 fn lacks(inspection: &Inspection, sight: Sight) -> bool {
-    inspection.missing.iter().any(|missing| missing.sight == sight)
+    Missing::of(&inspection.missing, sight).is_some()
 }
 
 /// Lines about missing sights, one for all of the same reason.
@@ -457,7 +491,10 @@ mod tests {
     }
 
     fn text(inspection: &Inspection) -> String {
-        lines(inspection, 120, false).iter().map(|line| line.text() + "\n").collect()
+        lines(inspection, 120, Shown { most: SHOWN, replayed: None, others: Some(ALL) })
+            .iter()
+            .map(|line| line.text() + "\n")
+            .collect()
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod crossings;
 mod host;
 mod latency;
 mod limits;
+mod offsets;
 mod phases;
 pub mod plot;
 mod ratios;
@@ -15,7 +16,8 @@ use crate::judged_run::JudgedRun;
 use plot::Plot;
 
 /// Every kind of plot, in the order in which they are shown.
-const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 9] = [
+const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 10] = [
+    offsets::plots,
     crossings::plots,
     ratios::plots,
     threads::plots,

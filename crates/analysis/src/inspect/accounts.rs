@@ -4,26 +4,20 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use pagewise_model::ProcessCounters;
+use pagewise_model::inspection::{By, InspectedFile, Inspection, LeftOut, SCHEMA, Subject, Unattributed};
 use pagewise_model::watched::{
-    Call, DescriptorBinding, Happening, Missing, Pages, Position, ReadOrder, Sight, Tally, Transfer,
-    WatchedFile, What,
+    Call, DescriptorBinding, Happening, Missing, Pages, Position, Sight, Tally, Transfer, WatchedFile, What,
 };
 
-use super::inspection::{
-    BroughtIn, By, Calls, InspectedFile, Inspection, Mapped, SCHEMA, Subject, Unattributed,
-};
+use super::files::{File, Identity};
 use super::mappings::Mappings;
-use super::pages::PageSet;
 use super::threads::{InCall, Thread};
-use super::waits::WaitCounts;
 
 /// A fault is in order if it is so many pages behind the one before, or fewer: what the kernel maps around a fault
 /// (fault_around_bytes is 64 KiB).
 const AROUND_PAGES: u64 = 16;
 /// Pages that may be mapped as one.
 const LARGE_PAGES: u64 = 512;
-/// Sizes of calls that are shown.
-const SHOWN_SIZES: usize = 4;
 
 /// A program being watched.
 #[derive(Clone, Debug)]
@@ -48,9 +42,6 @@ pub struct Accounts {
     /// Processes that the kernel let nobody watch any longer.
     cut: HashSet<u32>,
 }
-
-/// Major number, minor number, inode.
-type Identity = (u32, u32, u64);
 
 #[derive(Clone, Debug, Default)]
 struct Process {
@@ -103,51 +94,6 @@ enum To {
     File(usize),
     NoFile,
     Unknown,
-}
-
-#[derive(Clone, Debug, Default)]
-struct File {
-    path: Option<String>,
-    identity: Identity,
-    len: Option<u64>,
-    code: bool,
-    direct: bool,
-    order: ReadOrder,
-    reads: CallCounts,
-    writes: CallCounts,
-    syncs: WaitCounts,
-    sync_count: u64,
-    faults: FaultCounts,
-    /// Everything that came in, to tell what came in again.
-    brought_in: PageSet,
-    by_faults: PageSet,
-    around: PageSet,
-    calls_pages: u64,
-    faults_pages: u64,
-    again_pages: u64,
-    large: bool,
-}
-
-#[derive(Clone, Debug, Default)]
-struct CallCounts {
-    count: u64,
-    failed: u64,
-    bytes: u64,
-    sizes: HashMap<u64, u64>,
-    in_order: u64,
-    placed: u64,
-    threads: HashSet<u32>,
-    waits: WaitCounts,
-}
-
-#[derive(Clone, Debug, Default)]
-struct FaultCounts {
-    minor: u64,
-    major: u64,
-    pages: PageSet,
-    last_page: HashMap<u32, u64>,
-    in_order: u64,
-    waits: WaitCounts,
 }
 
 impl Accounts {
@@ -449,7 +395,7 @@ impl Accounts {
         missing: &[Missing],
         (events, lost): (Vec<Tally>, u64),
     ) -> Inspection {
-        let sees = |sight| !missing.iter().any(|missing| missing.sight == sight);
+        let sees = |sight| Missing::of(missing, sight).is_none();
         let (calls, cache) = (sees(Sight::Calls), sees(Sight::PageCache));
         let unseen = self.populated || !calls || !sees(Sight::MappedAround);
         let files = std::mem::take(&mut self.files);
@@ -487,93 +433,12 @@ impl Accounts {
             events,
             files,
             threads,
+            left_out: LeftOut::default(),
             no_file: calls.then_some(self.no_file),
             unknown: calls.then_some(self.unknown),
             ring_requests: calls.then_some(self.ring_requests),
             memory_faults: self.memory_faults,
             totals: ProcessCounters::default(),
         }
-    }
-}
-
-impl File {
-    /// With `unseen`, pages may have been put in place without a happening that tells it.
-    fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
-        let faults = &self.faults;
-        let faulted_pages = faults.pages.len();
-        InspectedFile {
-            path: self.path.clone(),
-            identity: self.identity,
-            file_bytes: self.len,
-            filesystem: None,
-            block_device: None,
-            code: self.code,
-            direct: self.direct,
-            said_to_be_read: self.order,
-            reads: self.reads.calls(),
-            writes: self.writes.calls(),
-            syncs: (self.sync_count > 0).then(|| self.syncs.waits()),
-            mapping: (faulted_pages > 0).then(|| Mapped {
-                minor_faults: faults.minor,
-                major_faults: faults.major,
-                faulted_pages,
-                in_order: faults.in_order,
-                threads: faults.last_page.len() as u64,
-                waits: faults.waits.waits(),
-            }),
-            brought_in: (cache && self.calls_pages + self.faults_pages > 0).then(|| {
-                let came = if faulted_pages > 0 { self.by_faults.len() } else { 0 };
-                let share = |touched: u64| 1.0 - touched as f64 / came as f64;
-                // Calls use pages that faults brought in, and large pages are mapped without being told.
-                let bounded = !unseen && !self.large && self.reads.count == 0;
-                let touched_at_most = || self.by_faults.shared_with(&[&faults.pages, &self.around]);
-                BroughtIn {
-                    bytes: (self.calls_pages + self.faults_pages) * page_bytes,
-                    by_calls_bytes: self.calls_pages * page_bytes,
-                    by_faults_bytes: self.faults_pages * page_bytes,
-                    again_bytes: self.again_pages * page_bytes,
-                    per_read: (self.reads.bytes > 0)
-                        .then(|| (self.calls_pages * page_bytes) as f64 / self.reads.bytes as f64),
-                    per_faulted: (faulted_pages > 0).then(|| self.faults_pages as f64 / faulted_pages as f64),
-                    untouched_at_least: (came > 0 && bounded).then(|| share(touched_at_most())),
-                    untouched_at_most: (came > 0)
-                        .then(|| share(self.by_faults.shared_with(&[&faults.pages]))),
-                }
-            }),
-        }
-    }
-}
-
-impl CallCounts {
-    fn calls(&self) -> Option<Calls> {
-        let mut sizes: Vec<(u64, u64)> = self.sizes.iter().map(|(size, count)| (*size, *count)).collect();
-        sizes.sort_by_key(|(size, count)| (Reverse(*count), *size));
-        sizes.truncate(SHOWN_SIZES);
-        (self.count > 0).then(|| Calls {
-            count: self.count,
-            failed: self.failed,
-            bytes: self.bytes,
-            sizes,
-            in_order: self.in_order,
-            placed: self.placed,
-            threads: self.threads.len() as u64,
-            waits: self.waits.waits(),
-        })
-    }
-}
-
-impl InspectedFile {
-    /// Time that threads waited for it.
-    pub fn waited_ns(&self) -> u64 {
-        let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.waits.total_ns);
-        let of_faults = self.mapping.iter().map(|mapping| mapping.waits.total_ns);
-        let of_syncs = self.syncs.iter().map(|waits| waits.total_ns);
-        of_calls.chain(of_faults).chain(of_syncs).sum()
-    }
-
-    /// Bytes that calls moved or that came in.
-    fn bytes(&self) -> u64 {
-        let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.bytes);
-        of_calls.sum::<u64>().max(self.brought_in.iter().map(|brought| brought.bytes).sum())
     }
 }

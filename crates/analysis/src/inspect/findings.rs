@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::inspection::{By, Inspection};
+use pagewise_model::inspection::{By, Inspection};
 
 /// Waits are worth a sentence from this share of a thread's time on.
 pub const LEAST_SHARE: f64 = 0.1;

@@ -4,8 +4,8 @@ use pagewise_model::watched::{
     Call, DescriptorBinding, Happening, Missing, Pages, Position, Sight, Tally, Transfer, WatchedFile, What,
 };
 
-use super::inspection::{By, InspectedFile, Inspection, Subject};
 use super::{Accounts, findings};
+use pagewise_model::inspection::{By, InspectedFile, Inspection, Subject};
 
 const PAGE: u64 = 4096;
 const DEVICE: (u32, u32) = (254, 1);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pagewise_model::watched::Call;
 
-use super::inspection::{By, FileWait, InspectedThread};
+use pagewise_model::inspection::{By, FileWait, InspectedThread};
 
 /// A thread being watched.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Times that threads waited.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use pagewise_model::inspection::Waits;
 
 /// Parts of a power of two: a quantile is off by 6 % at most.
 const PARTS: u64 = 8;
@@ -13,21 +12,6 @@ pub(super) struct WaitCounts {
     total_ns: u64,
     longest_ns: u64,
     buckets: Vec<u64>,
-}
-
-/// Waits of threads for a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Waits {
-    /// Number of waits.
-    pub count: u64,
-    /// All together.
-    pub total_ns: u64,
-    /// Half of them were shorter, to within 6 %.
-    pub median_ns: Option<u64>,
-    /// 99 of 100 were shorter, to within 6 %; of fewer than 1,000 waits there is none.
-    pub p99_ns: Option<u64>,
-    /// The longest.
-    pub longest_ns: Option<u64>,
 }
 
 impl WaitCounts {

@@ -2,6 +2,7 @@
 //!
 //! Other programs use this JSON; its fields only ever grow. Units are part of the keys, missing values are `null`.
 
+use pagewise_model::inspection::Inspection;
 use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Source, WorkerFound};
 use serde::Serialize;
@@ -47,6 +48,9 @@ pub struct Judged {
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub self_replay: Option<SelfReplay>,
+    /// The inspection of the program whose trace was replayed, when it was recorded: its files, and the waits of its threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<Inspection>,
 }
 
 /// Summary of a run.

@@ -4,21 +4,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn header() -> TraceHeader {
+fn first_line() -> TraceHeader {
     TraceHeader {
-        pagewise_trace: FORMAT,
-        pagewise: "0".into(),
-        page_bytes: 4096,
-        kernel: "6".into(),
         command: vec!["a b".into(), "c\n".into()],
-        directory: "/".into(),
         memory_limit: Some(Bytes::mib(64)),
+        ..TraceHeader::default()
     }
 }
 
 fn bytes_of(blocks: &[Vec<TraceAccess>]) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(&header()).expect("json");
-    bytes.push(b'\n');
+    let mut bytes = header(&first_line()).expect("json");
     let mut digest = TraceDigest::default();
     for accesses in blocks {
         let block = block(accesses);
@@ -26,32 +21,16 @@ fn bytes_of(blocks: &[Vec<TraceAccess>]) -> Vec<u8> {
         bytes.extend(block);
     }
     let all: Vec<&TraceAccess> = blocks.iter().flatten().collect();
-    let file = TraceFile {
-        path: "/data".into(),
-        identity: None,
-        reads: 0,
-        read_bytes: 0,
-        left_out_bytes: 0,
-        writes: 0,
-        direct: false,
-        said_to_be_read: ReadOrder::Random,
-        mapped_faults: 0,
-        brought_in_bytes: None,
-        resident_before: None,
-    };
-    let thread = TraceThread { process: 1, thread: 1, name: "t".into(), accesses: 0 };
+    let file = TraceFile { path: "/data".into(), said_to_be_read: ReadOrder::Random, ..TraceFile::default() };
     let end = TraceTrailer {
         accesses: all.len() as u64,
         digest: digest.key(),
-        complete: true,
-        lost_records: 0,
-        events: Vec::new(),
-        missing: Vec::new(),
         files: vec![file; all.iter().map(|access| access.file as usize + 1).max().unwrap_or(0)],
-        threads: vec![thread; all.iter().map(|access| access.thread as usize + 1).max().unwrap_or(0)],
-        unknown_bytes: 0,
-        ring_requests: 0,
-        program: ProgramCost::default(),
+        threads: vec![
+            TraceThread::default();
+            all.iter().map(|access| access.thread as usize + 1).max().unwrap_or(0)
+        ],
+        ..TraceTrailer::default()
     };
     bytes.extend(trailer(&end).expect("json"));
     bytes
@@ -78,7 +57,7 @@ proptest! {
     #[test]
     fn what_was_written_is_read_back(blocks in prop::collection::vec(prop::collection::vec(any_access(), 0..40), 0..4)) {
         let trace = Trace::parse(&bytes_of(&blocks)).expect("a trace");
-        prop_assert_eq!(trace.header, header());
+        prop_assert_eq!(trace.header, first_line());
         prop_assert_eq!(trace.accesses, blocks.concat());
     }
 

@@ -125,7 +125,9 @@ fn gone(number: u32) -> anyhow::Error {
 
 /// On stdout; beside a command, whose own output that is, on stderr.
 fn show(inspection: &Inspection, arguments: &InspectArguments, is_command: bool) -> Result<()> {
-    let lines = || text::lines(inspection, output::width(), arguments.all);
+    let most = if arguments.all { usize::MAX } else { text::SHOWN };
+    let shown = text::Shown { most, replayed: None, others: Some(text::ALL) };
+    let lines = || text::lines(inspection, output::width(), shown);
     match (&arguments.out, arguments.json) {
         (Some(path), true) => output::file(path, |out| json::write_one(out, inspection)),
         (Some(path), false) => {

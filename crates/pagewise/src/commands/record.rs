@@ -145,8 +145,7 @@ struct TraceFileWriter {
 impl TraceFileWriter {
     fn begin(path: PathBuf, header: &TraceHeader) -> Result<Self> {
         let new = NewFile::begin(&path).map_err(|error| output::unwritten(&path, &error))?;
-        let mut line = serde_json::to_vec(header)?;
-        line.push(b'\n');
+        let line = trace::header(header)?;
         new.file().write_all(&line).map_err(|error| output::unwritten(&path, &error))?;
         Ok(Self { path, new: Some(new), written: line.len() as u64 })
     }

@@ -7,10 +7,8 @@ use std::path::Path;
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{
-    self, FORMAT, ProgramCost, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread,
-    TraceTrailer,
+    self, ProgramCost, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread, TraceTrailer,
 };
-use pagewise_model::watched::ReadOrder;
 use serde_json::Value;
 
 use crate::support::until::my_turn;
@@ -53,45 +51,30 @@ fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Trace 
         }),
         reads: accesses.len() as u64,
         read_bytes: accesses.iter().map(|access| access.len).sum(),
-        left_out_bytes: 0,
-        writes: 0,
-        direct: false,
-        said_to_be_read: ReadOrder::Normal,
-        mapped_faults: 0,
         brought_in_bytes: Some(device_bytes),
         resident_before: Some(0),
+        ..TraceFile::default()
     };
     let thread = TraceThread { process: 7, thread: 7, name: "t".into(), accesses: accesses.len() as u64 };
     Trace {
         header: TraceHeader {
-            pagewise_trace: FORMAT,
-            pagewise: "0".into(),
             page_bytes: rustix::param::page_size() as u64,
-            kernel: "6".into(),
             command: vec!["reader".into()],
-            directory: "/".into(),
-            memory_limit: None,
+            ..TraceHeader::default()
         },
         trailer: TraceTrailer {
             accesses: accesses.len() as u64,
-            digest: TraceDigest::default().key(),
-            complete: true,
-            lost_records: 0,
-            events: Vec::new(),
-            missing: Vec::new(),
             files: vec![file],
             threads: vec![thread],
-            unknown_bytes: 0,
-            ring_requests: 0,
             program: ProgramCost { anonymous_bytes: Some(1 << 20), ..ProgramCost::default() },
+            ..TraceTrailer::default()
         },
         accesses,
     }
 }
 
 fn store(trace: &Trace, path: &Path) {
-    let mut bytes = serde_json::to_vec(&trace.header).expect("json");
-    bytes.push(b'\n');
+    let mut bytes = trace::header(&trace.header).expect("json");
     let block = trace::block(&trace.accesses);
     let mut digest = TraceDigest::default();
     digest.add(&block);

@@ -4,7 +4,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judge::Status;
 use pagewise_model::format::counted;
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::{FailureKind, Role};
+use pagewise_model::{FailureKind, Role, Source};
 
 use super::data;
 use super::html::Html;
@@ -15,10 +15,12 @@ use crate::markup::escaped;
 use crate::plots::plot::Plot;
 use crate::table::{heading, verdict};
 use crate::text_table::{TextCell, TextTable};
-use crate::{plots, svg};
+use crate::{inspect, plots, svg};
 
 /// Warnings and failed checks that are listed.
 const MOST_DOUBTS: usize = 100;
+/// Files and threads of a program that are shown at once.
+const FIRST: usize = 2;
 /// Share of the room that verdicts may take.
 const OF_VERDICTS: f64 = 0.35;
 
@@ -34,6 +36,7 @@ pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize, room: usi
     above.heading(3, "What was measured");
     heading::described(judged).iter().for_each(|line| above.paragraph(line));
     distrust(&mut above, judged);
+    program(&mut above, judged);
     let mut below = Html::default();
     verdicts(&mut below, judged, (room as f64 * OF_VERDICTS) as usize);
     below.heading(3, "For a second look");
@@ -44,6 +47,21 @@ pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize, room: usi
     page.raw(above.text());
     draw(page, &plots::all(run), number, room.saturating_sub(above.text().len() + below.text().len()));
     page.raw(below.text());
+}
+
+/// The files of a recorded program, and the waits of its threads.
+fn program(page: &mut Html, judged: &Judged) {
+    let Some(inspection) = &judged.inspection else { return };
+    let replayed = match &judged.run.source {
+        Source::File { path, .. } => Some(path.as_str()),
+        Source::Dataset { .. } => None,
+    };
+    let first = inspect::Shown { most: FIRST, replayed, others: Some("all are below") };
+    page.lines(&inspect::unwrapped(inspection, first));
+    let all = inspect::Shown { most: usize::MAX, replayed, others: None };
+    page.details("All files and threads of the program", |page| {
+        page.lines(&inspect::unwrapped(inspection, all));
+    });
 }
 
 /// Warnings, failed checks and missing samples.

@@ -1,17 +1,17 @@
 //! The inspection of a program: its files and the waits of its threads, as printed.
 
-use pagewise_model::ProcessCounters;
-use pagewise_model::watched::{Missing, ReadOrder, Tally};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub use super::waits::Waits;
+use crate::ProcessCounters;
+use crate::watched::{Missing, ReadOrder, Tally};
 
 /// Version of this document. Its fields only ever grow.
 pub const SCHEMA: u32 = 1;
 
 /// The watched program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
     /// The command, or the name of the process.
     pub command: String,
@@ -22,7 +22,7 @@ pub struct Subject {
 }
 
 /// A program, inspected.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inspection {
     /// Version of this document.
     pub schema: u32,
@@ -48,6 +48,9 @@ pub struct Inspection {
     pub files: Vec<InspectedFile>,
     /// Threads, those that waited the longest first.
     pub threads: Vec<InspectedThread>,
+    /// Files and threads that are not listed, because there are too many.
+    #[serde(default)]
+    pub left_out: LeftOut,
     /// Calls whose descriptor is a pipe, a socket or another thing that is no file.
     pub no_file: Option<Unattributed>,
     /// Calls whose descriptor was closed before anybody could look what it was.
@@ -60,8 +63,17 @@ pub struct Inspection {
     pub totals: ProcessCounters,
 }
 
+/// Items that are not listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Files.
+    pub files: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
 /// Calls that belong to no file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unattributed {
     /// Descriptors.
     pub descriptors: u64,
@@ -72,7 +84,7 @@ pub struct Unattributed {
 }
 
 /// A file, and what the program did to it.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedFile {
     /// Its path; `None`: pages of it came in, and nobody saw it opened.
     pub path: Option<String>,
@@ -103,7 +115,7 @@ pub struct InspectedFile {
 }
 
 /// Calls that read, or that write.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
     /// Calls.
     pub count: u64,
@@ -124,7 +136,7 @@ pub struct Calls {
 }
 
 /// Faults of a mapping.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mapped {
     /// Faults for which the page was there.
     pub minor_faults: u64,
@@ -141,7 +153,7 @@ pub struct Mapped {
 }
 
 /// Pages that came into the page cache for the program.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BroughtIn {
     /// All of it.
     pub bytes: u64,
@@ -163,7 +175,7 @@ pub struct BroughtIn {
 }
 
 /// A thread, and what it waited for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedThread {
     /// Its process.
     pub process: u32,
@@ -182,7 +194,7 @@ pub struct InspectedThread {
 }
 
 /// Time that a thread waited for a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileWait {
     /// Place of the file in [`Inspection::files`].
     pub file: usize,
@@ -193,7 +205,7 @@ pub struct FileWait {
 }
 
 /// The activity of a thread during a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// An access to a mapping.
@@ -204,6 +216,81 @@ pub enum By {
     Writes,
     /// fsync(2) or fdatasync(2).
     Syncs,
+}
+
+fn is_possible(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_u64().is_none_or(|number| number <= MOST),
+        Value::Array(all) => all.iter().all(is_possible),
+        // An inode may have any number.
+        Value::Object(all) => all.iter().all(|(key, value)| key == "identity" || is_possible(value)),
+        _ => true,
+    }
+}
+
+/// Waits of threads for a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waits {
+    /// Number of waits.
+    pub count: u64,
+    /// All together.
+    pub total_ns: u64,
+    /// Half of them were shorter, to within 6 %.
+    pub median_ns: Option<u64>,
+    /// 99 of 100 were shorter, to within 6 %; of fewer than 1,000 waits there is none.
+    pub p99_ns: Option<u64>,
+    /// The longest.
+    pub longest_ns: Option<u64>,
+}
+
+/// No program has more of anything.
+const MOST: u64 = 1 << 40;
+/// Products with it fit into 64 bits.
+const MOST_PAGE_BYTES: u64 = 1 << 22;
+
+impl Inspection {
+    /// Files and threads that a trace and a run file keep.
+    pub const KEPT: usize = 64;
+
+    /// True if its numbers are possible and its threads waited for files of it: a run file may come from anybody.
+    pub fn is_sound(&self) -> bool {
+        let few = self.files.len() <= Self::KEPT && self.threads.len() <= Self::KEPT;
+        if !few || self.page_bytes > MOST_PAGE_BYTES {
+            return false;
+        }
+        let of_files =
+            |thread: &InspectedThread| thread.waits.iter().all(|wait| wait.file < self.files.len());
+        self.threads.iter().all(of_files) && serde_json::to_value(self).is_ok_and(|value| is_possible(&value))
+    }
+
+    /// The same with at most [`Self::KEPT`] files and threads, the first ones.
+    pub fn shortened(&self) -> Self {
+        let (mut short, most) = (self.clone(), Self::KEPT);
+        short.left_out.files += self.files.len().saturating_sub(most) as u64;
+        short.left_out.threads += self.threads.len().saturating_sub(most) as u64;
+        short.files.truncate(most);
+        short.threads.truncate(most);
+        for thread in &mut short.threads {
+            thread.waits.retain(|wait| wait.file < most);
+        }
+        short
+    }
+}
+
+impl InspectedFile {
+    /// Time that threads waited for it.
+    pub fn waited_ns(&self) -> u64 {
+        let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.waits.total_ns);
+        let of_faults = self.mapping.iter().map(|mapping| mapping.waits.total_ns);
+        let of_syncs = self.syncs.iter().map(|waits| waits.total_ns);
+        of_calls.chain(of_faults).chain(of_syncs).sum()
+    }
+
+    /// Bytes that calls moved or that came in.
+    pub fn bytes(&self) -> u64 {
+        let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.bytes);
+        of_calls.sum::<u64>().max(self.brought_in.iter().map(|brought| brought.bytes).sum())
+    }
 }
 
 impl InspectedThread {

@@ -1,0 +1,127 @@
+//! The accounts of one file: how it is read and written, what faults on it, and what came in.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use pagewise_model::inspection::{BroughtIn, Calls, InspectedFile, Mapped};
+use pagewise_model::watched::ReadOrder;
+
+use super::pages::PageSet;
+use super::waits::WaitCounts;
+
+/// Sizes of calls that are shown.
+const SHOWN_SIZES: usize = 4;
+
+/// Major number, minor number, inode.
+pub(super) type Identity = (u32, u32, u64);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct File {
+    pub(super) path: Option<String>,
+    pub(super) identity: Identity,
+    pub(super) len: Option<u64>,
+    pub(super) code: bool,
+    pub(super) direct: bool,
+    pub(super) order: ReadOrder,
+    pub(super) reads: CallCounts,
+    pub(super) writes: CallCounts,
+    pub(super) syncs: WaitCounts,
+    pub(super) sync_count: u64,
+    pub(super) faults: FaultCounts,
+    /// Everything that came in, to tell what came in again.
+    pub(super) brought_in: PageSet,
+    pub(super) by_faults: PageSet,
+    pub(super) around: PageSet,
+    pub(super) calls_pages: u64,
+    pub(super) faults_pages: u64,
+    pub(super) again_pages: u64,
+    pub(super) large: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallCounts {
+    pub(super) count: u64,
+    pub(super) failed: u64,
+    pub(super) bytes: u64,
+    pub(super) sizes: HashMap<u64, u64>,
+    pub(super) in_order: u64,
+    pub(super) placed: u64,
+    pub(super) threads: HashSet<u32>,
+    pub(super) waits: WaitCounts,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct FaultCounts {
+    pub(super) minor: u64,
+    pub(super) major: u64,
+    pub(super) pages: PageSet,
+    pub(super) last_page: HashMap<u32, u64>,
+    pub(super) in_order: u64,
+    pub(super) waits: WaitCounts,
+}
+
+impl File {
+    /// With `unseen`, pages may have been put in place without a happening that tells it.
+    pub(super) fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
+        let faults = &self.faults;
+        let faulted_pages = faults.pages.len();
+        InspectedFile {
+            path: self.path.clone(),
+            identity: self.identity,
+            file_bytes: self.len,
+            filesystem: None,
+            block_device: None,
+            code: self.code,
+            direct: self.direct,
+            said_to_be_read: self.order,
+            reads: self.reads.calls(),
+            writes: self.writes.calls(),
+            syncs: (self.sync_count > 0).then(|| self.syncs.waits()),
+            mapping: (faulted_pages > 0).then(|| Mapped {
+                minor_faults: faults.minor,
+                major_faults: faults.major,
+                faulted_pages,
+                in_order: faults.in_order,
+                threads: faults.last_page.len() as u64,
+                waits: faults.waits.waits(),
+            }),
+            brought_in: (cache && self.calls_pages + self.faults_pages > 0).then(|| {
+                let came = if faulted_pages > 0 { self.by_faults.len() } else { 0 };
+                let share = |touched: u64| 1.0 - touched as f64 / came as f64;
+                // Calls use pages that faults brought in, and large pages are mapped without being told.
+                let bounded = !unseen && !self.large && self.reads.count == 0;
+                let touched_at_most = || self.by_faults.shared_with(&[&faults.pages, &self.around]);
+                BroughtIn {
+                    bytes: (self.calls_pages + self.faults_pages) * page_bytes,
+                    by_calls_bytes: self.calls_pages * page_bytes,
+                    by_faults_bytes: self.faults_pages * page_bytes,
+                    again_bytes: self.again_pages * page_bytes,
+                    per_read: (self.reads.bytes > 0)
+                        .then(|| (self.calls_pages * page_bytes) as f64 / self.reads.bytes as f64),
+                    per_faulted: (faulted_pages > 0).then(|| self.faults_pages as f64 / faulted_pages as f64),
+                    untouched_at_least: (came > 0 && bounded).then(|| share(touched_at_most())),
+                    untouched_at_most: (came > 0)
+                        .then(|| share(self.by_faults.shared_with(&[&faults.pages]))),
+                }
+            }),
+        }
+    }
+}
+
+impl CallCounts {
+    fn calls(&self) -> Option<Calls> {
+        let mut sizes: Vec<(u64, u64)> = self.sizes.iter().map(|(size, count)| (*size, *count)).collect();
+        sizes.sort_by_key(|(size, count)| (Reverse(*count), *size));
+        sizes.truncate(SHOWN_SIZES);
+        (self.count > 0).then(|| Calls {
+            count: self.count,
+            failed: self.failed,
+            bytes: self.bytes,
+            sizes,
+            in_order: self.in_order,
+            placed: self.placed,
+            threads: self.threads.len() as u64,
+            waits: self.waits.waits(),
+        })
+    }
+}
