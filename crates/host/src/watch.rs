@@ -6,10 +6,11 @@
 mod calls;
 mod descriptors;
 mod kinds;
+mod priority;
 mod rights;
 mod tracefs;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::process::MapsLine;
 use calls::CALLS;
 use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
+use priority::RaisedPriority;
 use tracefs::Tracefs;
 
 /// Events of every watch.
@@ -52,6 +54,8 @@ pub enum Target {
 pub struct Watch {
     events: Vec<(Kind, Event)>,
     kinds: HashMap<u64, Kind>,
+    /// Those of opened and duplicated descriptors, which are looked at at once.
+    quick_rings: Vec<EventRing>,
     rings: Vec<EventRing>,
     cache: Option<CachePoints>,
     missing: Vec<Missing>,
@@ -59,9 +63,28 @@ pub struct Watch {
     /// Records that a ring itself reports as lost.
     lost: u64,
     descriptors: Descriptors,
+    /// Descriptors that were bound anew, and not looked at yet.
+    new_bindings: Vec<Binding>,
     pending: Vec<Pending>,
     /// When the rings were last looked at.
     looked_ns: u64,
+    /// Until the end of the watch: what the program opens is looked at before the program closes it.
+    priority: Option<RaisedPriority>,
+}
+
+/// A descriptor that a thread bound or used.
+#[derive(Clone, Copy, Debug)]
+struct Binding {
+    time_ns: u64,
+    process: u32,
+    thread: u32,
+    descriptor: i32,
+}
+
+impl Binding {
+    fn key(self) -> descriptors::Key {
+        (self.process, self.descriptor)
+    }
 }
 
 /// A happening that may still have to be put in order.
@@ -98,14 +121,17 @@ impl Watch {
         let mut watch = Self {
             events: Vec::new(),
             kinds: HashMap::new(),
+            quick_rings: Vec::new(),
             rings: Vec::new(),
             cache: None,
             missing: Vec::new(),
             recorded: HashMap::new(),
             lost: 0,
             descriptors: Descriptors::default(),
+            new_bindings: Vec::new(),
             pending: Vec::new(),
             looked_ns: now_ns(),
+            priority: Some(RaisedPriority::of_this_thread()),
         };
         let places = (threads.len() * cpus.len()) as u64;
         // A tracepoint takes a while to close, so what may be had is tried with one.
@@ -153,7 +179,7 @@ impl Watch {
 
     /// Wait until something is recorded, the process ends, or the time is over; true if it has ended.
     pub fn wait(&self, process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
-        wait_for(process, self.rings.iter().map(EventRing::descriptor), timeout)
+        wait_for(process, self.ring_descriptors(), timeout)
     }
 
     /// Happenings since the last call, in the order of time. The newest ones come with the next call: those of another CPU may
@@ -170,6 +196,7 @@ impl Watch {
             event.disable()?;
         }
         self.look();
+        self.priority = None;
         Ok(self.release(u64::MAX))
     }
 
@@ -248,13 +275,12 @@ impl Watch {
         ring: &mut Option<usize>,
         bytes: usize,
     ) -> Result<(), String> {
+        let rings = if kind.is_quick() { &mut self.quick_rings } else { &mut self.rings };
         match ring {
-            Some(index) => {
-                event.write_into(&self.rings[*index]).map_err(|error| rights::refusal(&error))?;
-            }
+            Some(index) => event.write_into(&rings[*index]).map_err(|error| rights::refusal(&error))?,
             None => {
-                *ring = Some(self.rings.len());
-                self.rings.push(EventRing::map(&event, bytes).map_err(|error| rights::no_ring(&error))?);
+                *ring = Some(rings.len());
+                rings.push(EventRing::map(&event, bytes).map_err(|error| rights::no_ring(&error))?);
             }
         }
         self.kinds.insert(event.id(), kind);
@@ -267,12 +293,8 @@ impl Watch {
         let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
         let entries = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
         for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
-            if self.descriptors.is_new((number, descriptor)) {
-                let to = descriptors::look((number, descriptor));
-                let what = What::Bound { descriptor, to, anew: false };
-                let happening = Happening { time_ns, process: number, thread: number, what };
-                self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
-            }
+            let binding = Binding { time_ns, process: number, thread: number, descriptor };
+            self.look_if_new(binding);
         }
     }
 
@@ -280,9 +302,7 @@ impl Watch {
     fn tell_what_is_there(&mut self, process: Pid, threads: &[Pid]) {
         let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
         let mut tell = |thread: Pid, what| {
-            let thread = thread.as_raw_nonzero().get() as u32;
-            let happening = Happening { time_ns, process: number, thread, what };
-            self.pending.push(Pending { happening, looked_ns: None });
+            self.tell(time_ns, number, thread.as_raw_nonzero().get() as u32, what);
         };
         for thread in threads {
             tell(*thread, What::Began { parent: number });
@@ -300,14 +320,58 @@ impl Watch {
         }
     }
 
-    /// Take what the rings hold.
-    fn look(&mut self) {
+    /// The rings, to wait for.
+    fn ring_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.quick_rings.iter().chain(&self.rings).map(EventRing::descriptor)
+    }
+
+    /// Take what the rings hold, and look at descriptors.
+    pub fn look(&mut self) {
         self.looked_ns = now_ns();
-        let mut rings = std::mem::take(&mut self.rings);
-        for ring in &mut rings {
+        self.empty(|watch| &mut watch.quick_rings);
+        self.look_at_new_bindings();
+        self.empty(|watch| &mut watch.rings);
+    }
+
+    fn empty(&mut self, rings: impl Fn(&mut Self) -> &mut Vec<EventRing>) {
+        let mut taken = std::mem::take(rings(self));
+        for ring in &mut taken {
             ring.drain(|record| self.note(record));
         }
-        self.rings = rings;
+        *rings(self) = taken;
+    }
+
+    /// Look at what was bound anew, the newest first: it is there for longest. Of a descriptor that was bound more than once only the last
+    /// binding can be seen.
+    fn look_at_new_bindings(&mut self) {
+        let mut bindings = std::mem::take(&mut self.new_bindings);
+        bindings.sort_by_key(|binding| std::cmp::Reverse(binding.time_ns));
+        let mut seen = HashSet::new();
+        for binding in bindings {
+            let to = match seen.insert(binding.key()) {
+                true => descriptors::look(binding.key()),
+                false => DescriptorBinding::Unknown,
+            };
+            self.tell_binding(binding, to, true);
+        }
+    }
+
+    fn look_if_new(&mut self, binding: Binding) {
+        if self.descriptors.is_new(binding.key()) {
+            self.tell_binding(binding, descriptors::look(binding.key()), false);
+        }
+    }
+
+    fn tell_binding(&mut self, binding: Binding, to: DescriptorBinding, anew: bool) {
+        let Binding { time_ns, process, thread, descriptor } = binding;
+        let what = What::Bound { descriptor, to, anew };
+        let happening = Happening { time_ns, process, thread, what };
+        self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
+    }
+
+    fn tell(&mut self, time_ns: u64, process: u32, thread: u32, what: What) {
+        let happening = Happening { time_ns, process, thread, what };
+        self.pending.push(Pending { happening, looked_ns: None });
     }
 
     fn note(&mut self, record: EventRecord<'_>) {
@@ -333,18 +397,15 @@ impl Watch {
                 return;
             }
         };
-        let happening = Happening { time_ns, process, thread, what };
-        self.pending.push(Pending { happening, looked_ns: None });
+        self.tell(time_ns, process, thread, what);
     }
 
     fn note_sample(&mut self, sample: &EventSample<'_>) {
         let Some(kind) = self.kinds.get(&sample.event).copied() else { return };
         *self.recorded.entry(kind).or_default() += 1;
         let EventSample { process, thread, time_ns, address, raw, .. } = *sample;
-        let tell = |watch: &mut Self, what| {
-            let happening = Happening { time_ns, process, thread, what };
-            watch.pending.push(Pending { happening, looked_ns: None });
-        };
+        let tell = |watch: &mut Self, what| watch.tell(time_ns, process, thread, what);
+        let binding = |descriptor| Binding { time_ns, process, thread, descriptor };
         match kind {
             Kind::SideBand => {}
             Kind::MinorFault => tell(self, What::Faulted { address, major: false }),
@@ -353,9 +414,9 @@ impl Watch {
                 let call = CALLS[index].1(&calls::arguments(raw));
                 match call {
                     Call::Read(access) | Call::Write(access) => {
-                        self.look_if_new(sample, access.descriptor);
+                        self.look_if_new(binding(access.descriptor));
                     }
-                    Call::Sync { descriptor } => self.look_if_new(sample, descriptor),
+                    Call::Sync { descriptor } => self.look_if_new(binding(descriptor)),
                     Call::Close { descriptor } => self.descriptors.closed((process, descriptor), time_ns),
                     _ => {}
                 }
@@ -368,7 +429,7 @@ impl Watch {
                     && descriptor >= 0
                 {
                     self.descriptors.bound((process, descriptor), time_ns);
-                    self.look_at(sample, descriptor, true);
+                    self.new_bindings.push(binding(descriptor));
                 }
             }
             Kind::BroughtIn | Kind::MappedAround => {
@@ -379,20 +440,6 @@ impl Watch {
                 tell(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
             }
         }
-    }
-
-    fn look_if_new(&mut self, sample: &EventSample<'_>, descriptor: i32) {
-        if self.descriptors.is_new((sample.process, descriptor)) {
-            self.look_at(sample, descriptor, false);
-        }
-    }
-
-    fn look_at(&mut self, sample: &EventSample<'_>, descriptor: i32, anew: bool) {
-        let to = descriptors::look((sample.process, descriptor));
-        let EventSample { process, thread, time_ns, .. } = *sample;
-        let what = What::Bound { descriptor, to, anew };
-        let happening = Happening { time_ns, process, thread, what };
-        self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
     }
 
     /// Happenings until `until`, in order. Descriptors that were looked at by then are certain: everything that could have
@@ -445,12 +492,13 @@ pub fn wait_for_end(process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bo
     wait_for(process, [].into_iter(), timeout)
 }
 
+/// Wait until the first descriptor or a ring has something to tell, or the time is over; true if the first has.
 fn wait_for<'a>(
-    process: BorrowedFd<'a>,
+    first: BorrowedFd<'a>,
     rings: impl Iterator<Item = BorrowedFd<'a>>,
     timeout: Duration,
 ) -> io::Result<bool> {
-    let watched = [process].into_iter().chain(rings);
+    let watched = [first].into_iter().chain(rings);
     let mut waited: Vec<PollFd<'_>> =
         watched.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
     let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -112,6 +112,24 @@ pub enum Call {
         /// The order.
         order: ReadOrder,
     },
+    /// The kernel is told how a mapping will be read, from now on (madvise(2)).
+    ExpectMapped {
+        /// An address of it.
+        address: u64,
+        /// The kind of the access.
+        order: ReadOrder,
+    },
+    /// A mapping is moved, or made longer or shorter; the call returns its new address (mremap(2)).
+    Remap {
+        /// Its first address.
+        from: u64,
+        /// Its bytes; 0: it stays where it is, and a second one is made.
+        from_len: u64,
+        /// Its bytes afterwards.
+        to_len: u64,
+    },
+    /// The thread has a table of descriptors of its own from now on (unshare(2)), which nobody looks at.
+    OwnDescriptors,
     /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE, MADV_POPULATE_READ).
     Populate,
     /// Requests are handed to a ring (io_uring_enter(2)), whose files and offsets are not seen.

@@ -54,6 +54,9 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
         let told = lost(inspection);
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
     }
+    if let Some(told) = unattributed(inspection) {
+        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
+    }
     for told in verdicts(inspection, shown.replayed) {
         lines.extend(paragraph(&told));
     }
@@ -137,6 +140,22 @@ fn lost(inspection: &Inspection) -> String {
             counted(lost, "record")
         ),
     }
+}
+
+/// Told above all else, if it is more than what is known.
+fn unattributed(inspection: &Inspection) -> Option<String> {
+    let moved = |file: &InspectedFile| -> u64 {
+        file.reads.iter().chain(&file.writes).map(|calls| calls.bytes).fold(0, u64::saturating_add)
+    };
+    let known = inspection.files.iter().map(moved).fold(0, u64::saturating_add);
+    let unknown = inspection.unknown.map_or(0, |unknown| unknown.bytes);
+    (unknown > known).then(|| {
+        format!(
+            "! {} of {} that calls moved could not be attributed: their descriptors were closed before anybody could look at them",
+            bytes(unknown),
+            bytes(known.saturating_add(unknown))
+        )
+    })
 }
 
 /// Sentences on the files that threads waited for, with the command that measures other methods of reading them.

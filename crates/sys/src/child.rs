@@ -118,10 +118,26 @@ impl Held {
         let _ = ended(self.spawning);
     }
 
-    /// Let it execute its program; the error is that of exec, ENOENT if there is no such program.
-    pub fn release(self) -> io::Result<Child> {
+    /// Let it execute its program.
+    pub fn release(self) -> io::Result<Released> {
         rustix::io::write(&self.gate, b"1")?;
-        ended(self.spawning)
+        Ok(Released(self.spawning))
+    }
+}
+
+/// A child that was let go, and executes its program.
+#[derive(Debug)]
+pub struct Released(JoinHandle<io::Result<Child>>);
+
+impl Released {
+    /// True if [`Self::child`] does not have to wait. The program may run for a while before that.
+    pub fn is_known(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// The child; the error is that of exec, ENOENT if there is no such program.
+    pub fn child(self) -> io::Result<Child> {
+        ended(self.0)
     }
 }
 
@@ -245,7 +261,7 @@ mod tests {
         assert_ne!(before, "sh\n");
         assert!(!made.exists(), "{own} {before}");
         let process = held.process();
-        let mut child = held.release().expect("exec");
+        let mut child = held.release().and_then(Released::child).expect("exec");
         assert_eq!(child.id(), process.as_raw_nonzero().get() as u32);
         assert_eq!(child.wait().expect("wait").code(), Some(3));
         assert!(made.exists());
@@ -258,7 +274,10 @@ mod tests {
         held.give_up();
         assert!(!std::path::Path::new(&process).exists());
         let held = Held::spawn(Command::new("/nowhere/program")).expect("start");
-        assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            held.release().and_then(Released::child).expect_err("no program").kind(),
+            io::ErrorKind::NotFound
+        );
     }
 
     #[test]

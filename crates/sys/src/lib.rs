@@ -10,11 +10,13 @@ pub mod placement;
 mod range_sync;
 pub mod residency;
 pub mod ring;
+pub mod schedule;
 pub mod writable;
 
-pub use child::{CpuMask, Held, Spawn};
+pub use child::{CpuMask, Held, Released, Spawn};
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
 pub use range_sync::sync_file_range;
 pub use residency::{CacheStat, pread_dontcache};
 pub use ring::{Completion, Ring, RingError, RingOptions};
+pub use schedule::Schedule;
 pub use writable::{Advisor, WritableMapping};

@@ -47,6 +47,8 @@ pub struct Accounts {
 struct Process {
     mappings: Mappings,
     descriptors: HashMap<i32, Descriptor>,
+    /// A thread has a table of descriptors of its own, so /proc does not tell what its numbers are.
+    own_descriptors: bool,
 }
 
 /// A descriptor of a process.
@@ -124,7 +126,7 @@ impl Accounts {
             What::Began { parent } => {
                 if parent != process && !self.processes.contains_key(&process) {
                     let inherited = self.processes.get(&parent).cloned().unwrap_or_default();
-                    self.processes.insert(process, inherited);
+                    self.processes.insert(process, Process { own_descriptors: false, ..inherited });
                 }
                 self.end(thread, time_ns);
                 // A name is inherited until another one is given.
@@ -156,7 +158,9 @@ impl Accounts {
             }
             What::Bound { descriptor, to, anew } => {
                 let to = self.bound(to);
-                let descriptors = &mut self.processes.entry(process).or_default().descriptors;
+                let process = self.processes.entry(process).or_default();
+                let to = if process.own_descriptors { To::Unknown } else { to };
+                let descriptors = &mut process.descriptors;
                 // A look tells what is known already, and the position stays; one that came too late tells nothing.
                 let known = descriptors.get(&descriptor).map(|known| known.to);
                 if anew || known.is_none_or(|known| to != known && to != To::Unknown) {
@@ -257,6 +261,30 @@ impl Accounts {
                     (self.descriptor(process, descriptor).map(|state| state.to), result)
                 {
                     self.files[file].order = order;
+                }
+                return None;
+            }
+            Call::ExpectMapped { address, order } => {
+                let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
+                if let (Some((file, _)), 0) = (mapped, result) {
+                    self.files[file].mapping_order = order;
+                }
+                return None;
+            }
+            Call::Remap { from, from_len, to_len } => {
+                let pages = |len: u64| len.checked_next_multiple_of(self.page_bytes).unwrap_or(u64::MAX);
+                let (from_len, to_len) = (pages(from_len), pages(to_len));
+                if let Ok(to) = u64::try_from(result) {
+                    self.processes.entry(process).or_default().mappings.remap(from, from_len, to, to_len);
+                }
+                return None;
+            }
+            Call::OwnDescriptors => {
+                let threads = self.threads.values().filter(|thread| thread.process == process).count();
+                if result == 0 && threads > 1 {
+                    let descriptors = &mut self.processes.entry(process).or_default().descriptors;
+                    descriptors.values_mut().for_each(|state| state.to = To::Unknown);
+                    self.processes.entry(process).or_default().own_descriptors = true;
                 }
                 return None;
             }

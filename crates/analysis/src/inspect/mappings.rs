@@ -39,6 +39,15 @@ impl Mappings {
         }
     }
 
+    /// A mapping is moved, and made longer or shorter. One of no bytes stays where it is, and is mapped a second time.
+    pub(super) fn remap(&mut self, from: u64, from_len: u64, to: u64, to_len: u64) {
+        let file = self.at(from);
+        if from_len > 0 {
+            self.map(from, from_len, None);
+        }
+        self.map(to, to_len, file);
+    }
+
     fn keep_behind(&mut self, start: u64, range: Range, from: u64) {
         if range.end > from {
             let file = range.file.map(|(file, offset)| (file, offset + (from - start)));
@@ -73,6 +82,21 @@ mod tests {
         );
         mappings.map(0, 1000, Some((2, 0)));
         assert_eq!(mappings.at(150), Some((2, 150)));
+    }
+
+    #[test]
+    fn a_mapping_that_is_moved_takes_its_file_along() {
+        let mut mappings = Mappings::default();
+        mappings.map(100, 100, Some((1, 1000)));
+        mappings.remap(100, 100, 500, 300);
+        assert_eq!((mappings.at(150), mappings.at(750)), (None, Some((1, 1250))));
+        mappings.remap(500, 300, 500, 10);
+        assert_eq!((mappings.at(509), mappings.at(510)), (Some((1, 1009)), None));
+        mappings.remap(500, 0, 900, 10);
+        assert_eq!((mappings.at(500), mappings.at(900)), (Some((1, 1000)), Some((1, 1000))));
+        // Memory without a file in the place of a file.
+        mappings.remap(50, 10, 500, 10);
+        assert_eq!(mappings.at(500), None);
     }
 
     proptest! {

@@ -7,10 +7,11 @@ pub(super) type Arguments = [u64; 6];
 
 /// MAP_POPULATE on all architectures but alpha, mips, parisc and xtensa.
 const MAP_POPULATE: u64 = 0x8000;
+const CLONE_FILES: u64 = 0x400;
 /// MADV_POPULATE_READ and MADV_POPULATE_WRITE.
 const POPULATING: [u64; 2] = [22, 23];
 
-/// POSIX_FADV_NORMAL, POSIX_FADV_RANDOM and POSIX_FADV_SEQUENTIAL.
+/// POSIX_FADV_NORMAL, POSIX_FADV_RANDOM and POSIX_FADV_SEQUENTIAL, whose numbers are those of MADV_NORMAL and so on.
 const READ_ORDERS: [ReadOrder; 3] = [ReadOrder::Normal, ReadOrder::Random, ReadOrder::Sequential];
 
 /// The meaning of a call with these arguments.
@@ -43,7 +44,13 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("fsync", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
     ("fdatasync", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
     ("mmap", |arguments| if arguments[3] & MAP_POPULATE != 0 { Call::Populate } else { Call::Advise }),
-    ("madvise", |arguments| if POPULATING.contains(&arguments[2]) { Call::Populate } else { Call::Advise }),
+    ("mremap", |arguments| Call::Remap { from: arguments[0], from_len: arguments[1], to_len: arguments[2] }),
+    ("unshare", |arguments| if arguments[0] & CLONE_FILES != 0 { Call::OwnDescriptors } else { Call::Advise }),
+    ("madvise", |arguments| match READ_ORDERS.get(arguments[2] as usize) {
+        Some(order) => Call::ExpectMapped { address: arguments[0], order: *order },
+        None if POPULATING.contains(&arguments[2]) => Call::Populate,
+        None => Call::Advise,
+    }),
     ("mlock", |_| Call::Populate),
     ("mlock2", |_| Call::Populate),
     ("mlockall", |_| Call::Populate),

@@ -57,9 +57,8 @@ impl Descriptors {
 /// The present binding of a descriptor.
 pub(super) fn look((process, descriptor): Key) -> DescriptorBinding {
     let link = format!("/proc/{process}/fd/{descriptor}");
-    let (Ok(path), Ok(found)) = (fs::read_link(&link), fs::metadata(&link)) else {
-        return DescriptorBinding::Unknown;
-    };
+    let Ok(path) = fs::read_link(&link) else { return DescriptorBinding::Unknown };
+    let Ok(found) = fs::metadata(&link) else { return DescriptorBinding::Unknown };
     if !found.is_file() {
         return DescriptorBinding::NoFile;
     }

@@ -36,9 +36,11 @@ impl Tracefs {
             match fs::read_dir(events.join("syscalls")) {
                 Ok(_) => return Ok(Self { events }),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    // Above the other place is a directory of root.
                     reason = format!(
-                        "{place} is closed to this user; as root: mount -o remount,mode=755,gid={} {place}",
-                        rustix::process::getgid().as_raw()
+                        "{place} is closed to this user; as root: mount -o remount,mode=755,gid={} {}",
+                        rustix::process::getgid().as_raw(),
+                        PLACES[0]
                     );
                     break;
                 }

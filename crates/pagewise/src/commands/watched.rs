@@ -7,7 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection, Subject};
@@ -15,7 +16,7 @@ use pagewise_host::mounts::Mount;
 use pagewise_host::watch::{self, Target, Watch};
 use pagewise_host::{device, process};
 use pagewise_model::ProcessCounters;
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::watched::{Happening, Missing, Sight};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -24,6 +25,10 @@ use crate::exit::Exit;
 
 /// The rings are looked at this often, and whenever they fill.
 const LOOK: Duration = Duration::from_millis(100);
+/// The totals of a program are looked at this often at most.
+const SOON: Duration = Duration::from_millis(20);
+/// The wait for the program to be executed.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// A program being watched.
 pub(super) struct Watched {
@@ -80,31 +85,45 @@ impl Watched {
         goes_on: impl Fn() -> bool,
         mut accessed: impl FnMut(&Accounts, Accessed),
     ) -> Result<bool> {
+        let mut looked = None::<Instant>;
         loop {
             let ended = match &mut self.watch {
                 Some(watch) => {
                     let ended = watch.wait(end.as_fd(), LOOK)?;
-                    for happening in watch.drain() {
-                        if let Some(access) = self.accounts.add(happening) {
-                            accessed(&self.accounts, access);
-                        }
-                    }
+                    add_up(&mut self.accounts, watch.drain(), &mut accessed);
                     ended
                 }
                 None => watch::wait_for_end(end.as_fd(), LOOK)?,
             };
-            if ended {
-                return Ok(true);
+            if ended || looked.is_none_or(|looked| looked.elapsed() >= SOON) {
+                self.look_at_totals();
+                looked = Some(Instant::now());
             }
-            let totals = process::totals(self.subject.process);
-            if totals.device_read_bytes.is_some() {
-                self.last = totals;
-            }
-            self.anonymous_bytes = self.anonymous_bytes.max(process::anonymous_bytes(self.subject.process));
-            if !goes_on() {
-                return Ok(false);
+            if ended || !goes_on() {
+                return Ok(ended);
             }
         }
+    }
+
+    /// Look at what has happened, and add it up later.
+    fn look(&mut self, end: &OwnedFd) -> Result<()> {
+        if let Some(watch) = &mut self.watch {
+            let ended = watch.wait(end.as_fd(), AT_ONCE)?;
+            watch.look();
+            if !ended {
+                return Ok(());
+            }
+        }
+        thread::sleep(AT_ONCE);
+        Ok(())
+    }
+
+    fn look_at_totals(&mut self) {
+        let totals = process::totals(self.subject.process);
+        if totals.device_read_bytes.is_some() {
+            self.last = totals;
+        }
+        self.anonymous_bytes = self.anonymous_bytes.max(process::anonymous_bytes(self.subject.process));
     }
 
     /// The end of the program, if it has ended.
@@ -120,11 +139,7 @@ impl Watched {
     ) -> Result<()> {
         let (mut tallies, mut lost) = (Vec::new(), 0);
         if let Some(watch) = &mut self.watch {
-            for happening in watch.finish()? {
-                if let Some(access) = self.accounts.add(happening) {
-                    accessed(&self.accounts, access);
-                }
-            }
+            add_up(&mut self.accounts, watch.finish()?, &mut accessed);
             (tallies, lost) = (watch.tallies()?, watch.lost());
         }
         let times = (self.began_ns, watch::now_ns());
@@ -138,6 +153,19 @@ impl Watched {
             }
         }
         show(&inspection)
+    }
+}
+
+/// Add what has happened to the accounts, and hand over the accesses that it tells.
+fn add_up(
+    accounts: &mut Accounts,
+    happenings: Vec<Happening>,
+    mut accessed: impl FnMut(&Accounts, Accessed),
+) {
+    for happening in happenings {
+        if let Some(access) = accounts.add(happening) {
+            accessed(accounts, access);
+        }
     }
 }
 
@@ -185,7 +213,7 @@ impl Started {
         let told = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let number = process.as_raw_nonzero().get() as u32;
         let subject = Subject { command: told, process: number, ended: None };
-        let watched = Watched::begin(Target::Held(process), needed != Needed::NoCalls, subject);
+        let mut watched = Watched::begin(Target::Held(process), needed != Needed::NoCalls, subject);
         let unseen = watched.missing.iter().find(|missing| missing.sight == Sight::Calls);
         if let Some(missing) = unseen.filter(|_| needed == Needed::Calls) {
             let told = anyhow!("calls are not seen, so the command was not started: {}", missing.reason);
@@ -193,7 +221,13 @@ impl Started {
             return Err(Exit::NotMeasurable.because(told));
         }
         let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-        let child = held.release().map_err(|error| not_executed(&program, error))?;
+        let refused = |error| not_executed(&program, error);
+        let released = held.release().map_err(refused)?;
+        // The thread that starts the program may wait for a CPU for longer than the program runs.
+        while !released.is_known() {
+            watched.look(&end)?;
+        }
+        let child = released.child().map_err(refused)?;
         Ok(Self { watched, end, rest: Rest { child, process, status: None, signal } })
     }
 
@@ -237,7 +271,7 @@ impl Rest {
             self.status = self.child.try_wait()?;
             pass_on(&self.signal, self.process);
             if self.status.is_none() {
-                std::thread::sleep(LOOK);
+                thread::sleep(LOOK);
             }
         }
     }
