@@ -1,7 +1,7 @@
 //! The only unsafe code of pagewise, in thin layers whose types own their resources.
 //!
 //! Safe functions of rustix are called directly where they are needed; this crate has the rest: mappings, residency,
-//! rings, events of other programs and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
+//! rings, events and threads of other programs and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
 
 pub mod child;
 pub mod mapping;
@@ -11,6 +11,9 @@ mod range_sync;
 pub mod residency;
 pub mod ring;
 pub mod schedule;
+#[cfg(target_arch = "x86_64")]
+pub mod tracee;
+pub mod userfault;
 pub mod writable;
 
 pub use child::{CpuMask, Held, Released, Spawn};
